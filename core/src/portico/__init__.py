@@ -1,0 +1,162 @@
+"""Portico: a plugin-based framework for applications on language models.
+
+The core: ports, functions, plans and the kernel, on the standard library alone. A name is imported from its
+module when it is first used, so that ``import portico`` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+__all__ = [
+    "And",
+    "Answer",
+    "AnyOf",
+    "Budget",
+    "ChatDelta",
+    "ChatReply",
+    "ChatRequest",
+    "ChatService",
+    "Citation",
+    "ConfigurationError",
+    "EmbeddingGenerator",
+    "Equal",
+    "Filter",
+    "Filters",
+    "From",
+    "Function",
+    "FunctionPlugin",
+    "FunctionSource",
+    "Hold",
+    "Infeasible",
+    "Kernel",
+    "ListOf",
+    "Message",
+    "Not",
+    "ObjectOf",
+    "Or",
+    "PageReader",
+    "Plan",
+    "Planner",
+    "PorticoError",
+    "Pursuit",
+    "Range",
+    "Registration",
+    "RunStore",
+    "Runner",
+    "SchemaValidator",
+    "SearchCapabilities",
+    "SearchConnector",
+    "SearchIndex",
+    "SearchResults",
+    "Secret",
+    "ServiceError",
+    "Services",
+    "Source",
+    "Step",
+    "Task",
+    "TemplateLanguage",
+    "Text",
+    "TextOf",
+    "TextSearch",
+    "TextSearchOptions",
+    "TextSearchResult",
+    "ToolCall",
+    "ToolResult",
+    "TypeCodec",
+    "Usage",
+    "Value",
+    "VectorRecord",
+    "VectorStore",
+    "Vectors",
+    "function",
+    "search_plugin",
+]
+
+if TYPE_CHECKING:
+    from portico.chat import (
+        ChatDelta,
+        ChatReply,
+        ChatRequest,
+        Citation,
+        Message,
+        Source,
+        Text,
+        ToolCall,
+        ToolResult,
+        Usage,
+    )
+    from portico.errors import ConfigurationError, PorticoError, ServiceError
+    from portico.filter import And, AnyOf, Equal, Filter, Not, Or, Range
+    from portico.filters import Filters, Hold
+    from portico.functions import Function, FunctionPlugin, function
+    from portico.kernel import Kernel
+    from portico.plans.plan import From, ListOf, ObjectOf, Plan, Step, TextOf, Value
+    from portico.plans.task import Answer, Budget, Infeasible, Task
+    from portico.ports.chat_service import ChatService
+    from portico.ports.embedding_generator import EmbeddingGenerator
+    from portico.ports.function_source import FunctionSource
+    from portico.ports.page_reader import PageReader
+    from portico.ports.planner import Planner
+    from portico.ports.run_store import RunStore
+    from portico.ports.runner import Runner
+    from portico.ports.schema_validator import SchemaValidator
+    from portico.ports.search_index import SearchIndex
+    from portico.ports.template_language import TemplateLanguage
+    from portico.ports.text_search import TextSearch
+    from portico.ports.type_codec import TypeCodec
+    from portico.ports.vector_store import VectorRecord, VectorStore
+    from portico.pursuit import Pursuit
+    from portico.registration import Registration, Secret, Services
+    from portico.search import (
+        SearchCapabilities,
+        SearchConnector,
+        SearchResults,
+        TextSearchOptions,
+        TextSearchResult,
+    )
+    from portico.search_functions import search_plugin
+    from portico.vectors import Vectors
+
+_MODULES = {
+    "chat": "ChatDelta ChatReply ChatRequest Citation Message Source Text ToolCall ToolResult Usage",
+    "errors": "ConfigurationError PorticoError ServiceError",
+    "filter": "And AnyOf Equal Filter Not Or Range",
+    "filters": "Filters Hold",
+    "functions": "Function FunctionPlugin function",
+    "kernel": "Kernel",
+    "plans.plan": "From ListOf ObjectOf Plan Step TextOf Value",
+    "plans.task": "Answer Budget Infeasible Task",
+    "ports.chat_service": "ChatService",
+    "ports.embedding_generator": "EmbeddingGenerator",
+    "ports.function_source": "FunctionSource",
+    "ports.page_reader": "PageReader",
+    "ports.planner": "Planner",
+    "ports.run_store": "RunStore",
+    "ports.runner": "Runner",
+    "ports.schema_validator": "SchemaValidator",
+    "ports.search_index": "SearchIndex",
+    "ports.template_language": "TemplateLanguage",
+    "ports.text_search": "TextSearch",
+    "ports.type_codec": "TypeCodec",
+    "ports.vector_store": "VectorRecord VectorStore",
+    "pursuit": "Pursuit",
+    "registration": "Registration Secret Services",
+    "search": "SearchCapabilities SearchConnector SearchResults TextSearchOptions TextSearchResult",
+    "search_functions": "search_plugin",
+    "vectors": "Vectors",
+}
+
+
+def __getattr__(name: str) -> object:
+    for module, names in _MODULES.items():
+        if name in names.split():
+            value = getattr(import_module(f"portico.{module}"), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module 'portico' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,267 @@
+"""What is said to a chat service and what comes back: messages of parts, a request, a reply."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from portico.errors import UnsupportedOption
+
+__all__ = [
+    "ChatCapabilities",
+    "ChatDelta",
+    "ChatReply",
+    "ChatRequest",
+    "Citation",
+    "File",
+    "Image",
+    "Message",
+    "Part",
+    "Reasoning",
+    "Role",
+    "Source",
+    "Text",
+    "Tool",
+    "ToolCall",
+    "ToolChoice",
+    "ToolResult",
+    "Usage",
+    "check_request",
+    "render_sources",
+]
+
+Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Words."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A picture: bytes with a media type, or a URL that the service fetches itself."""
+
+    data: bytes | None = None
+    url: str | None = None
+    media_type: str = "image/png"
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file by content."""
+
+    data: bytes
+    name: str
+    media_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A retrieved passage, as data: never an instruction. ``number`` is what a citation ``[1]`` refers to."""
+
+    number: int
+    text: str
+    name: str | None = None
+    link: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A model's wish to call a function; ``arguments`` is the JSON text as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str = "{}"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """The answer to a tool call, as JSON text or words; ``error`` tells a failure from a result."""
+
+    id: str
+    name: str
+    content: str
+    error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """A service's own record of its thinking; opaque, and handed back as it came."""
+
+    data: Any
+    summary: str | None = None
+
+
+Part: TypeAlias = Text | Image | File | Source | ToolCall | ToolResult | Reasoning
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn: who speaks, and the parts of what is said.
+
+    >>> Message.of("user", "Hello", Source(1, "Ports are protocols.")).text
+    'Hello'
+    """
+
+    role: Role
+    content: tuple[Part, ...]
+    name: str | None = None
+
+    @classmethod
+    def of(cls, role: Role, *parts: Part | str) -> Message:
+        """Make a message; plain strings become `Text`."""
+        return cls(role, tuple(Text(part) if isinstance(part, str) else part for part in parts))
+
+    @property
+    def text(self) -> str:
+        """The words of the message: its `Text` parts joined."""
+        return "".join(part.text for part in self.content if isinstance(part, Text))
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A function offered to a model: its name on the wire, what it is for, JSON Schema of its arguments."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    strict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ToolChoice:
+    """Whether the model may (auto), must (required) or must not (none) call tools, and which."""
+
+    mode: Literal["auto", "required", "none"] = "auto"
+    include: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """Everything one completion needs. ``extras`` are a vendor's own options by name.
+
+    ``temperature`` and ``top_p`` as services define them; ``max_tokens`` counts generated tokens;
+    ``response_schema`` is a JSON Schema that the reply's text must satisfy.
+    """
+
+    messages: Sequence[Message]
+    tools: tuple[Tool, ...] = ()
+    tool_choice: ToolChoice = ToolChoice()
+    response_schema: Mapping[str, Any] | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+    seed: int | None = None
+    extras: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens that were read and written; zero where a service counts none."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A place in an answer's sources: the source's number, name and link, and the words relied on."""
+
+    number: int
+    name: str | None
+    link: str | None
+    quote: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChatReply:
+    """What a service answered. ``finish`` other than "stop" and "tool_calls" means that it was cut short.
+
+    ``citations`` are those that the service itself makes; most make none, and the caller reads the marks.
+    ``model`` and ``service`` say who answered.
+    """
+
+    message: Message
+    finish: Literal["stop", "length", "tool_calls", "refused"] = "stop"
+    usage: Usage = Usage()
+    model: str = ""
+    service: str = ""
+    citations: tuple[Citation, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The words of the reply."""
+        return self.message.text
+
+
+@dataclass(frozen=True, slots=True)
+class ChatDelta:
+    """A piece of a streamed reply; the last one carries the whole ``reply`` and may carry text too."""
+
+    text: str = ""
+    reply: ChatReply | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChatCapabilities:
+    """What a chat service honours; a request that needs more is refused before anything is sent."""
+
+    sources: bool = False
+    tools: bool = False
+    response_schema: bool = False
+    images: bool = False
+    files: bool = False
+    sampling: frozenset[str] = frozenset()
+    """Which of temperature, top_p, max_tokens, stop and seed are honoured."""
+    extras: frozenset[str] = frozenset()
+
+
+def check_request(request: ChatRequest, capabilities: ChatCapabilities, service: str) -> None:
+    """Raise ``UnsupportedOption`` naming everything in ``request`` that ``service`` cannot honour."""
+    parts = {type(part) for message in request.messages for part in message.content}
+    wanted: dict[str, bool] = {
+        "tools": bool(request.tools) and not capabilities.tools,
+        "tool_choice": request.tool_choice.mode == "required" and not capabilities.tools,
+        "response_schema": request.response_schema is not None and not capabilities.response_schema,
+        "images": Image in parts and not capabilities.images,
+        "files": File in parts and not capabilities.files,
+        "sources": Source in parts and not capabilities.sources,
+    }
+    for option in ("temperature", "top_p", "max_tokens", "stop", "seed"):
+        wanted[option] = getattr(request, option) not in (None, ()) and option not in capabilities.sampling
+    for extra in request.extras:
+        wanted[f"extras.{extra}"] = extra not in capabilities.extras
+    refused = [option for option, missing in wanted.items() if missing]
+    if refused:
+        raise UnsupportedOption(f"The chat service {service!r} does not support {', '.join(refused)}.")
+
+
+def render_sources(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Turn `Source` parts into text, for services that do not take them as data.
+
+    Each becomes a numbered block; the text inside is escaped, so that no passage can end its own block.
+    """
+    return tuple(
+        Message(message.role, tuple(_as_text(part) for part in message.content), message.name) for message in messages
+    )
+
+
+def _as_text(part: Part) -> Part:
+    if not isinstance(part, Source):
+        return part
+    name = f' name="{_escape(part.name)}"' if part.name else ""
+    link = f' link="{_escape(part.link)}"' if part.link else ""
+    return Text(f'<source number="{part.number}"{name}{link}>\n{_escape(part.text)}\n</source>\n')
+
+
+def _escape(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")

@@ -1,0 +1,245 @@
+"""Every error that Portico raises on purpose.
+
+A message says what failed, whose it is and what to do. Errors of vendors never cross a port: an adapter maps
+them to one of these and keeps the original as ``__cause__``. Programmer mistakes stay ``ValueError`` and
+``TypeError``.
+
+::
+
+    PorticoError
+    ├── ConfigurationError            a file, key, environment variable or secret is wrong
+    ├── PluginError                   an installed package cannot be used
+    │   ├── PluginNotInstalled        nothing registered under that name
+    │   ├── PluginBroken              its import or a hook raised; the cause is kept
+    │   ├── PluginConflict            two distributions registered one name
+    │   └── PluginIncompatible        built for another major version of the port
+    ├── FunctionError
+    │   ├── FunctionNotFound          with the nearest names
+    │   ├── ArgumentsInvalid          every fault at once: where, expected, got
+    │   └── FunctionFailed            the function raised; the cause is kept
+    ├── SchemaUnsupported             a JSON Schema keyword or Python type that cannot be handled here
+    ├── UnsupportedOption             a service cannot honour what was asked
+    │   └── UnsupportedFilter         a source cannot apply this filter
+    ├── ServiceError                  a service answered with a failure, or not at all
+    │   ├── ServiceUnavailable        no connection, or a failure on its side
+    │   ├── ServiceTimeout            no answer in time
+    │   ├── AuthenticationFailed      the key is missing, wrong or not allowed
+    │   ├── RateLimited               too many requests; ``retry_after`` seconds when known
+    │   ├── ResponseInvalid           the answer is not in the agreed format
+    │   ├── ContentRefused            a content filter, or the model itself, refused
+    │   └── ContextOverflow           the request is longer than the model can take
+    ├── StoreError                    a file or database of ours cannot be read or written
+    │   └── StoreBusy                 another process holds it
+    ├── TemplateError                 a prompt template, with line and column
+    ├── PlanError
+    │   ├── PlanFormatError           a document is not a plan
+    │   ├── PlanInvalid               the check found errors; ``findings`` lists them
+    │   └── StepFailed                a step raised; the cause is kept
+    └── LimitExceeded                 a bound of Portico's own was reached; it is in the message
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+__all__ = [
+    "ArgumentsInvalid",
+    "AuthenticationFailed",
+    "ConfigurationError",
+    "ContentRefused",
+    "ContextOverflow",
+    "FunctionError",
+    "FunctionFailed",
+    "FunctionNotFound",
+    "LimitExceeded",
+    "PlanError",
+    "PlanFormatError",
+    "PlanInvalid",
+    "PluginBroken",
+    "PluginConflict",
+    "PluginError",
+    "PluginIncompatible",
+    "PluginNotInstalled",
+    "PorticoError",
+    "RateLimited",
+    "ResponseInvalid",
+    "SchemaUnsupported",
+    "ServiceError",
+    "ServiceTimeout",
+    "ServiceUnavailable",
+    "StepFailed",
+    "StoreBusy",
+    "StoreError",
+    "TemplateError",
+    "UnsupportedFilter",
+    "UnsupportedOption",
+    "nearest",
+]
+
+
+def nearest(word: str, known: Sequence[str], *, count: int = 3) -> tuple[str, ...]:
+    """Return the known words most like ``word``, the most alike first.
+
+    Case is ignored. ``difflib``'s ratio decides (Ratcliff and Obershelp), with its usual cut-off of 0.6.
+    """
+    by_folded = {candidate.casefold(): candidate for candidate in known}
+    return tuple(by_folded[match] for match in get_close_matches(word.casefold(), list(by_folded), n=count))
+
+
+class PorticoError(Exception):
+    """The root of every error here; ``except PorticoError`` catches what is not a programmer's mistake."""
+
+
+class ConfigurationError(PorticoError):
+    """A setting is wrong. The message names the file or variable, the key and what was expected."""
+
+
+class PluginError(PorticoError):
+    """An installed package cannot be used."""
+
+
+class PluginNotInstalled(PluginError):
+    """Nothing is registered under the name that was chosen."""
+
+
+class PluginBroken(PluginError):
+    """A package raised when it was imported or asked what it offers; ``__cause__`` has its error."""
+
+
+class PluginConflict(PluginError):
+    """Two distributions registered the same name for one port."""
+
+
+class PluginIncompatible(PluginError):
+    """A package was built for another major version of a port."""
+
+
+class FunctionError(PorticoError):
+    """A function could not be called."""
+
+
+class FunctionNotFound(FunctionError):
+    """No function of that name is in the kernel; ``nearest`` holds the names most like it."""
+
+    def __init__(self, name: str, known: Sequence[str] = ()) -> None:
+        self.name = name
+        self.nearest = nearest(name, known)
+        if self.nearest:
+            advice = f"Nearest: {', '.join(self.nearest)}."
+        elif known:
+            advice = f"There are {len(known)} functions; `portico functions` lists them."
+        else:
+            advice = "The kernel has no functions."
+        super().__init__(f"There is no function {name!r}. {advice}")
+
+
+class ArgumentsInvalid(FunctionError):
+    """Arguments do not fit a function; ``faults`` are the sentences, one for each."""
+
+    def __init__(self, function: str, faults: Sequence[str]) -> None:
+        self.function = function
+        self.faults = tuple(faults)
+        super().__init__(f"The arguments do not fit {function}: {'; '.join(self.faults)}.")
+
+
+class FunctionFailed(FunctionError):
+    """A function raised; ``__cause__`` is what it raised."""
+
+    def __init__(self, function: str, cause: BaseException) -> None:
+        self.function = function
+        super().__init__(f"The function {function} failed: {type(cause).__name__}: {cause}")
+
+
+class SchemaUnsupported(PorticoError):
+    """A JSON Schema keyword or a Python type is outside what this part handles."""
+
+
+class UnsupportedOption(PorticoError):
+    """A service was asked for something that it cannot do; nothing was sent."""
+
+
+class UnsupportedFilter(UnsupportedOption):
+    """A source cannot apply a filter; the message names the fields and clauses that it takes."""
+
+
+class ServiceError(PorticoError):
+    """A service answered with a failure, or not at all."""
+
+
+class ServiceUnavailable(ServiceError):
+    """The service could not be reached or failed on its side."""
+
+
+class ServiceTimeout(ServiceError):
+    """No answer came within the time allowed."""
+
+
+class AuthenticationFailed(ServiceError):
+    """The service did not accept the key, or the key may not do this."""
+
+
+class RateLimited(ServiceError):
+    """The service asks for fewer requests; ``retry_after`` is in seconds, None when it did not say."""
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        self.retry_after = retry_after
+        super().__init__(message)
+
+
+class ResponseInvalid(ServiceError):
+    """The service's answer is not in the format agreed."""
+
+
+class ContentRefused(ServiceError):
+    """A content filter or the model itself refused."""
+
+
+class ContextOverflow(ServiceError):
+    """The request is longer than the model's context."""
+
+
+class StoreError(PorticoError):
+    """A file or a database that Portico keeps cannot be read or written."""
+
+
+class StoreBusy(StoreError):
+    """Another process holds what this one needs."""
+
+
+class TemplateError(PorticoError):
+    """A prompt template is wrong; ``line`` and ``column`` count from 1."""
+
+    def __init__(self, message: str, *, line: int | None = None, column: int | None = None) -> None:
+        self.line = line
+        self.column = column
+        super().__init__(message)
+
+
+class PlanError(PorticoError):
+    """Something is wrong with a plan."""
+
+
+class PlanFormatError(PlanError):
+    """A document is not a plan; the message gives the place inside it."""
+
+
+class PlanInvalid(PlanError):
+    """A plan failed its check; ``findings`` says where and why."""
+
+    def __init__(self, findings: Sequence[object]) -> None:
+        self.findings = tuple(findings)
+        lines = "\n".join(f"  {finding}" for finding in self.findings)
+        super().__init__(f"The plan cannot run:\n{lines}")
+
+
+class StepFailed(PlanError):
+    """A step of a plan failed; ``__cause__`` is why."""
+
+    def __init__(self, step: str, cause: BaseException) -> None:
+        self.step = step
+        super().__init__(f"Step {step} failed: {cause}")
+
+
+class LimitExceeded(PorticoError):
+    """A bound that Portico sets was reached; the message names the bound and its value."""

@@ -1,0 +1,232 @@
+"""Filters are data: what a search or a store should keep, never code.
+
+A source declares what it can apply with :class:`FilterSupport`; :func:`check_filter` refuses the rest, so no
+clause is ever dropped in silence. :func:`matches` is the reference meaning, which stores that translate
+filters (to SQL, to query parameters) must agree with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from portico.errors import UnsupportedFilter, nearest
+
+__all__ = [
+    "And",
+    "AnyOf",
+    "Equal",
+    "Filter",
+    "FilterSupport",
+    "Not",
+    "Or",
+    "Range",
+    "Scalar",
+    "check_filter",
+    "matches",
+]
+
+Scalar: TypeAlias = str | int | float | bool
+"""What a metadata field may hold and a filter may compare with. ``True`` and ``1`` are different values."""
+
+_MAXIMUM_DEPTH = 20
+_MAXIMUM_CLAUSES = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Equal:
+    """Keep what has this very value in the field; a string equals only a string, a bool only a bool."""
+
+    field: str
+    value: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """Keep what has one of these values in the field; no values keep nothing."""
+
+    field: str
+    values: tuple[Scalar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Keep what lies between the bounds given: numbers with numbers, strings by code point with strings.
+
+    Dates compare rightly as ISO 8601 strings of one form. A bool is not a number here. At least one bound is
+    needed, else ``ValueError``.
+    """
+
+    field: str
+    at_least: str | int | float | None = None
+    at_most: str | int | float | None = None
+    above: str | int | float | None = None
+    below: str | int | float | None = None
+
+    def __post_init__(self) -> None:
+        if self.at_least is self.at_most is self.above is self.below is None:
+            raise ValueError("a Range needs at_least, at_most, above or below")
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """Keep what every part keeps; no parts keep everything."""
+
+    parts: tuple[Filter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """Keep what any part keeps; no parts keep nothing."""
+
+    parts: tuple[Filter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """Keep what the part does not keep, records without the field included."""
+
+    part: Filter
+
+
+Filter: TypeAlias = Equal | AnyOf | Range | And | Or | Not
+
+
+@dataclass(frozen=True, slots=True)
+class FilterSupport:
+    """What a source can filter by.
+
+    ``fields`` maps each field to the names of the clauses it takes (``"Equal"``, ``"AnyOf"``, ``"Range"``);
+    None means any field with any clause. ``combine`` names the combinations (``"And"``, ``"Or"``, ``"Not"``).
+    ``offered`` are the fields that a search function shows to a model unless the application says otherwise.
+    """
+
+    fields: Mapping[str, frozenset[str]] | None
+    combine: frozenset[str] = frozenset({"And"})
+    offered: tuple[str, ...] = ()
+
+    @classmethod
+    def everything(cls) -> FilterSupport:
+        """Any field, every clause, every combination."""
+        return cls(None, frozenset({"And", "Or", "Not"}))
+
+    @classmethod
+    def nothing(cls) -> FilterSupport:
+        """No filter at all."""
+        return cls({}, frozenset())
+
+    def describe(self) -> str:
+        """Say in words what is supported, for error messages and `portico plugins`."""
+        if self.fields is None:
+            return "any field"
+        if not self.fields:
+            return "no filters"
+        return ", ".join(f"{field} ({', '.join(sorted(kinds))})" for field, kinds in sorted(self.fields.items()))
+
+
+def check_filter(filter: Filter | None, support: FilterSupport, source: str) -> None:
+    """Raise ``UnsupportedFilter`` unless ``source`` can apply every clause of ``filter``."""
+    if filter is None:
+        return
+    for clause in _clauses(filter, 0):
+        kind = type(clause).__name__
+        if isinstance(clause, And | Or | Not):
+            if kind not in support.combine:
+                raise UnsupportedFilter(
+                    f"{source} cannot combine filters with {kind}. It supports {support.describe()}"
+                    + (f", combined with {', '.join(sorted(support.combine))}." if support.combine else ".")
+                )
+        elif support.fields is not None:
+            if clause.field not in support.fields:
+                near = nearest(clause.field, list(support.fields))
+                hint = f" Did you mean {near[0]!r}?" if near else ""
+                raise UnsupportedFilter(
+                    f"{source} cannot filter by {clause.field!r}.{hint} It supports {support.describe()}."
+                )
+            if kind not in support.fields[clause.field]:
+                raise UnsupportedFilter(
+                    f"{source} cannot apply {kind} to {clause.field!r}. It supports {support.describe()}."
+                )
+
+
+def matches(filter: Filter | None, record: Mapping[str, object]) -> bool:
+    """Tell whether ``record`` is kept by ``filter``: the reference meaning of every clause.
+
+    A record without the field is never kept by a clause on it. A field that holds a list is kept when one of
+    its elements is.
+    """
+    match filter:
+        case None:
+            return True
+        case Equal(field, value):
+            return any(_same(element, value) for element in _elements(record, field))
+        case AnyOf(field, values):
+            return any(_same(element, value) for element in _elements(record, field) for value in values)
+        case Range():
+            return any(_within(element, filter) for element in _elements(record, filter.field))
+        case And(parts):
+            return all(matches(part, record) for part in parts)
+        case Or(parts):
+            return any(matches(part, record) for part in parts)
+        case Not(part):
+            return not matches(part, record)
+
+
+def _clauses(filter: Filter, depth: int) -> Iterator[Filter]:
+    stack: list[tuple[Filter, int]] = [(filter, depth)]
+    count = 0
+    while stack:
+        clause, depth = stack.pop()
+        count += 1
+        if depth > _MAXIMUM_DEPTH or count > _MAXIMUM_CLAUSES:
+            raise UnsupportedFilter(
+                f"The filter is larger than {_MAXIMUM_CLAUSES} clauses or deeper than {_MAXIMUM_DEPTH} levels."
+            )
+        yield clause
+        if isinstance(clause, And | Or):
+            stack.extend((part, depth + 1) for part in reversed(clause.parts))
+        elif isinstance(clause, Not):
+            stack.append((clause.part, depth + 1))
+
+
+def _elements(record: Mapping[str, object], field: str) -> tuple[object, ...]:
+    value = record.get(field)
+    if value is None:
+        return ()
+    if isinstance(value, list | tuple):
+        return tuple(value)
+    return (value,)
+
+
+def _same(left: object, right: Scalar) -> bool:
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, str) or isinstance(right, str):
+        return isinstance(left, str) and isinstance(right, str) and left == right
+    return isinstance(left, int | float) and left == right
+
+
+def _within(value: object, bounds: Range) -> bool:
+    return all(
+        bound is None or ((order := _order(value, bound)) is not None and order in kept)
+        for bound, kept in (
+            (bounds.at_least, (0, 1)),
+            (bounds.at_most, (-1, 0)),
+            (bounds.above, (1,)),
+            (bounds.below, (-1,)),
+        )
+    )
+
+
+def _order(left: object, right: str | int | float) -> int | None:
+    """Compare two values of one kind: -1, 0 or 1; None when they do not compare."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        return None
+    both_text = isinstance(left, str) and isinstance(right, str)
+    both_numbers = isinstance(left, int | float) and isinstance(right, int | float)
+    if not (both_text or both_numbers):
+        return None
+    above, below = left > right, left < right  # type: ignore[operator]
+    # Only a NaN is neither above, nor below, nor equal.
+    return above - below if above or below or left == right else None

@@ -1,0 +1,310 @@
+"""Functions that a kernel, a plan or a model can call, and plugins of them."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any, TypeVar, overload
+
+from portico.docstrings import describe
+from portico.errors import ArgumentsInvalid
+from portico.types import Compiled, Mismatch, compile_type
+
+if typing.TYPE_CHECKING:
+    from portico.ports.type_codec import TypeCodec
+
+__all__ = ["Function", "FunctionManual", "FunctionPlugin", "Parameter", "function"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+_NAME = re.compile(r"[0-9A-Za-z_]+")
+_MARK = "__portico_function__"
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    name: str | None
+    description: str | None
+    thread: bool
+    effects: bool
+    tags: frozenset[str]
+
+
+@overload
+def function(callable: F, /) -> F: ...
+@overload
+def function(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    thread: bool = False,
+    effects: bool = False,
+    tags: Iterable[str] = (),
+) -> Callable[[F], F]: ...
+def function(
+    callable: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    thread: bool = False,
+    effects: bool = False,
+    tags: Iterable[str] = (),
+) -> Any:
+    """Mark a callable as a function for kernels; it stays an ordinary callable.
+
+    >>> @function
+    ... def add(a: int, b: int = 1) -> int:
+    ...     '''Add two numbers.'''
+    ...     return a + b
+    >>> add(1, 2), Function.of(add).description
+    (3, 'Add two numbers.')
+
+    ``thread=True`` runs a synchronous one in a thread, for work that blocks. ``effects=True`` says that it must
+    not happen twice: nothing repeats it unasked. ``tags`` are words by which planners recognise kinds.
+    """
+    options = _Options(name, description, thread, effects, frozenset(tags))
+
+    def mark(target: Any) -> Any:
+        setattr(target, _MARK, options)
+        return target
+
+    return mark if callable is None else mark(callable)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter: its name, what it is for, its compiled type, and its default if it has one."""
+
+    name: str
+    description: str
+    compiled: Compiled
+    required: bool
+    default: Any = None
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """JSON Schema of the parameter, with its description."""
+        schema = dict(self.compiled.schema)
+        if self.description:
+            schema["description"] = self.description
+        return schema
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionManual:
+    """What a planner or a model is told of a function: all data, no code.
+
+    ``parameters`` and ``returns`` are JSON Schemas; ``parameters`` is of type object.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    returns: Mapping[str, Any]
+    effects: bool = False
+    tags: frozenset[str] = frozenset()
+
+
+class Function:
+    """A callable with its manual, ready to be called with Python values or with JSON.
+
+    >>> def shout(text: str) -> str:
+    ...     return text.upper()
+    >>> shouting = Function.of(shout, plugin="Tone")
+    >>> shouting.full_name, shouting.manual.parameters["required"]
+    ('Tone-shout', ['text'])
+    """
+
+    __slots__ = ("_manual", "callable", "description", "effects", "full_name", "is_async", "name", "parameters",
+                 "plugin", "returns", "tags", "thread")  # fmt: skip
+
+    def __init__(
+        self,
+        name: str,
+        callable: Callable[..., Any],
+        *,
+        plugin: str | None = None,
+        description: str = "",
+        parameters: Iterable[Parameter] = (),
+        returns: Compiled,
+        thread: bool = False,
+        effects: bool = False,
+        tags: frozenset[str] = frozenset(),
+    ) -> None:
+        for word in (name, plugin):
+            if word is not None and not _NAME.fullmatch(word):
+                raise ValueError(f"{word!r} is not a name: letters, digits and '_' only")
+        self.name = name
+        self.plugin = plugin
+        self.full_name = f"{plugin}-{name}" if plugin else name
+        self.callable = callable
+        self.is_async = inspect.iscoroutinefunction(callable)
+        self.description = description
+        self.parameters = tuple(parameters)
+        self.returns = returns
+        self.thread = thread
+        self.effects = effects
+        self.tags = tags
+        self._manual: FunctionManual | None = None
+
+    @classmethod
+    def of(
+        cls, callable: Callable[..., Any], *, plugin: str | None = None, codecs: Iterable[TypeCodec] = ()
+    ) -> Function:
+        """Make a function from a callable, its hints and its docstring.
+
+        Raises ``SchemaUnsupported`` for a hint without JSON form and ``TypeError`` for ``*args``, ``**kwargs``
+        and parameters that can only be given by position.
+        """
+        options: _Options = getattr(callable, _MARK, None) or _Options(None, None, False, False, frozenset())
+        codecs = tuple(codecs)
+        target = callable if inspect.isroutine(callable) else type(callable).__call__
+        hints = typing.get_type_hints(target, include_extras=True)
+        summary, documented = describe(callable)
+        parameters = []
+        for parameter in inspect.signature(callable).parameters.values():
+            if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+                raise TypeError(f"{callable.__qualname__}: the parameter {parameter} cannot be given by name")
+            compiled = compile_type(hints.get(parameter.name, Any), codecs)
+            required = parameter.default is parameter.empty
+            parameters.append(
+                Parameter(
+                    parameter.name,
+                    str(compiled.schema.get("description") or documented.get(parameter.name, "")),
+                    compiled,
+                    required,
+                    None if required else parameter.default,
+                )
+            )
+        return cls(
+            options.name or str(getattr(callable, "__name__", type(callable).__name__)),
+            callable,
+            plugin=plugin,
+            description=options.description or summary,
+            parameters=parameters,
+            returns=compile_type(hints.get("return", Any), codecs),
+            thread=options.thread,
+            effects=options.effects,
+            tags=options.tags,
+        )
+
+    @property
+    def manual(self) -> FunctionManual:
+        """The function's manual, made once."""
+        if self._manual is None:
+            self._manual = FunctionManual(
+                self.full_name, self.description, self._schema(), self.returns.schema, self.effects, self.tags
+            )
+        return self._manual
+
+    def _schema(self) -> dict[str, Any]:
+        properties = {}
+        definitions: dict[str, Any] = {}
+        for parameter in self.parameters:
+            schema = parameter.schema
+            definitions.update(schema.pop("$defs", {}))
+            properties[parameter.name] = schema
+        whole: dict[str, Any] = {
+            "type": "object",
+            "properties": properties,
+            "required": [parameter.name for parameter in self.parameters if parameter.required],
+            "additionalProperties": False,
+        }
+        if definitions:
+            whole["$defs"] = definitions
+        return whole
+
+    def structure_arguments(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Turn JSON arguments into Python values.
+
+        Raises ``ArgumentsInvalid`` with every fault at once: missing, unknown, or not of the type.
+        """
+        values: dict[str, Any] = {}
+        faults: list[str] = []
+        for parameter in self.parameters:
+            if parameter.name in arguments:
+                try:
+                    values[parameter.name] = parameter.compiled.structure(arguments[parameter.name])
+                except Mismatch as error:
+                    faults += [f"{parameter.name}{str(fault).removeprefix('$')}" for fault in error.faults]
+            elif parameter.required:
+                faults.append(f"{parameter.name}: missing")
+        if len(values) < len(arguments):
+            known = {parameter.name for parameter in self.parameters}
+            faults += [
+                f"{name}: unknown; the parameters are {', '.join(sorted(known)) or 'none'}"
+                for name in arguments
+                if name not in known
+            ]
+        if faults:
+            raise ArgumentsInvalid(self.full_name, faults)
+        return values
+
+    def __repr__(self) -> str:
+        return f"Function({self.full_name!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionPlugin:
+    """A named group of functions.
+
+    >>> class Sums:
+    ...     '''Sums of numbers.'''
+    ...
+    ...     @function
+    ...     def add(self, a: float, b: float) -> float:
+    ...         return a + b
+    >>> [function.full_name for function in FunctionPlugin.of(Sums())]
+    ['Sums-add']
+    """
+
+    name: str
+    functions: tuple[Function, ...]
+    description: str = ""
+    _by_name: Mapping[str, Function] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        by_name = {function.name: function for function in self.functions}
+        if len(by_name) < len(self.functions):
+            raise ValueError(f"the plugin {self.name!r} has two functions of one name")
+        object.__setattr__(self, "_by_name", by_name)
+
+    @classmethod
+    def of(
+        cls,
+        group: object,
+        name: str | None = None,
+        *,
+        codecs: Iterable[TypeCodec] = (),
+    ) -> FunctionPlugin:
+        """Collect the marked functions of a module, a class or an object, in order of definition.
+
+        Raises ``ValueError`` when none is marked.
+        """
+        if isinstance(group, type):
+            group = group()
+        default = group.__name__.rpartition(".")[2] if isinstance(group, ModuleType) else type(group).__name__
+        name = name or default
+        names = vars(group) if isinstance(group, ModuleType) else _defined(type(group))
+        members = [getattr(group, member) for member in names]
+        functions = tuple(
+            Function.of(member, plugin=name, codecs=codecs) for member in members if hasattr(member, _MARK)
+        )
+        if not functions:
+            raise ValueError(f"{name} has no functions: mark them with @function")
+        description = inspect.getdoc(group) or ""
+        return cls(name, functions, description.partition("\n\n")[0])
+
+    def __iter__(self) -> Iterator[Function]:
+        return iter(self.functions)
+
+    def __getitem__(self, name: str) -> Function:
+        return self._by_name[name]
+
+
+def _defined(kind: type) -> list[str]:
+    return list(dict.fromkeys(name for base in reversed(kind.__mro__) for name in vars(base) if name[:2] != "__"))

@@ -1,0 +1,242 @@
+"""The kernel: the catalogue of functions and services, and the ways to use them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from portico.errors import ArgumentsInvalid, FunctionFailed, FunctionNotFound, PluginNotInstalled, PorticoError
+from portico.filters import Filters, FunctionInvocation, PromptRender, ToolCallInvocation, run_filters
+from portico.functions import Function, FunctionManual, FunctionPlugin
+
+if TYPE_CHECKING:
+    from portico.chat import ToolCall, ToolResult
+    from portico.plans.task import Budget, Emit
+    from portico.ports.planner import Planner
+    from portico.ports.run_store import RunStore
+    from portico.ports.runner import Runner
+    from portico.ports.schema_validator import SchemaValidator
+    from portico.ports.template_language import Template
+    from portico.pursuit import Pursuit
+    from portico.registration import Services
+
+__all__ = ["Kernel"]
+
+P = TypeVar("P")
+T = TypeVar("T")
+
+
+class Kernel:
+    """Hold functions and services, and call them.
+
+    >>> from portico import Kernel, function
+    >>> @function
+    ... def greet(name: str) -> str:
+    ...     '''Greet somebody.'''
+    ...     return f"Hello {name}!"
+    >>> kernel = Kernel()
+    >>> kernel.add_function(greet).full_name
+    'greet'
+    >>> kernel.run_sync(kernel.invoke("greet", name="Ada"))
+    'Hello Ada!'
+
+    A kernel belongs to one event loop at a time; calls may run concurrently in it. ``services`` come from the
+    host (`portico_host.open`) or from the application.
+    """
+
+    def __init__(
+        self,
+        services: Services | None = None,
+        plugins: Iterable[FunctionPlugin] = (),
+        *,
+        filters: Filters | None = None,
+        schema_validator: SchemaValidator | None = None,
+        runner: Runner | None = None,
+        run_store: RunStore | None = None,
+    ) -> None:
+        self.services = services
+        self.filters = filters or Filters()
+        self.schema_validator = schema_validator
+        self.runner = runner
+        self.run_store = run_store
+        self.plugins: dict[str, FunctionPlugin] = {}
+        self._functions: dict[str, Function] = {}
+        self._manuals: dict[str, FunctionManual] | None = None
+        for plugin in plugins:
+            self.add_plugin(plugin)
+
+    def add_plugin(self, plugin: FunctionPlugin | object, name: str | None = None) -> FunctionPlugin:
+        """Add a plugin, or the marked functions of a module, class or object.
+
+        Raises ``ValueError`` when a plugin of that name is there already.
+        """
+        if not isinstance(plugin, FunctionPlugin):
+            plugin = FunctionPlugin.of(plugin, name)
+        if plugin.name in self.plugins:
+            raise ValueError(f"the kernel has a plugin {plugin.name!r} already")
+        self.plugins[plugin.name] = plugin
+        self._functions |= {function.full_name: function for function in plugin}
+        self._manuals = None
+        return plugin
+
+    def add_function(self, function: Function | Callable[..., Any]) -> Function:
+        """Add a single function; ``ValueError`` when one of that name is there already."""
+        if not isinstance(function, Function):
+            function = Function.of(function)
+        if function.full_name in self._functions:
+            raise ValueError(f"the kernel has a function {function.full_name!r} already")
+        self._functions[function.full_name] = function
+        self._manuals = None
+        return function
+
+    def function(self, name: str) -> Function:
+        """Find a function by its name as code or a model writes it.
+
+        ``Plugin-Function`` is the name; ``Plugin.Function``, ``Plugin_Function`` and a bare ``Function`` are
+        understood where they mean one function only. Raises ``FunctionNotFound`` with the nearest names.
+        """
+        found = self._functions.get(name)
+        if found is not None:
+            return found
+        candidates = [
+            function
+            for function in self._functions.values()
+            if name in (function.name, f"{function.plugin}.{function.name}", f"{function.plugin}_{function.name}")
+        ]
+        if len(candidates) == 1:
+            return candidates[0]
+        raise FunctionNotFound(name, list(self._functions))
+
+    @property
+    def functions(self) -> Mapping[str, Function]:
+        """All functions by full name, in the order of adding."""
+        return self._functions
+
+    @property
+    def manuals(self) -> Mapping[str, FunctionManual]:
+        """The manuals of all functions by full name, made once."""
+        if self._manuals is None:
+            self._manuals = {name: function.manual for name, function in self._functions.items()}
+        return self._manuals
+
+    def service(self, port: Callable[..., P], name: str | None = None) -> P:
+        """Return the service configured for a port, or the one of that name; see `Services.get` for errors."""
+        if self.services is None:
+            raise PluginNotInstalled("This kernel has no services. Open one with portico_host.open().")
+        return self.services.get(port, name)
+
+    async def invoke(self, function: str | Function, /, **arguments: Any) -> Any:
+        """Call a function with Python values, as they are, and return what it returns.
+
+        Raises ``FunctionNotFound``; what the function raises comes through unchanged.
+        """
+        if isinstance(function, str):
+            function = self._functions.get(function) or self.function(function)
+        if self.filters.function:
+            return await self._invoke_filtered(function, arguments)
+        if function.is_async:
+            return await function.callable(**arguments)
+        if function.thread:
+            return await asyncio.to_thread(function.callable, **arguments)
+        return function.callable(**arguments)
+
+    async def _invoke_filtered(self, function: Function, arguments: dict[str, Any]) -> Any:
+        context = FunctionInvocation(function, arguments)
+
+        async def final() -> Any:
+            target = context.function
+            if target.thread and not target.is_async:
+                return await asyncio.to_thread(target.callable, **context.arguments)
+            result = target.callable(**context.arguments)
+            return await result if target.is_async else result
+
+        return await run_filters(self.filters.function, context, final)
+
+    async def invoke_json(self, function: str | Function, arguments: Mapping[str, Any]) -> Any:
+        """Call a function with JSON arguments and return its result as JSON, as plans and models do.
+
+        Raises ``ArgumentsInvalid`` with every fault, and ``FunctionFailed`` from what the function raises; a
+        ``PorticoError`` comes through unchanged.
+        """
+        if isinstance(function, str):
+            function = self._functions.get(function) or self.function(function)
+        values = function.structure_arguments(arguments)
+        try:
+            result = await self.invoke(function, **values)
+            return function.returns.unstructure(result)
+        except PorticoError:
+            raise
+        except Exception as error:
+            raise FunctionFailed(function.full_name, error) from error
+
+    async def call_tool(self, call: ToolCall) -> ToolResult:
+        """Carry out a model's tool call; every failure becomes a result that tells the model what to mend."""
+        if not self.filters.tool_call:
+            return await self._call_tool(call)
+        context = ToolCallInvocation(call)
+
+        async def final() -> ToolResult:
+            return await self._call_tool(context.call)
+
+        return await run_filters(self.filters.tool_call, context, final)
+
+    async def _call_tool(self, call: ToolCall) -> ToolResult:
+        import json
+
+        from portico.chat import ToolResult
+
+        try:
+            arguments = json.loads(call.arguments or "{}")
+            if not isinstance(arguments, dict):
+                raise ArgumentsInvalid(call.name, ["the arguments must be one JSON object"])
+            result = await self.invoke_json(call.name, arguments)
+            content = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+            return ToolResult(call.id, call.name, content)
+        except json.JSONDecodeError as error:
+            return ToolResult(call.id, call.name, f"The arguments are not JSON: {error}.", error=True)
+        except PorticoError as error:
+            return ToolResult(call.id, call.name, str(error), error=True)
+
+    async def render_prompt(self, template: Template, arguments: Mapping[str, Any], *, name: str = "prompt") -> str:
+        """Render a compiled template with this kernel's functions at hand."""
+
+        async def call(function: str, values: Mapping[str, object]) -> object:
+            return await self.invoke(function, **values)
+
+        context = PromptRender(name, dict(arguments))
+
+        async def final() -> str:
+            return await template.render(context.arguments, call=call)
+
+        return await run_filters(self.filters.prompt, context, final)
+
+    async def pursue(
+        self,
+        goal: str,
+        *,
+        planner: Planner | str | None = None,
+        budget: Budget | None = None,
+        context: Mapping[str, Any] | None = None,
+        emit: Emit | None = None,
+    ) -> Pursuit:
+        """Pursue a goal with the configured planner, the one of that name, or the one given.
+
+        See `portico.pursuit.pursue` for what may be raised; ``emit`` is called with every event.
+        """
+        from portico.ports.planner import Planner as Port
+        from portico.pursuit import pursue
+
+        chosen = self.service(Port, planner) if planner is None or isinstance(planner, str) else planner
+        return await pursue(self, goal, chosen, budget=budget, context=context, emit=emit, run_store=self.run_store)
+
+    def run_sync(self, awaitable: Awaitable[T]) -> T:
+        """Run something to its end from ordinary code; for scripts.
+
+        Raises ``RuntimeError`` inside a running event loop: await there instead.
+        """
+
+        async def wait() -> T:
+            return await awaitable
+
+        return asyncio.run(wait())

@@ -1,0 +1,1 @@
+"""Plans as artefacts: what a planner proposes, checked before it runs."""

@@ -1,0 +1,50 @@
+"""The ports: small protocols, each in a file of its own, all asynchronous.
+
+``PORTS`` is their table, kept as data so that listing plugins imports no port.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["PORTS", "PortInfo"]
+
+
+@dataclass(frozen=True, slots=True)
+class PortInfo:
+    """What the host needs to know of a port: its hook, its table in `portico.toml`, its major version.
+
+    ``many`` marks tables that hold any number of named entries (``[search.docs]``), rather than one chosen
+    with ``use`` (``[chat]``). ``default`` is the registration used where nothing is configured.
+    """
+
+    name: str
+    noun: str
+    version: int
+    hook: str
+    table: str
+    many: bool = False
+    default: str | None = None
+
+
+PORTS: tuple[PortInfo, ...] = (
+    PortInfo("ChatService", "chat service", 1, "portico_chat_services", "chat", default="extractive"),
+    PortInfo("TextSearch", "text search", 1, "portico_text_searches", "search", many=True),
+    PortInfo(
+        "EmbeddingGenerator",
+        "embedding generator",
+        1,
+        "portico_embedding_generators",
+        "embeddings",
+        default="wordllama",
+    ),
+    PortInfo("VectorStore", "vector store", 1, "portico_vector_stores", "vectors", default="faiss"),
+    PortInfo("Planner", "planner", 1, "portico_planners", "planner", default="retrieval"),
+    PortInfo("FunctionSource", "function plugin", 1, "portico_function_plugins", "functions", many=True),
+    PortInfo("TemplateLanguage", "template language", 1, "portico_template_languages", "templates", many=True),
+    PortInfo("RunStore", "run store", 1, "portico_run_stores", "runs"),
+    PortInfo("Runner", "runner", 1, "portico_runners", "runner"),
+    PortInfo("TypeCodec", "type codec", 1, "portico_type_codecs", "types", many=True),
+    PortInfo("SchemaValidator", "schema validator", 1, "portico_schema_validators", "schemas"),
+    PortInfo("PageReader", "page reader", 1, "portico_page_readers", "pages"),
+)

@@ -1,0 +1,21 @@
+"""The FunctionSource port."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from portico.functions import FunctionPlugin
+
+__all__ = ["FunctionSource"]
+
+
+class FunctionSource(Protocol):
+    """Makes a function plugin from something outside: an OpenAPI document, a directory of prompts.
+
+    Errors: ``ConfigurationError`` when the source cannot be read; what is wrong with single functions loses
+    those functions only, and the source reports them in the plugin's description.
+    """
+
+    async def load(self, name: str) -> FunctionPlugin:
+        """Return the plugin, called ``name``."""
+        ...

@@ -1,0 +1,49 @@
+"""The RunStore port: the journal of pursuits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+__all__ = ["Lease", "RunStore"]
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to write one run. Each new lease on a run has a higher ``token``; older ones are refused."""
+
+    run: str
+    owner: str
+    token: int
+
+
+class RunStore(Protocol):
+    """Keeps what happened in each run, in order.
+
+    Behaviour: entries are JSON objects; `append` is atomic and durable before it returns, and is refused
+    without the newest lease's token, so that an owner that lost its lease cannot write.
+    Errors: ``StoreBusy`` for a lease held by another or a stale token; ``StoreError`` otherwise.
+    """
+
+    name: str
+
+    async def acquire(self, run: str, *, owner: str, seconds: float) -> Lease:
+        """Take the run for ``seconds``, or renew it as the same owner."""
+        ...
+
+    async def release(self, lease: Lease) -> None:
+        """Give the run back; a stale lease is not an error."""
+        ...
+
+    async def append(self, lease: Lease, entries: Sequence[Mapping[str, Any]]) -> None:
+        """Add entries at the end of the run."""
+        ...
+
+    async def read(self, run: str) -> list[Mapping[str, Any]]:
+        """Return a run's entries in order; none for an unknown run."""
+        ...
+
+    async def runs(self) -> list[str]:
+        """Return the names of all runs, the oldest first."""
+        ...

@@ -1,0 +1,75 @@
+"""The VectorStore port."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from portico.filter import Filter, FilterSupport, Scalar
+from portico.vectors import Vectors
+
+__all__ = ["VectorMatch", "VectorRecord", "VectorStore"]
+
+
+@dataclass(frozen=True, slots=True)
+class VectorRecord:
+    """What a store keeps beside a vector: an id unique in its namespace, and metadata to filter by."""
+
+    id: str
+    metadata: Mapping[str, Scalar | Sequence[Scalar]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class VectorMatch:
+    """A record found, with its score: the cosine of the two vectors, higher is better."""
+
+    id: str
+    score: float
+    metadata: Mapping[str, Scalar | Sequence[Scalar]]
+
+
+class VectorStore(Protocol):
+    """Keeps vectors with metadata, by namespace, and finds the nearest.
+
+    Behaviour: a namespace comes to be with its first `upsert`, whose dimensions it keeps; reading an unknown
+    one finds nothing. Each writing call is atomic: other callers and later processes see all of it or nothing.
+    Calls may run concurrently, from several processes too when the store is persistent.
+    Errors: ``ValueError`` for wrong dimensions or vectors that are not finite; ``UnsupportedFilter``;
+    ``StoreError`` when it cannot read or write.
+    """
+
+    name: str
+    persistent: bool
+    """Whether what is written outlives the process."""
+    filter_support: FilterSupport
+
+    async def upsert(self, namespace: str, records: Sequence[VectorRecord], vectors: Vectors) -> None:
+        """Add records or replace those of the same id; row i of ``vectors`` belongs to record i."""
+        ...
+
+    async def delete(self, namespace: str, ids: Sequence[str]) -> int:
+        """Remove records; return how many there were. Unknown ids are not an error."""
+        ...
+
+    async def get(self, namespace: str, ids: Sequence[str]) -> tuple[list[VectorRecord], Vectors | None]:
+        """Return the records known among ``ids``, in that order, and their vectors; None when there are none."""
+        ...
+
+    async def search(
+        self, namespace: str, queries: Vectors, *, top: int = 10, filter: Filter | None = None
+    ) -> list[list[VectorMatch]]:
+        """Return the ``top`` best records that pass the filter, best first, one list for each query row."""
+        ...
+
+    async def count(self, namespace: str) -> int:
+        """Return how many records the namespace has."""
+        ...
+
+    def ids(self, namespace: str) -> AsyncIterator[str]:
+        """Yield every id of the namespace, in no particular order."""
+        ...
+
+    async def drop(self, namespace: str) -> None:
+        """Remove a namespace with everything in it; an unknown one is not an error."""
+        ...

@@ -1,0 +1,306 @@
+"""The one loop that drives every planner: propose, check, run, observe."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from portico.chat import Usage
+from portico.errors import LimitExceeded, PlanInvalid, StepFailed
+from portico.filters import Hold, PlanReview, StepRun, run_filters
+from portico.functions import FunctionManual
+from portico.plans.check import check_plan, fingerprint
+from portico.plans.json_form import plan_to_json
+from portico.plans.plan import Plan, Step
+from portico.plans.running import HeldStep, evaluate, run_steps
+from portico.plans.task import (
+    Answer,
+    Budget,
+    ChatUsed,
+    Emit,
+    Event,
+    Infeasible,
+    Proposed,
+    Refusal,
+    StepFailure,
+    StepFinished,
+    StepRecord,
+    StepStarted,
+    Task,
+)
+
+if TYPE_CHECKING:
+    from portico.kernel import Kernel
+    from portico.ports.planner import Planner
+    from portico.ports.run_store import Lease, RunStore
+
+__all__ = ["Held", "Pursuit", "pursue"]
+
+_LEASE_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The pursuit waits for a person: a plan or step filter returned a `Hold`."""
+
+    reason: str
+    step: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pursuit:
+    """How a pursuit ended and what it did. ``plan`` is every executed step as one plan: what can be replayed."""
+
+    goal: str
+    run: str
+    planner: str
+    outcome: Answer | Infeasible | Held
+    plan: Plan
+    steps: tuple[StepRecord, ...]
+    usage: Usage = field(default_factory=Usage)
+    services: tuple[str, ...] = ()
+    """The chat services that were asked, in order."""
+
+
+async def pursue(
+    kernel: Kernel,
+    goal: str,
+    planner: Planner,
+    *,
+    budget: Budget | None = None,
+    context: Mapping[str, Any] | None = None,
+    emit: Emit | None = None,
+    run_store: RunStore | None = None,
+) -> Pursuit:
+    """Pursue ``goal`` with ``planner`` until an answer, an infeasibility, a hold, or the end of the budget.
+
+    Raises ``ValueError`` for a blank goal, ``PlanInvalid`` when the planner was refused too often in a row,
+    ``StepFailed`` when a step failed and the planner proposes nothing new, ``LimitExceeded`` at the end of the
+    budget, and what the planner raises.
+    """
+    if not goal.strip():
+        raise ValueError("the goal is blank")
+    loop = _Loop(kernel, goal, planner, budget or Budget(), context, emit, run_store)
+    try:
+        async with asyncio.timeout(loop.budget.seconds):
+            return await loop.run()
+    except TimeoutError as error:
+        if loop.budget.seconds is None or not loop.timed_out():
+            raise
+        raise LimitExceeded(f"The pursuit did not end within its {loop.budget.seconds:g} seconds.") from error
+
+
+@dataclass(slots=True)
+class _Loop:
+    kernel: Kernel
+    goal: str
+    planner: Planner
+    budget: Budget
+    context: Mapping[str, Any] | None
+    listener: Emit | None
+    run_store: RunStore | None
+    name: str = field(default_factory=lambda: uuid.uuid4().hex)
+    started: float = field(default_factory=time.monotonic)
+    records: list[StepRecord] = field(default_factory=list)
+    results: dict[str, Any] = field(default_factory=dict)
+    taken: set[str] = field(default_factory=set)
+    produced_by: dict[str, FunctionManual | None] = field(default_factory=dict)
+    usage: Usage = field(default_factory=Usage)
+    services: list[str] = field(default_factory=list)
+    lease: Lease | None = None
+
+    def timed_out(self) -> bool:
+        return self.budget.seconds is not None and time.monotonic() - self.started >= self.budget.seconds
+
+    async def run(self) -> Pursuit:
+        if self.run_store is not None:
+            self.lease = await self.run_store.acquire(self.name, owner=self.name, seconds=_LEASE_SECONDS)
+        try:
+            await self.note({"type": "pursuit", "goal": self.goal, "planner": self.planner.name})
+            outcome = await self.until_outcome()
+            await self.note({"type": "outcome", "kind": type(outcome).__name__.lower(), **_outcome_json(outcome)})
+        finally:
+            if self.run_store is not None and self.lease is not None:
+                await self.run_store.release(self.lease)
+        executed = Plan(self.goal, tuple(record.step for record in self.records if record.error is None))
+        return Pursuit(
+            self.goal,
+            self.name,
+            self.planner.name,
+            outcome,
+            executed,
+            tuple(self.records),
+            self.usage,
+            tuple(dict.fromkeys(self.services)),
+        )
+
+    async def until_outcome(self) -> Answer | Infeasible | Held:
+        refused: list[Refusal] = []
+        notes: Any = None
+        failures: list[StepFailed] = []
+        catalogue = self.kernel.manuals
+        for proposals_made in range(self.budget.proposals):
+            task = Task(
+                self.goal,
+                tuple(catalogue.values()),
+                tuple(self.records),
+                tuple(refused),
+                replace(
+                    self.budget,
+                    proposals=self.budget.proposals - proposals_made,
+                    steps=self.budget.steps - len(self.records),
+                    refusals=self.budget.refusals - len(refused),
+                ),
+                notes,
+                self.context,
+            )
+            proposal = await self.planner.propose(task, emit=self.emit)
+            if not isinstance(proposal, Plan):
+                return proposal
+            findings = check_plan(
+                proposal,
+                catalogue,
+                finished=self.produced_by,
+                taken=self.taken,
+                validator=self.kernel.schema_validator,
+            )
+            self.emit(Proposed(proposal, tuple(findings)))
+            errors = [finding for finding in findings if finding.severity == "error"]
+            if errors:
+                refused.append(Refusal(proposal, tuple(findings)))
+                await self.note({"type": "refused", "findings": [str(finding) for finding in findings]})
+                if len(refused) > self.budget.refusals:
+                    if failures:
+                        raise failures[0]
+                    raise PlanInvalid(errors)
+                continue
+            refused.clear()
+            notes = proposal.notes
+            await self.note({"type": "plan", "plan": plan_to_json(_with_fingerprints(proposal, catalogue))})
+            held = await self.review(proposal)
+            if held is None:
+                try:
+                    failures = await self.execute(proposal)
+                except HeldStep as stop:
+                    held = Held(stop.hold.reason, stop.step.id)
+            if held is not None:
+                return held
+            if proposal.result is not None and not failures:
+                return _answer(evaluate(proposal.result, self.results))
+        if failures:
+            raise failures[0]
+        raise LimitExceeded(f"The planner made {self.budget.proposals} proposals without an answer.")
+
+    async def review(self, plan: Plan) -> Held | None:
+        filters = self.kernel.filters.plan
+        if not filters:
+            return None
+
+        async def approved() -> None:
+            return None
+
+        hold = await run_filters(filters, PlanReview(plan, self.name), approved)
+        return Held(hold.reason) if isinstance(hold, Hold) else None
+
+    async def execute(self, plan: Plan) -> list[StepFailed]:
+        if len(self.records) + len(plan.steps) > self.budget.steps:
+            raise LimitExceeded(f"The pursuit would run more than its {self.budget.steps} steps.")
+        self.taken |= {step.id for step in plan.steps}
+        failures = await run_steps(plan, self.results, self.step)
+        for step in plan.steps:
+            if step.id in self.results:
+                called = step.function
+                self.produced_by[step.id] = self.kernel.manuals.get(called) if isinstance(called, str) else None
+        return failures
+
+    async def step(self, step: Step, arguments: dict[str, Any]) -> Any:
+        self.emit(StepStarted(step, arguments))
+        await self.note({"type": "step-started", "step": step.id, "arguments": arguments})
+        try:
+            result = await self.filtered(step, arguments)
+        except HeldStep as stop:
+            await self.note({"type": "step-held", "step": step.id, "reason": stop.hold.reason})
+            raise
+        except Exception as error:
+            await self.note({"type": "step-failed", "step": step.id, "error": str(error)})
+            self.records.append(StepRecord(step, error=str(error)))
+            self.emit(StepFailure(step, str(error)))
+            raise
+        await self.note({"type": "step-finished", "step": step.id, "result": result})
+        self.records.append(StepRecord(step, result))
+        self.emit(StepFinished(step, result))
+        return result
+
+    async def filtered(self, step: Step, arguments: dict[str, Any]) -> Any:
+        if not self.kernel.filters.step:
+            return await self.call(step, arguments)
+        context = StepRun(step, self.name, arguments)
+
+        async def final() -> Any:
+            return await self.call(step, context.arguments)
+
+        result = await run_filters(self.kernel.filters.step, context, final)
+        if isinstance(result, Hold):
+            raise HeldStep(step, result)
+        return result
+
+    async def call(self, step: Step, arguments: dict[str, Any]) -> Any:
+        if isinstance(step.function, Plan):
+            return await self.nested(step, step.function)
+        function = step.function
+
+        async def action() -> Any:
+            return await self.kernel.invoke_json(function, arguments)
+
+        runner = self.kernel.runner
+        return await (action() if runner is None else runner.execute(self.name, step.id, action))
+
+    async def nested(self, step: Step, plan: Plan) -> Any:
+        results: dict[str, Any] = {}
+
+        async def inner(child: Step, arguments: dict[str, Any]) -> Any:
+            return await self.step(replace(child, id=f"{step.id}/{child.id}"), arguments)
+
+        failures = await run_steps(plan, results, inner)
+        if failures:
+            raise failures[0]
+        return evaluate(plan.result, results) if plan.result is not None else None
+
+    def emit(self, event: Event) -> None:
+        if isinstance(event, ChatUsed):
+            self.usage += event.usage
+            self.services.append(event.service)
+        if self.listener is not None:
+            self.listener(event)
+
+    async def note(self, entry: Mapping[str, Any]) -> None:
+        if self.run_store is not None and self.lease is not None:
+            self.lease = await self.run_store.acquire(self.name, owner=self.name, seconds=_LEASE_SECONDS)
+            await self.run_store.append(self.lease, [entry])
+
+
+def _with_fingerprints(plan: Plan, catalogue: Mapping[str, FunctionManual]) -> Plan:
+    used = {step.function for step in plan.steps if isinstance(step.function, str)}
+    return replace(plan, fingerprints={name: fingerprint(catalogue[name]) for name in sorted(used)})
+
+
+def _answer(value: Any) -> Answer:
+    if isinstance(value, str):
+        return Answer(value, value=value)
+    import json
+
+    return Answer(json.dumps(value, ensure_ascii=False, indent=2), value=value)
+
+
+def _outcome_json(outcome: Answer | Infeasible | Held) -> dict[str, Any]:
+    match outcome:
+        case Answer():
+            return {"text": outcome.text}
+        case Infeasible():
+            return {"reason": outcome.reason, "missing": list(outcome.missing)}
+        case Held():
+            return {"reason": outcome.reason, "step": outcome.step}

@@ -1,0 +1,103 @@
+"""How a plugin package says what it offers, and how a service reaches what it stands on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+__all__ = ["Registration", "Secret", "Services"]
+
+P = TypeVar("P")
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """One thing that a package offers for one port.
+
+    >>> Registration(
+    ...     name="acme",
+    ...     factory="portico_acme.search:AcmeSearch",
+    ...     settings="portico_acme.config:AcmeSettings",
+    ...     summary="Search the Acme catalogue.",
+    ... ).name
+    'acme'
+
+    ``factory`` is ``"module:attribute"``, imported only when chosen and called as
+    ``factory(settings, services)``; it opens nothing. ``settings`` is an attrs class or stdlib dataclass, or
+    its ``"module:attribute"``; None when there is nothing to set, and the factory is then given None.
+    ``port_version`` is the major version of the port that the package was written for.
+    Raises ``ValueError`` for a malformed name or reference.
+    """
+
+    name: str
+    factory: str
+    summary: str
+    settings: type[Any] | str | None = None
+    port_version: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.name or not all(letter.isalnum() or letter in "-_" for letter in self.name):
+            raise ValueError(f"a registration's name has letters, digits, '-' and '_' only, not {self.name!r}")
+        for reference in (self.factory, self.settings):
+            if isinstance(reference, str) and reference.count(":") != 1:
+                raise ValueError(f"{reference!r} is not of the form 'module:attribute'")
+        if not self.summary.strip() or "\n" in self.summary:
+            raise ValueError(f"the registration {self.name!r} needs a summary of one line")
+
+
+class Services(Protocol):
+    """What a factory is given to reach other ports; the host implements it.
+
+    Services are made when first asked for and shared. Asking from inside a factory is allowed; a circle is a
+    ``ConfigurationError``.
+    """
+
+    def get(self, port: Callable[..., P], name: str | None = None) -> P:
+        """Return the service configured for ``port``, or the one of that name.
+
+        Raises ``PluginNotInstalled``, ``PluginBroken``, ``PluginConflict`` or ``ConfigurationError``.
+        """
+        ...
+
+    def names(self, port: Callable[..., object]) -> tuple[str, ...]:
+        """Return the names that are configured for ``port``, in the order of the configuration."""
+        ...
+
+
+class Secret:
+    """A value that must not be seen: repr, str and format show asterisks only.
+
+    >>> key = Secret("sk-123", origin="env OPENAI_API_KEY")
+    >>> f"{key} {key!r}"
+    '******** Secret(env OPENAI_API_KEY)'
+    >>> key.reveal()
+    'sk-123'
+    """
+
+    __slots__ = ("_value", "origin")
+
+    def __init__(self, value: str, *, origin: str = "literal") -> None:
+        self._value = value
+        self.origin = origin
+
+    def reveal(self) -> str:
+        """Return the value; call this only where it goes on the wire."""
+        return self._value
+
+    def __str__(self) -> str:
+        return "********"
+
+    def __repr__(self) -> str:
+        return f"Secret({self.origin})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Secret):
+            return NotImplemented
+        return self._value == other._value
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Secret is not serialised")

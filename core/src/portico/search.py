@@ -1,0 +1,185 @@
+"""Text search: results as a stream, options, and what a connector's author need not write.
+
+A connector subclasses :class:`SearchConnector`, writes ``get_search_results`` and two mappers, and has the
+whole TextSearch port.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from portico.filter import Filter, FilterSupport, check_filter
+
+if TYPE_CHECKING:
+    from portico.ports.search_index import SearchIndex
+
+__all__ = [
+    "SearchCapabilities",
+    "SearchConnector",
+    "SearchResults",
+    "TextSearchOptions",
+    "TextSearchResult",
+]
+
+Record = TypeVar("Record")
+Mapped = TypeVar("Mapped")
+
+
+@dataclass(frozen=True, slots=True)
+class TextSearchResult:
+    """One passage: its text, what to call it and where it opens.
+
+    >>> TextSearchResult("Ports are protocols.", name="Architecture", link="file:///docs/a.md#L3").name
+    'Architecture'
+    """
+
+    value: str
+    name: str | None = None
+    link: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TextSearchOptions:
+    """What one search call asks for; nothing of it reaches the next call.
+
+    ``top`` results at most, after leaving out the first ``skip``; a total count only when asked for, since it
+    may cost a service another request. Raises ``ValueError`` for ``top`` below 1 or a negative ``skip``.
+    """
+
+    top: int = 5
+    skip: int = 0
+    include_total_count: bool = False
+    filter: Filter | None = None
+
+    def __post_init__(self) -> None:
+        if self.top < 1:
+            raise ValueError(f"top is {self.top}; it must be at least 1")
+        if self.skip < 0:
+            raise ValueError(f"skip is {self.skip}; it must not be negative")
+
+
+class SearchResults(Generic[Record]):
+    """An asynchronous stream of results with what the source said about all of them.
+
+    Iterate once, as far as needed; a connector that pages fetches the next page only then. ``total_count`` is
+    None unless it was asked for and the source knows it. ``metadata`` is the source's own (a corrected query,
+    alternatives).
+
+    >>> results = SearchResults(["a", "b"], total_count=2)
+    >>> import asyncio; asyncio.run(results.list())
+    ['a', 'b']
+    """
+
+    __slots__ = ("_stream", "metadata", "total_count")
+
+    def __init__(
+        self,
+        results: AsyncIterable[Record] | Iterable[Record],
+        *,
+        total_count: int | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._stream = aiter(results) if isinstance(results, AsyncIterable) else _stream(results)
+        self.total_count = total_count
+        self.metadata: Mapping[str, Any] = metadata or {}
+
+    def __aiter__(self) -> AsyncIterator[Record]:
+        return self._stream
+
+    async def list(self) -> list[Record]:
+        """Collect what is left of the stream."""
+        return [record async for record in self._stream]
+
+    def map(self, convert: Callable[[Record], Mapped]) -> SearchResults[Mapped]:
+        """Return the same results converted one by one as they are read."""
+        return SearchResults(
+            (convert(record) async for record in self._stream),
+            total_count=self.total_count,
+            metadata=self.metadata,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SearchCapabilities:
+    """What a source can do beyond finding: declared, so that nothing is ignored in silence."""
+
+    filter: FilterSupport = field(default_factory=FilterSupport.nothing)
+    total_count: bool = False
+    """Whether ``include_total_count`` is honoured; a source without it leaves ``total_count`` None."""
+
+
+class SearchConnector(ABC, Generic[Record]):
+    """The TextSearch port, given one method and two mappers.
+
+    >>> class Colours(SearchConnector[str]):
+    ...     name = "colours"
+    ...
+    ...     async def fetch(self, query, options):
+    ...         found = [c for c in ("red", "dark red", "blue") if query in c]
+    ...         return SearchResults(found[options.skip : options.skip + options.top])
+    ...
+    ...     def to_text(self, record):
+    ...         return record
+    ...
+    ...     def to_result(self, record):
+    ...         return TextSearchResult(record, name=record.title())
+    >>> async def names(query):
+    ...     results = await Colours().get_text_search_results(query)
+    ...     return [result.name for result in await results.list()]
+    >>> import asyncio; asyncio.run(names("red"))
+    ['Red', 'Dark Red']
+
+    ``fetch`` is called only with a query that is not blank and a filter that ``capabilities`` allow, and what
+    it returns is cut at ``top``. To replace a mapper, assign the attribute: ``search.to_result = mine``.
+    """
+
+    name: str
+    capabilities: SearchCapabilities = SearchCapabilities()
+    index: SearchIndex | None = None
+
+    @abstractmethod
+    async def fetch(self, query: str, options: TextSearchOptions) -> SearchResults[Record]:
+        """Ask the source; honour ``top``, ``skip`` and the filter, and map its failures to our errors."""
+
+    @abstractmethod
+    def to_text(self, record: Record) -> str:
+        """Return the text of a record, for `search`."""
+
+    @abstractmethod
+    def to_result(self, record: Record) -> TextSearchResult:
+        """Return a record as a passage with name and link, for `get_text_search_results`."""
+
+    async def search(self, query: str, options: TextSearchOptions | None = None) -> SearchResults[str]:
+        """Find passages and return their texts."""
+        return (await self.get_search_results(query, options)).map(self.to_text)
+
+    async def get_text_search_results(
+        self, query: str, options: TextSearchOptions | None = None
+    ) -> SearchResults[TextSearchResult]:
+        """Find passages and return them with name and link."""
+        return (await self.get_search_results(query, options)).map(self.to_result)
+
+    async def get_search_results(self, query: str, options: TextSearchOptions | None = None) -> SearchResults[Record]:
+        """Find passages and return the source's own records."""
+        options = options or TextSearchOptions()
+        check_filter(options.filter, self.capabilities.filter, f"Text search {self.name!r}")
+        if not query.strip():
+            return SearchResults([], total_count=0 if options.include_total_count else None)
+        found = await self.fetch(query, options)
+        return SearchResults(_first(found, options.top), total_count=found.total_count, metadata=found.metadata)
+
+
+async def _stream(items: Iterable[Record]) -> AsyncIterator[Record]:
+    for item in items:
+        yield item
+
+
+async def _first(results: AsyncIterable[Record], count: int) -> AsyncIterator[Record]:
+    async for result in results:
+        yield result
+        count -= 1
+        if count == 0:
+            return

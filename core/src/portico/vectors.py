@@ -1,0 +1,97 @@
+"""Embedding vectors as they cross ports: one float32 buffer with a shape."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+__all__ = ["Vectors"]
+
+
+class Vectors:
+    """Hold ``rows`` vectors of ``dimensions`` float32 numbers in one read-only, C-contiguous buffer.
+
+    >>> vectors = Vectors.from_rows([[1.0, 0.0], [0.6, 0.8]])
+    >>> vectors.rows, vectors.dimensions
+    (2, 2)
+    >>> vectors[1].buffer.tolist() == Vectors.from_rows([[0.6, 0.8]]).buffer.tolist()
+    True
+
+    Nothing is copied: any object with the buffer protocol will do (a NumPy array, ``bytes``, a memory map),
+    native byte order assumed. NumPy reads it without a copy too::
+
+        np.frombuffer(vectors.buffer, dtype=np.float32).reshape(vectors.rows, vectors.dimensions)
+
+    Raises ``ValueError`` when the buffer does not hold exactly ``rows * dimensions`` float32 numbers.
+    """
+
+    __slots__ = ("buffer", "dimensions", "rows")
+
+    buffer: memoryview[float]
+    rows: int
+    dimensions: int
+
+    def __init__(self, buffer: Any, rows: int, dimensions: int) -> None:
+        if rows < 0 or dimensions < 1:
+            raise ValueError(f"a shape needs rows >= 0 and dimensions >= 1, not ({rows}, {dimensions})")
+        view: memoryview[Any] = memoryview(buffer)
+        if not view.c_contiguous:
+            raise ValueError("the buffer is not C-contiguous")
+        if view.nbytes != rows * dimensions * 4:
+            raise ValueError(
+                f"{rows} vectors of {dimensions} float32 numbers are {rows * dimensions * 4} bytes; "
+                f"the buffer has {view.nbytes}"
+            )
+        if view.nbytes == 0:
+            view = memoryview(b"")
+        self.buffer = view.cast("B").cast("f").toreadonly()
+        self.rows = rows
+        self.dimensions = dimensions
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[Sequence[float]], *, dimensions: int | None = None) -> Vectors:
+        """Copy sequences of numbers into one buffer: for small sets and tests, never for bulk.
+
+        ``dimensions`` is needed only when there are no rows. Raises ``ValueError`` for rows of unequal length.
+        """
+        buffer = array("f")
+        count = 0
+        for row in rows:
+            if dimensions is None:
+                dimensions = len(row)
+            if len(row) != dimensions:
+                raise ValueError(f"row {count} has {len(row)} numbers, the rows before it {dimensions}")
+            buffer.extend(row)
+            count += 1
+        if dimensions is None:
+            raise ValueError("no rows: say how many dimensions they would have")
+        return cls(buffer, count, dimensions)
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def __getitem__(self, row: int) -> Vectors:
+        """Return one row as a view of shape (1, dimensions)."""
+        if not -self.rows <= row < self.rows:
+            raise IndexError(f"row {row} of {self.rows}")
+        return self.slice(row % self.rows, row % self.rows + 1)
+
+    def __iter__(self) -> Iterator[Vectors]:
+        return (self[row] for row in range(self.rows))
+
+    def slice(self, start: int, stop: int) -> Vectors:
+        """Return the rows from ``start`` up to ``stop`` as a view; both are clipped to what there is."""
+        start, stop, _ = slice(start, stop).indices(self.rows)
+        stop = max(start, stop)
+        return Vectors(self.buffer[start * self.dimensions : stop * self.dimensions], stop - start, self.dimensions)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Vectors):
+            return NotImplemented
+        return (self.rows, self.dimensions, self.buffer) == (other.rows, other.dimensions, other.buffer)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Vectors(rows={self.rows}, dimensions={self.dimensions})"
