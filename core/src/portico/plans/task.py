@@ -31,11 +31,15 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The end that was wanted. ``value`` is the JSON result where a plan gave one; ``text`` is for people."""
+    """The end that was wanted. ``value`` is the JSON result where a plan gave one; ``text`` is for people.
+
+    ``warnings`` are sentences on what to keep in mind: a source that failed, a citation that nothing backs.
+    """
 
     text: str
     citations: tuple[Citation, ...] = ()
     value: Any = None
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
