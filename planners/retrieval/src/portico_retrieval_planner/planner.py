@@ -78,11 +78,14 @@ class RetrievalPlanner:
             messages = render_sources(messages)
         reply = await _complete(chat, ChatRequest(messages), emit)
         warnings = [_failure(record) for record in failures]
-        warnings += [
-            f"The answer cites [{number}], which no passage backs."
-            for number in unbacked_citations(reply.text, sources)
-        ]
-        citations = reply.citations or find_citations(reply.text, sources)
+        # A service that cites by itself knows its marks; a quotation may hold brackets that are none.
+        citations = reply.citations
+        if not citations:
+            citations = find_citations(reply.text, sources)
+            warnings += [
+                f"The answer cites [{number}], which no passage backs."
+                for number in unbacked_citations(reply.text, sources)
+            ]
         return Answer(reply.text, citations, warnings=tuple(warnings))
 
 

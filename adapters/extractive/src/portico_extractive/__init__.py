@@ -1,0 +1,1 @@
+"""A chat service for Portico that answers by quoting its sources."""

@@ -1,0 +1,42 @@
+"""The settings of the service that quotes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from attrs import field, frozen, validators
+
+__all__ = ["ExtractiveSettings"]
+
+
+@frozen
+class ExtractiveSettings:
+    """What can be set under ``[chat.extractive]``.
+
+    >>> ExtractiveSettings().maximum_quotes
+    4
+    """
+
+    maximum_quotes: int = field(
+        default=4,
+        validator=validators.ge(1),
+        metadata={"doc": "Quotes in one answer at most; sentences that follow each other are one quote."},
+    )
+    maximum_characters: int = field(
+        default=1500,
+        validator=validators.ge(1),
+        metadata={"doc": "Characters that the quotes of one answer may have together. The best one is always given."},
+    )
+    minimum_relevance: float = field(
+        default=0.42,
+        validator=[validators.ge(0.0), validators.le(1.0)],
+        metadata={"doc": "How much of the question a sentence must bear on, from 0 to 1; below it, nothing is quoted."},
+    )
+    embeddings: bool = field(
+        default=True,
+        metadata={"doc": "Whether the configured embedding generator helps to see what words alone do not show."},
+    )
+    language: Literal["auto", "english", "german", "french", "spanish", "italian", "dutch", "portuguese"] = field(
+        default="auto",
+        metadata={"doc": "Language of question and sources; auto tells it from the question's small words."},
+    )

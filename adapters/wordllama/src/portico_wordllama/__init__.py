@@ -1,0 +1,1 @@
+"""Embeddings without a key or a network for Portico, on wordllama."""

@@ -1,0 +1,1 @@
+"""In-memory stand-ins for the ports, correct by the kits."""
