@@ -1,0 +1,177 @@
+"""Put it all together: the configuration, the plugins, the services and the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from portico.errors import ConfigurationError, PorticoError
+from portico_host.checking import Problem, check, package_problems, problems_of
+from portico_host.configuration import Configuration, read_configuration
+from portico_host.discovery import Plugins, discover, port_named
+from portico_host.effective import EffectiveSetting, effective_settings
+from portico_host.services import HostServices
+
+if TYPE_CHECKING:
+    from portico.functions import FunctionPlugin
+    from portico.kernel import Kernel
+    from portico.plans.task import Budget
+
+__all__ = ["Application", "Diagnosis", "diagnose", "load", "open"]
+
+P = TypeVar("P")
+
+
+class Application:
+    """A configuration with the plugins that it lets in; nothing is opened before `services` or `kernel`.
+
+    >>> application = load(overrides={"search": {"docs": {"use": "documents", "path": "docs"}}})
+    >>> application.sources
+    ('docs',)
+    """
+
+    def __init__(self, configuration: Configuration) -> None:
+        self.configuration = configuration
+
+    @cached_property
+    def plugins(self) -> Plugins:
+        """The installed packages, discovered when first looked at."""
+        choice = self.configuration.plugins
+        return discover(disable=choice.disable, only=choice.only)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The names of the configured text searches, in the order of the file."""
+        return tuple(entry.name for entry in self.configuration.entries(port_named("TextSearch")))
+
+    @property
+    def budget(self) -> Budget:
+        """The loop's budget as ``[planner]`` has it; the kernel pursues within it."""
+        from portico.plans.task import Budget
+
+        own = self.configuration.budget
+        return Budget(own.max_proposals, own.max_steps, own.max_refusals, own.max_seconds)
+
+    def services(self, sources: Sequence[str] | None = None) -> HostServices:
+        """Return new services; use them as an async context manager.
+
+        ``sources`` are the text searches to use, by the names of the configuration or of installed plugins
+        that need no settings; None means all that are configured.
+        """
+        return HostServices(self.configuration, self.plugins, sources)
+
+    @asynccontextmanager
+    async def kernel(
+        self, sources: Sequence[str] | None = None, *, plugins: Iterable[FunctionPlugin] = ()
+    ) -> AsyncIterator[Kernel]:
+        """Open a kernel with a function plugin for each source, those of ``[functions]``, and ``plugins``.
+
+        Every mistake in what is configured is raised first, all at once, as ``SettingsInvalid``; then any
+        ``PluginError``. On leaving, services are closed in reverse order.
+        """
+        from portico.kernel import Kernel
+        from portico.ports.function_source import FunctionSource
+        from portico.ports.run_store import RunStore
+        from portico.ports.runner import Runner
+        from portico.ports.schema_validator import SchemaValidator
+        from portico.ports.text_search import TextSearch
+        from portico.search_functions import search_plugin
+
+        async with self.services(sources) as services:
+            services.prepare_all()
+            kernel = Kernel(
+                services,
+                schema_validator=_if_chosen(services, SchemaValidator),
+                runner=_if_chosen(services, Runner),
+                run_store=_if_chosen(services, RunStore),
+                budget=self.budget,
+            )
+            for name in services.names(TextSearch):
+                _add(kernel, search_plugin(services.get(TextSearch, name), _function_name(name)), f"search.{name}")
+            for name in services.names(FunctionSource):
+                loaded = await services.get(FunctionSource, name).load(_function_name(name))
+                _add(kernel, loaded, f"functions.{name}")
+            for plugin in plugins:
+                _add(kernel, plugin, f"the application's {plugin.name}")
+            yield kernel
+
+    def settings(self) -> tuple[EffectiveSetting, ...]:
+        """Return the configuration as it takes effect: key, value, origin; secrets are masked."""
+        return effective_settings(self.configuration, self.plugins)
+
+    def redacted(self) -> dict[str, Any]:
+        """Return the same for JSON: by dotted key, ``{"value": …, "origin": …}``."""
+        return {setting.key: {"value": setting.value, "origin": setting.origin} for setting in self.settings()}
+
+    def check(self, *, imports: bool = True) -> list[Problem]:
+        """Return what does not work and what mends it; see `portico_host.check`."""
+        return check(self.configuration, self.plugins, imports=imports)
+
+    def schema(self) -> dict[str, Any]:
+        """Return JSON Schema of `portico.toml` for the installed packages."""
+        from portico_host.schema import configuration_schema
+
+        return configuration_schema(self.plugins)
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What is wrong, together with the packages; ``application`` is None when the configuration cannot be read."""
+
+    problems: tuple[Problem, ...]
+    plugins: Plugins
+    application: Application | None
+
+    @property
+    def healthy(self) -> bool:
+        """Whether there is no error; warnings are allowed."""
+        return all(problem.severity != "error" for problem in self.problems)
+
+
+def load(config: Path | str | None = None, overrides: Mapping[str, Any] | None = None) -> Application:
+    """Read the configuration: ``config`` or `portico.toml` of the working directory, or nothing at all.
+
+    ``overrides`` is a nested mapping over file and environment, ``{"planner": {"use": "structured"}}``; its
+    paths are relative to the working directory. Raises ``ConfigurationError`` with every mistake that shows
+    before a plugin is asked.
+    """
+    return Application(read_configuration(config, overrides=overrides))
+
+
+def open(
+    config: Path | str | None = None,
+    *,
+    overrides: Mapping[str, Any] | None = None,
+    sources: Sequence[str] | None = None,
+) -> AbstractAsyncContextManager[Kernel]:
+    """Open a kernel: `load` and `Application.kernel` in one."""
+    return load(config, overrides).kernel(sources)
+
+
+def diagnose(config: Path | str | None = None, overrides: Mapping[str, Any] | None = None) -> Diagnosis:
+    """Check everything, and go on with the packages when the configuration itself is wrong."""
+    try:
+        application = load(config, overrides)
+    except PorticoError as error:
+        plugins = discover()
+        return Diagnosis((*problems_of(error), *package_problems(plugins)), plugins, None)
+    return Diagnosis(tuple(application.check()), application.plugins, application)
+
+
+def _if_chosen(services: HostServices, port: Callable[..., P]) -> P | None:
+    return services.get(port) if services.names(port) else None
+
+
+def _function_name(name: str) -> str:
+    """Names of functions know no hyphen."""
+    return name.replace("-", "_")
+
+
+def _add(kernel: Kernel, plugin: FunctionPlugin, key: str) -> None:
+    if plugin.name in kernel.plugins:
+        raise ConfigurationError(f"{key}: there is a function plugin {plugin.name!r} already; give it another name.")
+    kernel.add_plugin(plugin)

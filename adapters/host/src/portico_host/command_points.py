@@ -1,0 +1,59 @@
+"""List the commands that packages add to the command line, from metadata alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint
+from typing import Any
+
+from portico.errors import PluginBroken
+from portico_host.discovery import entry_points_of
+
+__all__ = ["Command", "commands"]
+
+GROUP = "portico.commands"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command of some package, not imported yet."""
+
+    name: str
+    distribution: str
+    entry_point: EntryPoint
+
+    def load(self) -> Any:
+        """Import and return it. Raises ``PluginBroken`` when that fails."""
+        try:
+            return self.entry_point.load()
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            raise PluginBroken(
+                f"The command {self.name!r} of {self.distribution} is broken: {type(error).__name__}: {error}. "
+                f"Run `pip install --upgrade {self.distribution}`."
+            ) from error
+
+
+def commands(*, disable: Iterable[str] = ()) -> tuple[Command, ...]:
+    """Return the installed commands by name; nothing is imported.
+
+    Of two with one name the first by distribution counts. ``disable`` names packages to leave out, as in
+    `portico_host.discover`.
+    """
+    off = {_folded(word) for word in disable}
+    found: dict[str, Command] = {}
+    for point, distribution in entry_points_of(GROUP):
+        owner = distribution.metadata["Name"]
+        if not {_folded(owner), _folded(owner.removeprefix("portico-"))} & off:
+            command = Command(point.name, owner, point)
+            present = found.get(point.name)
+            if present is None or owner < present.distribution:
+                found[point.name] = command
+    return tuple(found[name] for name in sorted(found))
+
+
+def _folded(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).casefold()

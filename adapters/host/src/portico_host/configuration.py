@@ -1,0 +1,262 @@
+"""Read `portico.toml`, the environment and the overrides into one checked configuration."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from portico.errors import ConfigurationError, nearest
+from portico.ports import PORTS, PortInfo
+from portico_host.faults import kind_of
+from portico_host.host_tables import LoopBudget, PluginChoice, SecretRules
+from portico_host.mistakes import Mistake, SettingsInvalid, unknown_word
+from portico_host.secret_source import SecretSource
+from portico_host.settings import Structurer, Unfit
+from portico_host.tree import Key, Tree, dotted, origin_of
+
+__all__ = ["FILE_NAME", "Configuration", "Entry", "read_configuration"]
+
+FILE_NAME = "portico.toml"
+_MAXIMUM_BYTES = 1_048_576
+_NAME = re.compile(r"[0-9A-Za-z_-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One service as it is configured: the plugin to use, its raw settings, and their key.
+
+    ``name`` is the entry's own for named tables ("docs" of ``[search.docs]``), the plugin's otherwise.
+    """
+
+    port: PortInfo
+    name: str
+    use: str
+    key: Key
+    settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """The merged configuration. Its repr shows no values, for some are secret.
+
+    ``path`` is the file that was read, None when there was none; ``folder`` is that of the file, or the
+    working directory.
+    """
+
+    path: Path | None
+    folder: Path
+    values: Mapping[str, Any] = field(repr=False)
+    origins: Mapping[Key, str] = field(repr=False)
+    plugins: PluginChoice
+    secrets: SecretRules
+    budget: LoopBudget
+    environ: Mapping[str, str] = field(repr=False)
+
+    def use(self, port: PortInfo) -> str | None:
+        """Return the plugin that is chosen for a port with one table, None when none is."""
+        chosen = self.values.get(port.table, {}).get("use")
+        return None if chosen is None or port.many else str(chosen)
+
+    def entries(self, port: PortInfo) -> tuple[Entry, ...]:
+        """Return what is configured for a port, in the order of the file; of single ports the chosen one first."""
+        table = self.values.get(port.table, {})
+        if port.many:
+            return tuple(self._named(port, name, values) for name, values in table.items())
+        chosen = self.use(port)
+        names = [name for name, values in table.items() if isinstance(values, Mapping)]
+        ordered = dict.fromkeys([*([chosen] if chosen else []), *names])
+        return tuple(self.single(port, name) for name in ordered)
+
+    def entry(self, port: PortInfo, name: str) -> Entry | None:
+        """Return the entry of that name, None when it is not configured."""
+        return next((entry for entry in self.entries(port) if entry.name == name), None)
+
+    def single(self, port: PortInfo, name: str) -> Entry:
+        """Return the entry of a plugin in a port's one table, with empty settings where there are none."""
+        table = self.values.get(port.table, {})
+        # A variable cannot hold the hyphen that a plugin's name may have.
+        settings = {**_table(table.get(name.replace("-", "_"))), **_table(table.get(name))}
+        return Entry(port, name, name, (port.table, name), settings)
+
+    def place(self, key: Key) -> str:
+        """Return the file or variable that a key is from; the file where it is from none."""
+        origin = origin_of(self.origins, key)
+        return origin or (str(self.path) if self.path else f"no {FILE_NAME}")
+
+    def structurer(self) -> Structurer:
+        """Return what makes settings of raw values, with this configuration's folder and rules on secrets."""
+        return Structurer(SecretSource(self.environ, self.folder, self.secrets.allow_files_inside), self.folder)
+
+    def invalid(self, entry: Entry, unfit: Unfit) -> SettingsInvalid:
+        """Return the error for an entry's settings."""
+        return SettingsInvalid(
+            [
+                Mistake(self.place((*entry.key, *key)), dotted((*entry.key, *key)), sentence)
+                for key, sentence in unfit.faults
+            ]
+        )
+
+    def _named(self, port: PortInfo, name: str, values: Mapping[str, Any]) -> Entry:
+        settings = {key: value for key, value in values.items() if key != "use"}
+        return Entry(port, name, str(values["use"]), (port.table, name), settings)
+
+
+def read_configuration(
+    path: Path | str | None = None,
+    *,
+    overrides: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Configuration:
+    """Read ``path``, or `portico.toml` of the working directory if it is there, and what goes over it.
+
+    No other folder is looked at. ``environ`` is the process's unless given. Raises ``SettingsInvalid``, a
+    ``ConfigurationError``, with every mistake that shows without asking the plugins.
+    """
+    environ = os.environ if environ is None else environ
+    file = Path(path) if path is not None else Path(FILE_NAME)
+    if path is None and not file.is_file():
+        found, values = None, {}
+    else:
+        found, values = file, _read(file)
+    tree = Tree()
+    tree.add_file(values, str(file))
+    tree.add_environment(environ)
+    tree.add_overrides(overrides or {})
+    folder = file.parent.absolute() if found else Path.cwd()
+    check = _Shape(tree, Structurer(SecretSource({}, folder), folder), str(file))
+    configuration = Configuration(
+        found,
+        folder,
+        MappingProxyType(tree.values),
+        MappingProxyType(tree.origins),
+        *check.host_tables(),
+        environ,
+    )
+    check.ports()
+    if tree.mistakes:
+        raise SettingsInvalid(tree.mistakes)
+    return configuration
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        with file.open("rb") as stream:
+            content = stream.read(_MAXIMUM_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "its name is not a path"
+        raise ConfigurationError(f"The configuration {str(file)!r} cannot be read: {reason}.") from None
+    if len(content) > _MAXIMUM_BYTES:
+        raise ConfigurationError(f"{file}: the file has more than {_MAXIMUM_BYTES} bytes.")
+    try:
+        # Some editors begin a file with a byte order mark, which TOML does not know.
+        return tomllib.loads(content.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        reason = f"{file}, line {line}: the file is not UTF-8 text."
+    except RecursionError:
+        reason = f"{file}: the values are nested too deeply."
+    except ValueError as error:
+        reason = _syntax(file, content, str(error))
+    raise ConfigurationError(reason)
+
+
+def _syntax(file: Path, content: bytes, text: str) -> str:
+    sentence, _, place = text.rpartition(" (at ")
+    position = re.fullmatch(r"line (\d+), column (\d+)\)", place)
+    if position:
+        line, column = position.groups()
+    else:
+        sentence = sentence or text
+        line, column = str(content.count(b"\n") + 1), str(len(content.rpartition(b"\n")[2]) + 1)
+    return f"{file}, line {line}, column {column}: not TOML: {sentence}."
+
+
+class _Shape:
+    """Checks what can be checked before any plugin is known."""
+
+    def __init__(self, tree: Tree, structurer: Structurer, file: str) -> None:
+        self.tree = tree
+        self.structurer = structurer
+        self.file = file
+
+    def host_tables(self) -> tuple[PluginChoice, SecretRules, LoopBudget]:
+        planner = self.tree.values.get("planner")
+        loose = {
+            key: value for key, value in _table(planner).items() if key != "use" and not isinstance(value, Mapping)
+        }
+        return (
+            self._structure(PluginChoice, self.tree.values.get("plugins", {}), ("plugins",)),
+            self._structure(SecretRules, self.tree.values.get("secrets", {}), ("secrets",)),
+            self._structure(LoopBudget, loose, ("planner",)),
+        )
+
+    def ports(self) -> None:
+        tables = {port.table: port for port in PORTS}
+        for name, values in self.tree.values.items():
+            port = tables.get(name)
+            if port is None:
+                if name not in ("plugins", "secrets"):
+                    self._mistake(
+                        (name,), unknown_word(name, [*tables, "plugins", "secrets"], "a table of the configuration")
+                    )
+            elif not isinstance(values, Mapping):
+                self._mistake((name,), f"expected a table, got {kind_of(values)}.")
+            elif port.many:
+                self._many(port, values)
+            else:
+                self._single(port, values)
+
+    def _many(self, port: PortInfo, table: Mapping[str, Any]) -> None:
+        for name, values in table.items():
+            key = (port.table, name)
+            if not isinstance(values, Mapping):
+                self._mistake(key, f"expected a table [{port.table}.NAME] with `use`, got {kind_of(values)}.")
+            elif not _NAME.fullmatch(name):
+                self._mistake(key, "a name has letters, digits, '-' and '_' only.")
+            else:
+                self._use(key, values, required=port)
+
+    def _single(self, port: PortInfo, table: Mapping[str, Any]) -> None:
+        self._use((port.table,), table)
+        for name, value in table.items():
+            if name == "use" or isinstance(value, Mapping) or port.table == "planner":
+                continue
+            close = nearest(name, ["use"])
+            advice = (
+                "Nearest: use."
+                if close
+                else f"Settings of a {port.noun} go into [{port.table}.{table.get('use', 'NAME')}]."
+            )
+            self._mistake((port.table, name), f"is not a setting here. {advice}")
+
+    def _use(self, key: Key, table: Mapping[str, Any], required: PortInfo | None = None) -> None:
+        value = table.get("use")
+        if value is None and required:
+            close = nearest("use", [name for name in table if isinstance(table[name], str)], count=1)
+            advice = f" Is {close[0]!r} meant to be it?" if close else ""
+            self._mistake((*key, "use"), f"is missing; expected the name of a {required.noun}.{advice}")
+        elif value is not None and (not isinstance(value, str) or not value):
+            self._mistake(
+                (*key, "use"), f"expected a name, got {kind_of(value) if value != '' else 'an empty string'}."
+            )
+
+    def _structure(self, cls: type[Any], values: Any, key: Key) -> Any:
+        try:
+            return self.structurer.structure(cls, values)
+        except Unfit as unfit:
+            for inner, sentence in unfit.faults:
+                self._mistake((*key, *inner), sentence)
+            return cls()
+
+    def _mistake(self, key: Key, message: str) -> None:
+        self.tree.mistakes.append(Mistake(self.tree.place(key) or self.file, dotted(key), message))
+
+
+def _table(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,152 @@
+"""The configuration as it takes effect, with the origin of each value and without secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import PurePath
+from typing import Any
+
+from portico.errors import PorticoError
+from portico.ports import PORTS
+from portico.registration import Secret
+from portico_host.configuration import Configuration, Entry
+from portico_host.defaults import default_settings
+from portico_host.discovery import Plugins
+from portico_host.fields import Field, bare, holds_secret, is_settings_class, secret_values, settings_fields
+from portico_host.host_tables import LoopBudget, PluginChoice, SecretRules
+from portico_host.loading import settings_class_of
+from portico_host.tree import dotted, leaves
+
+__all__ = ["EffectiveSetting", "effective_settings"]
+
+_MASK = "********"
+
+
+@dataclass(frozen=True, slots=True)
+class EffectiveSetting:
+    """One setting: dotted key, a value fit for JSON, and the file, variable, "override" or "default" it is from."""
+
+    key: str
+    value: Any
+    origin: str
+    doc: str = ""
+
+
+def effective_settings(configuration: Configuration, plugins: Plugins) -> tuple[EffectiveSetting, ...]:
+    """Return every setting of what is chosen or configured.
+
+    Secrets show where they come from and never their value. Where the plugin is not at hand that would know
+    which settings are secret, every string is masked.
+    """
+    return tuple(_all(configuration, plugins))
+
+
+def _all(configuration: Configuration, plugins: Plugins) -> Iterator[EffectiveSetting]:
+    for port in PORTS:
+        chosen = configuration.use(port)
+        if not port.many and (chosen or port.default):
+            origin = configuration.origins.get((port.table, "use"), "default")
+            yield EffectiveSetting(f"{port.table}.use", str(chosen or port.default), origin, f"The {port.noun} to use.")
+        if port.table == "planner":
+            yield from _own(configuration, LoopBudget, configuration.budget, ("planner",))
+        entries = list(configuration.entries(port))
+        if not port.many and chosen is None and port.default and port.default not in [entry.name for entry in entries]:
+            entries.insert(0, configuration.single(port, port.default))
+        for entry in entries:
+            if port.many:
+                yield EffectiveSetting(
+                    dotted((*entry.key, "use")),
+                    entry.use,
+                    configuration.place((*entry.key, "use")),
+                    f"The {port.noun} to use.",
+                )
+            yield from _of_entry(configuration, plugins, entry)
+    yield from _own(configuration, PluginChoice, configuration.plugins, ("plugins",))
+    yield from _own(configuration, SecretRules, configuration.secrets, ("secrets",))
+
+
+def _own(configuration: Configuration, cls: type[Any], made: Any, key: tuple[str, ...]) -> Iterator[EffectiveSetting]:
+    for member in settings_fields(cls):
+        inside = (*key, member.key)
+        given = any(known[: len(inside)] == inside for known in configuration.origins)
+        origin = configuration.place(inside) if given else "default"
+        yield EffectiveSetting(dotted(inside), _plain(getattr(made, member.key)), origin, member.doc)
+
+
+def _of_entry(configuration: Configuration, plugins: Plugins, entry: Entry) -> Iterator[EffectiveSetting]:
+    try:
+        cls = settings_class_of(plugins.offer(entry.port.name, entry.use))
+    except PorticoError:
+        cls = None
+    fields = {member.key: member for member in settings_fields(cls)} if cls else {}
+    for name, value in entry.settings.items():
+        key = (*entry.key, name)
+        member = fields.get(name)
+        if member is None:
+            for inner, part in leaves(value, key):
+                yield EffectiveSetting(dotted(inner), _masked(part), configuration.place(inner))
+        else:
+            yield EffectiveSetting(dotted(key), _visible(member, value), configuration.place(key), member.doc)
+    unchosen = configuration.use(entry.port) is None and entry.use == entry.port.default
+    embedded = default_settings(entry.port.name, entry.use) if unchosen else {}
+    for name, member in fields.items():
+        if name not in entry.settings and not member.required:
+            value = _plain(embedded.get(name, member.default))
+            yield EffectiveSetting(dotted((*entry.key, name)), value, "default", member.doc)
+
+
+def _visible(member: Field, value: Any) -> Any:
+    if not holds_secret(member.hint):
+        return _plain(value)
+    hidden = dict(secret_values(member.hint, value))
+    return _shown(member.hint, value, (), hidden)
+
+
+def _shown(hint: Any, value: Any, key: tuple[str, ...], hidden: Mapping[tuple[str, ...], Any]) -> Any:
+    if key in hidden:
+        return _masked_secret(value)
+    if isinstance(value, Mapping):
+        known = {field.key for field in settings_fields(bare(hint))} if is_settings_class(bare(hint)) else None
+        return {
+            str(name): _masked(part)
+            if known is not None and name not in known
+            else _shown(None, part, (*key, str(name)), hidden)
+            for name, part in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [_shown(None, part, (*key, str(index)), hidden) for index, part in enumerate(value)]
+    return _plain(value)
+
+
+def _masked_secret(value: Any) -> str:
+    if isinstance(value, Mapping) and len(value) == 1:
+        ((kind, name),) = value.items()
+        if kind in ("env", "file") and isinstance(name, str):
+            return f"{_MASK} ({kind} {name})"
+    return _MASK
+
+
+def _masked(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(name): _masked(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_masked(part) for part in value]
+    return value if value is None or isinstance(value, bool) else _MASK
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Secret):
+        return _MASK
+    if isinstance(value, Enum):
+        return _plain(value.value)
+    if isinstance(value, Mapping):
+        return {str(name): _plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(part) for part in value]
+    if is_settings_class(type(value)):
+        return {member.key: _plain(getattr(value, member.key, None)) for member in settings_fields(type(value))}
+    if isinstance(value, str | PurePath):
+        return str(value)
+    return value if value is None or isinstance(value, bool | int | float) else str(value)

@@ -1,0 +1,100 @@
+"""Find the hook functions of a package's `_plugin.py` by their names."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from pluggy import HookspecMarker, PluginManager
+
+from portico.errors import nearest
+from portico.ports import PORTS, PortInfo
+
+__all__ = ["Hook", "Hooks", "hooks_of"]
+
+_PROJECT = "portico"
+_PREFIX = "portico_"
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """One implementation of a hook in a package."""
+
+    port: PortInfo
+    call: Callable[[], object]
+
+    @property
+    def name(self) -> str:
+        """The hook's name, `portico_text_searches`."""
+        return self.port.hook
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """What a module implements, and sentences about what looks like a hook and is none."""
+
+    found: tuple[Hook, ...]
+    problems: tuple[str, ...]
+
+
+def hooks_of(module: ModuleType, name: str) -> Hooks:
+    """Return the hooks that ``module`` implements, in the order of the ports.
+
+    Pluggy finds and checks them; each is handed back by itself, because pluggy's own call stops at the first
+    one that raises. Raises ``TypeError`` when the entry point is no module.
+    """
+    if not isinstance(module, ModuleType):
+        raise TypeError(f"the entry point must be a module with hook functions, not a {type(module).__name__}")
+    manager = _HooksByName(_PROJECT)
+    manager.add_hookspecs(_specifications())
+    manager.register(module, name)
+    found = tuple(
+        Hook(port, implementation.function)
+        for port in PORTS
+        for implementation in getattr(manager.hook, port.hook).get_hookimpls()
+    )
+    return Hooks(found, tuple(_lookalikes(module)))
+
+
+class _HooksByName(PluginManager):
+    """Take every function that is named as a hook is, marked or not."""
+
+    def parse_hookimpl_opts(self, plugin: object, name: str) -> Any:
+        """Return pluggy's options for a hook's implementation, None for anything else."""
+        if name in _hook_names() and inspect.isfunction(getattr(plugin, name, None)):
+            return {}
+        return None
+
+
+def _hook_names() -> frozenset[str]:
+    return frozenset(port.hook for port in PORTS)
+
+
+def _specifications() -> type:
+    """Make pluggy's specification of every hook from the table of ports: no arguments, a list of Registrations."""
+
+    def specification() -> Callable[[], None]:
+        def hook() -> None: ...
+
+        return HookspecMarker(_PROJECT)(hook)
+
+    return type("Specifications", (), {port.hook: staticmethod(specification()) for port in PORTS})
+
+
+def _lookalikes(module: ModuleType) -> list[str]:
+    names = _hook_names()
+    problems = []
+    for attribute, value in vars(module).items():
+        if not attribute.startswith(_PREFIX) or isinstance(value, ModuleType):
+            continue
+        if attribute in names:
+            if not inspect.isfunction(value):
+                problems.append(f"Its {attribute} is a {type(value).__name__}, not a function.")
+        elif inspect.isfunction(value):
+            close = nearest(attribute, sorted(names), count=1)
+            advice = f"The nearest is {close[0]}." if close else f"The hooks are {', '.join(sorted(names))}."
+            problems.append(f"Its function {attribute} is no hook and is not called. {advice}")
+    return problems

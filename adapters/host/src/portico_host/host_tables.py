@@ -1,0 +1,44 @@
+"""The tables of `portico.toml` that belong to the host itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+__all__ = ["LoopBudget", "PluginChoice", "SecretRules"]
+
+
+@dataclass(frozen=True, slots=True)
+class PluginChoice:
+    """``[plugins]``: which installed packages are imported at all."""
+
+    disable: tuple[str, ...] = field(
+        default=(), metadata={"doc": "Packages not to import, by entry point or distribution."}
+    )
+    only: tuple[str, ...] | None = field(default=None, metadata={"doc": "The only packages to import."})
+
+
+@dataclass(frozen=True, slots=True)
+class SecretRules:
+    """``[secrets]``: where secrets may come from."""
+
+    allow_files_inside: bool = field(
+        default=False, metadata={"doc": "Allow a secret's `file` inside the folder of the configuration."}
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LoopBudget:
+    """The keys beside ``use`` in ``[planner]``: how long a pursuit may go on."""
+
+    max_steps: int = field(default=100, metadata={"doc": "Steps that one pursuit may run."})
+    max_proposals: int = field(default=20, metadata={"doc": "Proposals that a planner may make."})
+    max_refusals: int = field(default=3, metadata={"doc": "Refused proposals in a row before a pursuit is given up."})
+    max_seconds: float | None = field(default=None, metadata={"doc": "Seconds that one pursuit may take."})
+
+    def __post_init__(self) -> None:
+        for name in ("max_steps", "max_proposals", "max_seconds"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ValueError(f"{name} must be more than 0, not {value}")
+        if self.max_refusals < 0:
+            raise ValueError(f"max_refusals must be at least 0, not {self.max_refusals}")

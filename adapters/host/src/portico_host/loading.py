@@ -1,0 +1,65 @@
+"""Import what a registration names, and turn whatever goes wrong there into an error about the package."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import redirect_stdout
+from importlib import import_module
+from typing import Any
+
+from portico.errors import PluginBroken
+from portico_host.discovery import Offer
+from portico_host.fields import is_settings_class, settings_fields
+
+__all__ = ["broken", "factory_of", "settings_class_of"]
+
+
+def factory_of(offer: Offer) -> Any:
+    """Import a registration's factory. Raises ``PluginBroken`` with the cause."""
+    factory = _imported(offer, offer.registration.factory)
+    if not callable(factory):
+        raise PluginBroken(f"{_whose(offer)}: its factory {offer.registration.factory} cannot be called.")
+    return factory
+
+
+def settings_class_of(offer: Offer) -> type[Any] | None:
+    """Import a registration's settings class, None when it has nothing to set. Raises ``PluginBroken``."""
+    settings = offer.registration.settings
+    if settings is None:
+        return None
+    cls = _imported(offer, settings) if isinstance(settings, str) else settings
+    if not is_settings_class(cls):
+        raise PluginBroken(f"{_whose(offer)}: its settings are neither an attrs class nor a dataclass.")
+    try:
+        settings_fields(cls)
+    except Exception as error:
+        raise broken(offer, "its settings class cannot be read", error) from error
+    return cls
+
+
+def broken(offer: Offer, what: str, error: BaseException) -> PluginBroken:
+    """Return the error for a package that raised."""
+    return PluginBroken(
+        f"{_whose(offer)}: {what}: {type(error).__name__}: {error}. "
+        f"Run `pip install --upgrade {offer.distribution}`, or report it to its authors."
+    )
+
+
+def _imported(offer: Offer, reference: str) -> Any:
+    module, _, attribute = reference.partition(":")
+    try:
+        # What a vendor prints on import must not get into the output of `--json`.
+        with redirect_stdout(sys.stderr):
+            value: Any = import_module(module)
+        for part in attribute.split("."):
+            value = getattr(value, part)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise broken(offer, f"{reference} cannot be imported", error) from error
+    return value
+
+
+def _whose(offer: Offer) -> str:
+    noun = offer.port.noun
+    return f"{noun[0].upper()}{noun[1:]} {offer.name!r} of {offer.distribution} is broken"

@@ -1,0 +1,179 @@
+"""JSON Schema (2020-12) of `portico.toml`, made from the table of ports and the installed settings classes."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import typing
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import Path, PurePath
+from typing import Any
+
+from portico.errors import PorticoError
+from portico.ports import PORTS, PortInfo
+from portico.registration import Secret
+from portico_host.discovery import Plugins
+from portico_host.fields import bare, is_settings_class, settings_fields, union_members
+from portico_host.host_tables import LoopBudget, PluginChoice, SecretRules
+from portico_host.loading import settings_class_of
+
+__all__ = ["configuration_schema", "settings_schema"]
+
+_SCALARS: Mapping[Any, Mapping[str, Any]] = {
+    str: {"type": "string"},
+    bool: {"type": "boolean"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    Path: {"type": "string"},
+    dt.datetime: {"type": "string", "format": "date-time"},
+    dt.date: {"type": "string", "format": "date"},
+    dt.time: {"type": "string", "format": "time"},
+    type(None): {"type": "null"},
+    Any: {},
+}
+
+
+def configuration_schema(plugins: Plugins) -> dict[str, Any]:
+    """Return the schema of a whole `portico.toml` for what is installed, for editors.
+
+    A package that cannot be used is left out of the choices. Required settings are required here although the
+    environment might have them.
+    """
+    tables = {port.table: _port_table(port, plugins) for port in PORTS}
+    tables["plugins"] = settings_schema(PluginChoice)
+    tables["plugins"]["description"] = "Which installed packages are imported at all."
+    tables["secrets"] = settings_schema(SecretRules)
+    tables["secrets"]["description"] = "Where secrets may come from."
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "portico.toml",
+        "type": "object",
+        "properties": tables,
+        "additionalProperties": False,
+    }
+
+
+def settings_schema(cls: type[Any]) -> dict[str, Any]:
+    """Return the schema of a settings class: its keys, their types, documentation and defaults."""
+    return _class_schema(cls, frozenset())
+
+
+def _port_table(port: PortInfo, plugins: Plugins) -> dict[str, Any]:
+    choices = _choices(port, plugins)
+    if port.many:
+        named = [_named_entry(name, summary, schema) for name, (summary, schema) in choices.items()]
+        return {
+            "type": "object",
+            "description": f"Any number of [{port.table}.NAME], each with the {port.noun} to use and its settings.",
+            "additionalProperties": {"anyOf": named} if named else False,
+        }
+    properties: dict[str, Any] = {
+        "use": {"enum": list(choices), "description": f"The {port.noun} to use."},
+        **{name: {**schema, "description": summary} for name, (summary, schema) in choices.items()},
+    }
+    if port.default:
+        properties["use"]["default"] = port.default
+    if port.table == "planner":
+        properties |= settings_schema(LoopBudget)["properties"]
+    return {
+        "type": "object",
+        "description": f"The {port.noun} to use, and in [{port.table}.NAME] what only that one knows.",
+        "properties": properties,
+        "additionalProperties": False,
+    }
+
+
+def _choices(port: PortInfo, plugins: Plugins) -> dict[str, tuple[str, dict[str, Any]]]:
+    found = {}
+    for name in plugins.names(port.name):
+        try:
+            offer = plugins.offer(port.name, name)
+            cls = settings_class_of(offer)
+            schema = settings_schema(cls) if cls else _object({}, [])
+        except PorticoError:
+            continue
+        found[name] = (offer.registration.summary, schema)
+    return found
+
+
+def _named_entry(name: str, summary: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    properties = {"use": {"const": name, "description": summary}, **schema["properties"]}
+    return {**_object(properties, ["use", *schema.get("required", ())]), "description": summary}
+
+
+def _class_schema(cls: type[Any], above: frozenset[type[Any]]) -> dict[str, Any]:
+    properties: dict[str, Any] = {}
+    for member in settings_fields(cls):
+        # A class inside itself: what is deeper is checked when it is read.
+        schema = {"type": "object"} if bare(member.hint) in above else _schema(member.hint, above | {cls})
+        if member.doc:
+            schema["description"] = member.doc
+        if not member.required:
+            default = _json(member.default)
+            if default is not None:
+                schema["default"] = default
+        properties[member.key] = schema
+    return _object(properties, [member.key for member in settings_fields(cls) if member.required])
+
+
+def _object(properties: Mapping[str, Any], required: list[str]) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "object", "properties": dict(properties), "additionalProperties": False}
+    return schema | ({"required": required} if required else {})
+
+
+def _schema(hint: Any, above: frozenset[type[Any]]) -> dict[str, Any]:
+    hint = bare(hint)
+    members = union_members(hint)
+    if members is not None:
+        options = [_schema(member, above) for member in members if bare(member) is not type(None)]
+        return options[0] if len(options) == 1 else {"anyOf": options}
+    if hint is Secret:
+        return _secret()
+    if typing.get_origin(hint) is typing.Literal:
+        return {"enum": list(typing.get_args(hint))}
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return {"enum": [member.value for member in hint]}
+    if is_settings_class(hint):
+        return {"type": "object"} if hint in above else _class_schema(hint, above)
+    arguments = typing.get_args(hint)
+    if typing.get_origin(hint) is tuple and arguments[-1] is not Ellipsis:
+        size = len(arguments)
+        prefix = [_schema(argument, above) for argument in arguments]
+        return {"type": "array", "prefixItems": prefix, "minItems": size, "maxItems": size}
+    kind = typing.get_origin(hint) or hint
+    if isinstance(kind, type) and hasattr(kind, "keys"):
+        return {"type": "object", "additionalProperties": _schema(arguments[1], above) if arguments else True}
+    if hint in _SCALARS:
+        return dict(_SCALARS[hint])
+    return {"type": "array", "items": _schema(arguments[0], above) if arguments else True}
+
+
+def _secret() -> dict[str, Any]:
+    name = {"type": "string"}
+    return {
+        "anyOf": [
+            {**_object({"env": {**name, "description": "An environment variable."}}, ["env"])},
+            {**_object({"file": {**name, "description": "A file with nothing but the secret."}}, ["file"])},
+            {"type": "string", "description": "The secret itself; better kept elsewhere."},
+        ]
+    }
+
+
+def _json(value: Any) -> Any:
+    """Return a default as JSON has it, None for what need not be shown."""
+    if isinstance(value, Enum):
+        return _json(value.value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, PurePath):
+        return str(value)
+    if isinstance(value, list | tuple | set | frozenset):
+        parts = [_json(part) for part in value]
+        return None if None in parts else parts
+    if isinstance(value, Mapping):
+        made = {str(key): _json(part) for key, part in value.items()}
+        return None if None in made.values() else made
+    return None

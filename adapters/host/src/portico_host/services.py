@@ -1,0 +1,245 @@
+"""Make services when they are first asked for, share them, and close them in reverse order."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, TypeVar, cast
+
+from portico.errors import ConfigurationError, PluginError, PluginNotInstalled, PorticoError, SchemaUnsupported, nearest
+from portico.ports import PORTS, PortInfo
+from portico_host.configuration import FILE_NAME, Configuration, Entry
+from portico_host.defaults import default_settings
+from portico_host.discovery import Offer, Plugins, port_named
+from portico_host.fields import settings_fields
+from portico_host.loading import broken, factory_of, settings_class_of
+from portico_host.mistakes import Mistake, SettingsInvalid
+from portico_host.settings import Unfit
+from portico_host.tree import dotted
+
+__all__ = ["HostServices", "Prepared"]
+
+P = TypeVar("P")
+_SOURCES = "TextSearch"
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An entry with its plugin and its structured settings: all but made."""
+
+    entry: Entry
+    offer: Offer
+    settings: Any = field(repr=False)
+
+
+class HostServices:
+    """The services of one application, as `portico.registration.Services` has it.
+
+    ``sources`` limits the text searches that `names` lists, in that order; None lists all that are configured.
+    Use it as an async context manager, or call `aclose`. `get` may be called from any thread.
+    """
+
+    def __init__(self, configuration: Configuration, plugins: Plugins, sources: Sequence[str] | None = None) -> None:
+        self._configuration = configuration
+        self._plugins = plugins
+        self._sources = None if sources is None else tuple(dict.fromkeys(sources))
+        self._structurer = configuration.structurer()
+        self._lock = threading.RLock()
+        self._prepared: dict[tuple[str, str], Prepared] = {}
+        self._made: dict[tuple[str, str], Any] = {}
+        self._making: list[Prepared] = []
+        self._closed = False
+
+    async def __aenter__(self) -> HostServices:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            await self.aclose()
+        except Exception as closing:
+            if error is None:
+                raise
+            error.add_note(f"Closing the services failed too: {type(closing).__name__}: {closing}")
+
+    def get(self, port: Callable[..., P], name: str | None = None) -> P:
+        """Return the service configured for ``port``, or the one of that name, made when first asked for.
+
+        Raises ``ConfigurationError`` for settings that do not fit, or for a circle of services that stand on
+        each other; a ``PluginError`` when the plugin cannot be used; ``RuntimeError`` after closing.
+        """
+        with self._lock:
+            prepared = self.prepare(port.__name__, name)
+            key = (prepared.entry.port.name, prepared.entry.name)
+            if key not in self._made:
+                self._made[key] = self._make(prepared)
+            return cast("P", self._made[key])
+
+    def names(self, port: Callable[..., object]) -> tuple[str, ...]:
+        """Return the names that are configured for ``port``, the chosen or default one of a single port first."""
+        info = port_named(port.__name__)
+        if info.name == _SOURCES and self._sources is not None:
+            return self._sources
+        configured = [entry.name for entry in self._configuration.entries(info)]
+        default = [info.default] if info.default and self._configuration.use(info) is None else []
+        return tuple(dict.fromkeys([*default, *configured]))
+
+    def prepare(self, port: str, name: str | None = None) -> Prepared:
+        """Find the plugin and structure the settings, making nothing; the errors are those of `get`."""
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("the services are closed")
+            info = port_named(port)
+            entry = self._many(info, name) if info.many else self._single(info, name)
+            key = (info.name, entry.name)
+            if key not in self._prepared:
+                offer = self._offer(entry)
+                self._prepared[key] = Prepared(entry, offer, self._settings(entry, offer))
+            return self._prepared[key]
+
+    def prepare_all(self) -> None:
+        """Prepare everything that is configured, so that all mistakes are told at once.
+
+        Of the text searches only the selected ones; of single ports only what is chosen. Raises
+        ``SettingsInvalid`` with every mistake, or else the first ``PluginError``.
+        """
+        mistakes: list[Mistake] = []
+        first: PorticoError | None = None
+        for port, name in self.chosen():
+            try:
+                self.prepare(port, name)
+            except SettingsInvalid as error:
+                mistakes += error.mistakes
+            except (ConfigurationError, PluginError) as error:
+                first = first or error
+        if mistakes:
+            raise SettingsInvalid(list(dict.fromkeys(mistakes)))
+        if first is not None:
+            raise first
+
+    def chosen(self) -> tuple[tuple[str, str | None], ...]:
+        """Return port and name of everything that is configured to be used."""
+        wanted: list[tuple[str, str | None]] = []
+        for info in PORTS:
+            if info.name == _SOURCES and self._sources is not None:
+                wanted += [(info.name, source) for source in self._sources]
+            elif info.many:
+                wanted += [(info.name, entry.name) for entry in self._configuration.entries(info)]
+            elif self._configuration.use(info) is not None:
+                wanted.append((info.name, None))
+        return tuple(wanted)
+
+    async def aclose(self) -> None:
+        """Close every service that was made, the latest first; a second call does nothing.
+
+        All are closed whatever happens; what they raised comes out at the end, several as an exception group.
+        """
+        with self._lock:
+            self._closed = True
+            made = list(self._made.values())
+            self._made.clear()
+        errors: list[BaseException] = []
+        for service in reversed(made):
+            close = getattr(service, "aclose", None)
+            if close is not None:
+                try:
+                    await close()
+                except BaseException as error:  # noqa: BLE001 - the others are closed before it goes on
+                    errors.append(error)
+        if len(errors) == 1:
+            raise errors[0]
+        if errors:
+            interrupting = next((error for error in errors if not isinstance(error, Exception)), None)
+            raise interrupting or BaseExceptionGroup("several services could not be closed", errors)
+
+    def _single(self, info: PortInfo, name: str | None) -> Entry:
+        chosen = self._configuration.use(info)
+        wanted = name or chosen or info.default
+        if wanted is None:
+            installed = ", ".join(self._plugins.names(info.name)) or "none"
+            raise ConfigurationError(
+                f"No {info.noun} is configured: set `use` in [{info.table}] of {FILE_NAME}. Installed: {installed}."
+            )
+        self._refuse_misspelt(info, wanted)
+        return self._configuration.single(info, wanted)
+
+    def _refuse_misspelt(self, info: PortInfo, wanted: str) -> None:
+        """Refuse a table ``[chat.opnai]`` beside ``use = "openai"``: its settings would be passed over."""
+        for entry in self._configuration.entries(info):
+            if entry.name != wanted and entry.name not in self._plugins.names(info.name):
+                written = entry.name.replace("_", "-") == wanted.replace("_", "-")
+                if not written and entry.settings and nearest(entry.name, [wanted]):
+                    message = f"is no installed {info.noun}. Nearest: {wanted}."
+                    raise SettingsInvalid([Mistake(self._configuration.place(entry.key), dotted(entry.key), message)])
+
+    def _many(self, info: PortInfo, name: str | None) -> Entry:
+        if name is None:
+            names = self._sources if info.name == _SOURCES and self._sources is not None else None
+            names = names if names is not None else tuple(entry.name for entry in self._configuration.entries(info))
+            if len(names) != 1:
+                raise ConfigurationError(
+                    f"No {info.noun} is configured: add a table [{info.table}.NAME] to {FILE_NAME}."
+                    if not names
+                    else f"Several of the kind {info.noun} are configured, so one must be named: {', '.join(names)}."
+                )
+            name = names[0]
+        entry = self._configuration.entry(info, name)
+        # What is installed but not configured goes by its own name, for those who ask for it.
+        return entry or Entry(info, name, name, (info.table, name))
+
+    def _offer(self, entry: Entry) -> Offer:
+        info = entry.port
+        try:
+            return self._plugins.offer(info.name, entry.use)
+        except PluginError as error:
+            configured = entry.key in [known.key for known in self._configuration.entries(info)]
+            key = (*entry.key, "use") if info.many else (info.table, "use")
+            if configured:
+                raise type(error)(f"{self._configuration.place(key)}: {dotted(key)}: {error}") from error.__cause__
+            names = [known.name for known in self._configuration.entries(info)]
+            if info.many and names and isinstance(error, PluginNotInstalled):
+                raise PluginNotInstalled(f"{error} Configured: {', '.join(names)}.") from None
+            raise
+
+    def _settings(self, entry: Entry, offer: Offer) -> Any:
+        cls = settings_class_of(offer)
+        raw: dict[str, Any] = dict(entry.settings)
+        if cls is None:
+            if raw:
+                sentences = [((key,), f"is not known: {entry.use!r} has no settings.") for key in raw]
+                raise self._configuration.invalid(entry, Unfit(sentences))
+            return None
+        if self._configuration.use(entry.port) is None and entry.use == entry.port.default:
+            known = {member.key for member in settings_fields(cls)}
+            defaults = default_settings(entry.port.name, entry.use)
+            raw = {key: value for key, value in defaults.items() if key in known} | raw
+        return self._structured(cls, raw, entry, offer)
+
+    def _structured(self, cls: type[Any], raw: Mapping[str, Any], entry: Entry, offer: Offer) -> Any:
+        try:
+            return self._structurer.structure(cls, raw)
+        except SchemaUnsupported as error:
+            raise broken(offer, "its settings class cannot be used", error) from error
+        except Unfit as unfit:
+            invalid = self._configuration.invalid(entry, unfit)
+        raise invalid
+
+    def _make(self, prepared: Prepared) -> Any:
+        if prepared in self._making:
+            circle = [*self._making[self._making.index(prepared) :], prepared]
+            words = " → ".join(f"{part.entry.port.noun} {part.entry.name!r}" for part in circle)
+            raise ConfigurationError(f"These services stand on each other in a circle: {words}.")
+        factory = factory_of(prepared.offer)
+        self._making.append(prepared)
+        try:
+            return factory(prepared.settings, self)
+        except PorticoError:
+            raise
+        except Exception as error:
+            failure = broken(prepared.offer, "it could not be made", error)
+            raise type(failure)(self._structurer.scrub(str(failure))) from error
+        finally:
+            self._making.pop()

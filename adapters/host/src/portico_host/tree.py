@@ -1,0 +1,135 @@
+"""Merge the file, the environment and the overrides into one tree, and remember where each value is from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from portico.ports import PORTS
+from portico_host.given import Given, overriding
+from portico_host.mistakes import Mistake
+
+__all__ = ["Key", "Tree", "dotted", "leaves", "origin_of"]
+
+Key = tuple[str, ...]
+
+PREFIX = "PORTICO_"
+_MAXIMUM_DEPTH = 50
+_MANY = frozenset(port.table for port in PORTS if port.many)
+
+
+def dotted(key: Key) -> str:
+    """Write a key as TOML has it in a heading."""
+    return ".".join(part if part.replace("_", "").replace("-", "").isalnum() else repr(part) for part in key)
+
+
+@dataclass(slots=True)
+class Tree:
+    """A tree of raw values. ``origins`` has the file, the variable or "override" of every leaf."""
+
+    values: dict[str, Any] = field(default_factory=dict, repr=False)
+    origins: dict[Key, str] = field(default_factory=dict)
+    mistakes: list[Mistake] = field(default_factory=list)
+
+    def add_file(self, values: Mapping[str, Any], place: str) -> None:
+        """Merge the tables of a file."""
+        self._merge(self.values, values, (), place)
+
+    def add_environment(self, environ: Mapping[str, str]) -> None:
+        """Merge every variable ``PORTICO_TABLE__…__KEY``; others, such as PORTICO_DISABLE, are no settings."""
+        for variable in sorted(environ):
+            if variable.startswith(PREFIX) and "__" in variable:
+                self._add_variable(variable, environ[variable])
+
+    def add_overrides(self, overrides: Mapping[str, Any]) -> None:
+        """Merge what the application sets; None leaves a setting as it is."""
+        self._merge(self.values, overriding(overrides), (), "override")
+
+    def place(self, key: Key) -> str | None:
+        """Return where a key is from: its own origin, or that of something inside or beside it."""
+        return origin_of(self.origins, key)
+
+    def _add_variable(self, variable: str, text: str) -> None:
+        words = variable.removeprefix(PREFIX).split("__")
+        if not all(words) or len(words) > _MAXIMUM_DEPTH:
+            self._mistake(variable, (), "is not of the form PORTICO_TABLE__KEY.")
+            return
+        node, key = self.values, []
+        nested: Any = Given(text, f"env {variable}", textual=True)
+        while words:
+            part = _known_key(node, words.pop(0))
+            key.append(part)
+            inner = node.get(part)
+            if not words or not isinstance(inner, dict):
+                break
+            node = inner
+        for word in reversed(words):
+            nested = {word.lower(): nested}
+        base = tuple(key[:-1])
+        if isinstance(node.get(key[-1]), Given) and isinstance(nested, dict):
+            self._mistake(
+                variable, tuple(key), f"{dotted(tuple(key))} has a value of its own, from {self.place(tuple(key))}."
+            )
+            return
+        self._merge(node, {key[-1]: nested}, base, variable)
+
+    def _merge(self, into: dict[str, Any], values: Mapping[str, Any], base: Key, place: str) -> None:
+        for name, value in values.items():
+            if value is None:
+                continue
+            key = (*base, str(name))
+            present = into.get(str(name))
+            if isinstance(value, Mapping):
+                if len(key) > _MAXIMUM_DEPTH:
+                    self._mistake(place, key[:3], f"the tables are more than {_MAXIMUM_DEPTH} deep.")
+                    continue
+                if not isinstance(present, dict) or self._is_other_source(key, present, value):
+                    self._forget(key)
+                    present = into[str(name)] = {}
+                if not value:
+                    self.origins.setdefault(key, place)
+                self._merge(present, value, key, place)
+            else:
+                self._forget(key)
+                into[str(name)] = value
+                self.origins[key] = place
+
+    def _is_other_source(self, key: Key, present: Mapping[str, Any], value: Mapping[str, Any]) -> bool:
+        """Whether a named entry is given to another plugin, which cannot know the settings of the former."""
+        if len(key) != 2 or key[0] not in _MANY:
+            return False
+        return "use" in value and "use" in present and value["use"] != present["use"]
+
+    def _forget(self, key: Key) -> None:
+        for known in [known for known in self.origins if known[: len(key)] == key]:
+            del self.origins[known]
+
+    def _mistake(self, place: str, key: Key, message: str) -> None:
+        self.mistakes.append(Mistake(place, dotted(key), message))
+
+
+def origin_of(origins: Mapping[Key, str], key: Key) -> str | None:
+    """Return the origin of the known key that shares most with ``key``, None when none shares its table."""
+    for length in range(len(key), 0, -1):
+        for known, origin in origins.items():
+            if known[:length] == key[:length]:
+                return origin
+    return None
+
+
+def leaves(value: Any, key: Key = ()) -> Iterator[tuple[Key, Any]]:
+    """Yield every value that is no table, with its key."""
+    if isinstance(value, Mapping) and value:
+        for name, part in value.items():
+            yield from leaves(part, (*key, str(name)))
+    elif key:
+        yield key, value
+
+
+def _known_key(node: Mapping[str, Any], word: str) -> str:
+    """Find the key that a word of a variable means: variables know neither small letters nor hyphens."""
+    wanted = word.lower()
+    if wanted in node:
+        return wanted
+    return next((key for key in node if key.lower().replace("-", "_") == wanted), wanted)

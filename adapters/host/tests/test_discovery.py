@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+import portico_host
+from portico.errors import PluginBroken, PluginConflict, PluginIncompatible, PluginNotInstalled
+from portico.ports import PORTS
+
+GOOD = """
+    from portico.registration import Registration
+
+    def portico_text_searches():
+        return [Registration(name="{name}", factory="{package}.search:Search", summary="Search.")]
+"""
+
+
+def good(name: str, package: str) -> str:
+    return GOOD.format(name=name, package=package)
+
+
+def package(plugins: Any, distribution: str) -> Any:
+    return next(found for found in plugins.packages if found.distribution == distribution)
+
+
+def test_a_package_registers_by_the_names_of_its_functions(acme: Any) -> None:
+    plugins = portico_host.discover()
+    found = package(plugins, "portico-acme")
+    assert (found.state, found.problem, found.version, found.name) == ("ok", None, "1.0", "acme")
+    assert {registration.name for registration in found.registrations} == {"acme", "plain"}
+    assert plugins.registration("ChatService", "acme").factory == "portico_acme.search:AcmeChat"
+    assert "portico_acme.search" not in sys.modules
+    assert "portico_acme.config" not in sys.modules
+
+
+@pytest.mark.parametrize("port", PORTS, ids=lambda port: port.name)
+def test_every_port_has_a_hook_that_is_called(port: Any, site: Any) -> None:
+    site.install("portico-each", good("each", "portico_each").replace("portico_text_searches", port.hook))
+    assert portico_host.discover().registration(port.name, "each").name == "each"
+
+
+@pytest.mark.parametrize(
+    ("source", "cause"),
+    [
+        ("import no_such_vendor", "ModuleNotFoundError: No module named 'no_such_vendor'."),
+        ("raise SystemExit(3)", "SystemExit: 3."),
+        ("class Odd(BaseException): pass\nraise Odd('outcome')", "Odd: outcome."),
+        ("class Mute(Exception):\n    def __str__(self): raise ValueError\nraise Mute", "Mute."),
+        ("def portico_text_searches(:", "SyntaxError"),
+        ("raise ValueError('a' * 5000)", "ValueError: aaa"),
+        ("import warnings\nwarnings.warn('old', DeprecationWarning)", "DeprecationWarning: old."),
+    ],
+)
+def test_a_package_that_cannot_be_imported_is_recorded_and_the_rest_works(acme: Any, source: str, cause: str) -> None:
+    acme.install("portico-bad", source)
+    plugins = portico_host.discover()
+    bad = package(plugins, "portico-bad")
+    assert bad.state == "broken"
+    assert f"Its import failed: {cause}" in bad.problem
+    assert len(bad.problem) < 400
+    assert package(plugins, "portico-acme").state == "ok"
+    with pytest.raises(PluginBroken, match="package portico-bad is broken") as caught:
+        plugins.registration("TextSearch", "bad")
+    assert caught.value.__cause__ is bad.cause
+
+
+def test_ctrl_c_is_not_swallowed(site: Any) -> None:
+    site.install("portico-bad", "raise KeyboardInterrupt")
+    with pytest.raises(KeyboardInterrupt):
+        portico_host.discover()
+
+
+@pytest.mark.parametrize("failure", ["raise RuntimeError('no entry')", "raise SystemExit(1)", "exit(2)"])
+def test_a_hook_that_raises_stops_no_other_hook(site: Any, failure: str) -> None:
+    site.install(
+        "portico-half",
+        good("half", "portico_half") + f"\n    def portico_planners():\n        {failure}\n"
+        "\n    def portico_chat_services():\n"
+        "        return [Registration(name='half', factory='portico_half.x:Y', summary='Chat.')]\n",
+    )
+    plugins = portico_host.discover()
+    half = package(plugins, "portico-half")
+    assert half.state == "broken"
+    assert "Its hook portico_planners failed" in half.problem
+    assert plugins.registration("TextSearch", "half").name == "half"
+    assert plugins.registration("ChatService", "half").name == "half"
+    with pytest.raises(PluginBroken, match="portico_planners failed"):
+        plugins.registration("Planner", "half")
+
+
+@pytest.mark.parametrize(
+    ("returned", "problem"),
+    [
+        ("None", "returned nothing, not a list of Registrations"),
+        ("'acme'", "returned a str, not a list"),
+        ("[1]", "returned an int among its Registrations"),
+        ("[Registration(name='a b', factory='x:y', summary='s')]", "ValueError: a registration's name"),
+        ("[ok, ok]", "registers 'odd' twice"),
+    ],
+)
+def test_what_a_hook_returns_is_checked(site: Any, returned: str, problem: str) -> None:
+    site.install(
+        "portico-odd",
+        f"""
+        from portico.registration import Registration
+        def portico_text_searches():
+            ok = Registration(name="odd", factory="x:y", summary="s")
+            return {returned}
+        """,
+    )
+    found = package(portico_host.discover(), "portico-odd")
+    assert found.state == "broken"
+    assert problem in found.problem
+
+
+def test_a_misspelt_hook_is_reported_with_the_nearest(site: Any) -> None:
+    site.install("portico-odd", "def portico_text_serches():\n    return []\nportico_planners = []\nimport portico_odd")
+    found = package(portico_host.discover(), "portico-odd")
+    assert found.state == "broken"
+    assert "portico_text_serches is no hook and is not called. The nearest is portico_text_searches." in found.problem
+    assert "portico_planners is a list, not a function" in found.problem
+
+
+def test_a_hook_with_arguments_is_reported(site: Any) -> None:
+    site.install("portico-odd", "def portico_text_searches(config):\n    return []")
+    found = package(portico_host.discover(), "portico-odd")
+    assert found.state == "broken"
+    assert "portico_text_searches" in found.problem
+
+
+def test_two_distributions_of_one_name_are_an_error_only_when_it_is_chosen(site: Any) -> None:
+    site.install("portico-one", good("same", "portico_one"))
+    site.install(
+        "portico-two", good("same", "portico_two") + good("other", "portico_two").replace("text_searches", "planners")
+    )
+    plugins = portico_host.discover()
+    assert plugins.registration("Planner", "other").name == "other"
+    assert package(plugins, "portico-one").state == package(plugins, "portico-two").state == "conflict"
+    assert "portico-two" in package(plugins, "portico-one").problem
+    with pytest.raises(PluginConflict, match="portico-one and portico-two"):
+        plugins.registration("TextSearch", "same")
+    assert portico_host.discover(disable=["two"]).registration("TextSearch", "same").factory.startswith("portico_one")
+
+
+def test_a_package_for_another_major_version_is_refused_when_chosen(site: Any) -> None:
+    site.install("portico-old", good("old", "portico_old").replace("summary=", "port_version=2, summary="))
+    plugins = portico_host.discover()
+    assert package(plugins, "portico-old").state == "incompatible"
+    with pytest.raises(PluginIncompatible, match=r"version 2 of the port TextSearch; this is version 1.*pip install"):
+        plugins.registration("TextSearch", "old")
+
+
+@pytest.mark.parametrize("name", ["bad", "portico-bad", "portico_bad", "Portico.Bad", "BAD"])
+@pytest.mark.parametrize("way", ["environment", "disable", "only"])
+def test_a_package_that_is_switched_off_is_never_imported(
+    acme: Any, monkeypatch: pytest.MonkeyPatch, name: str, way: str
+) -> None:
+    acme.install("portico-bad", "raise RuntimeError('imported')")
+    if way == "environment":
+        monkeypatch.setenv("PORTICO_DISABLE", f"foo, {name}")
+        plugins = portico_host.discover()
+    elif way == "disable":
+        plugins = portico_host.discover(disable=[name])
+    else:
+        plugins = portico_host.discover(only=["acme"])
+    assert package(plugins, "portico-bad").state == "disabled"
+    assert package(plugins, "portico-acme").state == "ok"
+    assert "portico_bad" not in sys.modules
+    with pytest.raises(PluginNotInstalled, match="portico-bad is disabled"):
+        plugins.registration("TextSearch", "bad")
+
+
+def test_a_name_that_switches_nothing_off_is_told(acme: Any) -> None:
+    assert portico_host.discover(disable=["amce", "acme"]).unmatched == ("amce",)
+
+
+def test_a_name_not_installed_says_what_to_install(acme: Any) -> None:
+    plugins = portico_host.discover(only=["acme"])
+    with pytest.raises(PluginNotInstalled) as caught:
+        plugins.registration("TextSearch", "brave")
+    assert str(caught.value) == (
+        "Text search 'brave' is not installed. Run `pip install portico-brave`. Installed: acme, plain."
+    )
+    with pytest.raises(PluginNotInstalled, match=r"pip install portico-structured-planner`. Installed: none"):
+        plugins.registration("Planner", "structured")
+    with pytest.raises(PluginNotInstalled, match="Did you mean plain"):
+        plugins.registration("TextSearch", "plian")
+    with pytest.raises(ValueError, match="there is no port 'Nothing'"):
+        plugins.registration("Nothing", "x")
+
+
+def test_what_a_package_prints_on_import_stays_off_stdout(site: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    site.install("portico-loud", "print('hello')\ndef portico_planners():\n    print('there')\n    return []")
+    assert package(portico_host.discover(), "portico-loud").state == "ok"
+    assert capsys.readouterr().out == ""
+
+
+def test_damaged_metadata_of_another_distribution_hides_nothing(acme: Any) -> None:
+    info = acme.folder / "broken-1.dist-info"
+    info.mkdir()
+    (info / "entry_points.txt").write_bytes(b"[portico]\n\xff\xfe = = portico")
+    (acme.folder / "empty-1.dist-info").mkdir()
+    assert package(portico_host.discover(), "portico-acme").state == "ok"
+
+
+def test_commands_come_from_metadata_alone(site: Any) -> None:
+    extra = "[portico.commands]\nserve = portico_serve.missing:serve\nstop = portico_serve._plugin:STOP\n"
+    site.install("portico-serve", "STOP = 'stop'", extra=extra)
+    site.install("portico-ape", "", extra="[portico.commands]\nserve = portico_ape:serve\n")
+    found = {command.name: command for command in portico_host.commands()}
+    assert found["serve"].distribution == "portico-ape"
+    assert found["stop"].load() == "stop"
+    with pytest.raises(PluginBroken, match="command 'serve' of portico-ape is broken"):
+        found["serve"].load()
+    assert not [c for c in portico_host.commands(disable=["serve", "portico-ape"]) if c.name in found]
