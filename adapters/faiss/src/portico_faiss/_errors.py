@@ -1,0 +1,44 @@
+"""What SQLite and the file system report, as errors of ours."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from portico.errors import StoreBusy, StoreError
+
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
+_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
+
+
+class StoreDamaged(StoreError):
+    """The files of a namespace do not fit together; the message says which and what to do."""
+
+
+def damaged(file: Path, why: str) -> StoreDamaged:
+    """Return the error for a file that is not what was written."""
+    return StoreDamaged(
+        f"The vector store's file {file} is damaged: {why}. Delete the folder {file.parent}; "
+        "what is derived from documents is then built again."
+    )
+
+
+@contextmanager
+def mapped_errors(file: Path) -> Iterator[None]:
+    """Raise ``StoreBusy`` or ``StoreError`` for what goes wrong around the database ``file``."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        # Extended codes carry the plain one in their low byte; errors of the module itself have none.
+        code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+        if code in _BUSY:
+            raise StoreBusy(
+                f"Another process is writing to the vector store {file.parent}. Try again when it is done."
+            ) from error
+        if code in _DAMAGED:
+            raise damaged(file, str(error)) from error
+        raise StoreError(f"The vector store {file.parent} failed: {error} (in {file.name}).") from error
+    except OSError as error:
+        raise StoreError(f"The vector store {file.parent} cannot be read or written: {error}.") from error

@@ -1,0 +1,105 @@
+"""Metadata on its way into a store and out of it, and what SQLite can rule out before `matches` decides."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from portico.errors import StoreError
+from portico.filter import And, AnyOf, Equal, Filter, Not, Or, Range, Scalar
+
+Metadata: TypeAlias = dict[str, Scalar | tuple[Scalar, ...]]
+
+_LONGEST_CONDITION = 200
+"""Terms in a prefilter. SQLite refuses expressions deeper than 1,000 and a longer one gains little."""
+
+
+def copied(record: str, metadata: Mapping[str, Scalar | Sequence[Scalar]]) -> Metadata:
+    """Return metadata that its giver cannot change any more, lists as tuples.
+
+    Raises ``TypeError`` for what is neither a string, a number, a bool nor a list of them.
+    """
+    result: Metadata = {}
+    for field, value in metadata.items():
+        if not isinstance(field, str):
+            raise TypeError(f"record {record!r}: metadata fields are strings, not {field!r}")
+        if isinstance(value, list | tuple):
+            result[field] = tuple(_scalar(record, field, element) for element in value)
+        else:
+            result[field] = _scalar(record, field, value)
+    return result
+
+
+def encoded(metadata: Metadata) -> str:
+    """Return metadata as JSON in ASCII, of one form: the prefilter looks for parts of this text."""
+    return json.dumps(metadata, separators=(",", ":"))
+
+
+def decoded(text: str) -> Metadata:
+    """Return the metadata that `encoded` wrote. Raises ``StoreError`` for anything else."""
+    try:
+        metadata = json.loads(text)
+        return {field: tuple(value) if isinstance(value, list) else value for field, value in metadata.items()}
+    except (ValueError, TypeError, AttributeError) as error:
+        raise StoreError(f"The metadata {str(text)[:80]!r} in a vector store is damaged: {error}.") from error
+
+
+def prefilter(filter: Filter) -> tuple[str, list[str]]:
+    """Return a condition on the column ``metadata`` that everything ``filter`` keeps fulfils, and its parameters.
+
+    It only looks for the encoded names and strings in the text, so it keeps too much (a name may stand in a
+    value) but never too little; `matches` has the last word. Values are bound, never part of the SQL.
+    """
+    parameters: list[str] = []
+    condition = _condition(filter, parameters)
+    return (condition, parameters) if len(parameters) <= _LONGEST_CONDITION else ("1", [])
+
+
+def _condition(filter: Filter, parameters: list[str]) -> str:
+    match filter:
+        case Equal(field, value):
+            return _either(field, (value,), parameters)
+        case AnyOf(field, values):
+            return _either(field, values, parameters)
+        case Range(field):
+            return _holds(json.dumps(field) + ":", parameters)
+        case And(parts):
+            return _joined(" AND ", [_condition(part, parameters) for part in parts], "1")
+        case Or(parts):
+            return _joined(" OR ", [_condition(part, parameters) for part in parts], "0")
+        case Not():
+            return "1"
+
+
+def _either(field: str, values: Sequence[Scalar], parameters: list[str]) -> str:
+    named = _holds(json.dumps(field) + ":", parameters)
+    # Equal numbers may be written differently (1 and 1.0), so only strings are looked for.
+    if len(values) > _LONGEST_CONDITION or not all(isinstance(value, str) for value in values):
+        return named
+    return f"({named} AND {_joined(' OR ', [_holds(json.dumps(value), parameters) for value in values], '0')})"
+
+
+def _holds(part: str, parameters: list[str]) -> str:
+    parameters.append(part)
+    return "instr(metadata, ?)"
+
+
+def _joined(word: str, conditions: list[str], none: str) -> str:
+    return f"({word.join(conditions)})" if conditions else none
+
+
+def _scalar(record: str, field: str, value: object) -> Scalar:
+    if isinstance(value, bool):
+        return value
+    # Enumerations and other subclasses become plain, as they would on the way through a file.
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value)
+    raise TypeError(
+        f"record {record!r}: the metadata field {field!r} holds a {type(value).__name__}; "
+        "a field holds a str, int, float or bool, or a list of them"
+    )

@@ -1,0 +1,186 @@
+"""The vector store on FAISS and NumPy."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+from portico.filter import Filter, FilterSupport, check_filter
+from portico.ports.vector_store import VectorMatch, VectorRecord
+from portico.registration import Services
+from portico.vectors import Vectors
+from portico_faiss._folder import FolderNamespace
+from portico_faiss._memory import MemoryNamespace
+from portico_faiss._metadata import copied
+from portico_faiss._search import LoadedEntries, View, search
+from portico_faiss._vectors import Rows, as_rows, check_finite, unit_queries
+from portico_faiss.config import FaissSettings
+
+__all__ = ["FaissVectorStore"]
+
+_INLINE_PRODUCTS = 4_000_000
+"""Multiplications that take less time than the way to a thread and back, some tenths of a millisecond."""
+
+_INLINE_RECORDS = 2_000
+"""Records whose metadata are looked at, or written, without a thread."""
+
+
+class FaissVectorStore:
+    """The VectorStore port, in memory or in a folder.
+
+    >>> from portico import VectorRecord, Vectors
+    >>> async def nearest():
+    ...     store = FaissVectorStore()
+    ...     colours = [VectorRecord("red", {"warm": True}), VectorRecord("blue", {"warm": False})]
+    ...     await store.upsert("colours", colours, Vectors.from_rows([[1.0, 0.0], [0.0, 1.0]]))
+    ...     [found] = await store.search("colours", Vectors.from_rows([[0.6, 0.8]]), top=1)
+    ...     return [(match.id, round(match.score, 3)) for match in found]
+    >>> asyncio.run(nearest())
+    [('blue', 0.8)]
+
+    Vectors are kept at length one: `get` gives back unit vectors, and those that were put in as such bit for
+    bit. A row of zeros is kept and scores 0. Of equal scores the record written first comes first. An id that
+    stands twice in one `upsert`, or metadata that is no scalar or list of scalars, is a ``ValueError`` or
+    ``TypeError``, and nothing is written.
+
+    Searches compare with every vector; with ``index="hnsw"`` and enough of them they walk a graph, which may
+    miss some, except under a filter. Small ones run at once, large ones and all writing in threads. A
+    cancelled write happens as a whole or not at all. With a path, several processes may share the folder
+    (not over a network file system); `aclose` lets go of it.
+    """
+
+    name = "faiss"
+    filter_support = FilterSupport.everything()
+
+    def __init__(self, settings: FaissSettings | None = None, services: Services | None = None) -> None:
+        self._settings = settings or FaissSettings()
+        self._namespaces: dict[str, MemoryNamespace | FolderNamespace] = {}
+        self._linking: dict[str, asyncio.Task[None]] = {}
+        self.persistent = self._settings.path is not None
+
+    async def upsert(self, namespace: str, records: Sequence[VectorRecord], vectors: Vectors) -> None:
+        """Add records or replace those of the same id, all or none."""
+        if len(records) != vectors.rows:
+            raise ValueError(f"there are {len(records)} records and {vectors.rows} vectors")
+        if not records:
+            return
+        if self._is_small(namespace, len(records) * vectors.dimensions, len(records)):
+            self._write(namespace, records, vectors)
+        else:
+            await asyncio.to_thread(self._write, namespace, records, vectors)
+
+    async def delete(self, namespace: str, ids: Sequence[str]) -> int:
+        """Remove records; return how many there were."""
+        place = self._place(namespace)
+        if place is None:
+            return 0
+        return (
+            place.delete(ids) if self._is_small(namespace, 0, len(ids)) else await asyncio.to_thread(place.delete, ids)
+        )
+
+    async def get(self, namespace: str, ids: Sequence[str]) -> tuple[list[VectorRecord], Vectors | None]:
+        """Return the records known among ``ids``, in that order, and their unit vectors."""
+        place = self._place(namespace)
+        if place is None:
+            return [], None
+        small = self._is_small(namespace, 0, len(ids))
+        records, rows = place.get(ids) if small else await asyncio.to_thread(place.get, ids)
+        return records, None if rows is None else Vectors(rows, *rows.shape)
+
+    async def search(
+        self, namespace: str, queries: Vectors, *, top: int = 10, filter: Filter | None = None
+    ) -> list[list[VectorMatch]]:
+        """Return the ``top`` best records that pass the filter, best first, one list for each query row."""
+        if top < 1:
+            raise ValueError(f"top is {top}; it must be at least 1")
+        if filter is not None:
+            check_filter(filter, self.filter_support, f"Vector store {self.name!r}")
+        units = unit_queries(queries)
+        place = self._place(namespace)
+        if place is None:
+            return [[] for _ in units]
+        view = place.current()
+        if view is not None and view.entries is not None and self._is_quick(view, units, filter):
+            return search(view, LoadedEntries(view.entries, len(view.rows)), units, top=top, filter=filter)
+        found = await asyncio.to_thread(place.search, units, top, filter)
+        if isinstance(place, FolderNamespace) and place.unlinked:
+            self._link_meanwhile(namespace, place)
+        return found
+
+    async def count(self, namespace: str) -> int:
+        """Return how many records the namespace has."""
+        place = self._place(namespace)
+        if place is None:
+            return 0
+        view = place.current()
+        return await asyncio.to_thread(place.count) if view is None else view.count
+
+    async def ids(self, namespace: str) -> AsyncIterator[str]:
+        """Yield every id of the namespace; what is written meanwhile may or may not be among them."""
+        place = self._place(namespace)
+        last: str | None = None
+        while place is not None:
+            some = await asyncio.to_thread(place.ids_after, last)
+            for id in some:
+                yield id
+            if not some:
+                return
+            last = some[-1]
+
+    async def drop(self, namespace: str) -> None:
+        """Remove a namespace with everything in it, also one whose files are damaged."""
+        place = self._place(namespace)
+        if place is not None:
+            await asyncio.to_thread(place.drop)
+
+    async def aclose(self) -> None:
+        """Close every file; a later call opens them again. What is in memory only stays."""
+        for place in list(self._namespaces.values()):
+            await asyncio.to_thread(place.close)
+        await asyncio.gather(*self._linking.values(), return_exceptions=True)
+        self._linking.clear()
+
+    def _place(self, namespace: str, *, new: bool = False) -> MemoryNamespace | FolderNamespace | None:
+        place = self._namespaces.get(namespace)
+        if place is None and self._settings.path is not None:
+            place = self._namespaces.setdefault(
+                namespace, FolderNamespace(self._settings.path, namespace, self._settings)
+            )
+        elif place is None and new:
+            place = self._namespaces.setdefault(namespace, MemoryNamespace(self._settings))
+        return place
+
+    def _write(self, namespace: str, records: Sequence[VectorRecord], vectors: Vectors) -> None:
+        entries = [(record.id, copied(record.id, record.metadata)) for record in records]
+        seen: set[str] = set()
+        for id, _ in entries:
+            if id in seen:
+                raise ValueError(f"the id {id!r} stands twice in one upsert")
+            seen.add(id)
+        rows = as_rows(vectors)
+        check_finite(rows)
+        place = self._place(namespace, new=True)
+        if place is not None:
+            place.write(entries, rows)
+
+    def _is_small(self, namespace: str, products: int, records: int) -> bool:
+        place = self._namespaces.get(namespace)
+        return (
+            not self.persistent
+            and self._settings.index == "exact"
+            and products <= _INLINE_PRODUCTS
+            and records <= _INLINE_RECORDS
+            and not (isinstance(place, MemoryNamespace) and place.busy())
+        )
+
+    def _is_quick(self, view: View, queries: Rows, filter: Filter | None) -> bool:
+        return (
+            view.rows.size * len(queries) <= _INLINE_PRODUCTS
+            and (filter is None or len(view.rows) <= _INLINE_RECORDS)
+            and (self._settings.index == "exact" or len(view.rows) < self._settings.hnsw_from)
+        )
+
+    def _link_meanwhile(self, namespace: str, place: FolderNamespace) -> None:
+        task = self._linking.get(namespace)
+        if task is None or task.done():
+            self._linking[namespace] = asyncio.create_task(asyncio.to_thread(place.link))

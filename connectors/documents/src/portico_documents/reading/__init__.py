@@ -1,0 +1,73 @@
+"""Reading files into sections, each format by its own module, imported when such a file is met."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from portico_documents.passages import Section
+from portico_documents.reading.decoding import decode
+from portico_documents.reading.unreadable import Unreadable
+
+__all__ = ["Unreadable", "read_sections"]
+
+_MARKDOWN = frozenset({".md", ".markdown", ".mdown", ".mkd", ".mkdn", ".mdx", ".qmd", ".rmd"})
+_RESTRUCTUREDTEXT = frozenset({".rst", ".rest"})
+_HTML = frozenset({".html", ".htm", ".xhtml", ".xht"})
+_PYTHON = frozenset({".py", ".pyi", ".pyw"})
+_PDF_MARK = b"%PDF-"
+
+
+def read_sections(path: PurePath, data: bytes) -> list[Section]:
+    r"""Return the text of a file, section by section; raise ``Unreadable`` when it has none.
+
+    The extension decides the format, and an unknown one is plain text; but a PDF is a PDF under any name, and a
+    ``.pdf`` that is text is read as text. Takes time in proportion to the size of ``data``, which the caller bounds.
+    Pure, and safe in threads and processes.
+
+    >>> read_sections(PurePath("a.md"), b"# Hello\n\nWorld.\n")
+    [Section(text='World.\n', line=3, headings=('Hello',), page=None, code=False, continues=False)]
+    """
+    suffix = path.suffix.lower()
+    if data.startswith(_PDF_MARK) or (suffix == ".pdf" and _PDF_MARK in data[:1024]):
+        from portico_documents.reading import pdf
+
+        return pdf.read(data)
+    if suffix == ".pdf":
+        return _read_misnamed(data)
+    if suffix in _HTML:
+        from portico_documents.reading import html
+
+        text = decode(data, html.declared_encoding(data))
+        sections = html.read(text)
+    else:
+        sections = _read_text(suffix, decode(data))
+    if not sections:
+        raise Unreadable("empty")
+    return sections
+
+
+def _read_text(suffix: str, text: str) -> list[Section]:
+    if suffix in _MARKDOWN:
+        from portico_documents.reading import markdown
+
+        return markdown.read(text)
+    if suffix in _RESTRUCTUREDTEXT:
+        from portico_documents.reading import restructuredtext
+
+        return restructuredtext.read(text)
+    from portico_documents.reading import plain_text, source_code
+
+    if suffix in _PYTHON:
+        return source_code.read_python(text)
+    if suffix in source_code.SUFFIXES:
+        return source_code.read(text, suffix)
+    return plain_text.read(text)
+
+
+def _read_misnamed(data: bytes) -> list[Section]:
+    try:
+        return _read_text("", decode(data))
+    except Unreadable as error:
+        if error.reason == "empty":
+            raise
+        raise Unreadable("damaged", "no PDF header") from error

@@ -1,0 +1,111 @@
+"""PDF: the text of each page, through pypdf."""
+
+from __future__ import annotations
+
+import logging
+import re
+from io import BytesIO
+from time import monotonic
+
+from pypdf import PdfReader, apply_configuration
+from pypdf.errors import LimitReachedError
+
+from portico_documents.passages import Section
+from portico_documents.reading.unreadable import Unreadable
+
+__all__ = ["read"]
+
+_MOST_PAGES = 10_000
+_MOST_CHARACTERS = 50_000_000
+# pypdf parses about a million operators in ten seconds; a dense page of text has some ten thousand.
+_MOST_WORK_A_STREAM = 300_000
+_MOST_BYTES_A_STREAM = 20_000_000
+_MOST_SECONDS = 120.0
+_NO_TITLE = re.compile(r"(?i)untitled|microsoft word|powerpoint|\.(?:docx?|pptx?|xlsx?|indd|qxd|tex|dvi|pdf|rtf|odt)\b")
+_SURROGATES_AND_CONTROLS = re.compile(r"[\ud800-\udfff\x00-\x08\x0e-\x1f\x7f]")
+
+
+def read(data: bytes) -> list[Section]:
+    """Return a section for each page that has text, under the document's title if it gives a real one.
+
+    A page that cannot be read is left out, as long as another can. Raises ``Unreadable``: ``encrypted`` (an empty
+    password is tried), ``damaged``, ``no text`` (pages of pictures), ``too large`` (pages, or text once unpacked),
+    ``too slow`` after two minutes, which is looked at between pages.
+    """
+    _quieten()
+    with apply_configuration(
+        stream_parsing_work_maximum_count=_MOST_WORK_A_STREAM,
+        zlib_maximum_output_length=_MOST_BYTES_A_STREAM,
+        lzw_maximum_output_length=_MOST_BYTES_A_STREAM,
+        run_length_maximum_output_length=_MOST_BYTES_A_STREAM,
+        array_based_stream_maximum_output_length=_MOST_BYTES_A_STREAM,
+    ):
+        try:
+            return _sections(data)
+        except Unreadable:
+            raise
+        except LimitReachedError as error:
+            raise Unreadable("too large", str(error)) from error
+        except Exception as error:
+            raise Unreadable("damaged", f"{type(error).__name__}: {error}") from error
+
+
+def _sections(data: bytes) -> list[Section]:
+    reader = PdfReader(BytesIO(data), strict=False)
+    if reader.is_encrypted and not _opens_without_password(reader):
+        raise Unreadable("encrypted")
+    pages = len(reader.pages)
+    if pages > _MOST_PAGES:
+        raise Unreadable("too large", f"{pages} pages, at most {_MOST_PAGES} are read")
+    headings = _title(reader)
+    sections = []
+    failure: Exception | None = None
+    characters = 0
+    end = monotonic() + _MOST_SECONDS
+    for number in range(1, pages + 1):
+        if monotonic() > end:
+            raise Unreadable("too slow", f"page {number} of {pages} after {_MOST_SECONDS:.0f} seconds")
+        try:
+            text = _SURROGATES_AND_CONTROLS.sub("", reader.pages[number - 1].extract_text())
+        except Exception as error:  # noqa: BLE001 - as above; the other pages may be well
+            failure = error
+            continue
+        characters += len(text)
+        if characters > _MOST_CHARACTERS:
+            raise Unreadable("too large", f"more than {_MOST_CHARACTERS} characters")
+        if text and not text.isspace():
+            text = text.replace("\r\n", "\n").replace("\r", "\n")
+            sections.append(Section(text, number, headings, page=number))
+    if not sections and failure is not None:
+        raise failure
+    if not sections:
+        raise Unreadable("no text")
+    return sections
+
+
+def _opens_without_password(reader: PdfReader) -> bool:
+    """Try the empty password, with which a file is only kept from being changed.
+
+    pypdf has AES only with a package that we do not ask for; it then raises, and the file counts as encrypted.
+    """
+    try:
+        return bool(reader.decrypt(""))
+    except Exception:  # noqa: BLE001 - DependencyError, or whatever damaged encryption data makes of it
+        return False
+
+
+def _title(reader: PdfReader) -> tuple[str, ...]:
+    """Return the title of the document's properties, unless a program put a file name there."""
+    try:
+        title = reader.metadata.title if reader.metadata is not None else None
+    except Exception:  # noqa: BLE001 - a damaged title costs only the title
+        return ()
+    title = " ".join(_SURROGATES_AND_CONTROLS.sub("", str(title or "")[:200]).split())
+    return (title,) if len(title) > 2 and not _NO_TITLE.search(title) else ()
+
+
+def _quieten() -> None:
+    """Keep pypdf from logging a line for each fault of a file, unless the application has set its level."""
+    logger = logging.getLogger("pypdf")
+    if logger.level == logging.NOTSET:
+        logger.setLevel(logging.CRITICAL)

@@ -1,0 +1,166 @@
+"""Source code: the file's own lines, each stretch under the names of the definitions around it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+
+from portico_documents.passages import Section
+from portico_documents.reading.outline import LineSections, Outline
+
+__all__ = ["SUFFIXES", "read", "read_python"]
+
+# Python's parser keeps a tree some thirty times the size of the source.
+_LARGEST_PARSED = 2_000_000
+_LONGEST_DEFINITION = 300
+_ESCAPE = re.compile(r"\\(?:N\{[^{}\n]*\}|([{}])|[^\n])")
+
+_CLASS_LIKE = re.compile(
+    r"(?:(?:export|default|pub(?:\([^)]*\))?|public|private|protected|internal|static|abstract|final|async|unsafe|sealed"
+    r"|open|data|partial|override|declare|extern|inline|const|local)\s+)*+"
+    r"(?:class|interface|struct|enum|trait|impl|union|record|object|module|namespace|fn|func|function|def|type|protocol"
+    r"|extension|mod|macro_rules!|defmodule|contract|service|message)\b\s*+\*?\s*+(?:\([^)]*\)|<[^>]*>)?\s*+([A-Za-z_$][\w$.:]*+)"
+)
+_CONSTANT_FUNCTION = re.compile(
+    r"(?:export\s+)?(?:default\s+)?(?:const|let|var)\s+([\w$]+)\s*=\s*(?:async\b\s*)?(?:function\b|\(|[\w$]+\s*=>)"
+)
+_C_FUNCTION = re.compile(
+    r"(?!(?:if|for|while|switch|return|else|do|typedef|using)\b)[A-Za-z_][^;=(){}]*?([\w:~]+)\s*\([^;]*$"
+)
+_SHELL = re.compile(r"(?:function\s+)?([\w:.-]+)\s*\(\s*\)")
+_SQL = re.compile(
+    r"create\s+(?:or\s+replace\s+)?(?:temp\w*\s+|unique\s+|materialized\s+)?"
+    r"(?:table|view|function|procedure|trigger|index|type)\s+(?:if\s+not\s+exists\s+)?([\w.\"`\[\]]+)",
+    re.IGNORECASE,
+)
+_TABLE = re.compile(r"\[{1,2}\s*([^\[\]]+?)\s*\]{1,2}\s*(?:[#;].*)?$")
+_PYTHON = re.compile(r"(?:async\s+def|def|class)\s+(\w+)")
+
+
+def _rules(suffixes: str, *rules: re.Pattern[str]) -> dict[str, tuple[re.Pattern[str], ...]]:
+    return {f".{suffix}": rules for suffix in suffixes.split()}
+
+
+_RULES = {
+    **_rules("c h cc cpp cxx hh hpp hxx m mm cu d java cs", _CLASS_LIKE, _C_FUNCTION),
+    **_rules("js mjs cjs jsx ts mts cts tsx vue svelte", _CLASS_LIKE, _CONSTANT_FUNCTION),
+    **_rules("go rs rb kt kts scala swift php dart ex exs jl lua zig nim groovy proto cr sol", _CLASS_LIKE),
+    **_rules("sh bash zsh ksh fish", _SHELL, _CLASS_LIKE),
+    **_rules("toml ini cfg conf properties desktop service", _TABLE),
+    **_rules("sql", _SQL),
+    **_rules("py pyi pyw", _PYTHON),
+    **_rules("json jsonl ndjson json5 yaml yml xml xsd xsl csv tsv log diff patch ipynb graphql hcl nix cmake mk"),
+    **_rules("css scss sass less hs ml mli fs clj cljs el lisp scm erl hrl pl pm r tcl vim bat cmd ps1 psm1"),
+    **_rules("asm s f f90 for pas tf gradle v vhd sv bzl dockerfile svg"),
+}
+SUFFIXES = frozenset(_RULES)
+"""The file name extensions, in small letters, that are read as code."""
+
+_CLOSING = re.compile(r"[)\]}>{:#]|(?:end|fi|done|esac|where|then|else|elif|EOF)\b")
+_LEADING = re.compile(r"//|/\*|\*|#|--|@|;|\"\"\"|template\b")
+
+
+def read(text: str, suffix: str) -> list[Section]:
+    r"""Return the sections of a source file: one for each definition that starts a line, and what lies between.
+
+    A definition lasts until the next line that starts at the margin and closes nothing; comments right above belong
+    to it. It is a rule of thumb on lines, for any language.
+
+    >>> [(section.line, section.headings) for section in read("use a;\n\n// Adds.\nfn add() {\n}\n\nx\n", ".rs")]
+    [(1, ()), (3, ('add',)), (7, ())]
+    """
+    lines = text.split("\n")
+    rules = _RULES.get(suffix, ())
+    starts = _tables(lines) if rules == (_TABLE,) else _definitions(lines, rules)
+    return _write(lines, starts)
+
+
+def read_python(text: str) -> list[Section]:
+    r"""Return the sections of a Python file: one for each function, method and class, and what lies between.
+
+    A function inside a function stays in it. A file that this Python cannot parse is read by the rule of :func:`read`.
+
+    >>> [(section.line, section.headings) for section in read_python("class A:\n    x = 1\n\n    def b(self): ...\n")]
+    [(1, ('A',)), (4, ('A', 'b'))]
+    """
+    lines = text.split("\n")
+    tree = _parsed(text)
+    if tree is None:
+        return read(text, ".py")
+    starts: dict[int, tuple[str, ...]] = {}
+    _note(tree.body, (), lines, starts)
+    return _write(lines, sorted(starts.items()))
+
+
+def _parsed(text: str) -> ast.Module | None:
+    if len(text) > _LARGEST_PARSED:
+        return None
+    if "\\" in text:
+        # Python warns of an invalid escape as it parses. Silencing that would change the whole process, other threads
+        # too; no definition depends on an escape, so put a valid one of the same effect on quotes in each place.
+        text = _ESCAPE.sub(r"\\\\\1", text)
+    try:
+        return ast.parse(text)
+    # ValueError: a NUL; the others: nested deeper than the parser goes.
+    except (SyntaxError, ValueError, RecursionError, MemoryError, SystemError):
+        return None
+
+
+def _note(
+    body: list[ast.stmt], headings: tuple[str, ...], lines: list[str], starts: dict[int, tuple[str, ...]]
+) -> None:
+    """Note at which line, from 0, which headings start to hold. Classes nest at most a hundred deep in Python."""
+    for node in body:
+        if not isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) or node.end_lineno is None:
+            continue
+        first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)]) - 1
+        floor = next(reversed(starts), 0)  # the last noted is the furthest down
+        while first > floor and lines[first - 1].lstrip().startswith("#"):
+            first -= 1
+        inside = (*headings, node.name)
+        starts[first] = inside
+        if isinstance(node, ast.ClassDef):
+            _note(node.body, inside, lines, starts)
+        starts[node.end_lineno] = headings
+
+
+def _definitions(lines: list[str], rules: tuple[re.Pattern[str], ...]) -> Iterator[tuple[int, tuple[str, ...]]]:
+    floor = 0
+    inside = False
+    if not rules:
+        return
+    for index, line in enumerate(lines):
+        if not line or line[0].isspace():
+            continue
+        name = _defined(line[:_LONGEST_DEFINITION], rules)
+        if name:
+            first = index
+            while first > floor and _LEADING.match(lines[first - 1].lstrip()):
+                first -= 1
+            yield first, (name,)
+            floor = index + 1
+            inside = True
+        elif inside and not _CLOSING.match(line):
+            inside = False
+            yield index, ()
+
+
+def _defined(line: str, rules: tuple[re.Pattern[str], ...]) -> str:
+    for rule in rules:
+        if match := rule.match(line):
+            return match[1]
+    return ""
+
+
+def _tables(lines: list[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
+    for index, line in enumerate(lines):
+        if line.startswith("[") and (match := _TABLE.match(line[:_LONGEST_DEFINITION])):
+            yield index, (match[1],)
+
+
+def _write(lines: list[str], starts: Iterable[tuple[int, tuple[str, ...]]]) -> list[Section]:
+    writer = LineSections(lines, Outline(), code=True)
+    for index, headings in starts:
+        writer.part(index, headings)
+    return writer.finish()

@@ -1,0 +1,179 @@
+"""Reading PDF."""
+
+import io
+import logging
+import random
+import subprocess
+import sys
+import zlib
+from pathlib import PurePath
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pypdf import PdfWriter
+from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
+
+from portico_documents.chunking import cut
+from portico_documents.reading import Unreadable, read_sections
+
+
+def _pdf(*pages, title=None, password=None, content=None):
+    """Write a PDF with one line of Helvetica for each line of each page."""
+    writer = PdfWriter()
+    font = DictionaryObject(
+        {
+            NameObject("/Type"): NameObject("/Font"),
+            NameObject("/Subtype"): NameObject("/Type1"),
+            NameObject("/BaseFont"): NameObject("/Helvetica"),
+        }
+    )
+    for text in pages:
+        page = writer.add_blank_page(595, 842)
+        page[NameObject("/Resources")] = DictionaryObject(
+            {NameObject("/Font"): DictionaryObject({NameObject("/F1"): font})}
+        )
+        shown = " T* ".join(f"({line}) Tj" for line in text.split("\n"))
+        stream = DecodedStreamObject()
+        stream.set_data(content or f"BT /F1 12 Tf 14 TL 50 800 Td {shown} ET".encode())
+        page[NameObject("/Contents")] = writer._add_object(stream.flate_encode())
+    if title:
+        writer.add_metadata({"/Title": title})
+    if password is not None:
+        writer.encrypt(user_password=password, owner_password="owner", algorithm="RC4-128")
+    out = io.BytesIO()
+    writer.write(out)
+    return out.getvalue()
+
+
+def _read(data, name="a.pdf"):
+    return read_sections(PurePath(name), data)
+
+
+def _reason(data, name="a.pdf"):
+    with pytest.raises(Unreadable) as caught:
+        _read(data, name)
+    return caught.value.reason
+
+
+def test_each_page_is_a_section():
+    sections = _read(_pdf("First page.\nIts second line.", "", "Third page."))
+    assert [(s.text.strip(), s.line, s.page, s.headings) for s in sections] == [
+        ("First page.\nIts second line.", 1, 1, ()),
+        ("Third page.", 3, 3, ()),
+    ]
+    passages = list(cut(sections, target=900, maximum=1800))
+    assert [(p.page, p.line, p.end_line) for p in passages] == [(1, 1, 1), (3, 3, 3)]
+
+
+def test_a_real_title_is_the_heading_and_a_file_name_is_not():
+    assert _read(_pdf("Text.", title="The Portico Guide"))[0].headings == ("The Portico Guide",)
+    for title in ("Microsoft Word - draft2.doc", "untitled", "paper.dvi", " "):
+        assert _read(_pdf("Text.", title=title))[0].headings == ()
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.md", "a", "a.html", "A.PDF"])
+def test_a_pdf_is_a_pdf_under_any_name(name):
+    assert _read(_pdf("Text."), name)[0].page == 1
+
+
+def test_junk_before_the_header_is_borne():
+    assert _read(b"junk\n" + _pdf("Text."))[0].page == 1
+
+
+def test_text_under_the_name_of_a_pdf_is_read_as_text():
+    assert _read(b"Just text.")[0].page is None
+    assert _reason(b"\0\1\2") == "damaged"
+    assert _reason(b"Gr\xfc\xdfe") == "damaged"
+
+
+def test_an_encrypted_pdf_says_so():
+    assert _reason(_pdf("Text.", password="secret")) == "encrypted"
+
+
+def test_a_pdf_that_opens_without_a_password_is_read():
+    assert _read(_pdf("Text.", password=""))[0].text.strip() == "Text."
+
+
+def test_a_pdf_of_pictures_has_no_text():
+    assert _reason(_pdf("", "")) == "no text"
+    assert _reason(_pdf()) == "no text"
+
+
+def test_a_damaged_pdf_says_so():
+    assert _reason(b"%PDF-1.7\n") == "damaged"
+    assert _reason(b"%PDF-1.7\n" + bytes(range(256)) * 40) == "damaged"
+    assert _reason(_pdf("Text.")[:200]) == "damaged"
+
+
+def test_a_page_that_cannot_be_read_costs_only_itself():
+    data = _pdf("First page.", "Second page.")
+    start = data.index(b"stream\n", data.index(b"FlateDecode")) + 7
+    broken = data[:start] + b"\xff" * 20 + data[start + 20 :]
+    assert [section.page for section in _read(broken)] == [2]
+
+
+def test_a_small_file_that_unpacks_into_much_is_too_large():
+    operators = _pdf("x", content=b"BT /F1 12 Tf " + b"(a) Tj " * 400_000 + b"ET")
+    assert len(operators) < 20_000
+    assert _reason(operators) == "too large"
+    bomb = zlib.compress(b" " * 30_000_000)
+    data = b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n"
+    data += b"3 0 obj<</Type/Page/Parent 2 0 R/Contents 4 0 R/Resources<</Font<<>>>>>>endobj\n"
+    data += b"4 0 obj<</Filter/FlateDecode/Length %d>>stream\n%b\nendstream endobj\n" % (len(bomb), bomb)
+    data += b"trailer<</Root 1 0 R>>\nstartxref\n0\n%%EOF\n"
+    assert _reason(data) == "too large"
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.randoms(use_true_random=False))
+def test_no_damage_gives_any_other_error(rng: random.Random):
+    data = bytearray(_pdf("First page.\nMore of it.", "Second page.", title="Guide"))
+    for _ in range(rng.randint(1, 6)):
+        place = rng.randrange(len(data) + 1)
+        kind = rng.randrange(4)
+        if kind == 0:
+            data[place : place + 1] = bytes([rng.randrange(256)])
+        elif kind == 1:
+            del data[place : place + rng.randint(1, 60)]
+        elif kind == 2:
+            data[place:place] = rng.choice([b"<<", b"[", b"endobj", b"9999999999", b"1 0 R", b"/Kids[2 0 R]", b"("])
+        else:
+            del data[max(place, 10) :]
+    try:
+        sections = _read(bytes(data))
+    except Unreadable:
+        return
+    "".join(section.text for section in sections).encode()
+
+
+def test_pypdf_says_nothing_of_its_own(tmp_path):
+    (tmp_path / "a.pdf").write_bytes(_pdf("Text.").replace(b"startxref\n", b"startxref\n1"))
+    code = (
+        "import sys, pathlib; from portico_documents.reading import read_sections; p = pathlib.Path(sys.argv[1]);"
+        "print(read_sections(p, p.read_bytes())[0].page)"
+    )
+    run = subprocess.run([sys.executable, "-c", code, tmp_path / "a.pdf"], capture_output=True, text=True, check=True)
+    assert (run.stdout, run.stderr) == ("1\n", "")
+
+
+def test_the_level_that_an_application_sets_for_pypdf_stays():
+    logger = logging.getLogger("pypdf")
+    before = logger.level
+    try:
+        logger.setLevel(logging.INFO)
+        _read(_pdf("Text."))
+        assert logger.level == logging.INFO
+    finally:
+        logger.setLevel(before)
+
+
+def test_pypdf_is_not_imported_for_other_files():
+    code = (
+        "import sys, pathlib; from portico_documents.reading import read_sections\n"
+        "for suffix in ('md', 'html', 'rst', 'py', 'c', 'txt'):\n"
+        "    read_sections(pathlib.PurePath('a.' + suffix), b'text')\n"
+        "print([name for name in sys.modules if name.startswith(('pypdf', 'lxml', 'PIL'))])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "[]\n"

@@ -1,0 +1,403 @@
+"""What every VectorStore must do."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import math
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from portico.filter import Equal, Filter, FilterSupport
+from portico.ports.vector_store import VectorRecord, VectorStore
+from portico.vectors import Vectors
+from portico_testkit.fakes.vector_store import DictVectorStore
+from portico_testkit.vector_checks import (
+    check_filtered,
+    close,
+    compare,
+    find,
+    put,
+    same_scores,
+    skip_without,
+    tried,
+    typed,
+)
+from portico_testkit.vector_strategies import Call, calls, filters, metadata, telling_filters, telling_metadata
+
+__all__ = ["VectorStoreKit"]
+
+_AWKWARD = (
+    "",
+    " ",
+    "a",
+    "A",
+    "é",
+    "e\u0301",
+    "../up",
+    "a/b",
+    "C:\\x",
+    "con",
+    ".",
+    "nul\x00",
+    "%41",
+    "x" * 300,
+    "X" * 300,
+    "中文",
+    "\ud800",
+    "'; DROP TABLE records; --",
+)
+
+
+class VectorStoreKit:
+    """Subclass it and give a fixture named ``vector_store``; a new, empty store for each test::
+
+        class TestAcmeVectors(VectorStoreKit):
+            @pytest.fixture
+            async def vector_store(self, tmp_path):
+                store = AcmeVectors(AcmeSettings(path=tmp_path), None)
+                yield store
+                await store.aclose()
+
+            async def another(self, vector_store):
+                return AcmeVectors(vector_store.settings, None)
+
+    A persistent store also has `another`: a second store on the same data, while the first stays open.
+    ``tolerance`` is by how much scores and vectors may be off; ``effort`` is how hard random calls are tried, to be
+    lowered only for a service that bills them.
+    """
+
+    tolerance: ClassVar[float] = 1e-5
+    effort: ClassVar[settings] = settings(max_examples=30)
+
+    async def another(self, vector_store: VectorStore) -> VectorStore:
+        """Return another store on the data of ``vector_store``; only persistent stores need it."""
+        raise NotImplementedError("a persistent store's kit needs `another`")
+
+    @pytest.mark.asyncio
+    async def test_name_and_abilities_are_declared(self, vector_store: VectorStore) -> None:
+        """People read the name; callers plan by the rest."""
+        assert isinstance(vector_store.name, str)
+        assert vector_store.name.strip(), "the name is blank"
+        assert isinstance(vector_store.persistent, bool)
+        assert isinstance(vector_store.filter_support, FilterSupport)
+
+    @pytest.mark.asyncio
+    async def test_the_nearest_come_first_with_their_cosines(self, vector_store: VectorStore) -> None:
+        """Cosine for any input: the length of a vector does not count, the sign does."""
+        await put(vector_store, {"far": (-2, 0), "near": (30, 40), "nearest": (0.5, 0), "across": (0, 7)})
+        found = await find(vector_store, (10, 0), top=10)
+        assert [match.id for match in found] == ["nearest", "near", "across", "far"]
+        same_scores([match.score for match in found], [1.0, 0.6, 0.0, -1.0], self.tolerance)
+
+    @pytest.mark.asyncio
+    async def test_never_more_than_top(self, vector_store: VectorStore) -> None:
+        """And the best of them, not just some."""
+        await put(vector_store, {str(number): (number, 10 - number) for number in range(11)})
+        for top in (1, 3, 11, 50):
+            found = await find(vector_store, (1, 0), top=top)
+            assert [match.id for match in found] == [str(number) for number in range(10, -1, -1)][:top]
+
+    @pytest.mark.asyncio
+    async def test_each_query_has_its_own_list(self, vector_store: VectorStore) -> None:
+        """In the order of the queries; no queries, no lists."""
+        await put(vector_store, {"x": (1, 0), "y": (0, 1)})
+        found = await vector_store.search("n", Vectors.from_rows([(0, 2), (3, 0), (0, 1)]), top=1)
+        assert [[match.id for match in matches] for matches in found] == [["y"], ["x"], ["y"]]
+        assert await vector_store.search("n", Vectors.from_rows([], dimensions=2)) == []
+
+    @pytest.mark.asyncio
+    async def test_a_filter_is_applied_before_top(self, vector_store: VectorStore) -> None:
+        """What the filter keeps is found however far it is."""
+        skip_without(vector_store, Equal("kind", "odd"))
+        rows = {str(number): (100 - number, number) for number in range(100)}
+        records = [VectorRecord(id, {"kind": "odd" if id == "99" else "plain"}) for id in rows]
+        await vector_store.upsert("n", records, Vectors.from_rows(rows.values()))
+        found = await find(vector_store, (1, 0), top=1, filter=Equal("kind", "odd"))
+        assert [match.id for match in found] == ["99"], "the filter did not reach the far record"
+        assert len(await find(vector_store, (1, 0), top=3)) == 3, "a filter reached the next call"
+
+    @pytest.mark.asyncio
+    async def test_every_clause_means_what_matches_says(self, vector_store: VectorStore) -> None:
+        """True is not 1, 1 is 1.0, a list matches by one element; unsupported filters are refused, not dropped."""
+        records = [VectorRecord(str(row), fields) for row, fields in enumerate(telling_metadata())]
+        await vector_store.upsert("n", records, Vectors.from_rows([(1, row) for row in range(len(records))]))
+        for filter in telling_filters():
+            await check_filtered(vector_store, "n", records, filter)
+
+    @pytest.mark.asyncio
+    async def test_random_filters_mean_what_matches_says(self, vector_store: VectorStore) -> None:
+        """In any combination, with awkward names of fields."""
+        numbers = itertools.count()
+
+        async def check(drawn: list[dict[str, Any]], filter: Filter) -> None:
+            namespace = f"filters-{next(numbers)}"
+            records = [VectorRecord(str(row), fields) for row, fields in enumerate(drawn)]
+            await vector_store.upsert(namespace, records, Vectors.from_rows([(1, row) for row in range(len(drawn))]))
+            await check_filtered(vector_store, namespace, records, filter)
+
+        await tried(self.effort, check, st.lists(metadata(), min_size=1, max_size=8), filters())
+
+    @pytest.mark.asyncio
+    async def test_metadata_come_back_as_they_were(self, vector_store: VectorStore) -> None:
+        """With every kind kept, and cut off from what the caller does to its own objects later."""
+        fields: dict[str, Any] = {"text": "é\x00", "whole": 2**53, "part": 0.1, "yes": True, "one": 1}
+        fields["list"] = ["a", 1, 2.5, False]
+        given: dict[str, Any] = {**fields, "list": list(fields["list"])}
+        await vector_store.upsert("n", [VectorRecord("r", given)], Vectors.from_rows([(1, 0)]))
+        given["list"].append("later")
+        given["text"] = "later"
+        for _ in range(2):
+            [match] = await find(vector_store, (1, 0))
+            [record], _ = await vector_store.get("n", ["r"])
+            for came in (match.metadata, record.metadata):
+                assert typed(came) == typed(fields)
+                if isinstance(came, dict):
+                    came["text"] = "changed by the caller"
+
+    @pytest.mark.asyncio
+    async def test_vectors_are_copied(self, vector_store: VectorStore) -> None:
+        """A buffer that its owner uses again does not change what was stored."""
+        rows = bytearray(Vectors.from_rows([(1, 0), (0, 1)]).buffer.cast("B"))
+        await vector_store.upsert("n", [VectorRecord("x"), VectorRecord("y")], Vectors(rows, 2, 2))
+        rows[:] = bytes(len(rows))
+        assert [match.id for match in await find(vector_store, (1, 0))] == ["x", "y"]
+
+    @pytest.mark.asyncio
+    async def test_the_same_id_is_replaced(self, vector_store: VectorStore) -> None:
+        """Vector and metadata together; nothing of the old record stays."""
+        records = [VectorRecord("a", {"old": 1}), VectorRecord("b")]
+        await vector_store.upsert("n", records, Vectors.from_rows([(1, 0), (0, 1)]))
+        await vector_store.upsert("n", [VectorRecord("a", {"new": 1})], Vectors.from_rows([(-1, 0)]))
+        assert await vector_store.count("n") == 2
+        found = await find(vector_store, (-1, 0))
+        assert [(match.id, dict(match.metadata)) for match in found] == [("a", {"new": 1}), ("b", {})]
+        assert sorted([id async for id in vector_store.ids("n")]) == ["a", "b"]
+
+    @pytest.mark.asyncio
+    async def test_delete_counts_what_was_there(self, vector_store: VectorStore) -> None:
+        """Unknown ids and repeated ones are no error and do not count."""
+        await put(vector_store, {"a": (1, 0), "b": (0, 1), "c": (1, 1)})
+        assert await vector_store.delete("n", ["a", "nobody", "c", "a"]) == 2
+        assert await vector_store.delete("n", ["a"]) == 0
+        assert await vector_store.delete("n", []) == 0
+        assert [match.id for match in await find(vector_store, (1, 0))] == ["b"]
+        assert await vector_store.get("n", ["a"]) == ([], None)
+        assert await vector_store.count("n") == 1
+
+    @pytest.mark.asyncio
+    async def test_get_keeps_the_order_asked_for(self, vector_store: VectorStore) -> None:
+        """With the vectors in step; unknown ids are left out."""
+        rows = {"a": (1.0, 0.0), "b": (0.0, 1.0), "c": (0.6, -0.8)}
+        await put(vector_store, rows)
+        records, vectors = await vector_store.get("n", ["c", "nobody", "a", "b"])
+        assert [record.id for record in records] == ["c", "a", "b"]
+        assert vectors is not None
+        assert (vectors.rows, vectors.dimensions) == (3, 2)
+        same_scores(vectors.buffer.tolist(), [*rows["c"], *rows["a"], *rows["b"]], self.tolerance)
+
+    @pytest.mark.asyncio
+    async def test_an_unknown_namespace_is_empty(self, vector_store: VectorStore) -> None:
+        """Reading or dropping one is no error and brings nothing into being."""
+        for _ in range(2):
+            assert await vector_store.search("nowhere", Vectors.from_rows([(1, 0), (0, 1)])) == [[], []]
+            assert await vector_store.get("nowhere", ["a"]) == ([], None)
+            assert await vector_store.delete("nowhere", ["a"]) == 0
+            assert await vector_store.count("nowhere") == 0
+            assert [id async for id in vector_store.ids("nowhere")] == []
+            await vector_store.drop("nowhere")
+
+    @pytest.mark.asyncio
+    async def test_an_empty_upsert_writes_nothing(self, vector_store: VectorStore) -> None:
+        """It does not even settle the dimensions."""
+        await vector_store.upsert("n", [], Vectors.from_rows([], dimensions=7))
+        assert await vector_store.count("n") == 0
+        await put(vector_store, {"a": (1, 0)})
+        await vector_store.upsert("n", [], Vectors.from_rows([], dimensions=2))
+        assert await vector_store.count("n") == 1
+
+    @pytest.mark.asyncio
+    async def test_namespaces_are_apart(self, vector_store: VectorStore) -> None:
+        """Whatever their names: equal ids, other dimensions, and a drop of one leaves the others."""
+        for number, namespace in enumerate(_AWKWARD):
+            await vector_store.upsert(
+                namespace, [VectorRecord("same", {"n": number})], Vectors.from_rows([[1.0] * (number + 1)])
+            )
+        await vector_store.drop(_AWKWARD[3])
+        for number, namespace in enumerate(_AWKWARD):
+            [found] = await vector_store.search(namespace, Vectors.from_rows([[1.0] * (number + 1)]))
+            expected = [] if number == 3 else [{"n": number}]
+            assert [dict(match.metadata) for match in found] == expected, f"namespace {namespace!r}"
+
+    @pytest.mark.asyncio
+    async def test_any_string_is_an_id(self, vector_store: VectorStore) -> None:
+        """Ids are compared as they are, neither folded nor normalised."""
+        records = [VectorRecord(id, {"n": number}) for number, id in enumerate(_AWKWARD)]
+        await vector_store.upsert("n", records, Vectors.from_rows([(1, number) for number in range(len(records))]))
+        assert sorted([id async for id in vector_store.ids("n")]) == sorted(_AWKWARD)
+        found, _ = await vector_store.get("n", _AWKWARD)
+        assert [(record.id, record.metadata["n"]) for record in found] == list(zip(_AWKWARD, range(99), strict=False))
+        assert await vector_store.delete("n", _AWKWARD) == len(_AWKWARD)
+
+    @pytest.mark.asyncio
+    async def test_a_wrong_upsert_writes_nothing(self, vector_store: VectorStore) -> None:
+        """``ValueError``, and all of the call is left out, also what came before the fault."""
+        await put(vector_store, {"old": (1, 0)})
+        new, old = VectorRecord("new"), VectorRecord("old", {"changed": True})
+        wrong: list[tuple[str, list[VectorRecord], Vectors]] = [
+            ("NaN", [old, new], Vectors.from_rows([(0, 1), (math.nan, 1)])),
+            ("infinity", [old, new], Vectors.from_rows([(0, 1), (1, -math.inf)])),
+            ("other dimensions", [old, new], Vectors.from_rows([(0, 1, 0), (0, 1, 1)])),
+            ("fewer vectors", [old, new], Vectors.from_rows([(0, 1)])),
+            ("more vectors", [old], Vectors.from_rows([(0, 1), (1, 1)])),
+            ("an id twice", [new, old, new], Vectors.from_rows([(0, 1), (0, 1), (1, 1)])),
+        ]
+        for what, records, vectors in wrong:
+            with pytest.raises(ValueError):
+                await vector_store.upsert("n", records, vectors)
+            assert [id async for id in vector_store.ids("n")] == ["old"], f"{what}: something was written"
+            [match] = await find(vector_store, (1, 0))
+            assert (match.id, dict(match.metadata)) == ("old", {}), f"{what}: the old record was changed"
+            assert match.score > 0.99, f"{what}: the old vector was changed"
+        with pytest.raises(ValueError):
+            await vector_store.upsert("fresh", [new], Vectors.from_rows([(math.nan, 0)]))
+        await vector_store.upsert("fresh", [new], Vectors.from_rows([(1, 0, 0)]))
+
+    @pytest.mark.asyncio
+    async def test_a_wrong_query_is_refused(self, vector_store: VectorStore) -> None:
+        """Other dimensions or numbers that are not finite; the store goes on working."""
+        await put(vector_store, {"a": (1, 0)})
+        for query in ((1, 0, 0), (1,), (math.nan, 0), (math.inf, 0)):
+            with pytest.raises(ValueError):
+                await find(vector_store, query)
+        assert len(await find(vector_store, (1, 0))) == 1
+
+    @pytest.mark.asyncio
+    async def test_zeros_score_zero(self, vector_store: VectorStore) -> None:
+        """A vector without direction is kept, and is like nothing; so is such a query."""
+        await put(vector_store, {"zero": (0, 0), "with": (1, 0), "against": (-1, 0)})
+        found = await find(vector_store, (1, 0))
+        assert [(match.id, round(match.score, 4)) for match in found] == [("with", 1), ("zero", 0), ("against", -1)]
+        assert {match.score for match in await find(vector_store, (0, 0))} == {0.0}
+        tiny, huge = (1e-30, 1e-30), (1e30, 1e30)
+        await put(vector_store, {"tiny": tiny, "huge": huge})
+        for query in (tiny, huge):
+            same_scores([match.score for match in await find(vector_store, query, top=2)], [1.0, 1.0], self.tolerance)
+
+    @pytest.mark.asyncio
+    async def test_ids_are_all_there_once(self, vector_store: VectorStore) -> None:
+        """Also when there are more than one read brings, and when reading stops early."""
+        ids = [f"id-{number}" for number in range(2_500)]
+        await vector_store.upsert(
+            "n", [VectorRecord(id) for id in ids], Vectors.from_rows([(1, number) for number in range(2_500)])
+        )
+        assert sorted([id async for id in vector_store.ids("n")]) == sorted(ids)
+        async for _ in vector_store.ids("n"):
+            break
+        assert await vector_store.count("n") == 2_500
+
+    @pytest.mark.asyncio
+    async def test_a_dropped_namespace_may_come_back_otherwise(self, vector_store: VectorStore) -> None:
+        """Nothing of it is left, its dimensions neither."""
+        await put(vector_store, {"a": (1, 0), "b": (0, 1)})
+        await vector_store.drop("n")
+        assert await vector_store.count("n") == 0
+        assert await find(vector_store, (1, 0)) == []
+        await put(vector_store, {"a": (1, 0, 0)})
+        assert [match.id for match in await find(vector_store, (1, 0, 0))] == ["a"]
+
+    @pytest.mark.asyncio
+    async def test_writes_are_seen_whole(self, vector_store: VectorStore) -> None:
+        """Searches while writers replace all records see one batch, never parts of two."""
+        size, rounds = 20, 15
+        vectors = Vectors.from_rows([(1, number) for number in range(size)])
+
+        async def write(batch: int) -> None:
+            records = [VectorRecord(str(number), {"batch": batch}) for number in range(size)]
+            await vector_store.upsert("n", records, vectors)
+
+        async def replace() -> None:
+            for batch in range(1, rounds):
+                await write(batch)
+                await asyncio.sleep(0)
+
+        async def read() -> None:
+            for _ in range(rounds * 2):
+                found = await find(vector_store, (1, 0), top=100)
+                batches = {match.metadata["batch"] for match in found}
+                assert (len(found), len(batches)) == (size, 1), f"{len(found)} records of batches {batches}"
+                await asyncio.sleep(0)
+
+        await write(0)
+        await asyncio.gather(replace(), *(read() for _ in range(4)))
+
+    @pytest.mark.asyncio
+    async def test_writers_at_once_lose_nothing(self, vector_store: VectorStore) -> None:
+        """Every record of every call is there, with its own vector."""
+        angles = {f"{writer}-{number}": (writer * 10 + number) / 100 for writer in range(8) for number in range(10)}
+
+        async def write(writer: int) -> None:
+            for number in range(10):
+                id = f"{writer}-{number}"
+                row = (math.cos(angles[id]), math.sin(angles[id]))
+                await vector_store.upsert("n", [VectorRecord(id, {"angle": angles[id]})], Vectors.from_rows([row]))
+
+        await asyncio.gather(*(write(writer) for writer in range(8)))
+        found = await find(vector_store, (1, 0), top=100)
+        assert sorted(match.id for match in found) == sorted(angles)
+        for match in found:
+            assert abs(match.score - math.cos(angles[match.id])) < self.tolerance, f"{match.id} has another's vector"
+
+    @pytest.mark.asyncio
+    async def test_a_cancelled_write_is_whole_or_absent(self, vector_store: VectorStore) -> None:
+        """And the store goes on working."""
+        size = 3_000
+        vectors = Vectors.from_rows([(1, number) for number in range(size)])
+        for attempt in range(4):
+            records = [VectorRecord(f"{attempt}-{number}") for number in range(size)]
+            task = asyncio.create_task(vector_store.upsert("n", records, vectors))
+            await asyncio.sleep(0.002 * attempt)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            count = await vector_store.count("n")
+            assert count % size == 0, f"{count % size} of {size} records of a cancelled write"
+        await put(vector_store, {"after": (1, 0)})
+        assert (await vector_store.get("n", ["after"]))[0] == [VectorRecord("after")]
+
+    @pytest.mark.asyncio
+    async def test_any_history_ends_as_in_a_dictionary(self, vector_store: VectorStore) -> None:
+        """Random sequences of calls have the same answers as from a plain store."""
+        numbers = itertools.count()
+
+        async def check(history: list[Call]) -> None:
+            prefix, plain = f"history-{next(numbers)}-", DictVectorStore()
+            for call in history:
+                await compare(call, prefix, vector_store, plain, self.tolerance)
+
+        await tried(self.effort, check, calls())
+
+    @pytest.mark.asyncio
+    async def test_what_was_written_outlives_the_store(self, vector_store: VectorStore) -> None:
+        """A persistent store's data are all there for the next one, and for one that is open at the same time."""
+        if not vector_store.persistent:
+            pytest.skip("the store is not persistent")
+        await put(vector_store, {"a": (1, 0), "b": (0.6, 0.8), "gone": (0, 1)})
+        second = await self.another(vector_store)
+        try:
+            await second.delete("n", ["gone"])
+            await second.upsert("n", [VectorRecord("c", {"new": True})], Vectors.from_rows([(0, -1)]))
+            for store in (vector_store, second):
+                found = await find(store, (1, 0))
+                assert [match.id for match in found] == ["a", "b", "c"], "the two stores do not see the same"
+            await vector_store.upsert("n", [VectorRecord("a", {"turned": 1})], Vectors.from_rows([(-1, 0)]))
+            assert [match.id for match in await find(second, (1, 0))] == ["b", "c", "a"]
+            await close(vector_store)
+            records, vectors = await second.get("n", ["a", "b", "c"])
+            assert [dict(record.metadata) for record in records] == [{"turned": 1}, {}, {"new": True}]
+            assert vectors is not None
+            same_scores(vectors.buffer.tolist(), [-1, 0, 0.6, 0.8, 0, -1], self.tolerance)
+        finally:
+            await close(second)
