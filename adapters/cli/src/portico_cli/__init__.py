@@ -1,0 +1,1 @@
+"""Portico: a plugin-based framework for applications on language models."""

@@ -1,0 +1,93 @@
+"""The group of all commands: ours imported when used, those of other packages too."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from portico.errors import PluginBroken, nearest
+
+if TYPE_CHECKING:
+    from portico_host import Command
+
+__all__ = ["BUILT_IN", "CommandTable"]
+
+BUILT_IN = {
+    "ask": "Answer a question from your sources, with citations.",
+    "index": "Build or update the index of a folder.",
+    "search": "Find passages in your sources.",
+    "functions": "List the functions that planners and models can call.",
+    "plugins": "List the installed packages and what they offer.",
+    "doctor": "Check the installation and say how to mend it.",
+    "config": "Show, describe or begin a portico.toml.",
+}
+"""Our commands with what the help says of them, so that it imports none."""
+
+
+class CommandTable(click.Group):
+    """Look commands up by name and import only the one that is run.
+
+    Those of other packages come from metadata; a broken one fails by itself, when it is run.
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return our commands, then those of other packages by name."""
+        return [*BUILT_IN, *self._of_packages()]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return a command; None when there is none of that name."""
+        if cmd_name in BUILT_IN:
+            module = import_module(f"portico_cli.commands.{cmd_name}")
+            return cast("click.Command", module.command)
+        found = self._of_packages().get(cmd_name)
+        if found is None:
+            return None
+        try:
+            return _loaded(found)
+        except PluginBroken:
+            if ctx.resilient_parsing:  # shell completion must not fail
+                return None
+            raise
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that the arguments name, or say which names are near."""
+        name = args[0]
+        if not ctx.resilient_parsing and not name.startswith("-") and name not in BUILT_IN:
+            names = self.list_commands(ctx)
+            if name not in names:
+                close = nearest(name, names)
+                advice = f"Did you mean {' or '.join(close)}?" if close else f"Commands: {', '.join(names)}."
+                ctx.fail(f"There is no command {name!r}. {advice}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(BUILT_IN.items()))
+        others = self._of_packages()
+        if others:
+            with formatter.section("Commands of other packages"):
+                formatter.write_dl([(name, f"From {found.distribution}.") for name, found in others.items()])
+
+    def _of_packages(self) -> dict[str, Command]:
+        import os
+
+        import portico_host
+
+        disabled = [word.strip() for word in os.environ.get("PORTICO_DISABLE", "").split(",")]
+        found = portico_host.commands(disable=[word for word in disabled if word])
+        return {command.name: command for command in found if command.name not in BUILT_IN}
+
+
+def _loaded(found: Command) -> click.Command:
+    command: Any = found.load()
+    if not isinstance(command, click.Command):
+        raise PluginBroken(
+            f"The command {found.name!r} of {found.distribution} is broken: its entry point is no click command "
+            f"but {type(command).__name__}. Run `pip install --upgrade {found.distribution}`."
+        )
+    return command

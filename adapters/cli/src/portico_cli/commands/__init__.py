@@ -1,0 +1,1 @@
+"""The commands, one module each; each has its click command under the name ``command``."""

@@ -1,0 +1,116 @@
+"""`portico plugins`: what is installed, what it offers, what is wrong with it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
+from portico_cli.output import console_for, safe_text, show, write_json
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.text import Text
+
+    from portico_host import Command, Package, Plugins
+
+__all__ = ["command"]
+
+_STYLES = {"ok": "green", "disabled": "dim"}
+_NARROW = 90
+
+
+@click.command(name="plugins")
+@json_option
+@common_options
+@pass_invocation
+def command(invocation: Invocation) -> None:
+    """List the installed packages and what they offer, by port.
+
+    A package that is broken, in conflict, incompatible or disabled is listed with the reason.
+    """
+    import portico_host
+
+    plugins = portico_host.load(invocation.config).plugins
+    commands = portico_host.commands()
+    if invocation.json:
+        write_json(
+            {
+                "packages": [_as_json(package) for package in plugins.packages],
+                "commands": [{"name": found.name, "distribution": found.distribution} for found in commands],
+                "unmatched": list(plugins.unmatched),
+            }
+        )
+    else:
+        show(*_lines(plugins, commands))
+
+
+def _as_json(package: Package) -> dict[str, Any]:
+    return {
+        "name": package.name,
+        "distribution": package.distribution,
+        "version": package.version,
+        "state": package.state,
+        "problem": package.problem,
+        "offers": [
+            {"port": offer.port.name, "name": offer.name, "summary": offer.registration.summary}
+            for offer in package.offers
+        ],
+    }
+
+
+def _lines(plugins: Plugins, commands: tuple[Command, ...]) -> Iterator[RenderableType]:
+    from rich.table import Table
+    from rich.text import Text
+
+    from portico_cli.answer_text import Hanging
+
+    if not plugins.packages:
+        yield Text("No plugin packages are installed.")
+        return
+    if console_for(sys.stdout).width < _NARROW:
+        for package in plugins.packages:
+            yield Text.assemble(
+                safe_text(package.distribution, "bold"), " ", safe_text(package.version, "dim"), " ", _state(package)
+            )
+            for offered in _offers(package):
+                yield Hanging(offered, "  ", "    ")
+    else:
+        table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+        table.add_column("package", no_wrap=True)
+        table.add_column("version", no_wrap=True)
+        table.add_column("state", no_wrap=True)
+        table.add_column("offers")
+        for package in plugins.packages:
+            table.add_row(
+                safe_text(package.distribution),
+                safe_text(package.version, "dim"),
+                _state(package),
+                Text("\n").join(_offers(package)),
+            )
+        yield table
+    troubled = [package for package in plugins.packages if package.problem]
+    if troubled:
+        yield Text()
+    for package in troubled:
+        head = Text.assemble(safe_text(package.distribution, "bold"), ": ", safe_text(package.problem or ""))
+        yield Hanging(head, "! ", "  ", "dim" if package.state == "disabled" else "red")
+    for word in plugins.unmatched:
+        yield Hanging(safe_text(f"{word} is to be disabled or used alone, and is not installed."), "! ", "  ", "yellow")
+    if commands:
+        yield Text()
+        names = ", ".join(f"{found.name} ({found.distribution})" for found in commands)
+        yield Hanging(safe_text(names), "commands: ", "  ", "dim")
+
+
+def _state(package: Package) -> Text:
+    return safe_text(package.state, _STYLES.get(package.state, "red"))
+
+
+def _offers(package: Package) -> list[Text]:
+    from rich.text import Text
+
+    return [Text.assemble((f"{offer.port.noun} ", "dim"), safe_text(offer.name, "cyan")) for offer in package.offers]

@@ -1,0 +1,88 @@
+"""From an exception to one message and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+
+import click
+
+from portico.errors import ConfigurationError, PluginError, PorticoError, UnsupportedFilter
+from portico_cli.invocation import Invocation
+from portico_cli.output import plain, write_json
+
+__all__ = ["DONE", "FAILED", "HELD", "INFEASIBLE", "INTERRUPTED", "MISUSED", "Misused", "report"]
+
+DONE, FAILED, MISUSED, INFEASIBLE, HELD, INTERRUPTED = 0, 1, 2, 3, 4, 130
+
+
+class Misused(click.ClickException):
+    """A command was asked for something that cannot be meant; the message says it all, so no usage follows."""
+
+    exit_code = MISUSED
+
+
+def report(error: BaseException, invocation: Invocation) -> int:
+    """Tell of an error where it belongs, and return the exit code.
+
+    With ``--json`` that is an object on standard output. A traceback is shown only when asked for.
+    """
+    if isinstance(error, click.Abort | KeyboardInterrupt):
+        return _interrupted(invocation)
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(error.ctx.get_help())
+        return MISUSED
+    kind, message, code = _described(error)
+    if invocation.debug or os.environ.get("PORTICO_DEBUG", "") not in ("", "0"):
+        _write_error("".join(traceback.format_exception(error)).rstrip())
+    if invocation.json:
+        write_json({"error": {"type": kind, "message": plain(message)}})
+        return code
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        usage = error.ctx.get_usage()
+        message += f"\n{usage}\nTry `{error.ctx.command_path} --help`."
+    _write_error(f"{_red('Error:')} {plain(message)}")
+    return code
+
+
+def _described(error: BaseException) -> tuple[str, str, int]:
+    kind = type(error).__name__
+    if isinstance(error, click.ClickException):
+        return kind, _sentence(error.format_message()), error.exit_code
+    if isinstance(error, ConfigurationError | PluginError | UnsupportedFilter):
+        return kind, str(error), MISUSED
+    if isinstance(error, PorticoError):
+        return kind, str(error), FAILED
+    first_line = str(error).strip().partition("\n")[0]
+    what = f"{kind}: {first_line}" if first_line else kind
+    return kind, f"Something went wrong that should not: {what}\nRun again with --debug to see where.", FAILED
+
+
+def _interrupted(invocation: Invocation) -> int:
+    message = "Interrupted."
+    if invocation.updating:
+        message += " The index is good; the next run continues where this one stopped."
+    if invocation.json:
+        write_json({"error": {"type": "Interrupted", "message": message}})
+    else:
+        _write_error(message)
+    return INTERRUPTED
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "?", "!", ")")) else f"{text}."
+
+
+def _red(text: str) -> str:
+    colour = sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return click.style(text, fg="red", bold=True) if colour else text
+
+
+def _write_error(text: str) -> None:
+    try:
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
+    except OSError:
+        # Standard error is closed, and there is no other place to say so; the exit code tells.
+        return

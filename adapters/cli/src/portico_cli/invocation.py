@@ -1,0 +1,97 @@
+"""What every command is told alike: the configuration file, whether to debug, whether to write JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+__all__ = ["Invocation", "common_options", "current", "json_option", "pass_invocation", "root_options"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(slots=True)
+class Invocation:
+    """One run of the command line; the options fill it and the error messages read it.
+
+    ``updating`` is set while an index is brought up to date, because an interrupted one needs another word.
+    """
+
+    config: Path | None = None
+    debug: bool = False
+    json: bool = False
+    updating: bool = False
+
+
+def current(context: click.Context) -> Invocation:
+    """Return the run's `Invocation`."""
+    return context.find_root().ensure_object(Invocation)
+
+
+def pass_invocation(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Hand the command its `Invocation` as the first argument."""
+
+    def wrapped(*arguments: Any, **options: Any) -> Any:
+        return command(current(click.get_current_context()), *arguments, **options)
+
+    # functools.wraps would be right, but click keeps its options on the function, which it copies too.
+    wrapped.__dict__.update(command.__dict__)
+    wrapped.__name__, wrapped.__doc__ = command.__name__, command.__doc__
+    return wrapped
+
+
+def _keep_config(context: click.Context, _: click.Parameter, value: Path | None) -> None:
+    if value is not None:
+        current(context).config = value
+
+
+def _keep_debug(context: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        current(context).debug = True
+
+
+def _keep_json(context: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        current(context).json = True
+
+
+def root_options(command: F) -> F:
+    """Add what may stand before the command's name as well as after it."""
+    command = click.option(
+        "--debug",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_keep_debug,
+        help="Show the traceback of an error; PORTICO_DEBUG=1 does too.",
+    )(command)
+    return click.option(
+        "--config",
+        metavar="FILE",
+        type=click.Path(dir_okay=False, path_type=Path),
+        is_eager=True,
+        expose_value=False,
+        callback=_keep_config,
+        help="Read this file instead of ./portico.toml.",
+    )(command)
+
+
+def common_options(command: F) -> F:
+    """Add the options that every command has."""
+    return root_options(command)
+
+
+def json_option(command: F) -> F:
+    """Add ``--json``: one object on standard output, and nothing else there."""
+    return click.option(
+        "--json",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_keep_json,
+        help="Write one JSON object to standard output and nothing else.",
+    )(command)

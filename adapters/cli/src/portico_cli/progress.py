@@ -1,0 +1,213 @@
+"""What a person sees while something takes its time; all of it on standard error."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol
+
+from portico.ports.search_index import IndexProgress, IndexReport, SearchIndex
+from portico.ports.text_search import TextSearch
+from portico_cli.invocation import Invocation
+from portico_cli.output import console_for, plain
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from portico.plans.task import Event
+    from portico.registration import Services
+
+__all__ = ["Activity", "PlainProgress", "update_index", "update_sources"]
+
+# What is done sooner needs no bar; one that flashes up is worse than none.
+_PATIENCE = 0.3
+_SECONDS_BETWEEN_LINES = 10.0
+_NARROW = 57
+
+
+class _Listener(Protocol):
+    def start(self) -> None: ...
+    def __call__(self, progress: IndexProgress) -> None: ...
+    def stop(self) -> None: ...
+
+
+async def update_sources(invocation: Invocation, services: Services, names: Sequence[str]) -> dict[str, IndexReport]:
+    """Bring every source that has an index up to date, one after the other, with a bar for each."""
+    reports = {}
+    for name in names:
+        index = services.get(TextSearch, name).index
+        if index is not None:
+            reports[name] = await update_index(invocation, index, name)
+    return reports
+
+
+async def update_index(invocation: Invocation, index: SearchIndex, name: str) -> IndexReport:
+    """Bring one index up to date and show how far it is: a bar on a terminal, a few lines elsewhere."""
+    listener: _Listener = _Bar(name) if sys.stderr.isatty() else PlainProgress(name)
+    timer = asyncio.get_running_loop().call_later(_PATIENCE, listener.start)
+    invocation.updating = True
+    try:
+        report = await index.update(progress=listener)
+    finally:
+        timer.cancel()
+        listener.stop()
+    invocation.updating = False
+    return report
+
+
+class PlainProgress:
+    """Lines for a log: who is waited for, and every ten seconds how far it is.
+
+    >>> now = iter([0.0, 11.0])
+    >>> lines = PlainProgress("docs", write=print, clock=lambda: next(now))
+    >>> lines(IndexProgress(300, 2000))
+    Indexing docs: 300 of 2000
+    """
+
+    def __init__(
+        self, name: str, *, write: Callable[[str], object] | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._name = name
+        self._write = write or _to_standard_error
+        self._clock = clock
+        self._said = clock()
+        self._waiting: str | None = None
+
+    def start(self) -> None:
+        """Nothing to begin."""
+
+    def __call__(self, progress: IndexProgress) -> None:
+        """Take note, and speak when there is something new."""
+        if progress.waiting is not None:
+            if progress.waiting != self._waiting:
+                self._write(f"Waiting: {plain(progress.waiting)}")
+            self._waiting = progress.waiting
+            return
+        now = self._clock()
+        if now - self._said >= _SECONDS_BETWEEN_LINES:
+            self._said = now
+            total = "" if progress.total is None else f" of {progress.total}"
+            self._write(f"Indexing {self._name}: {progress.done}{total}")
+
+    def stop(self) -> None:
+        """Nothing to end."""
+
+
+def _to_standard_error(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+def _end(path: str, room: int) -> str:
+    """Cut a path at its beginning: its end says more."""
+    return path if len(path) <= room else f"…{path[1 - room :]}"
+
+
+class _Bar:
+    """A bar that appears when the work takes long enough and leaves nothing behind."""
+
+    def __init__(self, name: str) -> None:
+        self._name = plain(name)
+        self._latest = IndexProgress(0, None)
+        self._progress: Progress | None = None
+        self._task: Any = None
+        self._room = 0
+
+    def start(self) -> None:
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            ProgressColumn,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+        from rich.table import Column
+
+        console = console_for(sys.stderr)
+        # Room for the "^C" that a terminal echoes: on a full line it would wrap, and the bar could not be removed.
+        console.width = max(console.width - 3, 10)
+        words = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis"))
+        wide = console.width >= _NARROW
+        bar = BarColumn(bar_width=min(console.width // 5, 30) if wide else None)
+        columns: list[ProgressColumn] = [words, bar, MofNCompleteColumn()]
+        if wide:
+            file = Column(ratio=1, no_wrap=True, overflow="ellipsis")
+            # What the other columns leave, about: the bar, two counts, the time and the name.
+            self._room = max(console.width - console.width // 5 - len(self._name) - 30, 10)
+            columns += [
+                TimeRemainingColumn(compact=True),
+                TextColumn("{task.fields[current]}", style="dim", markup=False, table_column=file),
+            ]
+        self._progress = Progress(*columns, console=console, transient=True, expand=True)
+        self._task = self._progress.add_task(f"Indexing {self._name}", total=None, current="")
+        self._progress.start()
+        self(self._latest)
+
+    def __call__(self, progress: IndexProgress) -> None:
+        self._latest = progress
+        if self._progress is not None:
+            doing = f"Indexing {self._name}" if progress.waiting is None else plain(progress.waiting)
+            self._progress.update(
+                self._task,
+                description=doing,
+                completed=progress.done,
+                total=progress.total,
+                current=_end(plain(progress.current).replace("\n", " "), self._room),
+            )
+
+    def stop(self) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+
+
+class Activity:
+    """One line that says what a pursuit does just now; nothing where standard error is no terminal."""
+
+    def __init__(self) -> None:
+        self._status: Any = None
+        self._running: list[str] = []
+        self._text = ""
+
+    def __enter__(self) -> Activity:
+        if sys.stderr.isatty():
+            self._status = console_for(sys.stderr).status("Thinking…")
+            self._status.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def __call__(self, event: Event) -> None:
+        """Show an event of the pursuit."""
+        if self._status is None:
+            return
+        from portico.plans.task import StepFailure, StepFinished, StepStarted, TextDelta
+
+        match event:
+            case StepStarted(step=step):
+                self._running.append(step.function if isinstance(step.function, str) else step.id)
+            case StepFinished(step=step) | StepFailure(step=step):
+                name = step.function if isinstance(step.function, str) else step.id
+                self._running = [other for other in self._running if other != name]
+            case TextDelta(text=text):
+                self._text += text
+        self._status.update(self._line())
+
+    def _line(self) -> Any:
+        from rich.text import Text
+
+        if self._text:
+            # The end of what was written so far, so that one sees it grow.
+            line = f"Writing the answer… {' '.join(plain(self._text[-200:]).split())[-50:]}"
+        elif self._running:
+            line = f"Running {', '.join(self._running)}…"
+        else:
+            line = "Thinking…"
+        return Text(plain(line), no_wrap=True, overflow="ellipsis")

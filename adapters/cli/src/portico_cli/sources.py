@@ -1,0 +1,111 @@
+"""Which sources a command uses: those of the configuration, those named, and the folders given."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from portico_cli.invocation import Invocation
+
+if TYPE_CHECKING:
+    from portico_host import Application
+
+__all__ = ["Chosen", "choose_sources", "docs_option", "run", "source_option"]
+
+T = TypeVar("T")
+_DOCUMENTS = "documents"
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """An application and the names of the sources to use in it."""
+
+    application: Application
+    sources: tuple[str, ...]
+
+
+docs_option = click.option(
+    "--docs",
+    metavar="PATH",
+    multiple=True,
+    type=click.Path(exists=True, path_type=Path),
+    help="Search this folder or file too; may be repeated.",
+)
+source_option = click.option(
+    "--source",
+    "names",
+    metavar="NAME",
+    multiple=True,
+    help="Search only this source (and every --docs); may be repeated.",
+)
+
+
+def choose_sources(
+    invocation: Invocation,
+    docs: Sequence[Path] = (),
+    names: Sequence[str] = (),
+    overrides: Mapping[str, Any] | None = None,
+) -> Chosen:
+    """Load the application with a documents source for each folder.
+
+    Without ``names`` all configured sources are used, and the folders; with them those named, and the folders.
+    A folder that is configured already is searched under its configured name.
+    """
+    import portico_host
+
+    configured = portico_host.load(invocation.config)
+    added: dict[str, Path] = {}
+    folders: list[str] = []
+    for path in docs:
+        known = _configured_as(configured, path)
+        name = known or _fresh_name("docs" if len(docs) == 1 else path.resolve().name, configured, added)
+        if known is None:
+            added[name] = path
+        folders.append(name)
+    merged: dict[str, Any] = dict(overrides or {})
+    if added:
+        merged["search"] = {name: {"use": _DOCUMENTS, "path": path} for name, path in added.items()}
+    application = portico_host.load(invocation.config, merged) if merged else configured
+    wanted = [*(names or configured.sources), *folders]
+    return Chosen(application, tuple(dict.fromkeys(wanted)))
+
+
+def run(work: Callable[[], Awaitable[T]]) -> T:
+    """Run asynchronous work to its end; what a library prints meanwhile goes to standard error."""
+    import asyncio
+
+    async def wait() -> T:
+        return await work()
+
+    with redirect_stdout(sys.stderr):
+        return asyncio.run(wait())
+
+
+def _configured_as(application: Application, path: Path) -> str | None:
+    from portico_host.discovery import port_named
+
+    for entry in application.configuration.entries(port_named("TextSearch")):
+        own = entry.settings.get("path")
+        if entry.use == _DOCUMENTS and isinstance(own, str):
+            folder = application.configuration.folder / Path(own).expanduser()
+            if folder.resolve() == path.resolve():
+                return entry.name
+    return None
+
+
+def _fresh_name(wanted: str, application: Application, added: Mapping[str, Path]) -> str:
+    # A source's name is a function plugin's too: ASCII letters, digits and '_'.
+    stem = re.sub(r"[^0-9A-Za-z]+", "_", wanted).strip("_") or "docs"
+    taken = {*application.sources, *added}
+    name, number = stem, 1
+    while name in taken:
+        number += 1
+        name = f"{stem}_{number}"
+    return name

@@ -1,0 +1,129 @@
+"""A package made for these tests, put where Python finds it, and ways to run the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PACKAGES = Path(__file__).parent / "packages"
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a run of the command line ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Run = Callable[..., Done]
+
+
+def write_metadata(site: Path, name: str, entry_points: Mapping[str, Mapping[str, str]], version: str = "1.0") -> None:
+    """Make a folder look as if a distribution were installed in it."""
+    info = site / f"{name.replace('-', '_')}-{version}.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    groups = (
+        f"[{group}]\n" + "".join(f"{key} = {value}\n" for key, value in points.items())
+        for group, points in entry_points.items()
+    )
+    (info / "entry_points.txt").write_text("\n".join(groups))
+
+
+@pytest.fixture
+def install(tmp_path: Path) -> Callable[..., Path]:
+    """Return what installs a made-up distribution: its entry points, and its modules by name and source."""
+    site = tmp_path / "site"
+
+    def add(name: str, entry_points: Mapping[str, Mapping[str, str]], **modules: str) -> Path:
+        write_metadata(site, name, entry_points)
+        for module, source in modules.items():
+            (site / f"{module}.py").write_text(source)
+        return site
+
+    return add
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Give an empty working directory."""
+    made = tmp_path / "work"
+    made.mkdir()
+    return made
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """Give the folder of made-up distributions, with `portico-shelf` in it."""
+    site = tmp_path / "site"
+    shutil.copytree(PACKAGES, site, ignore=shutil.ignore_patterns("__pycache__"))
+    write_metadata(site, "portico-shelf", {"portico": {"shelf": "portico_shelf._plugin"}})
+    return site
+
+
+@pytest.fixture
+def environment(site: Path) -> dict[str, str]:
+    """Give the environment of the runs."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "FORCE_COLOR")}
+    return kept | {"PYTHONPATH": str(site), "PYTHONWARNINGS": "error", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+@pytest.fixture
+def portico(folder: Path, environment: dict[str, str]) -> Run:
+    """Return what runs the command line in a process of its own."""
+
+    def run(*arguments: str | bytes, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> Done:
+        done = subprocess.run(
+            [sys.executable, "-m", "portico_cli", *arguments],
+            cwd=folder,
+            env=environment | dict(env or {}),
+            input=stdin,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        return Done(done.returncode, done.stdout.decode("utf-8"), done.stderr.decode("utf-8"))
+
+    return run
+
+
+@pytest.fixture
+def configured(folder: Path) -> Path:
+    """Write a portico.toml with the source `shelf` and the scripted planner."""
+    file = folder / "portico.toml"
+    file.write_text('[search.shelf]\nuse = "shelf"\n[planner]\nuse = "scripted"\n')
+    return file
+
+
+@pytest.fixture
+def in_process(folder: Path, site: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Return what runs the command line in this process: quicker, for what needs no process of its own."""
+    from portico_cli.main import main
+
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(str(site))
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+    def run(*arguments: str) -> Done:
+        code = main(arguments)
+        captured = capsys.readouterr()
+        return Done(code, captured.out, captured.err)
+
+    yield run
+    for name in [name for name in sys.modules if name.partition(".")[0] == "portico_shelf"]:
+        del sys.modules[name]

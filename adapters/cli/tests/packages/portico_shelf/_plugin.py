@@ -1,0 +1,25 @@
+"""A package for the tests of the command line: a source with an index, and a planner that says what it is told."""
+
+from portico.registration import Registration
+
+
+def portico_text_searches() -> list[Registration]:
+    return [
+        Registration(
+            name="shelf",
+            factory="portico_shelf.shelf:Shelf",
+            settings="portico_shelf.shelf:ShelfSettings",
+            summary="Passages that the test wrote down.",
+        )
+    ]
+
+
+def portico_planners() -> list[Registration]:
+    return [
+        Registration(
+            name="scripted",
+            factory="portico_shelf.scripted:Scripted",
+            settings="portico_shelf.scripted:ScriptedSettings",
+            summary="Ends as the test wrote down.",
+        )
+    ]

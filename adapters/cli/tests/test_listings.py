@@ -1,0 +1,156 @@
+"""`portico functions`, `plugins`, `doctor` and `config`."""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def test_functions_are_listed_by_plugin(in_process: Any, configured: Path) -> None:
+    out = in_process("functions").out
+    assert "shelf\n  Search(query, [count], [skip])\n" in out
+    names = [function["name"] for function in in_process("functions", "--json").json["functions"]]
+    assert names == ["shelf-Search", "shelf-GetTextSearchResults", "shelf-GetSearchResults"]
+
+
+def test_the_manual_is_the_indented_one(in_process: Any, configured: Path) -> None:
+    assert in_process("functions", "--manual").out.startswith(
+        "shelf.Search:\n"
+        "  description: Search shelf and return the text of the passages found.\n"
+        "  inputs:\n"
+        "  - query: What to search for.\n"
+        "  - count: How many results at most. (default: 2)\n"
+    )
+
+
+def test_without_functions_it_says_how_to_get_some(in_process: Any) -> None:
+    done = in_process("functions")
+    assert done.code == 0
+    assert "portico config init" in done.out
+
+
+def test_plugins_shows_what_is_wrong_and_the_rest_works(
+    portico: Any, site: Path, configured: Path, install: Callable[..., Path]
+) -> None:
+    install("portico-torn", {"portico": {"torn": "portico_torn"}}, portico_torn="raise ImportError('no libtorn')")
+    install(
+        "portico-twin",
+        {"portico": {"twin": "portico_twin"}},
+        portico_twin=(
+            "from portico.registration import Registration\n"
+            "def portico_text_searches():\n"
+            "    return [Registration(name='shelf', factory='a:b', summary='Another shelf.')]\n"
+        ),
+    )
+    install("portico-off", {"portico": {"off": "portico_off"}}, portico_off="raise SystemExit('imported')")
+    env = {"PORTICO_DISABLE": "off"}
+    listed = portico("plugins", "--json", env=env).json["packages"]
+    states = {package["distribution"]: (package["state"], package["problem"]) for package in listed}
+    assert states["portico-torn"][0] == "broken"
+    assert "no libtorn" in states["portico-torn"][1]
+    assert states["portico-twin"][0] == states["portico-shelf"][0] == "conflict"
+    assert states["portico-off"][0] == "disabled"
+    assert states["portico-wordllama"] == ("ok", None)
+    told = portico("plugins", env=env)
+    assert told.code == 0
+    assert "no libtorn" in told.out
+    assert "Traceback" not in told.out + told.err
+    env["PORTICO_DISABLE"] = "off,twin"
+    assert portico("search", "retry", "--json", env=env).code == 0
+    doctor = portico("doctor", env=env)
+    assert doctor.code == 1
+    assert "pip uninstall portico-torn" in doctor.out
+
+
+def test_doctor_is_content_with_what_works(in_process: Any, configured: Path) -> None:
+    done = in_process("doctor", "--json")
+    assert done.code == 0, done.out
+    assert done.json["healthy"]
+    subjects = [check["subject"] for check in done.json["checks"]]
+    assert {"Python", "portico-shelf", "configuration", "cache folder", "text search shelf", "planner scripted"} <= set(
+        subjects
+    )
+
+
+def test_doctor_goes_on_when_the_configuration_is_broken(in_process: Any, configured: Path) -> None:
+    configured.write_text("[search.shelf\n")
+    done = in_process("doctor")
+    assert done.code == 1
+    assert "fail  configuration" in done.out
+    assert "ok    portico-shelf" in done.out
+
+
+def test_doctor_finds_a_secret_that_is_not_set(in_process: Any, configured: Path) -> None:
+    configured.write_text('[search.shelf]\nuse = "shelf"\nkey = { env = "SHELF_KEY_NOT_SET" }\n')
+    done = in_process("doctor")
+    assert done.code == 1
+    assert "SHELF_KEY_NOT_SET" in done.out
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a folder that is a file needs XDG_CACHE_HOME")
+def test_doctor_finds_a_cache_folder_that_cannot_be_written(portico: Any, folder: Path) -> None:
+    (folder / "file").write_text("")
+    done = portico("doctor", env={"XDG_CACHE_HOME": str(folder / "file")})
+    assert done.code == 1
+    assert "cannot be written" in done.out
+    assert "mkdir -p" in done.out
+
+
+def test_config_show_has_origins_and_no_secrets(in_process: Any, configured: Path) -> None:
+    configured.write_text('[search.shelf]\nuse = "shelf"\nkey = "sk-very-secret"\n')
+    done = in_process("config", "show")
+    assert "search.shelf.use" in done.out
+    assert "portico.toml" in done.out
+    assert "sk-very-secret" not in done.out
+    as_json = in_process("config", "show", "--json")
+    assert as_json.json["settings"]["search.shelf.use"] == {"value": "shelf", "origin": "portico.toml"}
+    assert "sk-very-secret" not in as_json.out
+
+
+def test_config_schema_is_a_json_schema(in_process: Any) -> None:
+    schema = in_process("config", "schema").json
+    assert schema["$schema"].startswith("https://json-schema.org/")
+    assert "search" in schema["properties"]
+
+
+def test_config_init_writes_a_file_that_works(in_process: Any, folder: Path) -> None:
+    (folder / "docs").mkdir()
+    done = in_process("config", "init")
+    assert done.code == 0, done.err
+    written = tomllib.loads((folder / "portico.toml").read_text("utf-8"))
+    assert written["search"]["docs"] == {"use": "documents", "path": "docs"}
+    assert in_process("doctor").code == 0
+
+
+def test_what_the_written_file_comments_out_is_right_too(in_process: Any, folder: Path) -> None:
+    in_process("config", "init")
+    file = folder / "portico.toml"
+    text = file.read_text("utf-8")
+    lines = [line.removeprefix("# ") if " = " in line or line.startswith("# [") else line for line in text.splitlines()]
+    file.write_text("\n".join(line for line in lines if "OPENAI" not in line and "[chat.openai]" not in line), "utf-8")
+    done = in_process("config", "show", "--json")
+    assert done.code == 0, done.err
+    assert {"search.docs.maximum_bytes", "vectors.use", "planner.max_steps"} <= {
+        key for key, setting in done.json["settings"].items() if setting["origin"] == "portico.toml"
+    }
+
+
+def test_config_init_overwrites_only_when_told_to(in_process: Any, configured: Path) -> None:
+    before = configured.read_text()
+    done = in_process("config", "init")
+    assert done.code == 2
+    assert "--force" in done.err
+    assert configured.read_text() == before
+    assert in_process("config", "init", "--force").code == 0
+    assert configured.read_text() != before
+    assert list(configured.parent.iterdir()) == [configured]
+
+
+def test_config_init_writes_where_config_says(in_process: Any, folder: Path) -> None:
+    assert in_process("config", "init", "--config", "other.toml").code == 0
+    assert (folder / "other.toml").is_file()

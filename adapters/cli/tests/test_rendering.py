@@ -1,0 +1,135 @@
+"""The pieces that lay text out."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from portico.ports.search_index import IndexProgress
+from portico.search import TextSearchResult
+from portico_cli.answer_text import answer_lines
+from portico_cli.output import plain
+from portico_cli.places import place_of
+from portico_cli.progress import PlainProgress
+from portico_cli.snippets import result_lines, snippet
+
+ANSWER = """Two passages fit.
+
+> Subclass `SearchConnector` and write **one** method, as the guide says in so many words. [1]
+
+1. First step
+- a bullet whose text is long enough to be wrapped at forty columns [2]
+
+````python
+```inner
+x[1] = **not bold**
+````
+# A heading
+See items[3] and [the guide](../guide.md) and [this](https://example.org/a).
+
+This line is full, so that it goes on with what comes after
+it, and ends here."""
+
+
+def render(text: str, width: int) -> list[str]:
+    console = Console(width=width, file=io.StringIO(), force_terminal=True, color_system=None, record=True)
+    for line in answer_lines(text, {1: "file:///a#L1"}):
+        console.print(line)
+    return console.export_text().split("\n")
+
+
+def test_quotes_lists_and_code_keep_their_shape_when_wrapped() -> None:
+    lines = render(ANSWER, 40)
+    assert "│ Subclass SearchConnector and write one" in lines
+    assert all(line.startswith("│ ") for line in lines if "in so many words" in line)
+    assert "• a bullet whose text is long enough to" in lines
+    assert "  be wrapped at forty columns [2]" in lines
+    assert "  x[1] = **not bold**" in lines
+    assert "  ```inner" in lines
+    assert "A heading" in lines
+    assert "See items[3] and the guide and this (https://example.org/a)." in " ".join(lines).replace("  ", " ")
+    assert any(line.endswith(" it, and ends here.") or "after it" in line for line in lines)
+
+
+@given(st.text(max_size=400), st.integers(20, 120))
+def test_whatever_an_answer_holds_its_letters_are_all_there_and_fit(text: str, width: int) -> None:
+    from rich.cells import cell_len
+
+    lines = render(text, width)
+    assert all(cell_len(line) <= width for line in lines)
+    letters = "".join(character for character in plain(text) if character.isalpha())
+    shown = "".join(character for line in lines for character in line if character.isalpha())
+    if "```" not in text and "~~~" not in text and "](" not in text:
+        assert shown == letters
+
+
+@given(st.text())
+def test_plain_text_holds_no_control_characters(text: str) -> None:
+    cleaned = plain(text)
+    assert all(character in "\n\t" or ord(character) >= 32 for character in cleaned)
+    assert not any(0x7F <= ord(character) <= 0x9F or 0xD800 <= ord(character) <= 0xDFFF for character in cleaned)
+    assert plain(cleaned) == cleaned
+    cleaned.encode()
+
+
+@given(st.text(max_size=60), st.text(max_size=2000))
+def test_a_snippet_is_a_part_of_the_passage(query: str, passage: str) -> None:
+    shown = snippet(query, passage).plain
+    assert len(shown) <= 285
+    assert shown.removeprefix("… ").removesuffix(" …") in " ".join(plain(passage).split())
+
+
+def test_a_snippet_shows_where_the_words_are_and_marks_their_forms() -> None:
+    passage = "Nothing here. " * 60 + "The connectors are retried twice." + " More of nothing." * 60
+    made = snippet("how is a connector retried", passage)
+    marked = [made.plain[span.start : span.end] for span in made.spans]
+    assert marked == ["connectors", "retried"]
+
+
+def test_places_below_here_are_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    here = Path(os.path.realpath(tmp_path))
+    assert place_of("how to/x.md › A › B", f"{here.as_uri()}/docs/how%20to/x.md#L12").shown == "docs/how to/x.md:12"
+    assert place_of("how to/x.md › A › B", f"{here.as_uri()}/docs/how%20to/x.md#L12").title == "A › B"
+    assert place_of("y.pdf", f"{here.as_uri()}/y.pdf#page=3").shown == "y.pdf, page 3"
+
+
+@given(st.none() | st.text(), st.none() | st.text())
+def test_any_name_and_link_have_a_place(name: str | None, link: str | None) -> None:
+    place = place_of(name, link)
+    assert place.link is None or place.link.startswith(("file:", "http:", "https:"))
+    assert "\n" not in place.shown + place.title
+
+
+@pytest.mark.parametrize("link", ["javascript:alert(1)", "data:text/html,x", "vscode://x"])
+def test_only_addresses_that_are_harmless_become_links(link: str) -> None:
+    assert place_of("x", link).link is None
+
+
+def test_results_without_name_or_link_are_shown_too() -> None:
+    console = Console(width=40, file=io.StringIO(), record=True)
+    for line in result_lines("q", [TextSearchResult("only words")]):
+        console.print(line)
+    assert "only words" in console.export_text()
+
+
+def test_a_log_gets_a_line_for_a_wait_and_one_every_ten_seconds() -> None:
+    lines: list[str] = []
+    now = 0.0
+    progress = PlainProgress("docs", write=lines.append, clock=lambda: now)
+    for second in range(25):
+        now = float(second)
+        progress(IndexProgress(second, None if second < 12 else 100))
+    progress(IndexProgress(0, None, waiting="Another process is indexing this folder."))
+    progress(IndexProgress(0, None, waiting="Another process is indexing this folder."))
+    assert lines == [
+        "Indexing docs: 10",
+        "Indexing docs: 20 of 100",
+        "Waiting: Another process is indexing this folder.",
+    ]

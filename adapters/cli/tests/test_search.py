@@ -1,0 +1,91 @@
+"""`portico search`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PASSAGES = """[search.shelf]
+use = "shelf"
+passages = ["alpha retry one", "beta retry two", "gamma retry three", "delta retry four"]
+"""
+
+
+@pytest.fixture
+def shelf(folder: Path) -> Path:
+    file = folder / "portico.toml"
+    file.write_text(PASSAGES)
+    return file
+
+
+def test_results_have_number_place_title_and_words(in_process: Any, shelf: Path) -> None:
+    done = in_process("search", "retry", "--top", "2")
+    assert done.code == 0
+    assert done.out.splitlines() == [
+        "1  /shelf/book.md:7  Chapter",
+        "   alpha retry one",
+        "",
+        "2  /shelf/book.md:7  Chapter",
+        "   beta retry two",
+    ]
+
+
+def test_skip_leaves_out_the_best_and_keeps_the_numbers(in_process: Any, shelf: Path) -> None:
+    results = in_process("search", "retry", "--top", "2", "--skip", "1", "--json").json["results"]
+    assert [(result["number"], result["text"]) for result in results] == [
+        (2, "beta retry two"),
+        (3, "gamma retry three"),
+    ]
+
+
+def test_several_sources_become_one_ranking_before_anything_is_skipped(in_process: Any, shelf: Path) -> None:
+    shelf.write_text(PASSAGES + '[search.other]\nuse = "shelf"\npassages = ["beta retry two"]\n')
+    results = in_process("search", "retry", "--top", "2", "--json").json["results"]
+    assert [result["text"] for result in results] == ["beta retry two", "alpha retry one"]
+    results = in_process("search", "retry", "--top", "1", "--skip", "1", "--json").json["results"]
+    assert [result["text"] for result in results] == ["alpha retry one"]
+
+
+def test_filters_are_equalities_and_repeated_ones_any_of_them(in_process: Any, shelf: Path) -> None:
+    def texts(*filters: str) -> list[str]:
+        words = [word for clause in filters for word in ("--filter", clause)]
+        return [result["text"][0] for result in in_process("search", "retry", "--json", *words).json["results"]]
+
+    assert texts("book=a") == ["a"]
+    assert texts("book=a", "book=d") == ["a", "d"]
+    assert texts("book=z") == []
+
+
+def test_a_filter_that_the_source_does_not_take_names_those_it_takes(in_process: Any, shelf: Path) -> None:
+    done = in_process("search", "retry", "--filter", "boko=a")
+    assert done.code == 2
+    assert "boko" in done.err
+    assert "book (AnyOf, Equal)" in done.err
+
+
+@pytest.mark.parametrize("clause", ["book", "=a", " =a"])
+def test_a_filter_needs_a_field_and_a_value(in_process: Any, shelf: Path, clause: str) -> None:
+    done = in_process("search", "retry", "--filter", clause)
+    assert done.code == 2
+    assert "FIELD=VALUE" in done.err
+
+
+@pytest.mark.parametrize("options", [("--top", "0"), ("--top", "x"), ("--skip", "-1"), ("--top", "100000000")])
+def test_numbers_out_of_range_are_usage_errors(in_process: Any, shelf: Path, options: tuple[str, str]) -> None:
+    done = in_process("search", "retry", *options)
+    assert done.code == 2
+    assert options[0] in done.err
+
+
+def test_a_blank_query_is_refused(in_process: Any, shelf: Path) -> None:
+    assert in_process("search", " ").code == 2
+
+
+def test_nothing_found_says_so(in_process: Any, shelf: Path) -> None:
+    assert in_process("search", "retry", "--filter", "book=z").out == "Nothing was found.\n"
+
+
+def test_a_source_that_is_installed_and_needs_no_settings_is_used_when_named(in_process: Any, site: Path) -> None:
+    assert in_process("search", "retry", "--source", "shelf", "--json").json["results"][0]["number"] == 1

@@ -1,0 +1,97 @@
+"""What holds for every test: no network, no traces in the user's home, repeatable examples."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("dev", deadline=None)
+# The same examples on every run: a failure in CI is a failure here.
+settings.register_profile("ci", deadline=None, derandomize=True, max_examples=100, database=None, print_blob=True)
+settings.register_profile(
+    "fuzz", deadline=None, max_examples=10_000, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+settings.load_profile(os.environ.get("PORTICO_HYPOTHESIS") or ("ci" if os.environ.get("CI") else "dev"))
+
+
+class NetworkRefused(Exception):
+    """A test reached for something beyond this machine."""
+
+
+@pytest.fixture(scope="session")
+def outer_environment() -> dict[str, str]:
+    """Give the environment as it was before the tests moved the home folder; installers need it."""
+    return dict(OUTER_ENVIRONMENT)
+
+
+OUTER_ENVIRONMENT = dict(os.environ)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Move the home, cache and configuration folders, so that no test reads or writes the user's."""
+    home = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("HOME", "USERPROFILE"):
+            patch.setenv(name, str(home))
+        for name, folder in {
+            "XDG_CACHE_HOME": ".cache",
+            "XDG_CONFIG_HOME": ".config",
+            "XDG_DATA_HOME": ".local/share",
+            "XDG_STATE_HOME": ".local/state",
+            "LOCALAPPDATA": "AppData/Local",
+            "APPDATA": "AppData/Roaming",
+        }.items():
+            patch.setenv(name, str(home / folder))
+        for name in [name for name in os.environ if name.startswith("PORTICO_")]:
+            patch.delenv(name)
+        yield home
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_network() -> Iterator[None]:
+    """Refuse connections, datagrams and name look-ups that would leave this machine."""
+    with pytest.MonkeyPatch.context() as patch:
+        for method in ("connect", "connect_ex", "sendto"):
+            patch.setattr(socket.socket, method, guarded(getattr(socket.socket, method)))
+        look_up = socket.getaddrinfo
+
+        def getaddrinfo(host: Any, *arguments: Any, **options: Any) -> Any:
+            if not is_local(host):
+                raise NetworkRefused(f"a test looked up {host!r}; only loopback addresses may be used")
+            return look_up(host, *arguments, **options)
+
+        patch.setattr(socket, "getaddrinfo", getaddrinfo)
+        yield
+
+
+def guarded(method: Any) -> Any:
+    """Wrap a socket's method, whose last argument is the address, to take local addresses only."""
+
+    def checked(self: socket.socket, *arguments: Any) -> Any:
+        address = arguments[-1]
+        if isinstance(address, tuple) and self.family in {socket.AF_INET, socket.AF_INET6} and not is_local(address[0]):
+            raise NetworkRefused(f"a test reached for {address!r}; only loopback addresses may be used")
+        return method(self, *arguments)
+
+    return checked
+
+
+def is_local(host: Any) -> bool:
+    """Tell whether an address or name stays on this machine, without looking it up."""
+    if isinstance(host, bytes):
+        host = host.decode("ascii", "replace")
+    if host in {None, "", "localhost", socket.gethostname()}:
+        return True
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_unspecified

@@ -1,0 +1,75 @@
+"""Runs the Python examples of the pages.
+
+The blocks of a page share their names and one event loop, and may `await` at top level. They run in a folder
+of their own that holds a copy of `docs`. `<!-- skip: next -->` before a block leaves it out.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import inspect
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from sybil import Example, Sybil
+from sybil.parsers.abstract.doctest import DocTestStringParser
+from sybil.parsers.markdown import CodeBlockParser, SkipParser
+
+DOCS = Path(__file__).parent
+RUNNER = "__runner__"
+FOLDERS = "__folders__"
+
+
+def evaluate(example: Example) -> None:
+    """Run one block, on the page's event loop where it awaits something."""
+    lines_before = "\n" * (example.line + example.parsed.line_offset)
+    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    code = compile(lines_before + example.parsed, example.path, "exec", flags=flags, dont_inherit=True)
+    result = eval(code, example.namespace)  # noqa: S307 - the pages of this repository
+    if inspect.iscoroutine(result):
+        example.namespace[RUNNER].run(result)
+
+
+def python_blocks(document: Any) -> Any:
+    """Find the fenced Python blocks; one that starts with a prompt is read as a session with its output."""
+    from sybil.evaluators.doctest import DocTestEvaluator
+
+    sessions = DocTestStringParser(DocTestEvaluator())
+    for region in CodeBlockParser("python", evaluate)(document):
+        if region.parsed.startswith(">>>"):
+            for part in sessions(region.parsed, document.path):
+                part.adjust(region, region.parsed)
+                yield part
+        else:
+            yield region
+
+
+def enter(namespace: dict[str, Any]) -> None:
+    """Move to a fresh folder with the docs in it."""
+    folder = tempfile.mkdtemp(prefix="portico-docs-")
+    shutil.copytree(DOCS, Path(folder) / "docs", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    namespace[FOLDERS] = (Path.cwd(), folder)
+    namespace[RUNNER] = asyncio.Runner()
+    namespace["__name__"] = "__main__"
+    os.chdir(folder)
+
+
+def leave(namespace: dict[str, Any]) -> None:
+    """Close the loop and remove the folder."""
+    namespace[RUNNER].close()
+    before, folder = namespace[FOLDERS]
+    os.chdir(before)
+    shutil.rmtree(folder)
+
+
+pytest_collect_file = Sybil(
+    parsers=[python_blocks, SkipParser()],
+    patterns=["*.md"],
+    fixtures=["own_home", "no_network"],
+    setup=enter,
+    teardown=leave,
+).pytest()

@@ -1,0 +1,207 @@
+"""Every check of the workspace: `uv run nox` runs those that CI runs, `uv run nox -l` lists all."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import nox
+
+ROOT = Path(__file__).parent
+LEAVES = sorted(
+    path.parent.relative_to(ROOT)
+    for pattern in ("core", "adapters/*", "connectors/*", "planners/*", "tests/testkit")
+    for path in ROOT.glob(f"{pattern}/pyproject.toml")
+)
+SOURCES = [str(leaf / "src") for leaf in LEAVES]
+
+# One environment serves every session that wants the whole workspace: it is made once and checked in a blink
+# by the sessions that follow.
+SHARED = ROOT / ".nox" / "workspace"
+SCRIPTS = SHARED / ("Scripts" if sys.platform == "win32" else "bin")
+CHECK_GROUPS = ("test", "lint", "types", "imports")
+
+nox.needs_version = ">=2025.2.9"
+nox.options.default_venv_backend = "uv"
+nox.options.reuse_existing_virtualenvs = True
+nox.options.sessions = ["lint", "types", "imports", "tests"]
+
+
+def distribution(leaf: Path) -> str:
+    """Return the name of the distribution that a leaf folder holds."""
+    name: str = tomllib.loads((ROOT / leaf / "pyproject.toml").read_text("utf-8"))["project"]["name"]
+    return name
+
+
+def needed_of_ours(names: set[str]) -> set[str]:
+    """Add to these distributions those of the workspace that they depend on."""
+    projects = {
+        distribution(leaf): tomllib.loads((ROOT / leaf / "pyproject.toml").read_text("utf-8")) for leaf in LEAVES
+    }
+    further = {
+        item
+        for name in names
+        for item in projects[name]["project"]["dependencies"]
+        if item in projects and item not in names
+    }
+    return needed_of_ours(names | further) if further else names
+
+
+def uv_sync(session: nox.Session, environment: Path, groups: Iterable[str]) -> None:
+    """Bring an environment to the pinned versions of the workspace and these dependency groups."""
+    session.run_install(
+        "uv",
+        "sync",
+        "--quiet",
+        "--no-default-groups",
+        *(f"--group={group}" for group in groups),
+        env={"UV_PROJECT_ENVIRONMENT": str(environment), "VIRTUAL_ENV": str(environment)},
+        external=True,
+    )
+
+
+def run_in_workspace(session: nox.Session, command: str, *arguments: str, env: Mapping[str, str] | None = None) -> None:
+    """Run a program of the shared environment, after bringing that up to date."""
+    uv_sync(session, SHARED, CHECK_GROUPS)
+    session.run(
+        str(SCRIPTS / command),
+        *arguments,
+        env={"VIRTUAL_ENV": str(SHARED), "PATH": os.pathsep.join([str(SCRIPTS), os.environ["PATH"]]), **(env or {})},
+        external=True,
+    )
+
+
+@nox.session(venv_backend="none")
+def lint(session: nox.Session) -> None:
+    """Check style and formatting."""
+    run_in_workspace(session, "ruff", "check", "--quiet", *(session.posargs or ["."]))
+    run_in_workspace(session, "ruff", "format", "--check", "--quiet", *(session.posargs or ["."]))
+
+
+@nox.session(venv_backend="none")
+def types(session: nox.Session) -> None:
+    """Check the types of every distribution's sources, strictly."""
+    run_in_workspace(session, "mypy", *(session.posargs or SOURCES))
+
+
+@nox.session(venv_backend="none")
+def imports(session: nox.Session) -> None:
+    """Check the dependency rule."""
+    run_in_workspace(session, "lint-imports", "--no-logo", *session.posargs)
+
+
+@nox.session(venv_backend="none")
+def tests(session: nox.Session) -> None:
+    """Run the tests; what follows `--` goes to pytest."""
+    run_in_workspace(session, "pytest", "-q", "-m", "not slow", *session.posargs)
+
+
+@nox.session(venv_backend="none")
+def soak(session: nox.Session) -> None:
+    """Run the tests that take minutes."""
+    run_in_workspace(session, "pytest", "-q", "-m", "slow", *session.posargs)
+
+
+@nox.session(venv_backend="none")
+def fuzz(session: nox.Session) -> None:
+    """Run the property tests with fresh random examples, a hundred times as many."""
+    env = {"PORTICO_HYPOTHESIS": "fuzz"}
+    run_in_workspace(session, "pytest", "-q", "-m", "hypothesis", "--timeout=0", *session.posargs, env=env)
+
+
+@nox.session(venv_backend="none")
+def bench(session: nox.Session) -> None:
+    """Measure against the raw floor: every file of tests/bench, or those given."""
+    for file in session.posargs or sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("tests/bench/*.py")):
+        run_in_workspace(session, "python", file)
+
+
+@nox.session(name="eval", venv_backend="none")
+def evaluate(session: nox.Session) -> None:
+    """Measure quality on a public collection: `nox -s eval -- TASK PATH...`."""
+    run_in_workspace(session, "python", "-m", "tests.eval", *session.posargs)
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Build the site into `site/`, or serve it: `nox -s docs -- serve`."""
+    uv_sync(session, Path(session.virtualenv.location), ["docs"])
+    session.run("zensical", *(session.posargs or ["build", "--clean", "--strict"]))
+
+
+@nox.session
+@nox.parametrize("dist", [nox.param(str(leaf), id=distribution(leaf)) for leaf in LEAVES])
+def isolated(session: nox.Session, dist: str) -> None:
+    """Test one distribution as its users have it: built, installed with its own dependencies and nothing else."""
+    wheels = Path(session.create_tmp()) / "wheels"
+    shutil.rmtree(wheels, ignore_errors=True)
+    session.run_install("uv", "build", "--quiet", "--all-packages", "--wheel", f"--out-dir={wheels}", external=True)
+    # A leaf whose tests need more than its users do says so in a dependency group `test` of its own.
+    project = tomllib.loads((ROOT / dist / "pyproject.toml").read_text("utf-8"))
+    further = set(project.get("dependency-groups", {}).get("test", []))
+    everything = {distribution(leaf) for leaf in LEAVES}
+    ours = sorted(needed_of_ours({distribution(Path(dist)), "portico-testkit", *(further & everything)}))
+    # By file, not by name: an index may hold something else under that name.
+    files = [str(next(wheels.glob(f"{name.replace('-', '_')}-[0-9]*.whl"))) for name in ours]
+    again = [f"--reinstall-package={name}" for name in ours]
+    others = ["pytest-timeout", *sorted(further - everything)]
+    session.install("--quiet", "--constraint=constraints.txt", *again, *files, *others)
+    # 5 is pytest's "no tests were collected".
+    folder = ROOT / dist / "tests"
+    session.run("python", "-m", "pytest", "-q", "-m", "not slow", str(folder), *session.posargs, success_codes=[0, 5])
+
+
+PINS = re.compile(r"(?<=^constraint-dependencies = \[\n)(?:    .*\n)*(?=\]$)", re.MULTILINE)
+
+
+@nox.session(venv_backend="none")
+def pins(session: nox.Session) -> None:
+    """Write the pins of pyproject.toml and constraints.txt anew: `-- --upgrade` takes the newest versions.
+
+    Without it, versions stay as they are; what is new gets a pin and what is gone loses its own.
+    """
+    upgrade = "--upgrade" in session.posargs
+    project = ROOT / "pyproject.toml"
+    before = project.read_text("utf-8")
+    if not PINS.search(before):
+        session.error("pyproject.toml has no list `constraint-dependencies` to write to")
+    try:
+        if upgrade:
+            project.write_text(PINS.sub("", before), "utf-8")
+        session.run("uv", "lock", "--quiet", *(["--upgrade"] if upgrade else []), external=True)
+        exported = session.run(
+            "uv",
+            "export",
+            "--quiet",
+            "--all-groups",
+            "--all-packages",
+            "--no-emit-workspace",
+            "--no-hashes",
+            "--no-annotate",
+            "--no-header",
+            external=True,
+            silent=True,
+        )
+        chosen = without_needless_markers(str(exported).splitlines())
+        entries = "".join(f'    "{pin}",\n' for pin in chosen)
+        project.write_text(PINS.sub(lambda _: entries, before), "utf-8")
+    except BaseException:
+        project.write_text(before, "utf-8")
+        raise
+    heading = "# Written by `nox -s pins` from pyproject.toml: the versions that are tested together.\n"
+    (ROOT / "constraints.txt").write_text(heading + "".join(f"{pin}\n" for pin in chosen), "utf-8")
+    session.run("uv", "lock", "--quiet", external=True)
+
+
+def without_needless_markers(requirements: Iterable[str]) -> list[str]:
+    """Keep an environment marker only where a package has one version here and another there."""
+    pins = [line.strip() for line in requirements if line.strip()]
+    names = [pin.partition("==")[0] for pin in pins]
+    return [
+        pin if names.count(name) > 1 else pin.partition(";")[0].strip() for name, pin in zip(names, pins, strict=True)
+    ]
