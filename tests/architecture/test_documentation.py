@@ -45,7 +45,8 @@ def test_the_page_of_settings_is_what_the_settings_classes_say():
     spec = importlib.util.spec_from_file_location("settings_page", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    assert module.page() == text_of("reference/settings.md"), "write it anew: python tests/architecture/settings_page.py"
+    written = text_of("reference/settings.md")
+    assert module.page() == written, "write it anew: python tests/architecture/settings_page.py"
 
 
 def test_the_page_of_errors_lists_each_error_that_is_raised():

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from portico.errors import ConfigurationError, nearest
 
-__all__ = ["Mistake", "SettingsInvalid"]
+__all__ = ["Mistake", "SettingsInvalid", "unknown_word"]
 
 _KNOWN_SHOWN = 12
 

@@ -18,7 +18,40 @@ from portico.vectors import Vectors
 from portico_testkit.fakes.vector_store import DictVectorStore
 from portico_testkit.vector_strategies import Call, Delete, Drop, Get, Search, Upsert
 
-__all__ = ["check_filtered", "close", "compare", "find", "put", "same_scores", "skip_without", "tried", "typed"]
+__all__ = [
+    "AWKWARD_IDS",
+    "check_filtered",
+    "close",
+    "compare",
+    "find",
+    "put",
+    "same_scores",
+    "skip_without",
+    "tried",
+    "typed",
+]
+
+AWKWARD_IDS = (
+    "",
+    " ",
+    "a",
+    "A",
+    "é",
+    "e\u0301",
+    "../up",
+    "a/b",
+    "C:\\x",
+    "con",
+    ".",
+    "nul\x00",
+    "%41",
+    "x" * 300,
+    "X" * 300,
+    "中文",
+    "\ud800",
+    "'; DROP TABLE records; --",
+)
+"""Ids that stores stumble over: separators, case, control characters, half surrogates, SQL."""
 
 
 async def compare(call: Call, prefix: str, store: VectorStore, plain: DictVectorStore, tolerance: float) -> None:
