@@ -1,0 +1,1 @@
+"""Search a folder of documents with Portico."""

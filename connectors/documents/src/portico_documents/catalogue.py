@@ -1,0 +1,318 @@
+"""The catalogue: which files are indexed, their passages, and the words in them, in one SQLite database.
+
+Vectors lie in the vector store. The two cannot commit together, so the catalogue is what counts: a vector whose
+passage it does not have is not there. Ids are noted in ``pending`` before vectors are written, and in ``garbage``
+when their passages go, so that whatever a kill leaves over is found and removed by the next update.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from portico.errors import StoreError
+
+__all__ = [
+    "CatalogueDamaged",
+    "CatalogueOutdated",
+    "FileEntry",
+    "PassageEntry",
+    "connect",
+    "count_passages",
+    "delete_files",
+    "discarded",
+    "forget_discarded",
+    "get_meta",
+    "headings",
+    "ids_by_hash",
+    "note_pending",
+    "remove",
+    "revision",
+    "set_meta",
+    "store_errors",
+    "touch",
+    "transaction",
+    "write",
+]
+
+_VERSION = 1
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+# `path` is the name's bytes, `shown` its text: a name need not be UTF-8. `run` is the update that added the file.
+_SCHEMA = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE files (
+    id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE, shown TEXT NOT NULL, type TEXT NOT NULL, hash BLOB NOT NULL,
+    size INTEGER NOT NULL, modified_ns INTEGER NOT NULL, cut TEXT NOT NULL, skipped TEXT, run INTEGER NOT NULL
+);
+CREATE INDEX files_by_hash ON files (hash);
+CREATE TABLE passages (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, file INTEGER NOT NULL, ordinal INTEGER NOT NULL,
+    hash BLOB NOT NULL, text TEXT NOT NULL, trail TEXT NOT NULL, parts TEXT NOT NULL, headings TEXT NOT NULL,
+    line INTEGER NOT NULL, end_line INTEGER NOT NULL, page INTEGER
+);
+CREATE INDEX passages_by_file ON passages (file);
+CREATE INDEX passages_by_hash ON passages (hash);
+CREATE VIRTUAL TABLE words USING fts5 (
+    text, trail, parts, content='passages', content_rowid='number', tokenize='porter unicode61'
+);
+CREATE TABLE pending (namespace TEXT NOT NULL, id TEXT NOT NULL, PRIMARY KEY (namespace, id)) WITHOUT ROWID;
+CREATE TABLE garbage (namespace TEXT NOT NULL, id TEXT NOT NULL, PRIMARY KEY (namespace, id)) WITHOUT ROWID;
+CREATE TABLE namespaces (name TEXT PRIMARY KEY) WITHOUT ROWID;
+"""
+
+
+class CatalogueDamaged(StoreError):
+    """The database is no database any more; it is a cache, and an update makes it anew."""
+
+
+class CatalogueOutdated(CatalogueDamaged):
+    """The database is of another version, or was never finished."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassageEntry:
+    """A passage as it is kept. ``hash`` is of the text that is embedded, headings included."""
+
+    id: str
+    hash: bytes
+    text: str
+    headings: tuple[str, ...]
+    trail: str
+    parts: str
+    line: int
+    end_line: int
+    page: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """A file as it is kept, with its passages; ``skipped`` says why it has none."""
+
+    path: bytes
+    shown: str
+    type: str
+    hash: bytes
+    size: int
+    modified_ns: int
+    cut: str
+    skipped: str | None
+    passages: tuple[PassageEntry, ...]
+
+
+@contextmanager
+def store_errors(file: Path) -> Iterator[None]:
+    """Map SQLite's errors to ours, naming the database."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        # The codes of extended errors (SQLITE_CORRUPT_VTAB) have the plain one in their low byte.
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED:
+            raise CatalogueDamaged(
+                f"The index in {file.parent} is damaged ({error}). Update it (`portico index`): it is made anew."
+            ) from error
+        raise StoreError(f"The index in {file.parent} cannot be read or written: {error}.") from error
+
+
+def connect(file: Path, *, create: bool = False) -> sqlite3.Connection:
+    """Open the database; without ``create`` a missing one is a ``StoreError``.
+
+    Raises ``CatalogueOutdated`` for the database of another version of this package. The connection may move
+    between threads but serves one at a time.
+    """
+    with store_errors(file):
+        mode = "rwc" if create else "rw"
+        connection = sqlite3.connect(
+            f"{file.as_uri()}?mode={mode}", uri=True, timeout=30, isolation_level=None, check_same_thread=False
+        )
+        try:
+            connection.execute("PRAGMA synchronous = NORMAL")
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            if version == 0 and create:
+                connection.execute("PRAGMA journal_mode = WAL")
+                with transaction(connection):
+                    for statement in _SCHEMA.split(";\n"):
+                        connection.execute(statement)
+                    connection.execute(f"PRAGMA user_version = {_VERSION}")
+            elif version != _VERSION:
+                raise CatalogueOutdated(
+                    f"The index in {file.parent} is of another version. Update it (`portico index`): it is made anew."
+                )
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def remove(file: Path) -> None:
+    """Delete the database with what SQLite keeps beside it."""
+    try:
+        for suffix in ("-wal", "-shm", "-journal", ""):
+            Path(f"{file}{suffix}").unlink(missing_ok=True)
+    except OSError as error:
+        raise StoreError(f"The damaged index {file} cannot be removed: {error}. Delete its folder.") from error
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[None]:
+    """Commit what is done inside, or nothing of it. ``DEFERRED`` serves to read one state in several steps."""
+    connection.execute(f"BEGIN {kind}")
+    try:
+        yield
+    except BaseException:
+        if connection.in_transaction:
+            connection.rollback()
+        raise
+    connection.commit()
+
+
+def get_meta(connection: sqlite3.Connection, key: str) -> str | None:
+    """Return a note, or None."""
+    row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+    return None if row is None else str(row[0])
+
+
+def set_meta(connection: sqlite3.Connection, key: str, value: str) -> None:
+    """Make a note."""
+    connection.execute("INSERT INTO meta VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", (key, value))
+
+
+def revision(connection: sqlite3.Connection) -> int:
+    """Return a number that grows whenever passages change."""
+    return int(get_meta(connection, "revision") or 0)
+
+
+def count_passages(connection: sqlite3.Connection) -> int:
+    """Return how many passages there are."""
+    return int(connection.execute("SELECT count(*) FROM passages").fetchone()[0])
+
+
+def note_pending(connection: sqlite3.Connection, namespace: str, ids: Iterable[str]) -> None:
+    """Note which vectors are about to be written."""
+    with transaction(connection):
+        connection.execute("INSERT OR IGNORE INTO namespaces VALUES (?)", (namespace,))
+        connection.executemany("INSERT OR IGNORE INTO pending VALUES (?, ?)", ((namespace, id) for id in ids))
+
+
+def write(connection: sqlite3.Connection, namespace: str, entries: Sequence[FileEntry], run: int) -> list[bool]:
+    """Put files with their passages in the place of their old state; tell for each whether it is new here."""
+    with transaction(connection):
+        added = [_write_file(connection, namespace, entry, run) for entry in entries]
+        _forget_pending(connection, namespace)
+    return added
+
+
+def delete_files(connection: sqlite3.Connection, namespace: str, files: Sequence[int]) -> None:
+    """Remove files with their passages."""
+    with transaction(connection):
+        for file in files:
+            _delete_passages(connection, namespace, file)
+            connection.execute("DELETE FROM files WHERE id = ?", (file,))
+        _bump(connection)
+
+
+def touch(connection: sqlite3.Connection, stats: Sequence[tuple[int, int, bytes]]) -> None:
+    """Note new sizes and times of files whose content is as it was."""
+    with transaction(connection):
+        connection.executemany("UPDATE files SET size = ?, modified_ns = ? WHERE path = ?", stats)
+
+
+def discarded(connection: sqlite3.Connection, namespace: str) -> list[str]:
+    """Return ids whose vectors must go: what a killed update left, and what passages left when they went."""
+    rows = connection.execute(
+        "SELECT id FROM (SELECT id FROM pending WHERE namespace = :n UNION SELECT id FROM garbage WHERE namespace = :n)"
+        " WHERE id NOT IN (SELECT id FROM passages)",
+        {"n": namespace},
+    )
+    return [id for (id,) in rows]
+
+
+def forget_discarded(connection: sqlite3.Connection, namespace: str) -> None:
+    """Forget them, once their vectors are gone."""
+    with transaction(connection):
+        _forget_pending(connection, namespace)
+        connection.execute("DELETE FROM garbage WHERE namespace = ?", (namespace,))
+
+
+def ids_by_hash(connection: sqlite3.Connection, hashes: Sequence[bytes]) -> dict[bytes, list[str]]:
+    """Return, for each of these hashes that passages have, up to three ids of such passages."""
+    found: dict[bytes, list[str]] = {}
+    for hash in hashes:
+        rows = connection.execute("SELECT id FROM passages WHERE hash = ? LIMIT 3", (hash,)).fetchall()
+        if rows:
+            found[hash] = [id for (id,) in rows]
+    return found
+
+
+def _write_file(connection: sqlite3.Connection, namespace: str, entry: FileEntry, run: int) -> bool:
+    known = connection.execute("SELECT id, run FROM files WHERE path = ?", (entry.path,)).fetchone()
+    if known is not None:
+        _delete_passages(connection, namespace, known[0])
+    cursor = connection.execute(
+        "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            known[0] if known else None,
+            entry.path,
+            entry.shown,
+            entry.type,
+            entry.hash,
+            entry.size,
+            entry.modified_ns,
+            entry.cut,
+            entry.skipped,
+            known[1] if known else run,
+        ),
+    )
+    file = cursor.lastrowid
+    for ordinal, passage in enumerate(entry.passages):
+        number = connection.execute(
+            "INSERT INTO passages VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                passage.id,
+                file,
+                ordinal,
+                passage.hash,
+                passage.text,
+                passage.trail,
+                passage.parts,
+                json.dumps(passage.headings, ensure_ascii=False),
+                passage.line,
+                passage.end_line,
+                passage.page,
+            ),
+        ).lastrowid
+        connection.execute(
+            "INSERT INTO words (rowid, text, trail, parts) VALUES (?, ?, ?, ?)",
+            (number, passage.text, passage.trail, passage.parts),
+        )
+        connection.execute("DELETE FROM garbage WHERE namespace = ? AND id = ?", (namespace, passage.id))
+    _bump(connection)
+    return known is None
+
+
+def _delete_passages(connection: sqlite3.Connection, namespace: str, file: int) -> None:
+    # A table of words without content of its own must be told what it is to forget.
+    connection.execute(
+        "INSERT INTO words (words, rowid, text, trail, parts)"
+        " SELECT 'delete', number, text, trail, parts FROM passages WHERE file = ?",
+        (file,),
+    )
+    connection.execute("INSERT OR IGNORE INTO garbage SELECT ?, id FROM passages WHERE file = ?", (namespace, file))
+    connection.execute("DELETE FROM passages WHERE file = ?", (file,))
+
+
+def _forget_pending(connection: sqlite3.Connection, namespace: str) -> None:
+    connection.execute("DELETE FROM pending WHERE namespace = ?", (namespace,))
+
+
+def _bump(connection: sqlite3.Connection) -> None:
+    set_meta(connection, "revision", str(revision(connection) + 1))
+
+
+def headings(stored: str) -> tuple[str, ...]:
+    """Return a passage's headings from the form in which they are kept."""
+    return tuple(json.loads(stored))

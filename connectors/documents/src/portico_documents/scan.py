@@ -1,0 +1,253 @@
+"""Comparing a folder with the catalogue, a bounded batch of documents at a time."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path, PurePath
+
+from portico.errors import ConfigurationError
+from portico_documents.catalogue import FileEntry, PassageEntry, transaction
+from portico_documents.chunking import cut
+from portico_documents.conditions import metadata_of
+from portico_documents.config import DocumentsSettings
+from portico_documents.folder import Found, Skipped, walk
+from portico_documents.hit import shown
+from portico_documents.passages import Passage
+from portico_documents.place import Place
+from portico_documents.reading import Unreadable, read_sections
+from portico_documents.terms import identifier_parts
+
+__all__ = ["Batch", "Scan", "embedded_text"]
+
+_BATCH_PASSAGES = 512
+_BATCH_CHARACTERS = 1_000_000
+_BATCH_FILES = 500
+_BATCH_SECONDS = 0.25
+_MAXIMUM_PROBLEMS = 100
+# A file may change once more within one tick of its file system's clock (2 s on FAT) and look the same.
+_RACY_NS = 2_000_000_000
+_UNTRUSTED = -1
+
+
+@dataclass(slots=True)
+class Batch:
+    """What a stretch of the walk found: files to write anew, and counts of the rest."""
+
+    entries: list[FileEntry] = field(default_factory=list)
+    touched: list[tuple[int, int, bytes]] = field(default_factory=list)
+    looked: int = 0
+    unchanged: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+    problems: list[str] = field(default_factory=list)
+    current: str = ""
+    last: bool = False
+
+
+class Scan:
+    """One pass over the folder. Blocking: its methods belong into a thread, one at a time.
+
+    The connection is the scan's own. Paths seen go into a temporary table of it, which SQLite keeps in a file when
+    it grows, so that memory does not depend on the number of documents.
+    """
+
+    def __init__(self, settings: DocumentsSettings, place: Place, connection: sqlite3.Connection) -> None:
+        self._settings = settings
+        self._place = place
+        self._connection = connection
+        self._problems = 0
+        connection.execute("CREATE TEMP TABLE seen (path BLOB PRIMARY KEY) WITHOUT ROWID")
+        self._walk = self._entries()
+
+    def count(self) -> int:
+        """Return how many files a walk finds to read."""
+        return sum(isinstance(entry, Found) for entry in self._entries())
+
+    def next_batch(self) -> Batch:
+        """Go on with the walk until there is enough to write, or a moment has passed."""
+        batch = Batch(last=True)
+        seen: list[tuple[bytes]] = []
+        passages = characters = 0
+        until = time.monotonic() + _BATCH_SECONDS
+        for entry in self._walk:
+            if isinstance(entry, Skipped):
+                self._count_skipped(entry, batch)
+                continue
+            batch.looked += 1
+            batch.current = shown(entry.relative)
+            document = self._look(entry, batch, seen)
+            if document is not None:
+                batch.entries.append(document)
+                passages += len(document.passages)
+                characters += sum(len(passage.text) for passage in document.passages)
+            if (
+                passages >= _BATCH_PASSAGES
+                or characters >= _BATCH_CHARACTERS
+                or batch.looked >= _BATCH_FILES
+                or time.monotonic() > until
+            ):
+                batch.last = False
+                break
+        with transaction(self._connection):
+            self._connection.executemany("INSERT OR IGNORE INTO seen VALUES (?)", seen)
+        return batch
+
+    def count_renamed(self, run: int) -> int:
+        """Return how many files of the catalogue are gone of which this run has added the same content."""
+        row = self._connection.execute(
+            "SELECT sum(min(gone.n, added.n)) FROM"
+            " (SELECT hash, count(*) AS n FROM files WHERE skipped IS NULL AND path NOT IN seen GROUP BY hash) AS gone"
+            " JOIN (SELECT hash, count(*) AS n FROM files WHERE skipped IS NULL AND run = ? GROUP BY hash) AS added"
+            " USING (hash)",
+            (run,),
+        ).fetchone()
+        return row[0] or 0
+
+    def gone(self, after: int, count: int = 200) -> list[tuple[int, bool]]:
+        """Return the next files of the catalogue that the walk has not seen, and whether each was a document."""
+        self.check_root()
+        rows = self._connection.execute(
+            "SELECT id, skipped IS NULL FROM files WHERE id > ? AND path NOT IN seen ORDER BY id LIMIT ?",
+            (after, count),
+        )
+        return [(file, bool(document)) for file, document in rows]
+
+    def check_root(self) -> None:
+        """Raise ``ConfigurationError`` unless what is to be indexed can be read: absence is no deletion."""
+        root = self._place.root
+        try:
+            if root.is_dir():
+                with os.scandir(root):
+                    return
+            root.stat()
+        except OSError as error:
+            raise ConfigurationError(
+                f"There is nothing to index at {root}: {error.strerror or error}. "
+                "Correct `path` of the source; what was indexed before is kept."
+            ) from error
+
+    def _entries(self) -> Iterator[Found | Skipped]:
+        settings = self._settings
+        self.check_root()
+        root, folder = self._place.root, self._place.folder
+        own = f"{folder.relative_to(root).as_posix()}/" if folder.is_relative_to(root) else None
+        try:
+            found = walk(
+                self._place.root,
+                include=settings.include,
+                exclude=settings.exclude,
+                maximum_bytes=settings.maximum_bytes,
+            )
+            for entry in found:
+                if own is None or not entry.relative.startswith(own):
+                    yield entry
+        except FileNotFoundError:
+            self.check_root()
+            raise
+
+    def _count_skipped(self, entry: Skipped, batch: Batch) -> None:
+        if entry.relative == "." and entry.reason == "unreadable":
+            raise ConfigurationError(
+                f"The folder {self._place.root} cannot be listed. Allow it to be read, or correct `path` of the source."
+            )
+        batch.skipped[entry.reason] += 1
+
+    def _look(self, found: Found, batch: Batch, seen: list[tuple[bytes]]) -> FileEntry | None:
+        path = os.fsencode(found.relative)
+        known = self._connection.execute(
+            "SELECT size, modified_ns, hash, skipped FROM files WHERE path = ? AND cut = ?", (path, self._place.cut)
+        ).fetchone()
+        if known is not None and known[:2] == (found.size, found.modified_ns):
+            seen.append((path,))
+            self._count_unchanged(known[3], batch)
+            return None
+        try:
+            data, size, modified_ns = self._read(found.path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            batch.skipped["unreadable"] += 1
+            self._note(batch, f"{batch.current} cannot be read: {error.strerror or error}.")
+            return None
+        if len(data) > self._settings.maximum_bytes:
+            batch.skipped["too large"] += 1
+            return None
+        seen.append((path,))
+        hash = blake2b(data, digest_size=20).digest()
+        if known is not None and known[2] == hash:
+            self._count_unchanged(known[3], batch)
+            batch.touched.append((size, modified_ns, path))
+            return None
+        passages, skipped = self._passages(found, path, data, batch)
+        metadata = metadata_of(batch.current)
+        return FileEntry(
+            path, batch.current, str(metadata["type"]), hash, size, modified_ns, self._place.cut, skipped, passages
+        )
+
+    def _read(self, path: Path) -> tuple[bytes, int, int]:
+        """Return the content with the size and time that it had; an untrusted time has the file compared again."""
+        with path.open("rb") as file:
+            before = os.fstat(file.fileno())
+            data = file.read(self._settings.maximum_bytes + 1)
+            after = os.fstat(file.fileno())
+        steady = before.st_mtime_ns == after.st_mtime_ns and len(data) == after.st_size
+        old_enough = abs(time.time_ns() - after.st_mtime_ns) > _RACY_NS
+        return data, len(data), after.st_mtime_ns if steady and old_enough else _UNTRUSTED
+
+    def _passages(
+        self, found: Found, path: bytes, data: bytes, batch: Batch
+    ) -> tuple[tuple[PassageEntry, ...], str | None]:
+        settings = self._settings
+        try:
+            sections = read_sections(PurePath(found.relative), data)
+            pieces = cut(sections, target=settings.passage_target, maximum=settings.passage_maximum)
+            entries = tuple(_entry(path, batch.current, *numbered) for numbered in enumerate(pieces))
+        except Unreadable as error:
+            batch.skipped[error.reason] += 1
+            if error.reason not in {"binary", "empty"}:
+                self._note(batch, f"{batch.current} is skipped: {error.reason}{error.detail and f' ({error.detail})'}.")
+            return (), error.reason
+        except Exception as error:  # noqa: BLE001 - one odd file must never stop the rest
+            batch.skipped["damaged"] += 1
+            self._note(batch, f"{batch.current} is skipped: {type(error).__name__}: {error}.")
+            return (), "damaged"
+        if not entries:
+            batch.skipped["empty"] += 1
+            return (), "empty"
+        return entries, None
+
+    def _count_unchanged(self, skipped: str | None, batch: Batch) -> None:
+        if skipped is None:
+            batch.unchanged += 1
+        else:
+            batch.skipped[skipped] += 1
+
+    def _note(self, batch: Batch, problem: str) -> None:
+        self._problems += 1
+        if self._problems <= _MAXIMUM_PROBLEMS:
+            batch.problems.append(problem)
+
+
+def embedded_text(headings: tuple[str, ...], text: str) -> str:
+    """Return what is embedded for a passage: its headings give it the context that its text leaves out."""
+    return "\n".join((*headings, text))
+
+
+def _entry(path: bytes, shown_path: str, ordinal: int, passage: Passage) -> PassageEntry:
+    text = _storable(passage.text)
+    headings = tuple(_storable(heading) for heading in passage.headings)
+    hash = blake2b(embedded_text(headings, text).encode(), digest_size=16).digest()
+    trail = " ".join((shown_path, *headings))
+    identity = blake2b(hash + ordinal.to_bytes(4, "big") + path, digest_size=16).hexdigest()
+    parts = identifier_parts(f"{trail} {text}")
+    return PassageEntry(identity, hash, text, headings, trail, parts, passage.line, passage.end_line, passage.page)
+
+
+def _storable(text: str) -> str:
+    """Replace lone surrogates, which neither SQLite nor an embedding model takes."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()

@@ -1,0 +1,67 @@
+"""The documents connector is a TextSearch, over a plain store and over one without filters."""
+
+from __future__ import annotations
+
+import pytest
+
+from portico.filter import And, AnyOf, Equal, FilterSupport, Not, Or
+from portico_documents.conditions import metadata_of
+from portico_testkit.text_search import TextSearchKit
+
+FILES = {
+    "doors.md": "# Doors\n\nA door is painted red.\n\n## Handles\n\nThe handle of a door is brass.\n",
+    "guide/garden.md": "# Garden\n\nBehind the garden door stands an apple tree.\n",
+    "guide/deep/walls.txt": "A wall without a door is a boundary.\n",
+    "roof.txt": "A roof of slate keeps the rain out.\n",
+    "code.py": "def open_door(key):\n    return key\n",
+    "README": "Everything about houses: door, roof, wall.\n",
+}
+
+
+class Kit(TextSearchKit):
+    query = "how is a door painted"
+    other_query = "roof of slate"
+    filters = (
+        Equal("path", "doors.md"),
+        Equal("type", "md"),
+        AnyOf("type", ("txt", "py")),
+        Equal("type", ""),
+        Equal("folder", "guide"),
+        AnyOf("folder", ("guide/deep", "nowhere")),
+        And((Equal("type", "md"), Not(Equal("folder", "guide")))),
+        Or((Equal("folder", "guide"), Equal("path", "README"))),
+    )
+
+    @pytest.fixture(autouse=True)
+    def filled(self, folder):
+        for name, text in FILES.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text)
+
+    def fields_of(self, record):
+        return metadata_of(record.path)
+
+
+class TestDocumentsSearch(Kit):
+    @pytest.fixture
+    def text_search(self, make_search):
+        return make_search()
+
+
+class TestDocumentsSearchOverAForgetfulStore(Kit):
+    @pytest.fixture
+    def text_search(self, make_search, store):
+        store.persistent = False
+        return make_search()
+
+
+class TestDocumentsSearchOverAStoreWithoutFilters(Kit):
+    @pytest.fixture
+    def text_search(self, make_search, store):
+        store.filter_support = FilterSupport.nothing()
+        return make_search()
+
+
+Kit.__test__ = False
+for kind in (TestDocumentsSearch, TestDocumentsSearchOverAForgetfulStore, TestDocumentsSearchOverAStoreWithoutFilters):
+    kind.__test__ = True

@@ -1,0 +1,39 @@
+"""Measure quality on a collection, through the real code: `python -m tests.eval TASK PATH... [--json]`.
+
+Each task is a module of this folder with ``add_arguments(parser)`` and ``run(arguments) -> dict``. Progress goes to
+stderr; stdout ends with one JSON object on one line, and with ``--json`` has nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from tests.eval import retrieval
+
+TASKS = {"retrieval": retrieval}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.eval", description=__doc__.splitlines()[0])
+    tasks = parser.add_subparsers(dest="task", required=True, metavar="TASK")
+    for name, task in TASKS.items():
+        of_task = tasks.add_parser(name, description=task.__doc__, help=task.__doc__.splitlines()[0])
+        task.add_arguments(of_task)
+        of_task.add_argument("--json", action="store_true", help="print the JSON object only")
+    chosen = parser.parse_args(arguments)
+    try:
+        result = TASKS[chosen.task].run(chosen)
+    except (OSError, ValueError) as error:
+        print(f"{chosen.task}: {error}", file=sys.stderr)
+        return 1
+    if not chosen.json:
+        for line in TASKS[chosen.task].describe(result):
+            print(line)
+    print(json.dumps(result))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
