@@ -11,7 +11,8 @@ __all__ = ["cited_numbers", "find_citations", "unbacked_citations"]
 
 # One mark or several numbers in one: [1], [1, 2]. A bracket that is part of code or a link target, as in
 # `items[1]` or `[1](url)`, is not a citation.
-_MARK = re.compile(r"(?<![\w\])])\[(\d{1,4}(?:\s*,\s*\d{1,4})*)\](?!\()")
+# Marks may follow one another ([1][2]) and a word of a script that is written without spaces.
+_MARKS = re.compile(r"(?<![0-9A-Za-z_)\]])((?:\[\d{1,4}(?:\s*,\s*\d{1,4})*\])+)(?!\()")
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 
 
@@ -22,7 +23,7 @@ def cited_numbers(text: str) -> tuple[int, ...]:
     (2, 1)
     """
     prose = _CODE.sub(" ", text)
-    numbers = (int(number) for mark in _MARK.finditer(prose) for number in mark[1].split(","))
+    numbers = (int(number) for marks in _MARKS.finditer(prose) for number in re.findall(r"\d+", marks[1]))
     return tuple(dict.fromkeys(numbers))
 
 

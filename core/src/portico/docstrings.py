@@ -17,7 +17,9 @@ _NUMPY_ENTRY = re.compile(r"\*{0,2}(\w+)(?:\s*:.*)?")
 
 def describe(callable: Callable[..., Any]) -> tuple[str, dict[str, str]]:
     """Return a callable's summary (its docstring's first paragraph) and the text on each parameter."""
-    doc = inspect.getdoc(callable) if inspect.isroutine(callable) else inspect.getdoc(type(callable).__call__)
+    doc = inspect.getdoc(callable)
+    if not inspect.isroutine(callable) and not isinstance(callable, type):
+        doc = inspect.getdoc(type(callable).__call__) or doc
     if not doc:
         return "", {}
     lines = doc.splitlines()

@@ -7,6 +7,7 @@ import re
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from types import ModuleType
 from typing import Any, TypeVar, overload
 
@@ -69,7 +70,8 @@ def function(
     options = _Options(name, description, thread, effects, frozenset(tags))
 
     def mark(target: Any) -> Any:
-        setattr(target, _MARK, options)
+        # What a class gives back of a static or class method is not the object that it holds.
+        setattr(target.__func__ if isinstance(target, staticmethod | classmethod) else target, _MARK, options)
         return target
 
     return mark if callable is None else mark(callable)
@@ -142,7 +144,7 @@ class Function:
         self.plugin = plugin
         self.full_name = f"{plugin}-{name}" if plugin else name
         self.callable = callable
-        self.is_async = inspect.iscoroutinefunction(callable)
+        self.is_async = inspect.iscoroutinefunction(callable) or inspect.iscoroutinefunction(type(callable).__call__)
         self.description = description
         self.parameters = tuple(parameters)
         self.returns = returns
@@ -157,18 +159,20 @@ class Function:
     ) -> Function:
         """Make a function from a callable, its hints and its docstring.
 
-        Raises ``SchemaUnsupported`` for a hint without JSON form and ``TypeError`` for ``*args``, ``**kwargs``
-        and parameters that can only be given by position.
+        Raises ``SchemaUnsupported`` for a hint without JSON form and ``TypeError`` for ``*args``, ``**kwargs``,
+        parameters that can only be given by position, and a class.
         """
         options: _Options = getattr(callable, _MARK, None) or _Options(None, None, False, False, frozenset())
         codecs = tuple(codecs)
-        target = callable if inspect.isroutine(callable) else type(callable).__call__
-        hints = typing.get_type_hints(target, include_extras=True)
-        summary, documented = describe(callable)
+        described = callable
+        while isinstance(described, partial):
+            described = described.func
+        hints = _hints(described)
+        summary, documented = describe(described)
         parameters = []
         for parameter in inspect.signature(callable).parameters.values():
             if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-                raise TypeError(f"{callable.__qualname__}: the parameter {parameter} cannot be given by name")
+                raise TypeError(f"{described!r}: the parameter {parameter} cannot be given by name")
             compiled = compile_type(hints.get(parameter.name, Any), codecs)
             required = parameter.default is parameter.empty
             parameters.append(
@@ -181,7 +185,7 @@ class Function:
                 )
             )
         return cls(
-            options.name or str(getattr(callable, "__name__", type(callable).__name__)),
+            options.name or str(getattr(described, "__name__", type(described).__name__)),
             callable,
             plugin=plugin,
             description=options.description or summary,
@@ -206,7 +210,14 @@ class Function:
         definitions: dict[str, Any] = {}
         for parameter in self.parameters:
             schema = parameter.schema
-            definitions.update(schema.pop("$defs", {}))
+            own = schema.pop("$defs", {})
+            # Two classes of one name may have come from two modules.
+            clashes = {name for name, body in own.items() if definitions.get(name, body) != body}
+            if clashes:
+                names = {name: f"{name}_{parameter.name}" if name in clashes else name for name in own}
+                schema = _renamed(schema, names)
+                own = {names[name]: _renamed(body, names) for name, body in own.items()}
+            definitions.update(own)
             properties[parameter.name] = schema
         whole: dict[str, Any] = {
             "type": "object",
@@ -231,6 +242,8 @@ class Function:
                     values[parameter.name] = parameter.compiled.structure(arguments[parameter.name])
                 except Mismatch as error:
                     faults += [f"{parameter.name}{str(fault).removeprefix('$')}" for fault in error.faults]
+                except RecursionError:
+                    faults.append(f"{parameter.name}: nested too deeply")
             elif parameter.required:
                 faults.append(f"{parameter.name}: missing")
         if len(values) < len(arguments):
@@ -290,7 +303,11 @@ class FunctionPlugin:
         default = group.__name__.rpartition(".")[2] if isinstance(group, ModuleType) else type(group).__name__
         name = name or default
         names = vars(group) if isinstance(group, ModuleType) else _defined(type(group))
-        members = [getattr(group, member) for member in names]
+        members = [
+            getattr(group, member)
+            for member in names
+            if not isinstance(inspect.getattr_static(group, member, None), property | cached_property)
+        ]
         functions = tuple(
             Function.of(member, plugin=name, codecs=codecs) for member in members if hasattr(member, _MARK)
         )
@@ -304,6 +321,25 @@ class FunctionPlugin:
 
     def __getitem__(self, name: str) -> Function:
         return self._by_name[name]
+
+
+def _hints(callable: Callable[..., Any]) -> dict[str, Any]:
+    if isinstance(callable, type):
+        raise TypeError(f"{callable.__qualname__} is a class: FunctionPlugin.of collects its functions")
+    target = callable if inspect.isroutine(callable) else type(callable).__call__
+    return typing.get_type_hints(target, include_extras=True)
+
+
+def _renamed(schema: Any, names: Mapping[str, str]) -> Any:
+    """Change the names of the definitions that a schema refers to."""
+    if isinstance(schema, list):
+        return [_renamed(part, names) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: f"#/$defs/{names[part.removeprefix('#/$defs/')]}" if key == "$ref" else _renamed(part, names)
+        for key, part in schema.items()
+    }
 
 
 def _defined(kind: type) -> list[str]:

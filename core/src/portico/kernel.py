@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from portico.errors import ArgumentsInvalid, FunctionFailed, FunctionNotFound, PluginNotInstalled, PorticoError
@@ -54,12 +55,14 @@ class Kernel:
         schema_validator: SchemaValidator | None = None,
         runner: Runner | None = None,
         run_store: RunStore | None = None,
+        budget: Budget | None = None,
     ) -> None:
         self.services = services
         self.filters = filters or Filters()
         self.schema_validator = schema_validator
         self.runner = runner
         self.run_store = run_store
+        self.budget = budget
         self.plugins: dict[str, FunctionPlugin] = {}
         self._functions: dict[str, Function] = {}
         self._manuals: dict[str, FunctionManual] | None = None
@@ -69,12 +72,15 @@ class Kernel:
     def add_plugin(self, plugin: FunctionPlugin | object, name: str | None = None) -> FunctionPlugin:
         """Add a plugin, or the marked functions of a module, class or object.
 
-        Raises ``ValueError`` when a plugin of that name is there already.
+        Raises ``ValueError`` when a plugin, or one of its functions, is there already.
         """
         if not isinstance(plugin, FunctionPlugin):
             plugin = FunctionPlugin.of(plugin, name)
         if plugin.name in self.plugins:
             raise ValueError(f"the kernel has a plugin {plugin.name!r} already")
+        for function in plugin:
+            if function.full_name in self._functions:
+                raise ValueError(f"the kernel has a function {function.full_name!r} already")
         self.plugins[plugin.name] = plugin
         self._functions |= {function.full_name: function for function in plugin}
         self._manuals = None
@@ -102,7 +108,7 @@ class Kernel:
         candidates = [
             function
             for function in self._functions.values()
-            if name in (function.name, f"{function.plugin}.{function.name}", f"{function.plugin}_{function.name}")
+            if name == function.name or (function.plugin and name in _spellings(function.plugin, function.name))
         ]
         if len(candidates) == 1:
             return candidates[0]
@@ -139,7 +145,9 @@ class Kernel:
             return await function.callable(**arguments)
         if function.thread:
             return await asyncio.to_thread(function.callable, **arguments)
-        return function.callable(**arguments)
+        result = function.callable(**arguments)
+        # A decorator may hide that what it wraps is asynchronous.
+        return await result if isinstance(result, CoroutineType) else result
 
     async def _invoke_filtered(self, function: Function, arguments: dict[str, Any]) -> Any:
         context = FunctionInvocation(function, arguments)
@@ -149,7 +157,7 @@ class Kernel:
             if target.thread and not target.is_async:
                 return await asyncio.to_thread(target.callable, **context.arguments)
             result = target.callable(**context.arguments)
-            return await result if target.is_async else result
+            return await result if target.is_async or isinstance(result, CoroutineType) else result
 
         return await run_filters(self.filters.function, context, final)
 
@@ -172,31 +180,32 @@ class Kernel:
 
     async def call_tool(self, call: ToolCall) -> ToolResult:
         """Carry out a model's tool call; every failure becomes a result that tells the model what to mend."""
-        if not self.filters.tool_call:
-            return await self._call_tool(call)
+        from portico.chat import ToolResult
+
         context = ToolCallInvocation(call)
 
         async def final() -> ToolResult:
-            return await self._call_tool(context.call)
+            return ToolResult(context.call.id, context.call.name, await self._call_tool(context.call))
 
-        return await run_filters(self.filters.tool_call, context, final)
+        try:
+            return await run_filters(self.filters.tool_call, context, final)
+        except PorticoError as error:
+            return ToolResult(context.call.id, context.call.name, str(error), error=True)
 
-    async def _call_tool(self, call: ToolCall) -> ToolResult:
+    async def _call_tool(self, call: ToolCall) -> str:
         import json
-
-        from portico.chat import ToolResult
 
         try:
             arguments = json.loads(call.arguments or "{}")
-            if not isinstance(arguments, dict):
-                raise ArgumentsInvalid(call.name, ["the arguments must be one JSON object"])
-            result = await self.invoke_json(call.name, arguments)
-            content = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
-            return ToolResult(call.id, call.name, content)
-        except json.JSONDecodeError as error:
-            return ToolResult(call.id, call.name, f"The arguments are not JSON: {error}.", error=True)
-        except PorticoError as error:
-            return ToolResult(call.id, call.name, str(error), error=True)
+        except (ValueError, RecursionError) as error:
+            raise ArgumentsInvalid(call.name, [f"the arguments are not JSON: {error}"]) from error
+        if not isinstance(arguments, dict):
+            raise ArgumentsInvalid(call.name, ["the arguments must be one JSON object"])
+        result = await self.invoke_json(call.name, arguments)
+        try:
+            return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise FunctionFailed(call.name, error) from error
 
     async def render_prompt(self, template: Template, arguments: Mapping[str, Any], *, name: str = "prompt") -> str:
         """Render a compiled template with this kernel's functions at hand."""
@@ -228,7 +237,9 @@ class Kernel:
         from portico.pursuit import pursue
 
         chosen = self.service(Port, planner) if planner is None or isinstance(planner, str) else planner
-        return await pursue(self, goal, chosen, budget=budget, context=context, emit=emit, run_store=self.run_store)
+        return await pursue(
+            self, goal, chosen, budget=budget or self.budget, context=context, emit=emit, run_store=self.run_store
+        )
 
     def run_sync(self, awaitable: Awaitable[T]) -> T:
         """Run something to its end from ordinary code; for scripts.
@@ -239,4 +250,14 @@ class Kernel:
         async def wait() -> T:
             return await awaitable
 
-        return asyncio.run(wait())
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(wait())
+        if isinstance(awaitable, CoroutineType):
+            awaitable.close()
+        raise RuntimeError("an event loop is running here: await instead of calling run_sync")
+
+
+def _spellings(plugin: str, function: str) -> tuple[str, str]:
+    return f"{plugin}.{function}", f"{plugin}_{function}"

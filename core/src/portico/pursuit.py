@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -16,13 +15,14 @@ from portico.functions import FunctionManual
 from portico.plans.check import check_plan, fingerprint
 from portico.plans.json_form import plan_to_json
 from portico.plans.plan import Plan, Step
-from portico.plans.running import HeldStep, evaluate, run_steps
+from portico.plans.running import ExecuteStep, HeldStep, evaluate, run_steps
 from portico.plans.task import (
     Answer,
     Budget,
     ChatUsed,
     Emit,
     Event,
+    Finding,
     Infeasible,
     Proposed,
     Refusal,
@@ -80,16 +80,17 @@ async def pursue(
 
     Raises ``ValueError`` for a blank goal, ``PlanInvalid`` when the planner was refused too often in a row,
     ``StepFailed`` when a step failed and the planner proposes nothing new, ``LimitExceeded`` at the end of the
-    budget, and what the planner raises.
+    budget, ``TypeError`` for a proposal that is none, and what the planner and ``emit`` raise.
     """
     if not goal.strip():
         raise ValueError("the goal is blank")
     loop = _Loop(kernel, goal, planner, budget or Budget(), context, emit, run_store)
+    deadline = asyncio.timeout(loop.budget.seconds)
     try:
-        async with asyncio.timeout(loop.budget.seconds):
+        async with deadline:
             return await loop.run()
     except TimeoutError as error:
-        if loop.budget.seconds is None or not loop.timed_out():
+        if not deadline.expired():
             raise
         raise LimitExceeded(f"The pursuit did not end within its {loop.budget.seconds:g} seconds.") from error
 
@@ -104,17 +105,13 @@ class _Loop:
     listener: Emit | None
     run_store: RunStore | None
     name: str = field(default_factory=lambda: uuid.uuid4().hex)
-    started: float = field(default_factory=time.monotonic)
     records: list[StepRecord] = field(default_factory=list)
     results: dict[str, Any] = field(default_factory=dict)
-    taken: set[str] = field(default_factory=set)
     produced_by: dict[str, FunctionManual | None] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
     services: list[str] = field(default_factory=list)
     lease: Lease | None = None
-
-    def timed_out(self) -> bool:
-        return self.budget.seconds is not None and time.monotonic() - self.started >= self.budget.seconds
+    writing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def run(self) -> Pursuit:
         if self.run_store is not None:
@@ -126,13 +123,14 @@ class _Loop:
         finally:
             if self.run_store is not None and self.lease is not None:
                 await self.run_store.release(self.lease)
-        executed = Plan(self.goal, tuple(record.step for record in self.records if record.error is None))
+        # The steps of a nested plan are inside the step that holds it.
+        executed = tuple(record.step for record in self.records if record.error is None and "/" not in record.step.id)
         return Pursuit(
             self.goal,
             self.name,
             self.planner.name,
             outcome,
-            executed,
+            Plan(self.goal, executed),
             tuple(self.records),
             self.usage,
             tuple(dict.fromkeys(self.services)),
@@ -159,24 +157,20 @@ class _Loop:
                 self.context,
             )
             proposal = await self.planner.propose(task, emit=self.emit)
-            if not isinstance(proposal, Plan):
+            if isinstance(proposal, Answer | Infeasible):
                 return proposal
+            if not isinstance(proposal, Plan):
+                raise TypeError(f"the planner {self.planner.name!r} proposed {proposal!r}: no Plan, Answer, Infeasible")
             findings = check_plan(
                 proposal,
                 catalogue,
                 finished=self.produced_by,
-                taken=self.taken,
+                taken={record.step.id for record in self.records},
                 validator=self.kernel.schema_validator,
             )
             self.emit(Proposed(proposal, tuple(findings)))
-            errors = [finding for finding in findings if finding.severity == "error"]
-            if errors:
-                refused.append(Refusal(proposal, tuple(findings)))
-                await self.note({"type": "refused", "findings": [str(finding) for finding in findings]})
-                if len(refused) > self.budget.refusals:
-                    if failures:
-                        raise failures[0]
-                    raise PlanInvalid(errors)
+            if any(finding.severity == "error" for finding in findings):
+                await self.refuse(refused, Refusal(proposal, tuple(findings)), failures)
                 continue
             refused.clear()
             notes = proposal.notes
@@ -190,10 +184,21 @@ class _Loop:
             if held is not None:
                 return held
             if proposal.result is not None and not failures:
-                return _answer(evaluate(proposal.result, self.results))
+                try:
+                    return _answer(evaluate(proposal.result, self.results))
+                except LookupError as error:
+                    await self.refuse(refused, Refusal(proposal, (Finding(str(error), place="result"),)), failures)
         if failures:
             raise failures[0]
         raise LimitExceeded(f"The planner made {self.budget.proposals} proposals without an answer.")
+
+    async def refuse(self, refused: list[Refusal], refusal: Refusal, failures: list[StepFailed]) -> None:
+        refused.append(refusal)
+        await self.note({"type": "refused", "findings": [str(finding) for finding in refusal.findings]})
+        if len(refused) > self.budget.refusals:
+            if failures:
+                raise failures[0]
+            raise PlanInvalid([finding for finding in refusal.findings if finding.severity == "error"])
 
     async def review(self, plan: Plan) -> Held | None:
         filters = self.kernel.filters.plan
@@ -207,15 +212,33 @@ class _Loop:
         return Held(hold.reason) if isinstance(hold, Hold) else None
 
     async def execute(self, plan: Plan) -> list[StepFailed]:
-        if len(self.records) + len(plan.steps) > self.budget.steps:
+        if len(self.records) + _count(plan) > self.budget.steps:
             raise LimitExceeded(f"The pursuit would run more than its {self.budget.steps} steps.")
-        self.taken |= {step.id for step in plan.steps}
-        failures = await run_steps(plan, self.results, self.step)
+        failures = await self.run_steps(plan, self.results, self.step)
         for step in plan.steps:
             if step.id in self.results:
                 called = step.function
                 self.produced_by[step.id] = self.kernel.manuals.get(called) if isinstance(called, str) else None
         return failures
+
+    async def run_steps(
+        self, plan: Plan, results: dict[str, Any], execute: ExecuteStep, *, within: str = ""
+    ) -> list[StepFailed]:
+        failures = await run_steps(plan, results, execute)
+        steps = {f"{within}{step.id}": step for step in plan.steps}
+        known = {record.step.id for record in self.records}
+        for failure in failures:
+            # A step whose arguments could not be made never began; the planner must see why all the same.
+            failed = f"{within}{failure.step}"
+            if failed not in known:
+                await self.failed(replace(steps[failed], id=failed), failure.__cause__ or failure)
+        return failures
+
+    async def failed(self, step: Step, error: BaseException) -> None:
+        message = str(error) or type(error).__name__
+        await self.note({"type": "step-failed", "step": step.id, "error": message})
+        self.records.append(StepRecord(step, error=message))
+        self.emit(StepFailure(step, message))
 
     async def step(self, step: Step, arguments: dict[str, Any]) -> Any:
         self.emit(StepStarted(step, arguments))
@@ -226,9 +249,7 @@ class _Loop:
             await self.note({"type": "step-held", "step": step.id, "reason": stop.hold.reason})
             raise
         except Exception as error:
-            await self.note({"type": "step-failed", "step": step.id, "error": str(error)})
-            self.records.append(StepRecord(step, error=str(error)))
-            self.emit(StepFailure(step, str(error)))
+            await self.failed(step, error)
             raise
         await self.note({"type": "step-finished", "step": step.id, "result": result})
         self.records.append(StepRecord(step, result))
@@ -265,9 +286,10 @@ class _Loop:
         async def inner(child: Step, arguments: dict[str, Any]) -> Any:
             return await self.step(replace(child, id=f"{step.id}/{child.id}"), arguments)
 
-        failures = await run_steps(plan, results, inner)
+        failures = await self.run_steps(plan, results, inner, within=f"{step.id}/")
         if failures:
-            raise failures[0]
+            cause = failures[0].__cause__ or failures[0]
+            raise StepFailed(f"{step.id}/{failures[0].step}", cause) from cause
         return evaluate(plan.result, results) if plan.result is not None else None
 
     def emit(self, event: Event) -> None:
@@ -278,14 +300,28 @@ class _Loop:
             self.listener(event)
 
     async def note(self, entry: Mapping[str, Any]) -> None:
-        if self.run_store is not None and self.lease is not None:
+        if self.run_store is None:
+            return
+        # One at a time: renewing the lease for one entry would make another's token stale.
+        async with self.writing:
             self.lease = await self.run_store.acquire(self.name, owner=self.name, seconds=_LEASE_SECONDS)
             await self.run_store.append(self.lease, [entry])
 
 
 def _with_fingerprints(plan: Plan, catalogue: Mapping[str, FunctionManual]) -> Plan:
-    used = {step.function for step in plan.steps if isinstance(step.function, str)}
-    return replace(plan, fingerprints={name: fingerprint(catalogue[name]) for name in sorted(used)})
+    return replace(plan, fingerprints={name: fingerprint(catalogue[name]) for name in sorted(_functions_used(plan))})
+
+
+def _functions_used(plan: Plan) -> set[str]:
+    used: set[str] = set()
+    for step in plan.steps:
+        used |= {step.function} if isinstance(step.function, str) else _functions_used(step.function)
+    return used
+
+
+def _count(plan: Plan) -> int:
+    """Count the steps of a plan and of the plans nested in it."""
+    return sum(1 + (_count(step.function) if isinstance(step.function, Plan) else 0) for step in plan.steps)
 
 
 def _answer(value: Any) -> Answer:

@@ -99,5 +99,17 @@ class Secret:
     def __hash__(self) -> int:
         return hash(self._value)
 
-    def __reduce__(self) -> Any:
+    def __copy__(self) -> Secret:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Secret:
+        return self
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
+    def __getstate__(self) -> Any:
+        raise TypeError("a Secret is not serialised")
+
+    def __reduce_ex__(self, protocol: object) -> Any:
         raise TypeError("a Secret is not serialised")

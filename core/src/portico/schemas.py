@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
+from portico.compiled import likely, place
 from portico.errors import SchemaUnsupported
 
 __all__ = ["PlainSchemaValidator"]
@@ -25,6 +27,19 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
     "object": (dict,),
 }
 _ANNOTATIONS = frozenset({"description", "title", "default", "format", "$defs", "$schema", "examples"})
+_METHODS = {
+    "$ref": "reference",
+    "anyOf": "any_of",
+    "const": "const",
+    "enum": "enum",
+    "items": "items",
+    "maxItems": "maximum",
+    "minItems": "minimum",
+    "prefixItems": "prefix",
+    "properties": "properties",
+    "type": "type",
+    "uniqueItems": "unique",
+}
 _MAXIMUM_DEPTH = 200
 
 
@@ -43,14 +58,60 @@ class PlainSchemaValidator:
 
     def compile(self, schema: Mapping[str, Any]) -> Callable[[Any], list[str]]:
         """Return a function that lists every fault of a value, each a sentence with its place."""
-        check = _Compiler(schema).compile(schema, 0)
-        return lambda value: list(check(value, ()))
+        compiler = _Compiler(schema)
+        try:
+            check = compiler.compile(schema, 0)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise SchemaUnsupported(f"The schema is malformed: {error}.") from error
+        except RecursionError:
+            raise SchemaUnsupported("The schema is nested too deeply.") from None
+        compiler.refuse_circles()
+
+        def validate(value: Any) -> list[str]:
+            compiler.tried.faults = {}
+            try:
+                return list(check(value, ()))
+            except RecursionError:
+                return ["$: nested too deeply to be checked"]
+            finally:
+                del compiler.tried.faults
+
+        return validate
 
 
 class _Compiler:
     def __init__(self, root: Mapping[str, Any]) -> None:
         self.root = root
         self.references: dict[str, list[_Check]] = {}
+        self.tried = threading.local()
+        """What came of the alternatives at each place of the value: tried once, not once for each way there."""
+        self.leads_to: dict[str, set[str]] = {"": set()}
+        self.here: str | None = ""
+        """The definition being compiled, as long as it speaks of the same value; None further inside."""
+
+    def inside(self, schema: Any, depth: int) -> _Check:
+        """Compile the schema of a part of the value."""
+        here, self.here = self.here, None
+        try:
+            return self.compile(schema, depth)
+        finally:
+            self.here = here
+
+    def refuse_circles(self) -> None:
+        """Refuse references that lead back to where they stand: no value is the deeper for following them."""
+        clear: set[str] = set()
+        for start in self.leads_to:
+            trail, stack = [start], [iter(self.leads_to[start])]
+            while stack:
+                following = next(stack[-1], None)
+                if following is None:
+                    stack.pop()
+                    clear.add(trail.pop())
+                elif following in trail:
+                    raise SchemaUnsupported(f"The reference to {following!r} leads to itself.")
+                elif following not in clear:
+                    trail.append(following)
+                    stack.append(iter(self.leads_to.get(following, ())))
 
     def compile(self, schema: Any, depth: int) -> _Check:
         if depth > _MAXIMUM_DEPTH:
@@ -58,12 +119,14 @@ class _Compiler:
         if schema is True:
             return _anything
         if schema is False:
-            return lambda value, path: iter([f"{_place(path)}: nothing is allowed here"])
+            return lambda value, path: iter([f"{place(path)}: nothing is allowed here"])
         checks: list[_Check] = []
+        if not isinstance(schema, Mapping):
+            raise SchemaUnsupported(f"A JSON Schema is an object, true or false, not {type(schema).__name__}.")
         for keyword, argument in schema.items():
             if keyword in _ANNOTATIONS or keyword in ("required", "additionalProperties"):
                 continue
-            build = getattr(self, f"on_{keyword.lstrip('$')}", None)
+            build = getattr(self, f"on_{_METHODS[keyword]}") if keyword in _METHODS else None
             if build is None:
                 raise SchemaUnsupported(
                     f"The schema keyword {keyword!r} is not handled by the plain validator. "
@@ -77,14 +140,16 @@ class _Compiler:
         return lambda value, path: (fault for check in checks for fault in check(value, path))
 
     def on_type(self, argument: Any, schema: Any, depth: int) -> _Check:
-        names = [argument] if isinstance(argument, str) else list(argument)
+        names = [argument] if isinstance(argument, str) else argument
+        if not isinstance(names, list):
+            raise SchemaUnsupported(f"A type is a word or an array of words, not {names!r}.")
         unknown = [name for name in names if name not in _KINDS]
         if unknown:
             raise SchemaUnsupported(f"{unknown[0]!r} is not a JSON Schema type.")
 
         def check(value: Any, path: _Path) -> Iterator[str]:
             if not any(_is_kind(value, name) for name in names):
-                yield f"{_place(path)}: expected {' or '.join(names)}, got {_kind(value)}"
+                yield f"{place(path)}: expected {' or '.join(names)}, got {_kind(value)}"
 
         return check
 
@@ -94,7 +159,7 @@ class _Compiler:
 
         def check(value: Any, path: _Path) -> Iterator[str]:
             if _frozen(value) not in options:
-                yield f"{_place(path)}: expected one of {shown}"
+                yield f"{place(path)}: expected one of {shown}"
 
         return check
 
@@ -102,9 +167,9 @@ class _Compiler:
         return self.on_enum([argument], schema, depth)
 
     def on_properties(self, argument: Any, schema: Any, depth: int) -> _Check:
-        members = {name: self.compile(member, depth) for name, member in argument.items()}
+        members = {name: self.inside(member, depth) for name, member in argument.items()}
         required = tuple(schema.get("required", ()))
-        rest = self.compile(schema.get("additionalProperties", True), depth)
+        rest = self.inside(schema.get("additionalProperties", True), depth)
         closed = schema.get("additionalProperties") is False
 
         def check(value: Any, path: _Path) -> Iterator[str]:
@@ -112,19 +177,19 @@ class _Compiler:
                 return
             for name in required:
                 if name not in value:
-                    yield f"{_place(path)}: {name!r} is missing"
+                    yield f"{place(path)}: {name!r} is missing"
             for name, element in value.items():
                 if name in members:
                     yield from members[name](element, (*path, name))
                 elif closed:
-                    yield f"{_place(path)}: {name!r} is not a known key"
+                    yield f"{place(path)}: {name!r} is not a known key"
                 else:
                     yield from rest(element, (*path, name))
 
         return check
 
     def on_items(self, argument: Any, schema: Any, depth: int) -> _Check:
-        item = self.compile(argument, depth)
+        item = self.inside(argument, depth)
         start = len(schema.get("prefixItems", ()))
 
         def check(value: Any, path: _Path) -> Iterator[str]:
@@ -134,8 +199,8 @@ class _Compiler:
 
         return check
 
-    def on_prefixItems(self, argument: Any, schema: Any, depth: int) -> _Check:  # noqa: N802 - the keyword
-        members = [self.compile(member, depth) for member in argument]
+    def on_prefix(self, argument: Any, schema: Any, depth: int) -> _Check:
+        members = [self.inside(member, depth) for member in argument]
 
         def check(value: Any, path: _Path) -> Iterator[str]:
             if isinstance(value, list):
@@ -144,55 +209,75 @@ class _Compiler:
 
         return check
 
-    def on_minItems(self, argument: Any, schema: Any, depth: int) -> _Check:  # noqa: N802 - the keyword
+    def on_minimum(self, argument: Any, schema: Any, depth: int) -> _Check:
+        _require_count(argument)
+
         def check(value: Any, path: _Path) -> Iterator[str]:
             if isinstance(value, list) and len(value) < argument:
-                yield f"{_place(path)}: expected at least {argument} elements, got {len(value)}"
+                yield f"{place(path)}: expected at least {argument} elements, got {len(value)}"
 
         return check
 
-    def on_maxItems(self, argument: Any, schema: Any, depth: int) -> _Check:  # noqa: N802 - the keyword
+    def on_maximum(self, argument: Any, schema: Any, depth: int) -> _Check:
+        _require_count(argument)
+
         def check(value: Any, path: _Path) -> Iterator[str]:
             if isinstance(value, list) and len(value) > argument:
-                yield f"{_place(path)}: expected at most {argument} elements, got {len(value)}"
+                yield f"{place(path)}: expected at most {argument} elements, got {len(value)}"
 
         return check
 
-    def on_uniqueItems(self, argument: Any, schema: Any, depth: int) -> _Check:  # noqa: N802 - the keyword
+    def on_unique(self, argument: Any, schema: Any, depth: int) -> _Check:
         def check(value: Any, path: _Path) -> Iterator[str]:
             if argument and isinstance(value, list) and len({_frozen(element) for element in value}) < len(value):
-                yield f"{_place(path)}: the elements are not all different"
+                yield f"{place(path)}: the elements are not all different"
 
         return check
 
-    def on_anyOf(self, argument: Any, schema: Any, depth: int) -> _Check:  # noqa: N802 - the keyword
+    def on_any_of(self, argument: Any, schema: Any, depth: int) -> _Check:
         options = [self.compile(option, depth) for option in argument]
 
         def check(value: Any, path: _Path) -> Iterator[str]:
+            known: dict[tuple[int, _Path], list[str]] = self.tried.faults
+            key = (id(options), path)
+            if key not in known:
+                known[key] = list(alternatives(value, path))
+            yield from known[key]
+
+        def alternatives(value: Any, path: _Path) -> Iterator[str]:
             nearest: list[str] | None = None
-            for option in options:
-                faults = list(option(value, path))
+            chosen = likely(argument, value, self.root.get("$defs", {}))
+            for index in chosen:
+                faults = list(options[index](value, path))
                 if not faults:
                     return
                 if nearest is None or len(faults) < len(nearest):
                     nearest = faults
-            yield f"{_place(path)}: none of {len(options)} alternatives fits; the nearest: {'; '.join(nearest or ())}"
+            if len(chosen) == 1:
+                yield from nearest or ()
+                return
+            yield f"{place(path)}: none of {len(options)} alternatives fits; the nearest: {'; '.join(nearest or ())}"
 
         return check
 
-    def on_ref(self, argument: Any, schema: Any, depth: int) -> _Check:
+    def on_reference(self, argument: Any, schema: Any, depth: int) -> _Check:
         name = argument.removeprefix("#/$defs/")
         definitions = self.root.get("$defs", {})
         if not argument.startswith("#/$defs/") or name not in definitions:
             raise SchemaUnsupported(f"The reference {argument!r} is not to a definition of this schema.")
+        if self.here is not None:
+            self.leads_to[self.here].add(name)
         if name not in self.references:
             cell = self.references[name] = []
+            here, self.here = self.here, name
+            self.leads_to[name] = set()
             cell.append(self.compile(definitions[name], depth))
+            self.here = here
         cell = self.references[name]
 
         def check(value: Any, path: _Path) -> Iterator[str]:
             if len(path) > _MAXIMUM_DEPTH:
-                yield f"{_place(path[:5])}…: deeper than {_MAXIMUM_DEPTH} levels"
+                yield f"{place(path[:5])}…: deeper than {_MAXIMUM_DEPTH} levels"
                 return
             yield from cell[0](value, path)
 
@@ -224,5 +309,6 @@ def _frozen(value: Any) -> Any:
     return (isinstance(value, bool), value)
 
 
-def _place(path: _Path) -> str:
-    return "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+def _require_count(argument: Any) -> None:
+    if type(argument) is not int or argument < 0:
+        raise SchemaUnsupported(f"A number of elements is an integer of at least 0, not {argument!r}.")

@@ -1,7 +1,7 @@
 """Text search: results as a stream, options, and what a connector's author need not write.
 
-A connector subclasses :class:`SearchConnector`, writes ``get_search_results`` and two mappers, and has the
-whole TextSearch port.
+A connector subclasses :class:`SearchConnector`, writes ``fetch`` and two mappers, and has the whole TextSearch
+port.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from portico.filter import Filter, FilterSupport, check_filter
 
@@ -133,7 +133,7 @@ class SearchConnector(ABC, Generic[Record]):
     ['Red', 'Dark Red']
 
     ``fetch`` is called only with a query that is not blank and a filter that ``capabilities`` allow, and what
-    it returns is cut at ``top``. To replace a mapper, assign the attribute: ``search.to_result = mine``.
+    it returns is cut at ``top``. `use_mappers` replaces a mapper of one instance.
     """
 
     name: str
@@ -152,6 +152,19 @@ class SearchConnector(ABC, Generic[Record]):
     def to_result(self, record: Record) -> TextSearchResult:
         """Return a record as a passage with name and link, for `get_text_search_results`."""
 
+    def use_mappers(
+        self,
+        *,
+        to_text: Callable[[Record], str] | None = None,
+        to_result: Callable[[Record], TextSearchResult] | None = None,
+    ) -> Self:
+        """Replace one mapper or both on this instance, and return it."""
+        if to_text is not None:
+            self.to_text = to_text  # type: ignore[method-assign, assignment]
+        if to_result is not None:
+            self.to_result = to_result  # type: ignore[method-assign, assignment]
+        return self
+
     async def search(self, query: str, options: TextSearchOptions | None = None) -> SearchResults[str]:
         """Find passages and return their texts."""
         return (await self.get_search_results(query, options)).map(self.to_text)
@@ -166,10 +179,13 @@ class SearchConnector(ABC, Generic[Record]):
         """Find passages and return the source's own records."""
         options = options or TextSearchOptions()
         check_filter(options.filter, self.capabilities.filter, f"Text search {self.name!r}")
+        counted = options.include_total_count and self.capabilities.total_count
         if not query.strip():
-            return SearchResults([], total_count=0 if options.include_total_count else None)
+            return SearchResults([], total_count=0 if counted else None)
         found = await self.fetch(query, options)
-        return SearchResults(_first(found, options.top), total_count=found.total_count, metadata=found.metadata)
+        return SearchResults(
+            _first(found, options.top), total_count=found.total_count if counted else None, metadata=found.metadata
+        )
 
 
 async def _stream(items: Iterable[Record]) -> AsyncIterator[Record]:

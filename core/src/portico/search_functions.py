@@ -42,12 +42,16 @@ def search_plugin(
 
     Each function takes ``query``, ``count`` (default ``count``) and ``skip``. ``filter`` is always applied.
     ``parameters`` maps further fields to descriptions: each becomes an optional parameter that, when given,
-    adds an equality filter; left out, the fields that the source offers by itself are used.
+    adds an equality filter; left out, the fields that the source offers by itself are used. Raises
+    ``ValueError`` for a function that there is not and a parameter of a name that is taken.
     """
     if parameters is None:
         parameters = {
             field: f"Only passages whose {field} is exactly this." for field in search.capabilities.filter.offered
         }
+    taken = {"query", "count", "skip"} & parameters.keys()
+    if taken:
+        raise ValueError(f"a parameter cannot be called {', '.join(sorted(taken))}: the functions have that already")
     text = compile_type(str)
     shared = (
         Parameter("query", "What to search for.", text, required=True),
@@ -62,6 +66,8 @@ def search_plugin(
     }
     made = []
     for chosen in functions:
+        if chosen not in methods:
+            raise ValueError(f"there is no search function {chosen!r}; there are {', '.join(methods)}")
         method, returns = methods[chosen]
         about = (descriptions or {}).get(chosen) or _DESCRIPTIONS[chosen].format(name=name)
         made.append(
@@ -92,12 +98,5 @@ def _calling(
     return call
 
 
-def _records_to_json(records: list[Any]) -> list[Any]:
-    """Write a source's own records as JSON; they are of one type, known only when they come."""
-    if not records:
-        return []
-    unstructure = compile_type(type(records[0])).unstructure
-    return [unstructure(record) for record in records]
-
-
-_RECORDS = Compiled({"type": "array"}, list, _records_to_json)
+# Records are of the source's own type, known only when they come: each is written by what it is.
+_RECORDS = Compiled({"type": "array"}, list, compile_type(list[Any]).unstructure)

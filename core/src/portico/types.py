@@ -6,49 +6,24 @@ and calls back for the types inside its own.
 
 from __future__ import annotations
 
+import collections.abc
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, InitVar, fields, is_dataclass
 from enum import Enum
-from typing import Any, Literal, NoReturn, Protocol
+from typing import Any, Literal, Protocol
 
+from portico.compiled import Compiled, Fault, Mismatch, likely, refuse
 from portico.errors import SchemaUnsupported
+from portico.scalars import SCALARS, choice, copied, strict_integer
+from portico.unions import QUALIFIERS, Tried, instance_test, required_keys
 
 __all__ = ["Compiled", "Fault", "Mismatch", "compile_type"]
 
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """One place where a JSON value does not fit a type: its path from ``$``, what was expected, what came."""
-
-    path: tuple[str | int, ...]
-    expected: str
-    got: str
-
-    def __str__(self) -> str:
-        place = "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.path)
-        return f"{place}: expected {self.expected}, got {self.got}"
-
-
-class Mismatch(ValueError):
-    """A JSON value does not fit a type; ``faults`` are all the places."""
-
-    def __init__(self, faults: Sequence[Fault]) -> None:
-        self.faults = tuple(faults)
-        super().__init__("; ".join(map(str, self.faults)))
-
-
-@dataclass(frozen=True, slots=True)
-class Compiled:
-    """A type made ready: its JSON Schema, and functions from JSON values and to them.
-
-    ``structure`` raises `Mismatch`; ``unstructure`` trusts its argument.
-    """
-
-    schema: Mapping[str, Any]
-    structure: Callable[[Any], Any]
-    unstructure: Callable[[Any], Any]
+_LISTS = (Sequence, Iterable, collections.abc.Collection, collections.abc.MutableSequence)
+_MAPPINGS = (Mapping, collections.abc.MutableMapping)
+_SETS = (Set, collections.abc.MutableSet)
 
 
 class _Codec(Protocol):
@@ -72,29 +47,7 @@ def compile_type(hint: object, codecs: Iterable[_Codec] = ()) -> Compiled:
     if not compiler.definitions:
         return compiled
     schema = {**compiled.schema, "$defs": compiler.definitions}
-    return Compiled(schema, compiled.structure, compiled.unstructure)
-
-
-def _same(value: Any) -> Any:
-    return value
-
-
-def _refuse(expected: str, value: object) -> NoReturn:
-    raise Mismatch([Fault((), expected, _describe(value))])
-
-
-def _describe(value: object) -> str:
-    """Show a JSON value in an error: its kind, and its text when short."""
-    kinds: dict[type, str] = {dict: "an object", list: "an array", type(None): "null"}
-    kind = kinds.get(type(value))
-    if kind is not None:
-        return kind
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def _under(key: str | int, error: Mismatch) -> list[Fault]:
-    return [Fault((key, *fault.path), fault.expected, fault.got) for fault in error.faults]
+    return Compiled(schema, compiler.bounded(compiled.structure), compiled.unstructure)
 
 
 class _Compiler:
@@ -103,6 +56,21 @@ class _Compiler:
         self.definitions: dict[str, Mapping[str, Any]] = {}
         self.open: dict[object, list[Compiled]] = {}
         self.recursive: dict[object, str] = {}
+        self.tried = Tried()
+
+    def bounded(self, structure: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Give a recursive type's values an end: a bound on their depth, and each alternative tried once."""
+
+        def bounded(value: Any) -> Any:
+            outer, self.tried.outcomes = self.tried.outcomes, {}
+            try:
+                return structure(value)
+            except RecursionError:
+                refuse("a value that is nested less deeply", value)
+            finally:
+                self.tried.outcomes = outer
+
+        return bounded
 
     def compile(self, hint: object) -> Compiled:
         for codec in self.codecs:
@@ -111,19 +79,19 @@ class _Compiler:
                 return compiled
         if hint is None:
             hint = types.NoneType
-        simple = _SIMPLE.get(f"{hint.__module__}.{hint.__qualname__}") if isinstance(hint, type) else None
+        simple = SCALARS.get(f"{hint.__module__}.{hint.__qualname__}") if isinstance(hint, type) else None
         if simple is not None:
             return simple()
         if hint is Any or hint is object:
-            return Compiled({}, _same, _same)
+            return Compiled({}, copied, _to_json)
         origin = typing.get_origin(hint)
         if origin is typing.Annotated:
             return self.annotated(hint)
         if origin is typing.Union or origin is types.UnionType:
             return self.union(typing.get_args(hint))
         if origin is Literal:
-            return _choice([(value, value) for value in typing.get_args(hint)])
-        if origin in (typing.Required, typing.NotRequired, typing.Final, typing.ClassVar):
+            return choice(typing.get_args(hint))
+        if origin in QUALIFIERS:
             return self.compile(typing.get_args(hint)[0])
         supertype = getattr(hint, "__supertype__", None)
         if supertype is not None:
@@ -133,7 +101,7 @@ class _Compiler:
             return container
         if isinstance(hint, type):
             if issubclass(hint, Enum):
-                return _choice([(member.value, member) for member in hint])
+                return choice(hint)
             if is_dataclass(hint):
                 return self.named(hint, self.dataclass)
             if typing.is_typeddict(hint):
@@ -154,26 +122,50 @@ class _Compiler:
         return Compiled({**compiled.schema, "description": description}, compiled.structure, compiled.unstructure)
 
     def union(self, hints: Sequence[object]) -> Compiled:
+        """Compile a union: JSON goes to the first member that takes it, so ``date | str`` makes dates."""
         members = [self.compile(hint) for hint in hints]
-        tests = [_instance_test(hint) for hint in hints]
+        tests = [instance_test(hint) for hint in hints]
+        schemas = [member.schema for member in members]
+        structures = [
+            strict_integer if hint is int and float in hints else member.structure
+            for hint, member in zip(hints, members, strict=True)
+        ]
+        if float in hints and int in hints:
+            # A number written as an integer is one, whichever of the two comes first.
+            structures.insert(0, structures.pop(hints.index(int)))
+            schemas.insert(0, schemas.pop(hints.index(int)))
 
         def structure(value: Any) -> Any:
-            faults: list[Fault] = []
-            for member in members:
+            outcomes = self.tried.outcomes
+            if outcomes is None or type(value) not in (dict, list):
+                return first_fitting(value)
+            key = (id(value), id(structures))
+            if key not in outcomes:
                 try:
-                    return member.structure(value)
+                    outcomes[key] = first_fitting(value)
                 except Mismatch as error:
-                    faults.extend(error.faults)
+                    outcomes[key] = error
+            if isinstance(outcomes[key], Mismatch):
+                raise outcomes[key]
+            return outcomes[key]
+
+        def first_fitting(value: Any) -> Any:
+            faults: dict[Fault, None] = {}
+            for index in likely(schemas, value, self.definitions):
+                try:
+                    return structures[index](value)
+                except Mismatch as error:
+                    faults |= dict.fromkeys(error.faults)
             expected = " or ".join(dict.fromkeys(fault.expected for fault in faults if not fault.path))
             if expected and not any(fault.path for fault in faults):
-                _refuse(expected, value)
-            raise Mismatch([fault for fault in faults if fault.path] or faults)
+                refuse(expected, value)
+            raise Mismatch([fault for fault in faults if fault.path] or list(faults))
 
         def unstructure(value: Any) -> Any:
             for test, member in zip(tests, members, strict=True):
                 if test(value):
                     return member.unstructure(value)
-            return value
+            return _to_json(value)
 
         return Compiled({"anyOf": [member.schema for member in members]}, structure, unstructure)
 
@@ -185,11 +177,11 @@ class _Compiler:
                 return self.array(arguments[0], tuple)
             return self.fixed(arguments) if arguments else self.array(Any, tuple)
         item = arguments[0] if arguments else Any
-        if issubclass(origin, set | frozenset) or origin is Set:
+        if issubclass(origin, set | frozenset) or origin in _SETS:
             return self.array(item, frozenset if issubclass(origin, frozenset) else set, unique=True)
-        if issubclass(origin, list) or origin in (Sequence, Iterable, typing.Collection):
+        if issubclass(origin, list) or origin in _LISTS:
             return self.array(item, list)
-        if (issubclass(origin, dict) or origin is Mapping) and not typing.is_typeddict(origin):
+        if (issubclass(origin, dict) or origin in _MAPPINGS) and not typing.is_typeddict(origin):
             if arguments and arguments[0] is not str:
                 raise SchemaUnsupported(f"The keys of a JSON object are strings, not {arguments[0]!r}.")
             return self.mapping(arguments[1] if arguments else Any)
@@ -203,8 +195,15 @@ class _Compiler:
 
         def structure(value: Any) -> Any:
             if type(value) is not list:
-                _refuse("an array", value)
-            return make(_each(inner.structure, enumerate(value)))
+                refuse("an array", value)
+            elements = _each(inner.structure, enumerate(value))
+            try:
+                made = make(elements)
+            except TypeError:
+                refuse("an array of strings, numbers, bools or null", value)
+            if unique and len(made) < len(value):
+                refuse("an array whose elements are all different", value)
+            return made
 
         def unstructure(value: Any) -> Any:
             return [inner.unstructure(element) for element in value]
@@ -222,8 +221,9 @@ class _Compiler:
 
         def structure(value: Any) -> Any:
             if type(value) is not list or len(value) != len(inner):
-                _refuse(f"an array of {len(inner)}", value)
-            return tuple(compiled.structure(element) for compiled, element in zip(inner, value, strict=True))
+                refuse(f"an array of {len(inner)}", value)
+            elements = enumerate(zip(inner, value, strict=True))
+            return tuple(_each(lambda pair: pair[0].structure(pair[1]), elements))
 
         def unstructure(value: Any) -> Any:
             return [compiled.unstructure(element) for compiled, element in zip(inner, value, strict=True)]
@@ -235,7 +235,7 @@ class _Compiler:
 
         def structure(value: Any) -> Any:
             if type(value) is not dict:
-                _refuse("an object", value)
+                refuse("an object", value)
             return dict(zip(value, _each(inner.structure, value.items()), strict=True))
 
         def unstructure(value: Any) -> Any:
@@ -276,6 +276,9 @@ class _Compiler:
 
     def dataclass(self, hint: Any) -> Compiled:
         hints = typing.get_type_hints(hint, include_extras=True)
+        pseudo = [name for name, member in hints.items() if isinstance(member, InitVar)]
+        if pseudo:
+            raise SchemaUnsupported(f"{hint.__qualname__} is made from {pseudo[0]!r}, which it does not keep.")
         members = {field.name: hints[field.name] for field in fields(hint) if field.init}
         required = {
             field.name for field in fields(hint) if field.default is MISSING and field.default_factory is MISSING
@@ -284,7 +287,8 @@ class _Compiler:
 
     def typed_dict(self, hint: Any) -> Compiled:
         members = typing.get_type_hints(hint, include_extras=True)
-        return self.object(hint, members, set(hint.__required_keys__), _same, lambda value, name: value[name])
+        required = required_keys(hint, members)
+        return self.object(hint, members, required, dict, lambda value, name: value[name])
 
     def named_tuple(self, hint: Any) -> Compiled:
         hints = typing.get_type_hints(hint, include_extras=True)
@@ -311,7 +315,7 @@ class _Compiler:
 
         def structure(value: Any) -> Any:
             if type(value) is not dict:
-                _refuse("an object", value)
+                refuse("an object", value)
             values: dict[str, Any] = {}
             faults: list[Fault] = []
             for name, compiled in inner.items():
@@ -319,7 +323,7 @@ class _Compiler:
                     try:
                         values[name] = compiled.structure(value[name])
                     except Mismatch as error:
-                        faults.extend(_under(name, error))
+                        faults.extend(error.under(name))
                 elif name in required:
                     faults.append(Fault((name,), "a value", "nothing"))
             faults += [
@@ -329,7 +333,7 @@ class _Compiler:
                 raise Mismatch(faults)
             try:
                 return make(values)
-            except ValueError as error:
+            except (ValueError, TypeError) as error:
                 raise Mismatch([Fault((), f"a valid {hint.__name__}", str(error))]) from error
 
         def unstructure(value: Any) -> Any:
@@ -350,141 +354,24 @@ def _each(structure: Callable[[Any], Any], items: Iterable[tuple[str | int, Any]
         try:
             values.append(structure(element))
         except Mismatch as error:
-            faults.extend(_under(key, error))
+            faults.extend(error.under(key))
     if faults:
         raise Mismatch(faults)
     return values
 
 
-def _instance_test(hint: object) -> Callable[[Any], bool]:
-    """Tell values of a union's member apart, by class only: enough to choose how to unstructure."""
-    origin = typing.get_origin(hint)
-    if origin is typing.Annotated:
-        return _instance_test(typing.get_args(hint)[0])
-    if origin is Literal:
-        options = typing.get_args(hint)
-        return lambda value: any(type(value) is type(option) and value == option for option in options)
-    kind = origin or hint
-    if kind is Any or kind is object:
-        return lambda value: True
-    if typing.is_typeddict(kind):
-        keys: frozenset[str] = getattr(kind, "__required_keys__", frozenset())
-        return lambda value: isinstance(value, dict) and keys <= value.keys()
-    if isinstance(kind, type):
-        exact = kind in (bool, int, float, str)
-        return (lambda value: type(value) is kind) if exact else (lambda value: isinstance(value, kind))
-    return lambda value: True
-
-
-def _choice(pairs: list[tuple[Any, Any]]) -> Compiled:
-    """Compile an enumeration given as (JSON value, Python value) pairs."""
-    for value, _ in pairs:
-        if not isinstance(value, str | int | float | bool | types.NoneType):
-            raise SchemaUnsupported(f"{value!r} is not a JSON value: an enumeration needs strings, numbers or bools.")
-    by_key = {(type(value), value): member for value, member in pairs}
-    expected = "one of " + ", ".join(repr(value) for value, _ in pairs)
-
-    def structure(value: Any) -> Any:
-        try:
-            return by_key[type(value), value]
-        except (KeyError, TypeError):
-            return _refuse(expected, value)
-
-    def unstructure(value: Any) -> Any:
-        return value.value if isinstance(value, Enum) else value
-
-    return Compiled({"enum": [value for value, _ in pairs]}, structure, unstructure)
-
-
-def _text(value: Any) -> str:
-    return value if type(value) is str else _refuse("a string", value)
-
-
-def _integer(value: Any) -> int:
-    if type(value) is int:
+def _to_json(value: Any) -> Any:
+    """Write a value of no declared type as JSON, by the type that it has."""
+    kind = type(value)
+    if kind in (str, int, float, bool, types.NoneType):
         return value
-    return int(value) if type(value) is float and value.is_integer() else _refuse("an integer", value)
-
-
-def _number(value: Any) -> float:
-    if type(value) is float:
-        return value
-    return float(value) if type(value) is int and int(float(value)) == value else _refuse("a number", value)
-
-
-def _boolean(value: Any) -> bool:
-    return value if type(value) is bool else _refuse("true or false", value)
-
-
-def _null(value: Any) -> None:
-    if value is not None:
-        _refuse("null", value)
-
-
-def _parsed(expected: str, parse: Callable[[str], Any]) -> Callable[[Any], Any]:
-    def structure(value: Any) -> Any:
-        if type(value) is not str:
-            _refuse(expected, value)
-        try:
-            return parse(value)
-        except (ValueError, ArithmeticError):
-            return _refuse(expected, value)
-
-    return structure
-
-
-def _textual(format: str, expected: str, load: Callable[[], tuple[Any, Any]]) -> Callable[[], Compiled]:
-    def build() -> Compiled:
-        parse, show = load()
-        return Compiled({"type": "string", "format": format}, _parsed(expected, parse), show)
-
-    return build
-
-
-def _date_time() -> Any:
-    from datetime import datetime
-
-    return datetime.fromisoformat, datetime.isoformat
-
-
-def _date() -> Any:
-    from datetime import date
-
-    return date.fromisoformat, date.isoformat
-
-
-def _time() -> Any:
-    from datetime import time
-
-    return time.fromisoformat, time.isoformat
-
-
-def _uuid() -> Any:
-    from uuid import UUID
-
-    return UUID, str
-
-
-def _decimal() -> Any:
-    from decimal import Decimal
-
-    return Decimal, str
-
-
-def _plain(kind: str, structure: Callable[[Any], Any]) -> Callable[[], Compiled]:
-    return lambda: Compiled({"type": kind}, structure, _same)
-
-
-# By name, so that types which a program never uses are never imported.
-_SIMPLE: Mapping[str, Callable[[], Compiled]] = {
-    "builtins.str": _plain("string", _text),
-    "builtins.int": _plain("integer", _integer),
-    "builtins.float": _plain("number", _number),
-    "builtins.bool": _plain("boolean", _boolean),
-    "builtins.NoneType": _plain("null", _null),
-    "datetime.datetime": _textual("date-time", "a date and time (ISO 8601)", _date_time),
-    "datetime.date": _textual("date", "a date (ISO 8601)", _date),
-    "datetime.time": _textual("time", "a time of day (ISO 8601)", _time),
-    "uuid.UUID": _textual("uuid", "a UUID", _uuid),
-    "decimal.Decimal": _textual("decimal", "a decimal number in a string", _decimal),
-}
+    if kind in (list, tuple):
+        return [_to_json(element) for element in value]
+    if kind is dict:
+        for key in value:
+            if not isinstance(key, str):
+                raise SchemaUnsupported(f"The keys of a JSON object are strings, not {key!r}.")
+        return {key: _to_json(element) for key, element in value.items()}
+    if kind is object:
+        raise SchemaUnsupported("A bare object has no JSON form.")
+    return compile_type(kind).unstructure(value)

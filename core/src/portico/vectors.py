@@ -1,12 +1,15 @@
-"""Embedding vectors as they cross ports: one float32 buffer with a shape."""
+"""Embedding vectors as they cross ports: one float32 buffer with a shape; and what a store keeps beside them."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Vectors"]
+from portico.filter import Scalar
+
+__all__ = ["VectorMatch", "VectorRecord", "Vectors"]
 
 
 class Vectors:
@@ -38,6 +41,8 @@ class Vectors:
         view: memoryview[Any] = memoryview(buffer)
         if not view.c_contiguous:
             raise ValueError("the buffer is not C-contiguous")
+        if view.format not in ("f", "@f", "B", "b", "c"):
+            raise ValueError(f"the buffer has items of format {view.format!r}, not native float32 or bytes")
         if view.nbytes != rows * dimensions * 4:
             raise ValueError(
                 f"{rows} vectors of {dimensions} float32 numbers are {rows * dimensions * 4} bytes; "
@@ -95,3 +100,20 @@ class Vectors:
 
     def __repr__(self) -> str:
         return f"Vectors(rows={self.rows}, dimensions={self.dimensions})"
+
+
+@dataclass(frozen=True, slots=True)
+class VectorRecord:
+    """What a store keeps beside a vector: an id unique in its namespace, and metadata to filter by."""
+
+    id: str
+    metadata: Mapping[str, Scalar | Sequence[Scalar]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class VectorMatch:
+    """A record found, with its score: the cosine of the two vectors, higher is better."""
+
+    id: str
+    score: float
+    metadata: Mapping[str, Scalar | Sequence[Scalar]]

@@ -42,8 +42,9 @@ def weights_for(idf: float) -> Weights:
     in both. The lexical score says which part of the query's words a passage has, and that part counts by what the
     words weigh: a long query, or one of rare words, says much by them, a short one of common words little, and
     then the vectors decide. This amounts to BM25 / 25 + cosine. On four collections, from paraphrases without a
-    word in common to questions with the very terms, it was at most 0.01 behind the better half and mostly ahead,
-    with any divisor from 20 to 30; equal weights lost up to 0.11, ranks up to 0.13 (`python -m tests.eval retrieval`).
+    word in common to questions with the very terms, it was at most 0.01 behind the better half and mostly ahead;
+    a divisor of 20 or 30 lost up to 0.03 somewhere, equal weights 0.11, ranks 0.17
+    (`python -m tests.eval retrieval` measures it on any collection).
 
     >>> weights_for(0.0)
     Weights(lexical=0.0, vector=1.0)

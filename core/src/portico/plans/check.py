@@ -5,17 +5,24 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from portico.errors import SchemaUnsupported, nearest
 from portico.functions import FunctionManual
 from portico.plans.path import JsonPath, print_path
-from portico.plans.plan import Expression, Plan, Step, Value, references
+from portico.plans.plan import Expression, From, ListOf, ObjectOf, Plan, Step, TextOf, Value, references
 from portico.plans.task import Finding
 from portico.ports.schema_validator import SchemaValidator
 from portico.schemas import PlainSchemaValidator
 
-__all__ = ["check_plan", "fingerprint", "stale_functions"]
+__all__ = ["check_plan", "fingerprint", "path_problem", "stale_functions"]
+
+_KINDS = frozenset({"string", "number", "boolean", "null", "array", "object"})
+_OPEN: Mapping[str, Any] = {}
+_MAXIMUM_DEPTH = 50
+_MAXIMUM_CYCLES = 20
+_MAXIMUM_HINTS = 20
 
 
 def check_plan(
@@ -31,7 +38,11 @@ def check_plan(
     ``finished`` are steps of the same pursuit that have run, by id, with the manual of what each called (None
     for a nested plan): new steps may refer to them. ``taken`` are the ids that no new step may have.
     """
-    return list(_Check(catalogue, finished or {}, taken, validator or PlainSchemaValidator()).plan(plan))
+    check = _Check(catalogue, finished or {}, taken, validator or PlainSchemaValidator())
+    try:
+        return list(check.plan(plan, 0))
+    except RecursionError:
+        return [Finding("the plan is nested too deeply to be checked")]
 
 
 def fingerprint(manual: FunctionManual) -> str:
@@ -61,43 +72,53 @@ class _Check:
         self.finished = finished
         self.taken = taken
         self.validator = validator
+        self.hints = _MAXIMUM_HINTS
 
-    def plan(self, plan: Plan) -> Iterator[Finding]:
+    def plan(self, plan: Plan, depth: int) -> Iterator[Finding]:
+        if depth > _MAXIMUM_DEPTH:
+            yield Finding(f"plans nest deeper than {_MAXIMUM_DEPTH} levels")
+            return
         by_id: dict[str, Step] = {}
         for step in plan.steps:
+            if not step.id or "/" in step.id:
+                yield Finding(f"{step.id!r} is not an id; it is a word without '/'", step.id or None, "id")
             if step.id in by_id or step.id in self.finished or step.id in self.taken:
                 yield Finding(f"the id {step.id!r} is taken; ids are unique in a pursuit", step.id)
             by_id.setdefault(step.id, step)
         if not plan.steps and plan.result is None:
             yield Finding("the plan has neither steps nor a result")
         for step in plan.steps:
-            yield from self.step(step, by_id)
+            yield from self.step(step, by_id, depth)
         if plan.result is not None:
             yield from self.references(plan.result, None, "result", by_id)
-        for cycle in _cycles(by_id):
+        for cycle in islice(_cycles(by_id), _MAXIMUM_CYCLES):
             yield Finding(f"waits for itself: {' → '.join(cycle)}", cycle[0])
 
-    def step(self, step: Step, by_id: Mapping[str, Step]) -> Iterator[Finding]:
+    def step(self, step: Step, by_id: Mapping[str, Step], depth: int) -> Iterator[Finding]:
         for earlier in step.after:
             if earlier not in by_id and earlier not in self.finished:
                 yield self.unknown_step(earlier, step.id, "after", by_id)
         for name, expression in step.arguments.items():
             yield from self.references(expression, step.id, f"arguments.{name}", by_id)
         if isinstance(step.function, Plan):
+            if step.arguments:
+                yield Finding("a nested plan takes no arguments", step.id, "arguments")
             inner = _Check(self.catalogue, {}, (), self.validator)
-            for finding in inner.plan(step.function):
+            for finding in inner.plan(step.function, depth + 1):
                 place = f"{finding.step or ''} {finding.place}".strip()
                 yield Finding(finding.message, step.id, place, finding.severity)
             return
         manual = self.catalogue.get(step.function)
         if manual is None:
-            near = nearest(step.function, list(self.catalogue))
+            # Looking through a large catalogue for each of many steps would take minutes.
+            self.hints -= 1
+            near = nearest(step.function, list(self.catalogue)) if self.hints >= 0 else ()
             hint = f"; nearest: {', '.join(near)}" if near else ""
             yield Finding(f"there is no function {step.function!r}{hint}", step.id, "function")
             return
-        yield from self.arguments(step, manual)
+        yield from self.arguments(step, manual, by_id)
 
-    def arguments(self, step: Step, manual: FunctionManual) -> Iterator[Finding]:
+    def arguments(self, step: Step, manual: FunctionManual, by_id: Mapping[str, Step]) -> Iterator[Finding]:
         properties = manual.parameters.get("properties", {})
         for name in manual.parameters.get("required", ()):
             if name not in step.arguments:
@@ -111,13 +132,20 @@ class _Check:
                     yield Finding(f"{manual.name} has no parameter {name!r}; it has: {known}", step.id, place)
             elif isinstance(expression, Value):
                 yield from self.literal(expression.value, properties[name], manual, step.id, place)
+            else:
+                wanted = _kinds([properties[name]], manual.parameters)
+                given = self.kinds_given(expression, by_id)
+                if not given & wanted:
+                    message = f"{_words(given)} is given where {manual.name} takes {_words(wanted)}"
+                    yield Finding(message, step.id, place)
 
     def literal(
         self, value: Any, schema: Mapping[str, Any], manual: FunctionManual, step: str, place: str
     ) -> Iterator[Finding]:
         definitions = manual.parameters.get("$defs")
+        whole = {**schema, "$defs": definitions} if definitions and isinstance(schema, Mapping) else schema
         try:
-            validate = self.validator.compile({**schema, "$defs": definitions} if definitions else schema)
+            validate = self.validator.compile(whole)
         except SchemaUnsupported as error:
             yield Finding(f"the literal could not be checked: {error}", step, place, "warning")
             return
@@ -137,6 +165,22 @@ class _Check:
                 if problem:
                     yield Finding(f"{print_path(reference.path)} of {reference.step}: {problem}", step, place)
 
+    def kinds_given(self, expression: Expression, by_id: Mapping[str, Step]) -> frozenset[str]:
+        """Return the kinds of JSON value that an expression may have; all where that is not known."""
+        match expression:
+            case From(step, path):
+                known = step in by_id or step in self.finished
+                manual = self.produced_by(step, by_id) if known else None
+                return _KINDS if manual is None else _kinds(_at(manual.returns, path), manual.returns)
+            case TextOf():
+                return frozenset({"string"})
+            case ListOf():
+                return frozenset({"array"})
+            case ObjectOf():
+                return frozenset({"object"})
+            case Value():
+                return _KINDS
+
     def produced_by(self, step: str, by_id: Mapping[str, Step]) -> FunctionManual | None:
         if step in self.finished:
             return self.finished[step]
@@ -153,52 +197,87 @@ def path_problem(schema: Mapping[str, Any], path: JsonPath) -> str | None:
 
     Only what the schema rules out is a problem: an open schema allows every path.
     """
-    options = _alternatives(schema, schema, 0)
+    options = _alternatives([schema], schema)
     for depth, part in enumerate(path):
-        following: list[Any] = []
-        for option in options:
-            following += _inside(option, part)
-        if not following:
-            names = sorted({name for option in options for name in option.get("properties", {})})
+        outer, options = options, _inside(options, part, schema)
+        if not options:
+            names = sorted({name for option in outer for name in option.get("properties", {})})
             hint = f"; it has: {', '.join(names)}" if names and isinstance(part, str) else ""
             return f"there can be nothing at {print_path(path[: depth + 1])}{hint}"
-        options = [
-            option for inner in following for option in ([{}] if inner is True else _alternatives(inner, schema, 0))
-        ]
     return None
 
 
-def _alternatives(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> list[Mapping[str, Any]]:
-    if depth > 20:
-        return [{}]
-    reference = schema.get("$ref")
-    if isinstance(reference, str):
-        target = root.get("$defs", {}).get(reference.removeprefix("#/$defs/"))
-        return _alternatives(target, root, depth + 1) if isinstance(target, dict) else [{}]
-    if "anyOf" in schema:
-        return [option for part in schema["anyOf"] for option in _alternatives(part, root, depth + 1)]
-    return [schema]
+def _at(schema: Mapping[str, Any], path: JsonPath) -> list[Mapping[str, Any]]:
+    """Return the schemas that the value at ``path`` may have: one at least must hold; none where nothing can be."""
+    options = _alternatives([schema], schema)
+    for part in path:
+        options = _inside(options, part, schema)
+    return options
 
 
-def _inside(schema: Mapping[str, Any], part: str | int) -> list[Any]:
+def _kinds(options: Iterable[Any], root: Mapping[str, Any]) -> frozenset[str]:
+    """Return the kinds of JSON value that any of the schemas allows; integers are numbers here."""
+    found: set[str] = set()
+    for option in _alternatives(options, root):
+        if "type" in option:
+            names = [option["type"]] if isinstance(option["type"], str) else option["type"]
+            found |= {"number" if name == "integer" else name for name in names}
+        elif "enum" in option:
+            found |= {_kind(value) for value in option["enum"]}
+        else:
+            return _KINDS
+    return frozenset(found) or _KINDS
+
+
+def _kind(value: Any) -> str:
+    kinds = {str: "string", bool: "boolean", int: "number", float: "number", list: "array", dict: "object"}
+    return kinds.get(type(value), "null")
+
+
+def _words(kinds: frozenset[str]) -> str:
+    return " or ".join(sorted(kinds))
+
+
+def _alternatives(schemas: Iterable[Any], root: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Follow references and unions to the schemas behind them, each once, since a plan may go deep into them."""
+    found: dict[int, Mapping[str, Any]] = {}
+    seen: set[str] = set()
+    stack = list(schemas)[::-1]
+    while stack:
+        schema = stack.pop()
+        if not isinstance(schema, Mapping):
+            schema = None if schema is False else _OPEN
+        elif isinstance(reference := schema.get("$ref"), str):
+            if reference not in seen:
+                seen.add(reference)
+                stack.append(root.get("$defs", {}).get(reference.removeprefix("#/$defs/"), _OPEN))
+            continue
+        elif isinstance(schema.get("anyOf"), list):
+            stack.extend(reversed(schema["anyOf"]))
+            continue
+        if schema is not None:
+            found[id(schema)] = schema
+    return list(found.values())
+
+
+def _inside(options: Iterable[Mapping[str, Any]], part: str | int, root: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return _alternatives([inner for option in options for inner in _members(option, part)], root)
+
+
+def _members(schema: Mapping[str, Any], part: str | int) -> list[Any]:
     kind = schema.get("type")
+    kinds = [kind] if isinstance(kind, str) else kind
+    if kinds is not None and ("object" if isinstance(part, str) else "array") not in kinds:
+        return []
     if isinstance(part, str):
-        if kind is not None and kind != "object":
-            return []
         properties = schema.get("properties", {})
-        if part in properties:
-            return [properties[part]]
-        rest = schema.get("additionalProperties", True)
-    else:
-        if kind is not None and kind != "array":
-            return []
-        fixed = schema.get("prefixItems", ())
-        if "maxItems" in schema and not -schema["maxItems"] <= part < schema["maxItems"]:
-            return []
-        if 0 <= part < len(fixed):
-            return [fixed[part]]
-        rest = True if fixed else schema.get("items", True)
-    return [] if rest is False else [rest]
+        return [properties[part] if part in properties else schema.get("additionalProperties", True)]
+    if "maxItems" in schema and not -schema["maxItems"] <= part < schema["maxItems"]:
+        return []
+    fixed = schema.get("prefixItems", ())
+    if 0 <= part < len(fixed):
+        return [fixed[part]]
+    return [True if fixed else schema.get("items", True)]
 
 
 def _cycles(steps: Mapping[str, Step]) -> Iterator[list[str]]:

@@ -14,6 +14,7 @@ __all__ = ["plan_from_json", "plan_to_json"]
 _VERSION = 1
 _MAXIMUM_DEPTH = 50
 _MAXIMUM_STEPS = 1_000
+_KINDS = {dict: "object", list: "array", bool: "boolean", int: "number", float: "number", type(None): "null"}
 
 
 def plan_to_json(plan: Plan) -> dict[str, Any]:
@@ -178,4 +179,6 @@ def _text(document: object, place: str) -> str:
 
 
 def _error(place: str, expected: str, got: object) -> PlanFormatError:
-    return PlanFormatError(f"{place}: expected {expected}, got {str(got)[:60]!r}.")
+    # Not repr(): what came may be nested too deeply for it, or a number too long to print.
+    shown = repr(got[:60]) if isinstance(got, str) else f"a JSON {_KINDS.get(type(got), 'value')}"
+    return PlanFormatError(f"{place}: expected {expected}, got {shown}.")

@@ -29,7 +29,7 @@ def parse_path(text: str) -> JsonPath:
     Raises ``PlanFormatError`` with the position for anything else, wildcards and slices included.
     """
     if not text.startswith("$"):
-        raise PlanFormatError(f"The path {text!r} does not begin with '$'.")
+        raise PlanFormatError(f"The path {_short(text)!r} does not begin with '$'.")
     parts: list[str | int] = []
     position = 1
     while position < len(text):
@@ -89,7 +89,7 @@ def _bracket(text: str, position: int) -> tuple[str | int, int]:
         part, position = _string(text, position)
     else:
         match = _INDEX.match(text, position)
-        if not match or abs(int(match[0])) > _LARGEST_INDEX:
+        if not match or len(match[0]) > 17 or abs(int(match[0])) > _LARGEST_INDEX:
             raise _error(text, position, "a quoted name or an index expected")
         part, position = int(match[0]), match.end()
     position = _BLANK.match(text, position).end()  # type: ignore[union-attr]
@@ -125,6 +125,7 @@ def _string(text: str, position: int) -> tuple[str, int]:
 
 
 def _unicode_escape(text: str, position: int) -> tuple[str, int]:
+    start = position
     match = _HEX4.match(text, position + 2)
     if not match:
         raise _error(text, position, "four hexadecimal digits expected")
@@ -135,9 +136,13 @@ def _unicode_escape(text: str, position: int) -> tuple[str, int]:
         if low and 0xDC00 <= int(low[0], 16) < 0xE000:
             return chr(0x10000 + ((code - 0xD800) << 10) + int(low[0], 16) - 0xDC00), low.end()
     if 0xD800 <= code < 0xE000:
-        raise _error(text, position, "half of a surrogate pair")
+        raise _error(text, start, "half of a surrogate pair")
     return chr(code), position
 
 
 def _error(text: str, position: int, problem: str) -> PlanFormatError:
-    return PlanFormatError(f"The path {text!r} is wrong at character {position + 1}: {problem}.")
+    return PlanFormatError(f"The path {_short(text)!r} is wrong at character {position + 1}: {problem}.")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 200 else f"{text[:200]}…"

@@ -65,8 +65,8 @@ async def run_steps(plan: Plan, results: dict[str, Any], execute: ExecuteStep) -
         except HeldStep:
             raise
         except Exception as error:  # noqa: BLE001 - a step may fail in any way; the failure is data here
-            failure = error if isinstance(error, StepFailed) else StepFailed(step.id, error)
-            failure.__cause__ = failure.__cause__ or error
+            failure = StepFailed(step.id, error)
+            failure.__cause__ = error
             failures.append(failure)
 
     try:

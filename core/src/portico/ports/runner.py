@@ -9,7 +9,7 @@ __all__ = ["Runner"]
 
 
 class Runner(Protocol):
-    """Executes the actions of a pursuit: each proposal and each step is one action.
+    """Executes the actions of a pursuit: each step is one.
 
     Behaviour: an action's result is JSON; a durable runner returns the recorded result of an action of the
     same run and name instead of executing it again. Cancelling the call cancels the action.

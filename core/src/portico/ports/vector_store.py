@@ -2,31 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
-from portico.filter import Filter, FilterSupport, Scalar
-from portico.vectors import Vectors
+from portico.filter import Filter, FilterSupport
+from portico.vectors import VectorMatch, VectorRecord, Vectors
 
 __all__ = ["VectorMatch", "VectorRecord", "VectorStore"]
-
-
-@dataclass(frozen=True, slots=True)
-class VectorRecord:
-    """What a store keeps beside a vector: an id unique in its namespace, and metadata to filter by."""
-
-    id: str
-    metadata: Mapping[str, Scalar | Sequence[Scalar]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class VectorMatch:
-    """A record found, with its score: the cosine of the two vectors, higher is better."""
-
-    id: str
-    score: float
-    metadata: Mapping[str, Scalar | Sequence[Scalar]]
 
 
 class VectorStore(Protocol):

@@ -1,0 +1,135 @@
+"""Filters: their meaning, and that no source is ever asked for what it cannot do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portico.errors import UnsupportedFilter
+from portico.filter import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Range, check_filter, matches
+from portico_testkit.strategies import filters, records
+
+
+@given(filters(), filters(), records())
+def test_combinations_mean_what_logic_says(left: Filter, right: Filter, record: dict[str, Any]) -> None:
+    assert matches(And((left, right)), record) == (matches(left, record) and matches(right, record))
+    assert matches(Or((left, right)), record) == (matches(left, record) or matches(right, record))
+    assert matches(Not(left), record) == (not matches(left, record))
+    assert matches(Not(And((left, right))), record) == matches(Or((Not(left), Not(right))), record)
+
+
+@given(st.lists(st.sampled_from(["a", 1, True, 2.5]), max_size=3), records())
+def test_any_of_is_one_of_several_equals(values: list[Any], record: dict[str, Any]) -> None:
+    either = Or(tuple(Equal("topic", value) for value in values))
+    assert matches(AnyOf("topic", tuple(values)), record) == matches(either, record)
+
+
+@given(st.integers(0, 3), st.integers(0, 3), st.integers(-1, 4))
+def test_a_range_means_its_bounds(low: int, high: int, value: int) -> None:
+    record = {"year": value}
+    assert matches(Range("year", at_least=low, at_most=high), record) == (low <= value <= high)
+    assert matches(Range("year", above=low, below=high), record) == (low < value < high)
+
+
+@pytest.mark.parametrize(
+    ("filter", "record", "kept"),
+    [
+        (None, {}, True),
+        (And(()), {}, True),
+        (Or(()), {}, False),
+        (AnyOf("a", ()), {"a": 1}, False),
+        (Equal("a", 1), {"a": 1.0}, True),
+        (Equal("a", 1), {"a": True}, False),
+        (Equal("a", True), {"a": 1}, False),
+        (Equal("a", "1"), {"a": 1}, False),
+        (Equal("a", "x"), {"a": ["w", "x"]}, True),
+        (Not(Equal("a", "x")), {}, True),
+        (Not(Equal("a", "x")), {"a": ["w", "x"]}, False),
+        (Range("a", at_least=1), {"a": True}, False),
+        (Range("a", at_least=1), {"a": "2"}, False),
+        (Range("a", at_least="2024-01-01"), {"a": "2024-06-01"}, True),
+        (Range("a", at_least=float("nan")), {"a": 1}, False),
+        (Range("a", below=3, above=1), {"a": [0, 5]}, False),
+        (Range("a", at_most=2**53), {"a": 2**53 + 1}, False),
+        (Equal("a", 1), {"a": None}, False),
+    ],
+    ids=str,
+)
+def test_what_is_kept(filter: Filter | None, record: dict[str, Any], kept: bool) -> None:
+    assert matches(filter, record) is kept
+
+
+def test_a_range_without_bounds_is_a_mistake() -> None:
+    with pytest.raises(ValueError, match="at_least"):
+        Range("a")
+
+
+SUPPORT = FilterSupport({"site": frozenset({"Equal"}), "year": frozenset({"Equal", "Range"})})
+
+
+@pytest.mark.parametrize(
+    ("filter", "message"),
+    [
+        (Equal("sit", "a"), "Brave cannot filter by 'sit'. Did you mean 'site'? It supports site (Equal), year"),
+        (AnyOf("site", ("a",)), "Brave cannot apply AnyOf to 'site'"),
+        (
+            Or((Equal("site", "a"), Equal("site", "b"))),
+            "(Equal, Range), combined with And.",
+        ),
+        (And((Equal("year", 1), Not(Equal("site", "a")))), "Brave cannot combine filters with Not"),
+        (And((Equal("year", 1), And((Range("site", above="a"),)))), "Brave cannot apply Range to 'site'"),
+    ],
+)
+def test_what_a_source_cannot_do_is_refused_with_what_it_can(filter: Filter, message: str) -> None:
+    with pytest.raises(UnsupportedFilter) as caught:
+        check_filter(filter, SUPPORT, "Brave")
+    assert message in str(caught.value)
+
+
+@given(filters())
+def test_a_source_that_takes_everything_refuses_nothing_and_one_that_takes_nothing_everything(filter: Filter) -> None:
+    check_filter(filter, FilterSupport.everything(), "store")
+    with pytest.raises(UnsupportedFilter):
+        check_filter(filter, FilterSupport.nothing(), "store")
+
+
+@given(filters())
+def test_a_refusal_is_of_something_that_the_filter_has(filter: Filter) -> None:
+    used: set[tuple[str, str]] = set()
+    stack: list[Filter] = [filter]
+    while stack:
+        clause = stack.pop()
+        if isinstance(clause, And | Or):
+            stack.extend(clause.parts)
+        elif isinstance(clause, Not):
+            stack.append(clause.part)
+        else:
+            used.add((clause.field, type(clause).__name__))
+    wide = {field: frozenset(kind for other, kind in used if other == field) for field, _ in used}
+    check_filter(filter, FilterSupport(wide, frozenset({"And", "Or", "Not"})), "source")
+    for field, kind in used:
+        narrow = {**wide, field: wide[field] - {kind}}
+        with pytest.raises(UnsupportedFilter, match=kind):
+            check_filter(filter, FilterSupport(narrow, frozenset({"And", "Or", "Not"})), "source")
+
+
+def test_no_filter_is_always_taken() -> None:
+    check_filter(None, FilterSupport.nothing(), "source")
+
+
+def test_a_filter_without_end_is_refused_with_the_bound() -> None:
+    deep: Filter = Equal("a", 1)
+    for _ in range(100_000):
+        deep = Not(deep)
+    for huge in (deep, And(tuple(Equal("a", number) for number in range(1001)))):
+        with pytest.raises(UnsupportedFilter, match="1000 clauses or deeper than 20"):
+            check_filter(huge, FilterSupport.everything(), "source")
+
+
+def test_support_describes_itself() -> None:
+    assert FilterSupport.everything().describe() == "any field"
+    assert FilterSupport.nothing().describe() == "no filters"
+    assert SUPPORT.describe() == "site (Equal), year (Equal, Range)"

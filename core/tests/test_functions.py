@@ -1,0 +1,279 @@
+"""Functions are made from whatever can be called, with what its hints and docstring say."""
+
+from __future__ import annotations
+
+import datetime as dt
+import functools
+import types
+from collections.abc import Callable
+from dataclasses import make_dataclass
+from typing import Annotated, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portico.errors import ArgumentsInvalid, SchemaUnsupported
+from portico.functions import Function, FunctionPlugin, function
+from portico.kernel import Kernel
+from portico.schemas import PlainSchemaValidator
+from portico_testkit.strategies import json_values, type_cases
+
+
+@function(name="Book", effects=True, tags=("table",))
+async def book(guests: int, when: dt.date, note: Annotated[str | None, "Wishes"] = None) -> list[dt.date]:
+    """Book a table.
+
+    Args:
+        guests: How many come.
+    """
+    return [when] * guests
+
+
+def test_a_function_stays_callable_and_carries_its_manual() -> None:
+    made = Function.of(book, plugin="Tables")
+    assert made.callable is book
+    assert (made.name, made.full_name, made.is_async, made.effects) == ("Book", "Tables-Book", True, True)
+    manual = made.manual
+    assert manual is made.manual
+    assert (manual.name, manual.description, manual.tags) == ("Tables-Book", "Book a table.", {"table"})
+    assert manual.parameters == {
+        "type": "object",
+        "properties": {
+            "guests": {"type": "integer", "description": "How many come."},
+            "when": {"type": "string", "format": "date"},
+            "note": {"anyOf": [{"type": "string"}, {"type": "null"}], "description": "Wishes"},
+        },
+        "required": ["guests", "when"],
+        "additionalProperties": False,
+    }
+    assert manual.returns == {"type": "array", "items": {"type": "string", "format": "date"}}
+
+
+class Sums:
+    """Sums of numbers.
+
+    More on them.
+    """
+
+    start = 10
+
+    @property
+    def broken(self) -> int:
+        raise RuntimeError("a property is not to be read when functions are collected")
+
+    @function
+    def add(self, number: int) -> int:
+        return self.start + number
+
+    @function
+    @staticmethod
+    def double(number: int) -> int:
+        return 2 * number
+
+    @staticmethod
+    @function
+    def halve(number: int) -> float:
+        return number / 2
+
+    @function
+    @classmethod
+    async def from_start(cls, number: int) -> int:
+        return cls.start - number
+
+    def unmarked(self) -> None: ...
+
+
+class MoreSums(Sums):
+    start = 100
+
+    @function
+    def square(self, number: int) -> int:
+        return number**2
+
+
+@pytest.mark.parametrize("group", [MoreSums, MoreSums()])
+async def test_a_class_or_an_object_is_a_plugin_of_its_marked_methods(group: object) -> None:
+    plugin = FunctionPlugin.of(group)
+    assert [member.full_name for member in plugin] == [
+        f"MoreSums-{name}" for name in ("add", "double", "halve", "from_start", "square")
+    ]
+    kernel = Kernel(plugins=[plugin])
+    results = [await kernel.invoke_json(member.full_name, {"number": 4}) for member in plugin]
+    assert results == [104, 8, 2.0, 96, 16]
+
+
+def test_a_plugin_is_described_by_the_first_paragraph() -> None:
+    assert FunctionPlugin.of(Sums).description == "Sums of numbers."
+    assert FunctionPlugin.of(Sums)["add"].name == "add"
+
+
+def test_a_module_is_a_plugin() -> None:
+    module = types.ModuleType("acme.tables", "Tables at Acme.")
+    module.book, module.other = book, 5  # type: ignore[attr-defined]
+    plugin = FunctionPlugin.of(module)
+    assert (plugin.name, plugin.description) == ("tables", "Tables at Acme.")
+    assert [member.full_name for member in plugin] == ["tables-Book"]
+
+
+def test_a_group_without_marked_functions_is_a_mistake() -> None:
+    with pytest.raises(ValueError, match="mark them"):
+        FunctionPlugin.of(types.SimpleNamespace(run=lambda: None), "Empty")
+
+
+def test_two_functions_of_one_name_are_a_mistake() -> None:
+    made = Function.of(book, plugin="T")
+    with pytest.raises(ValueError, match="two functions"):
+        FunctionPlugin("T", (made, made))
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a-b", "a.b", "a\n", "é", "f()"])
+def test_a_name_is_letters_digits_and_underscores(name: str) -> None:
+    with pytest.raises(ValueError, match="is not a name"):
+        Function.of(_named(name))
+    with pytest.raises(ValueError, match="is not a name"):
+        Function.of(book, plugin=name)
+
+
+def _named(name: str) -> Callable[[], None]:
+    def run() -> None: ...
+
+    run.__name__ = name
+    return run
+
+
+class Greeter:
+    def __init__(self, word: str) -> None:
+        self.word = word
+
+    async def __call__(self, name: str) -> str:
+        """Greet somebody."""
+        return f"{self.word} {name}"
+
+
+def add(left: int, right: int = 1, *, times: int = 1) -> int:
+    """Add numbers."""
+    return (left + right) * times
+
+
+def logged(wrapped: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(wrapped)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return wrapped(*args, **kwargs)
+
+    return wrapper
+
+
+@pytest.mark.parametrize(
+    ("callable", "arguments", "result", "name"),
+    [
+        (add, {"left": 1, "times": 3}, 6, "add"),
+        (functools.partial(add, times=2), {"left": 1}, 4, "add"),
+        (functools.partial(functools.partial(add, right=5), left=1), {}, 6, "add"),
+        (Greeter("Hello"), {"name": "Ada"}, "Hello Ada", "Greeter"),
+        (Greeter("Hello").__call__, {"name": "Ada"}, "Hello Ada", "__call__"),
+        (logged(add), {"left": 1}, 2, "add"),
+        (logged(Greeter.__call__.__get__(Greeter("Hello"))), {"name": "Ada"}, "Hello Ada", "__call__"),
+        (functools.partial(Greeter("Hello")), {"name": "Ada"}, "Hello Ada", "Greeter"),
+        (functools.lru_cache(add), {"left": 1}, 2, "add"),
+    ],
+    ids=str,
+)
+async def test_whatever_can_be_called_is_a_function(
+    callable: Any, arguments: dict[str, Any], result: Any, name: str
+) -> None:
+    made = Function.of(callable)
+    assert made.name == name
+    assert made.description in ("Add numbers.", "Greet somebody.")
+    kernel = Kernel()
+    kernel.add_function(made)
+    assert await kernel.invoke_json(made, arguments) == result
+    with pytest.raises(ArgumentsInvalid):
+        await kernel.invoke_json(made, {key: [None] for key in arguments} or {"unknown": 1})
+
+
+def only_by_position(number: int, /) -> None: ...
+def any_number(*numbers: int) -> None: ...
+def any_name(**names: int) -> None: ...
+
+
+@pytest.mark.parametrize("callable", [only_by_position, any_number, any_name, functools.partial(any_name), Sums])
+def test_what_cannot_be_called_by_name_is_a_mistake(callable: Callable[..., Any]) -> None:
+    with pytest.raises(TypeError):
+        Function.of(callable)
+
+
+def test_a_hint_without_json_form_is_refused() -> None:
+    def run(data: bytes) -> None: ...
+
+    with pytest.raises(SchemaUnsupported, match="bytes"):
+        Function.of(run)
+
+
+def unhinted(a, b=2): ...  # type: ignore[no-untyped-def]
+
+
+def test_a_function_without_hints_takes_anything() -> None:
+    assert Function.of(unhinted).manual.parameters["properties"] == {"a": {}, "b": {}}
+
+
+def test_every_argument_fault_is_told_at_once() -> None:
+    def plan(days: list[int], place: str, until: dt.date | None = None) -> None: ...
+
+    with pytest.raises(ArgumentsInvalid) as caught:
+        Function.of(plan, plugin="Trips").structure_arguments({"days": [1, "x"], "until": "later", "pace": 1})
+    assert caught.value.faults == (
+        "days[1]: expected an integer, got 'x'",
+        "place: missing",
+        "until: expected a date (ISO 8601) or null, got 'later'",
+        "pace: unknown; the parameters are days, place, until",
+    )
+    assert "Trips-plan" in str(caught.value)
+
+
+def test_an_argument_nested_without_end_is_a_fault() -> None:
+    value: Any = 1
+    for _ in range(100_000):
+        value = [value]
+    with pytest.raises(ArgumentsInvalid, match="nested too deeply"):
+        Function.of(taking_anything).structure_arguments({"value": value})
+
+
+def taking_anything(value: Any) -> Any:
+    return value
+
+
+@given(st.data())
+def test_arguments_are_taken_just_when_the_manual_allows_them(data: st.DataObject) -> None:
+    case = data.draw(type_cases(formats=False))
+
+    def run(first, second=None): ...  # type: ignore[no-untyped-def]
+
+    run.__annotations__ = {"first": case.hint, "second": int | None}
+    made = Function.of(run)
+    arguments = data.draw(
+        st.fixed_dictionaries({}, optional={"first": json_values(3), "second": json_values(2), "third": json_values(1)})
+    )
+    try:
+        made.structure_arguments(arguments)
+        taken = True
+    except ArgumentsInvalid:
+        taken = False
+    assert taken == (PlainSchemaValidator().compile(made.manual.parameters)(arguments) == [])
+
+
+def test_two_recursive_classes_of_one_name_keep_apart() -> None:
+    def made(kind: type) -> Any:
+        node = make_dataclass("Node", [("value", kind), ("next", Any, None)])
+        node.__annotations__["next"] = node | None
+        return node
+
+    def run(left, right): ...  # type: ignore[no-untyped-def]
+
+    run.__annotations__ = {"left": made(int), "right": list[made(str)]}  # type: ignore[misc]
+    schema = Function.of(run).manual.parameters
+    assert set(schema["$defs"]) == {"Node", "Node_right"}
+    validate = PlainSchemaValidator().compile(schema)
+    assert validate({"left": {"value": 1, "next": {"value": 2}}, "right": [{"value": "a"}]}) == []
+    assert validate({"left": {"value": "a"}, "right": []})
+    assert validate({"left": {"value": 1}, "right": [{"value": "a", "next": {"value": 1}}]})

@@ -1,0 +1,340 @@
+"""The kernel: names, calls with Python values and with JSON, filters, and scripts."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portico.chat import ToolCall, ToolResult
+from portico.errors import ArgumentsInvalid, FunctionFailed, FunctionNotFound, PluginNotInstalled, PorticoError
+from portico.filters import Filters, FunctionInvocation
+from portico.functions import Function, FunctionPlugin, function
+from portico.kernel import Kernel
+from portico.ports.planner import Planner
+from portico_testkit.strategies import json_values
+
+
+def noop() -> None: ...
+
+
+def named(plugin: str | None, name: str) -> Function:
+    made = Function.of(noop)
+    return Function(name, noop, plugin=plugin, returns=made.returns)
+
+
+def kernel_with(*functions: Function) -> Kernel:
+    kernel = Kernel()
+    for made in functions:
+        kernel.add_function(made)
+    return kernel
+
+
+@pytest.mark.parametrize("spelling", ["Tables-book", "Tables.book", "Tables_book", "book"])
+def test_a_function_is_found_by_each_spelling_of_its_name(spelling: str) -> None:
+    assert kernel_with(named("Tables", "book"), named("Tables", "cancel")).function(spelling).full_name == "Tables-book"
+
+
+def test_a_spelling_that_could_mean_two_functions_means_none() -> None:
+    kernel = kernel_with(named("A", "x"), named("B", "x"), named("a_b", "c"), named("a", "b_c"))
+    for spelling in ("x", "a_b_c"):
+        with pytest.raises(FunctionNotFound):
+            kernel.function(spelling)
+    assert kernel.function("B_x").full_name == "B-x"
+
+
+def test_the_full_name_comes_first() -> None:
+    kernel = kernel_with(named(None, "A_x"), named("A", "x"))
+    assert kernel.function("A_x").plugin is None
+    assert kernel.function("A.x").plugin == "A"
+
+
+@pytest.mark.parametrize("spelling", ["None.x", "None_x", ".x", "-x", "", "X", "x "])
+def test_what_is_no_spelling_finds_nothing(spelling: str) -> None:
+    with pytest.raises(FunctionNotFound):
+        kernel_with(named(None, "x")).function(spelling)
+
+
+@given(st.lists(st.tuples(st.sampled_from([None, "a", "a_b", "b"]), st.sampled_from(["x", "b_x", "c"])), unique=True))
+def test_every_function_is_found_by_its_full_name(names: list[tuple[str | None, str]]) -> None:
+    kernel = kernel_with(*(named(plugin, name) for plugin, name in names))
+    for full_name, made in kernel.functions.items():
+        assert kernel.function(full_name) is made
+
+
+def test_no_function_takes_the_place_of_another() -> None:
+    kernel = kernel_with(named("A", "x"))
+    with pytest.raises(ValueError, match="already"):
+        kernel.add_function(named("A", "x"))
+    with pytest.raises(ValueError, match="already"):
+        kernel.add_plugin(FunctionPlugin("A", (named("A", "y"), named("A", "x"))))
+    assert list(kernel.functions) == ["A-x"]
+    assert kernel.plugins == {}
+    kernel.add_plugin(FunctionPlugin("B", (named("B", "x"),)))
+    with pytest.raises(ValueError, match="already"):
+        kernel.add_plugin(FunctionPlugin("B", ()))
+
+
+def test_manuals_follow_what_is_added() -> None:
+    kernel = kernel_with(named("A", "x"))
+    assert list(kernel.manuals) == ["A-x"]
+    assert kernel.manuals is kernel.manuals
+    kernel.add_function(named("A", "y"))
+    assert list(kernel.manuals) == ["A-x", "A-y"]
+
+
+def test_a_kernel_without_services_says_where_they_come_from() -> None:
+    with pytest.raises(PluginNotInstalled, match=r"portico_host\.open"):
+        Kernel().service(Planner)
+
+
+class Sums:
+    @function
+    def add(self, left: int, right: int) -> int:
+        """Add two numbers."""
+        return left + right
+
+    @function(thread=True)
+    def thread(self) -> int:
+        return threading.get_ident()
+
+    @function
+    async def divide(self, left: float, right: float = 0) -> float:
+        return left / right
+
+    @function
+    def refuse(self) -> None:
+        raise PorticoError("not today")
+
+    @function
+    def strange(self) -> Any:
+        return {1, object()}
+
+    @function
+    def endless(self) -> Any:
+        loop: list[Any] = []
+        loop.append(loop)
+        return loop
+
+    @function
+    def infinite(self) -> float:
+        return float("inf")
+
+    @function
+    def words(self) -> str:
+        return "as they are"
+
+    @function
+    async def stop(self) -> None:
+        raise asyncio.CancelledError
+
+
+@pytest.fixture
+def kernel() -> Kernel:
+    kernel = Kernel()
+    kernel.add_plugin(Sums)
+    return kernel
+
+
+async def test_invoke_takes_python_values_and_gives_what_the_function_does(kernel: Kernel) -> None:
+    assert await kernel.invoke("Sums-add", left="a", right="b") == "ab"
+    assert await kernel.invoke(kernel.function("add"), left=1, right=2) == 3
+    with pytest.raises(ZeroDivisionError):
+        await kernel.invoke("Sums-divide", left=1)
+
+
+async def test_invoke_hides_no_argument_name() -> None:
+    kernel = Kernel()
+
+    def run(self: str, function: str, name: str) -> str:
+        return self + function + name
+
+    kernel.add_function(run)
+    assert await kernel.invoke("run", self="a", function="b", name="c") == "abc"
+
+
+async def test_a_threaded_function_leaves_the_event_loop_alone(kernel: Kernel) -> None:
+    assert await kernel.invoke("Sums-thread") != threading.get_ident()
+    kernel.filters.function.append(lambda context, proceed: proceed())
+    assert await kernel.invoke("Sums-thread") != threading.get_ident()
+
+
+async def test_invoke_json_maps_failures(kernel: Kernel) -> None:
+    assert await kernel.invoke_json("add", {"left": 1.0, "right": 2}) == 3
+    with pytest.raises(FunctionFailed, match="ZeroDivisionError") as caught:
+        await kernel.invoke_json("divide", {"left": 1})
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    with pytest.raises(PorticoError, match=r"^not today$"):
+        await kernel.invoke_json("refuse", {})
+    with pytest.raises(ArgumentsInvalid, match="right: missing"):
+        await kernel.invoke_json("add", {"left": 1})
+    with pytest.raises(PorticoError):
+        await kernel.invoke_json("strange", {})
+    with pytest.raises(FunctionFailed):
+        await kernel.invoke_json("endless", {})
+
+
+async def test_a_cancellation_is_no_failure(kernel: Kernel) -> None:
+    with pytest.raises(asyncio.CancelledError):
+        await kernel.invoke_json("stop", {})
+    with pytest.raises(asyncio.CancelledError):
+        await kernel.call_tool(ToolCall("1", "stop"))
+
+
+async def test_a_tool_call_is_answered(kernel: Kernel) -> None:
+    assert await kernel.call_tool(ToolCall("7", "Sums_add", '{"left": 1, "right": 2}')) == ToolResult(
+        "7", "Sums_add", "3"
+    )
+    assert (await kernel.call_tool(ToolCall("7", "words", ""))).content == "as they are"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "says"),
+    [
+        ("Sums-ad", "{}", "Nearest: Sums-add"),
+        ("add", "{", "not JSON"),
+        ("add", "[1, 2]", "one JSON object"),
+        ("add", "null", "one JSON object"),
+        ("add", '{"left": 1, "right": "b"}', "right: expected an integer, got 'b'"),
+        ("add", '{"left": 1, "right": NaN}', "right: expected an integer"),
+        ("add", '{"left": ' + "9" * 5000 + ', "right": 1}', "not JSON"),
+        ("add", "[" * 200_000, "not JSON"),
+        ("divide", '{"left": 1}', "ZeroDivisionError"),
+        ("divide", '{"left": Infinity, "right": 1}', "left: expected a number"),
+        ("refuse", "", "not today"),
+        ("strange", "", "JSON"),
+        ("endless", "", "RecursionError"),
+        ("infinite", "", "not JSON compliant"),
+        ("\x00" * 1000, "", "no function"),
+    ],
+)
+async def test_a_failed_tool_call_is_a_result_that_says_why(
+    kernel: Kernel, name: str, arguments: str, says: str
+) -> None:
+    result = await kernel.call_tool(ToolCall("7", name, arguments))
+    assert result.error
+    assert says in result.content
+    assert (result.id, result.name) == ("7", name)
+
+
+@given(st.sampled_from(["add", "divide", "words", "Sums-thread", "x"]), json_values().map(json.dumps) | st.text())
+def test_no_tool_call_raises_whatever_a_model_writes(name: str, arguments: str) -> None:
+    kernel = Kernel()
+    kernel.add_plugin(Sums)
+    result = asyncio.run(kernel.call_tool(ToolCall("7", name, arguments)))
+    assert result.error or result.content
+
+
+def recording(log: list[str], name: str) -> Callable[[Any, Callable[[], Awaitable[Any]]], Awaitable[Any]]:
+    async def filter(context: Any, proceed: Callable[[], Awaitable[Any]]) -> Any:
+        log.append(f"{name} before")
+        try:
+            return await proceed()
+        finally:
+            log.append(f"{name} after")
+
+    return filter
+
+
+async def test_function_filters_run_from_the_outside_in(kernel: Kernel) -> None:
+    log: list[str] = []
+    kernel.filters.function += [recording(log, "outer"), recording(log, "inner")]
+    assert await kernel.invoke("add", left=1, right=2) == 3
+    assert log == ["outer before", "inner before", "inner after", "outer after"]
+
+
+async def test_a_filter_may_change_arguments_function_and_result(kernel: Kernel) -> None:
+    async def change(context: FunctionInvocation, proceed: Callable[[], Awaitable[Any]]) -> Any:
+        context.function = kernel.function("divide")
+        context.arguments = {"left": 10, "right": context.arguments["right"]}
+        return -(await proceed())
+
+    kernel.filters.function.append(change)
+    assert await kernel.invoke("add", left=1, right=5) == -2.0
+
+
+async def test_a_filter_that_does_not_proceed_ends_it_there(kernel: Kernel) -> None:
+    log: list[str] = []
+
+    async def instead(context: object, proceed: object) -> str:
+        return "instead"
+
+    kernel.filters.function += [instead, recording(log, "inner")]
+    assert await kernel.invoke("refuse") == "instead"
+    assert log == []
+
+
+async def test_a_filter_may_proceed_again(kernel: Kernel) -> None:
+    attempts: list[int] = []
+
+    def flaky() -> int:
+        attempts.append(1)
+        if len(attempts) < 3:
+            raise ConnectionError
+        return len(attempts)
+
+    async def retry(context: object, proceed: Callable[[], Awaitable[Any]]) -> Any:
+        while True:
+            try:
+                return await proceed()
+            except ConnectionError:
+                continue
+
+    kernel.add_function(flaky)
+    kernel.filters.function.append(retry)
+    assert await kernel.invoke("flaky") == 3
+
+
+async def test_tool_call_filters_run_around_the_call_and_may_replace_it(kernel: Kernel) -> None:
+    log: list[str] = []
+    kernel.filters.tool_call += [recording(log, "outer"), recording(log, "inner")]
+    assert (await kernel.call_tool(ToolCall("1", "words"))).content == "as they are"
+    assert log == ["outer before", "inner before", "inner after", "outer after"]
+
+    async def deny(context: Any, proceed: object) -> ToolResult:
+        raise PorticoError("not allowed here")
+
+    kernel.filters.tool_call.insert(0, deny)
+    assert await kernel.call_tool(ToolCall("1", "words")) == ToolResult("1", "words", "not allowed here", error=True)
+
+
+async def test_prompt_filters_run_around_the_rendering() -> None:
+    class Shout:
+        async def render(self, arguments: Any, *, call: Any) -> str:
+            return f"{arguments['text']} {await call('words', {})}"
+
+    async def trim(context: Any, proceed: Callable[[], Awaitable[str]]) -> str:
+        context.arguments["text"] = context.arguments["text"].strip()
+        return (await proceed()) + "!"
+
+    arguments = {"text": "  taken "}
+    kernel = Kernel(plugins=[FunctionPlugin.of(Sums)], filters=Filters(prompt=[trim]))
+    assert await kernel.render_prompt(Shout(), arguments) == "taken as they are!"
+    assert arguments == {"text": "  taken "}
+
+
+def test_scripts_run_without_a_loop(kernel: Kernel) -> None:
+    assert kernel.run_sync(kernel.invoke("add", left=1, right=2)) == 3
+
+
+async def test_run_sync_inside_of_a_loop_says_to_await(kernel: Kernel) -> None:
+    with pytest.raises(RuntimeError, match="await instead"):
+        kernel.run_sync(kernel.invoke("add", left=1, right=2))
+
+
+async def test_calls_run_concurrently_in_one_kernel(kernel: Kernel) -> None:
+    meeting = asyncio.Barrier(20)
+    kernel.filters.function.append(recording([], "some"))
+
+    async def meet(number: int) -> int:
+        async with meeting:
+            return number
+
+    kernel.add_function(meet)
+    assert await asyncio.gather(*(kernel.invoke("meet", number=n) for n in range(20))) == list(range(20))

@@ -1,0 +1,502 @@
+"""The loop: propose, check, run, observe; how it ends, and what it leaves behind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from portico.chat import Usage
+from portico.errors import LimitExceeded, PlanError, PlanInvalid, StepFailed, StoreBusy
+from portico.filters import Hold, PlanReview, StepRun
+from portico.functions import function
+from portico.kernel import Kernel
+from portico.plans.check import check_plan
+from portico.plans.plan import From, ObjectOf, Plan, Step, TextOf, Value
+from portico.plans.task import (
+    Answer,
+    Budget,
+    ChatUsed,
+    Event,
+    Finding,
+    Infeasible,
+    Proposed,
+    StepFailure,
+    StepFinished,
+    StepStarted,
+    Task,
+    TextDelta,
+)
+from portico.ports.planner import Planner
+from portico.pursuit import Held, Pursuit
+from portico.registration import Services
+from portico_testkit.fakes.planner import ScriptedPlanner
+from portico_testkit.fakes.run_store import MemoryRunStore
+from portico_testkit.fakes.services import FixedServices
+
+
+class Tools:
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    @function
+    async def shout(self, text: str) -> str:
+        """Say it loudly."""
+        self.calls.append(text)
+        await asyncio.sleep(0)
+        return text.upper()
+
+    @function
+    def fail(self, text: str = "") -> str:
+        """Never works."""
+        self.calls.append("fail")
+        raise ConnectionError(text)
+
+    @function
+    def table(self) -> dict[str, int]:
+        """Give numbers."""
+        return {"one": 1}
+
+    @function
+    async def wait(self) -> None:
+        """Wait for ever."""
+        self.calls.append("wait")
+        await asyncio.Event().wait()
+
+
+@pytest.fixture
+def tools() -> Tools:
+    return Tools()
+
+
+@pytest.fixture
+def kernel(tools: Tools) -> Kernel:
+    kernel = Kernel(run_store=MemoryRunStore())
+    kernel.add_plugin(tools, "T")
+    return kernel
+
+
+def shout(name: str, text: Any, *after: str) -> Step:
+    return Step(name, "T-shout", {"text": text if not isinstance(text, str) else Value(text)}, after)
+
+
+FAIL = Step("bad", "T-fail", {"text": Value("down")})
+
+
+async def journal(kernel: Kernel) -> list[Any]:
+    store = kernel.run_store
+    assert store is not None
+    (run,) = await store.runs()
+    assert store.holder(run) is None, "the lease was not given back"  # type: ignore[attr-defined]
+    return await store.read(run)
+
+
+def kinds(entries: list[Any]) -> list[str]:
+    return [entry["type"] if entry["type"] != "outcome" else entry["kind"] for entry in entries]
+
+
+async def test_a_plan_with_a_result_is_the_answer(kernel: Kernel) -> None:
+    plan = Plan("g", (shout("s1", "hey"), shout("s2", From("s1"))), TextOf((From("s1"), "!")))
+    pursuit = await kernel.pursue("Shout", planner=ScriptedPlanner(plan))
+    assert pursuit.outcome == Answer("HEY!", value="HEY!")
+    assert [record.step.id for record in pursuit.steps] == ["s1", "s2"]
+    assert pursuit.plan == Plan("Shout", plan.steps)
+    assert check_plan(pursuit.plan, kernel.manuals) == []
+    entries = await journal(kernel)
+    assert kinds(entries) == [
+        "pursuit", "plan", "step-started", "step-finished", "step-started", "step-finished", "answer"
+    ]  # fmt: skip
+    assert entries[0] == {"type": "pursuit", "goal": "Shout", "planner": "scripted"}
+    assert set(entries[1]["plan"]["fingerprints"]) == {"T-shout"}
+    assert entries[3] == {"type": "step-finished", "step": "s1", "result": "HEY"}
+
+
+async def test_a_result_that_is_no_text_is_shown_as_json(kernel: Kernel) -> None:
+    plan = Plan("g", (Step("t", "T-table"),), ObjectOf({"é": From("t", ("one",))}))
+    pursuit = await kernel.pursue("Count", planner=ScriptedPlanner(plan))
+    assert pursuit.outcome == Answer('{\n  "é": 1\n}', value={"é": 1})
+
+
+async def test_moves_come_before_an_answer(kernel: Kernel) -> None:
+    planner = ScriptedPlanner(
+        Plan("g", (shout("s1", "a"),)),
+        Plan("g", (shout("s2", From("s1")),)),
+        lambda task: Answer(f"{task.result_of('s1')}{task.result_of('s2')}"),
+    )
+    pursuit = await kernel.pursue("Shout", planner=planner)
+    assert pursuit.outcome == Answer("AA")
+    assert [record.step.id for record in pursuit.steps] == ["s1", "s2"]
+    assert [len(task.steps) for task in planner.tasks] == [0, 1, 2]
+    assert planner.tasks[0].functions == tuple(kernel.manuals.values())
+
+
+async def test_infeasible_is_an_ordinary_end(kernel: Kernel) -> None:
+    end = Infeasible("No car.", ("a car",))
+    pursuit = await kernel.pursue("Drive", planner=ScriptedPlanner(end))
+    assert pursuit.outcome == end
+    assert (await journal(kernel))[-1] == {
+        "type": "outcome", "kind": "infeasible", "reason": "No car.", "missing": ["a car"]
+    }  # fmt: skip
+
+
+async def test_a_refused_plan_comes_back_with_its_findings_and_is_mended(kernel: Kernel, tools: Tools) -> None:
+    wrong = Plan("g", (Step("s1", "T-shuot", {"text": Value("a")}),), From("s1"))
+    planner = ScriptedPlanner(wrong, Plan("g", (shout("s1", "a"),)), lambda task: Answer(str(len(task.refused))))
+    pursuit = await kernel.pursue("Shout", planner=planner)
+    assert pursuit.outcome == Answer("0"), "what ran since clears the refusals"
+    (refusal,) = planner.tasks[1].refused
+    assert refusal.plan.steps == wrong.steps
+    assert "nearest: T-shout" in str(refusal.findings[0])
+    assert planner.tasks[1].budget.refusals == planner.tasks[0].budget.refusals - 1
+    assert kinds(await journal(kernel))[:3] == ["pursuit", "refused", "plan"]
+    assert tools.calls == ["a"]
+
+
+async def test_too_many_refusals_in_a_row_end_it(kernel: Kernel) -> None:
+    planner = ScriptedPlanner(*[Plan("g")] * 9)
+    with pytest.raises(PlanInvalid, match="neither steps nor a result"):
+        await kernel.pursue("Nothing", planner=planner, budget=Budget(refusals=2))
+    assert len(planner.tasks) == 3
+    assert kinds(await journal(kernel)) == ["pursuit", "refused", "refused", "refused"]
+
+
+async def test_a_result_that_leads_to_nothing_is_told_to_the_planner(kernel: Kernel) -> None:
+    planner = ScriptedPlanner(
+        Plan("g", (Step("t", "T-table"),), From("t", ("two",))),
+        lambda task: Answer(f"{task.refused[0].findings[0]}"),
+    )
+    pursuit = await kernel.pursue("Count", planner=planner)
+    assert pursuit.outcome == Answer(str(Finding("there is nothing at $.two", place="result")))
+
+
+async def test_a_failed_step_is_seen_and_mended(kernel: Kernel) -> None:
+    planner = ScriptedPlanner(
+        Plan("g", (FAIL, shout("after", From("bad")), shout("other", "b")), From("after")),
+        lambda task: Plan("g", (shout("after", task.steps[0].error or ""),), From("after")),
+    )
+    pursuit = await kernel.pursue("Try", planner=planner)
+    assert isinstance(pursuit.outcome, Answer)
+    assert "CONNECTIONERROR: DOWN" in pursuit.outcome.text
+    seen = {record.step.id: record.error for record in planner.tasks[1].steps}
+    assert seen == {"bad": "The function T-fail failed: ConnectionError: down", "other": None}
+    assert [step.id for step in pursuit.plan.steps] == ["other", "after"], "only what worked can be replayed"
+
+
+async def test_a_step_whose_arguments_cannot_be_made_is_seen_as_failed(kernel: Kernel) -> None:
+    """It never began, and its planner would propose it again for ever if it were not told."""
+    planner = ScriptedPlanner(
+        Plan("g", (Step("t", "T-table"), shout("s", TextOf((From("t", ("two",)),))))),
+        lambda task: Answer(str([(record.step.id, record.error) for record in task.steps])),
+    )
+    pursuit = await kernel.pursue("Count", planner=planner)
+    assert pursuit.outcome == Answer("[('t', None), ('s', 'there is nothing at $.two')]")
+    assert kinds(await journal(kernel))[-2:] == ["step-failed", "answer"]
+
+
+async def test_a_failure_that_nothing_follows_is_raised(kernel: Kernel) -> None:
+    again = Plan("g", (FAIL,))
+    with pytest.raises(StepFailed, match=r"Step bad failed.*down") as caught:
+        await kernel.pursue("Try", planner=ScriptedPlanner(*[again] * 9))
+    assert isinstance(caught.value.__cause__, Exception)
+    with pytest.raises(StepFailed):
+        kernel.run_store = None
+        await kernel.pursue("Try", planner=ScriptedPlanner(again), budget=Budget(proposals=1))
+
+
+async def test_ids_that_ran_are_taken_and_ids_that_did_not_are_free(kernel: Kernel) -> None:
+    planner = ScriptedPlanner(
+        Plan("g", (FAIL, shout("skipped", From("bad")), shout("ran", "a"))),
+        Plan("g", (shout("ran", "b"), shout("bad", "c"))),
+        Plan("g", (shout("skipped", "d"),), From("skipped")),
+    )
+    pursuit = await kernel.pursue("Try", planner=planner)
+    assert pursuit.outcome == Answer("D", value="D")
+    findings = planner.tasks[2].refused[0].findings
+    assert [finding.step for finding in findings] == ["ran", "bad"]
+    assert all("is taken" in finding.message for finding in findings)
+
+
+async def test_the_budget_of_proposals_ends_it(kernel: Kernel) -> None:
+    def more(task: Task) -> Plan:
+        return Plan("g", (shout(f"s{len(task.steps)}", "a"),))
+
+    planner = ScriptedPlanner(*[more] * 50)
+    with pytest.raises(LimitExceeded, match="4 proposals"):
+        await kernel.pursue("Go on", planner=planner, budget=Budget(proposals=4))
+    assert [task.budget.proposals for task in planner.tasks] == [4, 3, 2, 1]
+    assert [task.budget.steps for task in planner.tasks] == [100, 99, 98, 97]
+    assert kinds(await journal(kernel))[-1] == "step-finished"
+
+
+async def test_the_budget_of_steps_ends_it_before_the_step_too_many(kernel: Kernel, tools: Tools) -> None:
+    for steps in (
+        tuple(shout(f"s{n}", "a") for n in range(4)),
+        (Step("n", Plan("inner", tuple(shout(f"s{n}", "a") for n in range(3)))),),
+    ):
+        with pytest.raises(LimitExceeded, match="3 steps"):
+            await kernel.pursue("Go on", planner=ScriptedPlanner(Plan("g", steps)), budget=Budget(steps=3))
+    assert tools.calls == []
+
+
+async def test_the_budget_of_seconds_ends_it_and_stops_what_was_started(kernel: Kernel, tools: Tools) -> None:
+    plan = Plan("g", (Step("w", "T-wait"), Step("v", "T-wait")))
+    with pytest.raises(LimitExceeded, match=r"0\.05 seconds"):
+        await kernel.pursue("Wait", planner=ScriptedPlanner(plan), budget=Budget(seconds=0.05))
+    assert tools.calls == ["wait", "wait"]
+    assert len(asyncio.all_tasks()) == 1
+    await journal(kernel)
+
+
+async def test_a_timeout_of_the_planners_own_is_not_the_budgets(kernel: Kernel) -> None:
+    class Late:
+        name = "late"
+
+        async def propose(self, task: Task, *, emit: Any) -> Answer:
+            raise TimeoutError("the service")
+
+    for budget in (Budget(), Budget(seconds=60)):
+        with pytest.raises(TimeoutError, match="the service"):
+            await kernel.pursue("Wait", planner=Late(), budget=budget)
+
+
+async def test_a_cancellation_stops_everything_and_gives_the_lease_back(kernel: Kernel, tools: Tools) -> None:
+    pursuing = asyncio.create_task(
+        kernel.pursue("Wait", planner=ScriptedPlanner(Plan("g", (Step("w", "T-wait"), Step("v", "T-wait")))))
+    )
+    while tools.calls != ["wait", "wait"]:
+        await asyncio.sleep(0)
+    pursuing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await pursuing
+    assert kinds(await journal(kernel)) == ["pursuit", "plan", "step-started", "step-started"]
+    assert len(asyncio.all_tasks()) == 1
+
+
+async def test_a_plan_filter_may_hold(kernel: Kernel, tools: Tools) -> None:
+    seen: list[PlanReview] = []
+
+    async def ask(context: PlanReview, proceed: Callable[[], Awaitable[Hold | None]]) -> Hold | None:
+        seen.append(context)
+        return Hold("Look first.") if len(context.plan.steps) > 1 else await proceed()
+
+    kernel.filters.plan.append(ask)
+    planner = ScriptedPlanner(Plan("g", (shout("s1", "a"),)), Plan("g", (shout("s2", "b"), shout("s3", "c"))))
+    pursuit = await kernel.pursue("Shout", planner=planner)
+    assert pursuit.outcome == Held("Look first.")
+    assert tools.calls == ["a"]
+    assert [review.run for review in seen] == [pursuit.run] * 2
+    assert (await journal(kernel))[-1]["kind"] == "held"
+
+
+async def test_plan_filters_run_from_the_outside_in(kernel: Kernel) -> None:
+    log: list[str] = []
+
+    def recording(name: str) -> Any:
+        async def filter(context: object, proceed: Callable[[], Awaitable[Any]]) -> Any:
+            log.append(f"{name} before")
+            result = await proceed()
+            log.append(f"{name} after")
+            return result
+
+        return filter
+
+    kernel.filters.plan += [recording("plan 1"), recording("plan 2")]
+    kernel.filters.step += [recording("step 1"), recording("step 2")]
+    await kernel.pursue("Shout", planner=ScriptedPlanner(Plan("g", (shout("s", "a"),), From("s"))))
+    assert log == [
+        "plan 1 before", "plan 2 before", "plan 2 after", "plan 1 after",
+        "step 1 before", "step 2 before", "step 2 after", "step 1 after",
+    ]  # fmt: skip
+
+
+async def test_a_step_filter_may_hold_change_or_replace(kernel: Kernel, tools: Tools) -> None:
+    async def guard(context: StepRun, proceed: Callable[[], Awaitable[Any]]) -> Any:
+        if context.step.id == "held":
+            return Hold("Not this one.")
+        if context.step.id == "replaced":
+            return "by the filter"
+        context.arguments["text"] += " changed"
+        return await proceed()
+
+    kernel.filters.step.append(guard)
+    plan = Plan("g", (shout("s1", "a"), shout("replaced", "b", "s1"), shout("held", "c", "replaced")), From("s1"))
+    pursuit = await kernel.pursue("Shout", planner=ScriptedPlanner(plan))
+    assert pursuit.outcome == Held("Not this one.", "held")
+    assert [(record.step.id, record.result) for record in pursuit.steps] == [
+        ("s1", "A CHANGED"),
+        ("replaced", "by the filter"),
+    ]
+    assert tools.calls == ["a changed"]
+    assert kinds(await journal(kernel))[-2:] == ["step-held", "held"]
+
+
+async def test_a_nested_plan_runs_as_one_step_with_its_own(kernel: Kernel) -> None:
+    inner = Plan("inner", (shout("a", "x"), shout("b", From("a"))), TextOf((From("a"), From("b"))))
+    plan = Plan("g", (Step("n", inner), shout("s", From("n"))), From("s"))
+    pursuit = await kernel.pursue("Nest", planner=ScriptedPlanner(plan))
+    assert pursuit.outcome == Answer("XX", value="XX")
+    assert [record.step.id for record in pursuit.steps] == ["n/a", "n/b", "n", "s"]
+    assert pursuit.plan.steps == plan.steps
+    assert check_plan(pursuit.plan, kernel.manuals) == []
+    entries = await journal(kernel)
+    assert [entry["step"] for entry in entries if entry["type"] == "step-started"] == ["n", "n/a", "n/b", "s"]
+    assert set(entries[1]["plan"]["fingerprints"]) == {"T-shout"}
+
+
+async def test_a_failure_inside_of_a_nested_plan_names_the_step_inside(kernel: Kernel) -> None:
+    plan = Plan("g", (Step("n", Plan("inner", (FAIL, shout("after", From("bad"))))),))
+    planner = ScriptedPlanner(
+        plan, lambda task: Answer("; ".join(f"{record.step.id} {record.error}" for record in task.steps))
+    )
+    pursuit = await kernel.pursue("Nest", planner=planner)
+    assert isinstance(pursuit.outcome, Answer)
+    assert pursuit.outcome.text == (
+        "n/bad The function T-fail failed: ConnectionError: down; "
+        "n Step n/bad failed: The function T-fail failed: ConnectionError: down"
+    )
+
+
+async def test_nested_steps_whose_arguments_cannot_be_made_are_seen_too(kernel: Kernel) -> None:
+    inner = Plan("inner", (Step("t", "T-table"), shout("s", TextOf((From("t", ("two",)),)))))
+    planner = ScriptedPlanner(
+        Plan("g", (Step("n", inner),)), lambda task: Answer(" ".join(record.step.id for record in task.steps))
+    )
+    assert (await kernel.pursue("Nest", planner=planner)).outcome == Answer("n/t n/s n")
+
+
+async def test_notes_and_context_are_handed_back(kernel: Kernel) -> None:
+    seen: list[tuple[Any, Any]] = []
+
+    class Noting:
+        name = "noting"
+
+        async def propose(self, task: Task, *, emit: Any) -> Plan | Answer:
+            seen.append((task.notes, task.context))
+            number = len(seen)
+            if number == 2:
+                return Plan("refused", notes="of a refused plan")
+            return Answer("end") if number == 4 else Plan("g", (shout(f"s{number}", "a"),), notes={"round": number})
+
+    await kernel.pursue("Shout", planner=Noting(), context={"user": "Ada"})
+    context = {"user": "Ada"}
+    assert seen == [(None, context), ({"round": 1}, context), ({"round": 1}, context), ({"round": 3}, context)]
+
+
+async def test_events_come_in_the_order_of_what_happens(kernel: Kernel) -> None:
+    class Talking:
+        name = "talking"
+
+        async def propose(self, task: Task, *, emit: Callable[[Event], None]) -> Plan | Answer:
+            if task.steps:
+                emit(TextDelta("do"))
+                emit(TextDelta("ne"))
+                emit(ChatUsed("extractive", "m", Usage(1, 2)))
+                return Answer("done")
+            emit(ChatUsed("first", "m", Usage(10, 20)))
+            return Plan("g", (shout("s1", "a"), Step("bad", "T-fail", after=("s1",))))
+
+    events: list[Event] = []
+    pursuit = await kernel.pursue("Shout", planner=Talking(), emit=events.append)
+    assert [type(event) for event in events] == [
+        ChatUsed, Proposed, StepStarted, StepFinished, StepStarted, StepFailure, TextDelta, TextDelta, ChatUsed
+    ]  # fmt: skip
+    assert events[2] == StepStarted(shout("s1", "a"), {"text": "a"})
+    assert events[3] == StepFinished(shout("s1", "a"), "A")
+    assert pursuit.usage == Usage(11, 22)
+    assert pursuit.services == ("first", "extractive")
+
+
+async def test_steps_side_by_side_write_to_the_journal_one_at_a_time(kernel: Kernel) -> None:
+    """Each entry renews the lease, and the token of another's entry would be stale by then."""
+    steps = tuple(shout(f"s{n}", "a") for n in range(30))
+    await kernel.pursue("Shout", planner=ScriptedPlanner(Plan("g", steps), Answer("end")))
+    entries = await journal(kernel)
+    for step in steps:
+        own = [entry["type"] for entry in entries if entry.get("step") == step.id]
+        assert own == ["step-started", "step-finished"]
+
+
+async def test_the_lease_is_given_back_when_the_planner_raises(kernel: Kernel) -> None:
+    with pytest.raises(PlanError, match="script"):
+        await kernel.pursue("Nothing", planner=ScriptedPlanner())
+    assert kinds(await journal(kernel)) == ["pursuit"]
+
+
+async def test_a_lost_lease_stops_the_pursuit(kernel: Kernel, tools: Tools) -> None:
+    time = [0.0]
+    store = kernel.run_store = MemoryRunStore(clock=lambda: time[0])
+
+    async def steal(context: StepRun, proceed: Callable[[], Awaitable[Any]]) -> Any:
+        time[0] += 3600
+        await store.acquire(context.run, owner="another", seconds=60)
+        return await proceed()
+
+    kernel.filters.step.append(steal)
+    with pytest.raises((StoreBusy, StepFailed), match="another"):
+        await kernel.pursue("Shout", planner=ScriptedPlanner(Plan("g", (shout("s", "a"),)), Answer("end")))
+
+
+async def test_each_step_goes_through_the_runner(kernel: Kernel) -> None:
+    class Recorder:
+        name = "recorder"
+
+        def __init__(self) -> None:
+            self.names: list[tuple[str, str]] = []
+
+        async def execute(self, run: str, name: str, action: Callable[[], Awaitable[Any]]) -> Any:
+            self.names.append((run, name))
+            return await action() if name != "n/a" else "recorded"
+
+    runner = kernel.runner = Recorder()
+    plan = Plan("g", (Step("n", Plan("i", (shout("a", "x"),), From("a"))), shout("s", From("n"))), From("s"))
+    pursuit = await kernel.pursue("Shout", planner=ScriptedPlanner(plan))
+    assert pursuit.outcome == Answer("RECORDED", value="RECORDED")
+    assert runner.names == [(pursuit.run, "n/a"), (pursuit.run, "s")]
+
+
+async def test_the_configured_planner_is_used_or_the_one_of_the_name() -> None:
+    services: Services = FixedServices(
+        {(Planner, "a"): ScriptedPlanner(Answer("a")), (Planner, "b"): ScriptedPlanner(Answer("b"))}
+    )
+    kernel = Kernel(services)
+    assert (await kernel.pursue("g")).outcome == Answer("a")
+    assert (await kernel.pursue("g", planner="b")).outcome == Answer("b")
+
+
+async def test_what_is_no_goal_and_what_is_no_proposal_are_mistakes(kernel: Kernel) -> None:
+    with pytest.raises(ValueError, match="blank"):
+        await kernel.pursue(" \n", planner=ScriptedPlanner(Answer("a")))
+    for nonsense in (None, "an answer", [Answer("a")]):
+        with pytest.raises(TypeError, match="'scripted' proposed"):
+            kernel.run_store = MemoryRunStore()
+            await kernel.pursue("g", planner=ScriptedPlanner(lambda task, it=nonsense: it))
+        await journal(kernel)
+
+
+async def test_pursuits_run_side_by_side_in_one_kernel_with_one_planner(kernel: Kernel) -> None:
+    planner = ScriptedPlanner(
+        lambda task: Plan("g", (shout("s1", task.goal),)),
+        lambda task: Plan("g", (shout("s2", From("s1")),)),
+        lambda task: Answer(task.result_of("s2")),
+    )
+    pursuits: list[Pursuit] = await asyncio.gather(*(kernel.pursue(f"goal {n}", planner=planner) for n in range(20)))
+    assert [pursuit.outcome for pursuit in pursuits] == [Answer(f"GOAL {n}") for n in range(20)]
+    assert len({pursuit.run for pursuit in pursuits}) == 20
+
+
+async def test_one_step_cannot_change_what_another_was_given(kernel: Kernel) -> None:
+    @function
+    def spoil(value: Any) -> str:
+        value["one"] = "spoilt"
+        return "spoilt"
+
+    kernel.add_function(spoil)
+    plan = Plan(
+        "g",
+        (Step("t", "T-table"), Step("x", "spoil", {"value": From("t")}), Step("y", "spoil", {"value": From("t")})),
+        From("t"),
+    )
+    pursuit = await kernel.pursue("Spoil", planner=ScriptedPlanner(plan))
+    assert pursuit.outcome == Answer('{\n  "one": 1\n}', value={"one": 1})

@@ -1,0 +1,229 @@
+"""SearchConnector gives the whole port from three methods; `search_plugin` makes functions of any port."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portico.errors import ArgumentsInvalid, FunctionFailed, UnsupportedFilter
+from portico.filter import And, Equal, FilterSupport, Range
+from portico.functions import FunctionPlugin
+from portico.kernel import Kernel
+from portico.search import SearchCapabilities, SearchConnector, SearchResults, TextSearchOptions, TextSearchResult
+from portico.search_functions import SEARCH_TAG, search_plugin
+
+
+@dataclass
+class Book:
+    title: str
+    year: int
+
+
+class Library(SearchConnector[Book]):
+    """Remembers what it was asked, and returns more than it was asked for."""
+
+    name = "library"
+    capabilities = SearchCapabilities(
+        FilterSupport({"site": frozenset({"Equal"}), "year": frozenset({"Equal", "Range"})}, offered=("site",)),
+        total_count=True,
+    )
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, TextSearchOptions]] = []
+        self.fetched = 0
+
+    async def fetch(self, query: str, options: TextSearchOptions) -> SearchResults[Book]:
+        self.asked.append((query, options))
+
+        async def books() -> AsyncIterator[Book]:
+            for number in range(options.skip, 100):
+                self.fetched += 1
+                yield Book(f"{query} {number}", 2000 + number)
+
+        return SearchResults(books(), total_count=100, metadata={"corrected": query})
+
+    def to_text(self, record: Book) -> str:
+        return record.title
+
+    def to_result(self, record: Book) -> TextSearchResult:
+        return TextSearchResult(record.title, name=str(record.year))
+
+
+@pytest.fixture
+def library() -> Library:
+    return Library()
+
+
+@pytest.mark.parametrize("query", ["", " ", "\n\t", "\u2003"])
+async def test_a_blank_query_gives_nothing_and_asks_nobody(library: Library, query: str) -> None:
+    for method in (library.search, library.get_text_search_results, library.get_search_results):
+        results = await method(query)
+        assert await results.list() == []
+        assert results.total_count is None
+    assert (await library.search(query, TextSearchOptions(include_total_count=True))).total_count == 0
+    assert library.asked == []
+
+
+@given(st.integers(1, 120), st.integers(0, 120))
+def test_never_more_than_top_and_no_more_is_fetched(top: int, skip: int) -> None:
+    async def search() -> tuple[list[str], int]:
+        library = Library()
+        found = await (await library.search("q", TextSearchOptions(top=top, skip=skip))).list()
+        return found, library.fetched
+
+    found, fetched = asyncio.run(search())
+    assert found == [f"q {number}" for number in range(100)][skip : skip + top]
+    assert fetched == len(found)
+
+
+async def test_the_three_methods_tell_of_the_same_records(library: Library) -> None:
+    options = TextSearchOptions(top=2)
+    records = await (await library.get_search_results("q", options)).list()
+    assert await (await library.search("q", options)).list() == [library.to_text(record) for record in records]
+    results = await (await library.get_text_search_results("q", options)).list()
+    assert results == [library.to_result(record) for record in records]
+
+
+async def test_metadata_and_total_count_come_through(library: Library) -> None:
+    assert (await library.search("q")).total_count is None, "it was not asked for"
+    counted = await library.get_text_search_results("q", TextSearchOptions(include_total_count=True))
+    assert counted.total_count == 100
+    assert counted.metadata == {"corrected": "q"}
+
+
+async def test_a_source_that_does_not_count_leaves_the_count_out(library: Library) -> None:
+    library.capabilities = SearchCapabilities()
+    for query in ("q", " "):
+        assert (await library.search(query, TextSearchOptions(include_total_count=True))).total_count is None
+
+
+async def test_a_filter_that_the_source_cannot_apply_is_refused_before_it_is_asked(library: Library) -> None:
+    for query in ("q", ""):
+        with pytest.raises(UnsupportedFilter, match="'library'"):
+            await library.search(query, TextSearchOptions(filter=Range("site", above="a")))
+    assert library.asked == []
+
+
+async def test_a_mapper_can_be_replaced_on_one_instance(library: Library) -> None:
+    library.use_mappers(to_text=lambda record: record.title.upper())
+    library.use_mappers(to_result=lambda record: TextSearchResult("replaced"))
+    assert await (await library.search("q", TextSearchOptions(top=1))).list() == ["Q 0"]
+    results = await library.get_text_search_results("q", TextSearchOptions(top=1))
+    assert await results.list() == [TextSearchResult("replaced")]
+    assert await (await Library().search("q", TextSearchOptions(top=1))).list() == ["q 0"]
+
+
+async def test_options_of_one_call_never_reach_the_next(library: Library) -> None:
+    await library.search("q", TextSearchOptions(top=1, skip=3, filter=Equal("site", "a")))
+    await library.search("q")
+    assert library.asked[1] == ("q", TextSearchOptions())
+    with pytest.raises(AttributeError):
+        library.asked[0][1].top = 9  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("options", [{"top": 0}, {"top": -1}, {"skip": -1}])
+def test_options_that_make_no_sense_are_a_mistake(options: dict[str, int]) -> None:
+    with pytest.raises(ValueError):
+        TextSearchOptions(**options)
+
+
+async def test_results_are_read_once_as_far_as_needed() -> None:
+    results = SearchResults(iter(range(5)))
+    async for number in results:
+        if number == 1:
+            break
+    assert await results.list() == [2, 3, 4]
+    assert await results.list() == []
+
+
+def kernel_with(plugin: FunctionPlugin) -> Kernel:
+    return Kernel(plugins=[plugin])
+
+
+async def test_a_search_is_three_functions(library: Library) -> None:
+    kernel = kernel_with(search_plugin(library, "Books"))
+    assert await kernel.invoke_json("Books-Search", {"query": "q"}) == ["q 0", "q 1"]
+    assert await kernel.invoke_json("Books-GetTextSearchResults", {"query": "q", "count": 1, "skip": 4}) == [
+        {"value": "q 4", "name": "2004", "link": None}
+    ]
+    assert await kernel.invoke_json("Books-GetSearchResults", {"query": "q", "count": 1}) == [
+        {"title": "q 0", "year": 2000}
+    ]
+    tagged = [name for name, manual in kernel.manuals.items() if SEARCH_TAG in manual.tags]
+    assert tagged == ["Books-GetTextSearchResults"]
+
+
+async def test_no_results_are_an_empty_array(library: Library) -> None:
+    kernel = kernel_with(search_plugin(library, "Books"))
+    for name in kernel.functions:
+        assert await kernel.invoke_json(name, {"query": " "}) == []
+
+
+async def test_offered_fields_are_parameters_that_become_equality_filters(library: Library) -> None:
+    kernel = kernel_with(search_plugin(library, "Books"))
+    await kernel.invoke_json("Search", {"query": "q", "site": "a"})
+    await kernel.invoke_json("Search", {"query": "q", "site": None})
+    await kernel.invoke_json("Search", {"query": "q"})
+    assert [options.filter for _, options in library.asked] == [Equal("site", "a"), None, None]
+    assert library.asked[2][1] == TextSearchOptions(top=2)
+    with pytest.raises(ArgumentsInvalid, match="year: unknown"):
+        await kernel.invoke_json("Search", {"query": "q", "year": "2001"})
+
+
+async def test_a_fixed_filter_is_kept_whatever_a_model_asks(library: Library) -> None:
+    fixed = Equal("year", 2024)
+    kernel = kernel_with(search_plugin(library, "Books", filter=fixed, parameters={"site": "Where."}, count=7))
+    await kernel.invoke_json("Search", {"query": "q"})
+    await kernel.invoke_json("Search", {"query": "q", "site": "a", "count": 1})
+    assert [options.filter for _, options in library.asked] == [fixed, And((fixed, Equal("site", "a")))]
+    assert library.asked[0][1].top == 7
+
+
+async def test_a_parameter_that_the_source_does_not_take_is_refused_by_the_source(library: Library) -> None:
+    kernel = kernel_with(search_plugin(library, "Books", parameters={"colour": "Which."}))
+    with pytest.raises(UnsupportedFilter, match="colour"):
+        await kernel.invoke_json("Search", {"query": "q", "colour": "red"})
+
+
+async def test_a_count_that_makes_no_sense_is_told_to_the_model(library: Library) -> None:
+    kernel = kernel_with(search_plugin(library, "Books"))
+    with pytest.raises(FunctionFailed, match="at least 1"):
+        await kernel.invoke_json("Search", {"query": "q", "count": 0})
+
+
+def test_the_application_chooses_functions_and_words(library: Library) -> None:
+    plugin = search_plugin(
+        library,
+        "Books",
+        description="All our books.",
+        functions=["Search"],
+        descriptions={"Search": "Find a book."},
+        parameters={},
+    )
+    assert plugin.description == "All our books."
+    (made,) = plugin
+    assert made.description == "Find a book."
+    assert list(made.manual.parameters["properties"]) == ["query", "count", "skip"]
+    assert made.manual.parameters["required"] == ["query"]
+
+
+def test_mistakes_in_making_the_plugin_are_told_at_once(library: Library) -> None:
+    for mistake in ({"functions": ["Find"]}, {"parameters": {"count": "How many."}}):
+        with pytest.raises(ValueError):
+            search_plugin(library, "Books", **mistake)  # type: ignore[arg-type]
+
+
+async def test_records_without_json_form_are_an_error_of_the_function_only(library: Library) -> None:
+    class Opaque(Library):
+        async def fetch(self, query: str, options: TextSearchOptions) -> SearchResults[Any]:
+            return SearchResults([object()])
+
+    kernel = kernel_with(search_plugin(Opaque(), "Books"))
+    with pytest.raises(Exception, match="JSON"):
+        await kernel.invoke_json("GetSearchResults", {"query": "q"})

@@ -1,0 +1,125 @@
+"""What `portico` exports, what importing it costs, and that the drawing of the errors is true."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import portico
+from portico import errors
+
+
+def imported_for_types() -> dict[str, str]:
+    """Read the names under TYPE_CHECKING, with their modules, from the source."""
+    tree = ast.parse(Path(portico.__file__).read_text("utf-8"))
+    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    return {
+        name.name: str(node.module).removeprefix("portico.")
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for name in node.names
+    }
+
+
+def test_the_three_lists_of_names_agree() -> None:
+    lazy = {name: module for module, names in portico._MODULES.items() for name in names.split()}
+    assert sorted(portico.__all__) == sorted(lazy)
+    assert lazy == imported_for_types()
+    assert portico.__all__ == sorted(portico.__all__), "`__all__` is in order"
+
+
+@pytest.mark.parametrize("name", portico.__all__)
+def test_every_name_resolves_to_what_its_module_has(name: str) -> None:
+    value = getattr(portico, name)
+    module = sys.modules[f"portico.{imported_for_types()[name]}"]
+    assert value is getattr(module, name)
+    assert name in module.__all__
+
+
+def test_dir_lists_the_surface_and_an_unknown_name_is_an_attribute_error() -> None:
+    assert dir(portico) == sorted(portico.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'kernal'"):
+        _ = portico.kernal
+    assert not hasattr(portico, "And Answer")
+
+
+def modules_after(statement: str) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", f"import sys, json\n{statement}\nprint(json.dumps(sorted(sys.modules)))"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(Path(portico.__file__).parents[1])},
+    )
+    found: list[str] = json.loads(done.stdout)
+    return set(found)
+
+
+def test_importing_portico_imports_next_to_nothing() -> None:
+    heavy = {"asyncio", "dataclasses", "inspect", "typing_extensions", "re", "difflib", "logging", "pathlib"}
+    loaded = modules_after("import portico")
+    before = modules_after("import importlib, typing")
+    assert {name for name in loaded if name.startswith("portico")} == {"portico"}
+    assert (loaded - before) & heavy == set()
+
+
+def test_a_kernel_needs_neither_search_nor_plans_nor_the_network() -> None:
+    loaded = modules_after("from portico import Kernel, function")
+    ours = {name for name in loaded if name.startswith("portico.")}
+    assert not {"portico.pursuit", "portico.plans.check", "portico.search", "portico.chat"} & ours
+    assert not {"http.client", "urllib.request", "uuid", "decimal", "datetime"} & loaded
+
+
+def test_listing_registrations_needs_no_event_loop() -> None:
+    assert "asyncio" not in modules_after("from portico.registration import Registration")
+
+
+def drawn_tree() -> dict[str, str]:
+    """Read child → parent from the drawing in the docstring of `portico.errors`."""
+    parents: dict[str, str] = {}
+    trail: list[str] = []
+    for line in str(errors.__doc__).splitlines():
+        match = re.match(r"    ((?:│   |    )*(?:├── |└── )?)(\w+)(?: {2,}|$)", line)
+        if match and hasattr(errors, match[2]):
+            depth = len(match[1]) // 4
+            trail = [*trail[:depth], match[2]]
+            if depth:
+                parents[match[2]] = trail[-2]
+    return parents
+
+
+def test_the_drawing_of_the_errors_is_true() -> None:
+    classes = [value for name in errors.__all__ if isinstance(value := getattr(errors, name), type)]
+    real = {kind.__name__: kind.__base__.__name__ for kind in classes if kind is not errors.PorticoError}  # type: ignore[union-attr]
+    assert drawn_tree() == real
+
+
+def test_every_error_of_the_module_is_public() -> None:
+    kinds = {name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, Exception)}
+    assert kinds <= set(errors.__all__)
+
+
+@pytest.mark.parametrize(
+    ("word", "known", "found"),
+    [
+        ("serch", ["search", "store"], ("search",)),
+        ("SEARCH", ["Search"], ("Search",)),
+        ("x", ["search"], ()),
+        ("a", [], ()),
+    ],
+)
+def test_the_nearest_words_are_found_whatever_their_case(word: str, known: list[str], found: Any) -> None:
+    assert errors.nearest(word, known) == found
+
+
+def test_a_function_that_is_not_there_is_answered_with_what_is() -> None:
+    assert "Nearest: Sums-add." in str(errors.FunctionNotFound("Sums-ad", ["Sums-add", "Tone-shout"]))
+    assert "There are 2 functions" in str(errors.FunctionNotFound("zzz", ["Sums-add", "Tone-shout"]))
+    assert "no functions" in str(errors.FunctionNotFound("zzz"))

@@ -1,0 +1,14 @@
+"""Conformance kits and fakes for the ports of Portico.
+
+A kit is a class of tests for one port. Subclass it in your package's ``tests/test_contract.py`` and give the
+fixture named for the port; its docstring shows how.
+
+- `portico_testkit.chat_service.ChatServiceKit`
+- `portico_testkit.embedding_generator.EmbeddingGeneratorKit`
+- `portico_testkit.planner.PlannerKit`
+- `portico_testkit.text_search.TextSearchKit`
+- `portico_testkit.vector_store.VectorStoreKit`
+
+`portico_testkit.fakes` has a stand-in for each port, `portico_testkit.strategies` draws with Hypothesis what
+crosses them.
+"""

@@ -1,0 +1,236 @@
+"""What every Planner must do."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+from collections.abc import Awaitable
+from dataclasses import replace
+from typing import Any, TypeAlias, get_args
+
+import pytest
+
+from portico.errors import LimitExceeded, PlanError, PorticoError
+from portico.kernel import Kernel
+from portico.plans.check import check_plan
+from portico.plans.json_form import plan_from_json, plan_to_json
+from portico.plans.plan import Plan, Step
+from portico.plans.task import Answer, Budget, Event, Finding, Infeasible, Refusal, Task
+from portico.ports.planner import Planner
+
+__all__ = ["PlannerKit"]
+
+Proposal: TypeAlias = Plan | Answer | Infeasible
+
+_EVENTS = get_args(Event)
+_BUDGET = Budget(seconds=60)
+_ODD_GOALS = (
+    "?",
+    '{"goal": "}',
+    "<plan/> <function.X/> ]]> &lt;",
+    "{{$input}} {{Plugin-Function}} %s {0} \\",
+    "\u202eשלום\u202c \x00\x1b[31m",
+    "line\r\n\r\nline\ttab",
+    "word " * 20_000,
+)
+
+
+class PlannerKit:
+    """Subclass it and give fixtures named ``planner``, ``kernel`` and ``goal``::
+
+        class TestAcmePlanner(PlannerKit):
+            @pytest.fixture
+            def kernel(self) -> Kernel:
+                kernel = Kernel()
+                kernel.add_plugin(Weather)
+                return kernel
+
+            @pytest.fixture
+            def planner(self, kernel: Kernel) -> AcmePlanner:
+                return AcmePlanner(AcmeSettings(), FixedServices({ChatService: ScriptedChat("…")}))
+
+            @pytest.fixture
+            def goal(self) -> str:
+                return "What will the weather be?"
+
+    The kernel holds the functions with which the goal can be reached. Services that the planner asks must give
+    the same answer to the same question: give a scripted one that makes it from the request.
+    """
+
+    @pytest.mark.asyncio
+    async def test_name_is_filled(self, planner: Planner) -> None:
+        """People choose it by name."""
+        assert isinstance(planner.name, str), f"the name is {planner.name!r}, not a str"
+        assert planner.name.strip(), "the name is empty"
+
+    @pytest.mark.asyncio
+    async def test_a_first_plan_passes_the_check(self, planner: Planner, kernel: Kernel, goal: str) -> None:
+        """What is refused costs a round, and with a model money."""
+        proposal = await _propose(planner, _task(kernel, goal))
+        if isinstance(proposal, Plan):
+            findings = check_plan(proposal, kernel.manuals)
+            assert findings == [], f"the first plan is refused: {'; '.join(map(str, findings))}"
+
+    @pytest.mark.asyncio
+    async def test_a_plan_survives_its_json_form(self, planner: Planner, kernel: Kernel, goal: str) -> None:
+        """Plans and their notes are journalled."""
+        proposal = await _propose(planner, _task(kernel, goal))
+        if isinstance(proposal, Plan):
+            text = json.dumps(plan_to_json(proposal), allow_nan=False)
+            assert plan_from_json(json.loads(text)) == proposal, "the plan is another after its JSON form"
+
+    @pytest.mark.asyncio
+    async def test_equal_tasks_give_equal_proposals(self, planner: Planner, kernel: Kernel, goal: str) -> None:
+        """A proposal is a function of its task: a pursuit may be resumed in another process."""
+        for task in await _stages(planner, kernel, goal):
+            first, second = [await _propose(planner, copy.deepcopy(task)) for _ in range(2)]
+            assert first == second, f"the same task gave {first} and then {second}"
+
+    @pytest.mark.asyncio
+    async def test_interleaved_tasks_do_not_mix(self, planner: Planner, kernel: Kernel, goal: str) -> None:
+        """One planner serves many pursuits at once."""
+        stages = await _stages(planner, kernel, goal)
+        tasks = [*stages, *(replace(stage, goal=f"{goal} (of another)") for stage in stages)]
+        alone = [await _propose(planner, task) for task in tasks]
+        together = await asyncio.gather(*(_propose(planner, task) for task in tasks))
+        assert together == alone, "proposals are others when tasks come at the same time"
+        backwards = [await _propose(planner, task) for task in reversed(tasks)]
+        assert backwards[::-1] == alone, "proposals are others when tasks come in another order"
+
+    @pytest.mark.asyncio
+    async def test_the_task_is_left_as_it_was(self, planner: Planner, kernel: Kernel, goal: str) -> None:
+        """The loop, and other planners, read it too."""
+        for stage in await _stages(planner, kernel, goal):
+            task = replace(stage, context={"user": {"name": "Ada"}})
+            before = copy.deepcopy(task)
+            await _propose(planner, task)
+            assert task == before, "proposing changed the task"
+
+    @pytest.mark.asyncio
+    async def test_without_functions_it_ends(self, planner: Planner, goal: str) -> None:
+        """An empty catalogue is an ordinary case: the answer is that something is missing, or an answer."""
+        pursuit = await Kernel().pursue(goal, planner=planner, budget=_BUDGET)
+        assert isinstance(pursuit.outcome, Answer | Infeasible), f"it ended with {pursuit.outcome}"
+
+    @pytest.mark.asyncio
+    async def test_a_refused_proposal_does_not_upset_it(self, planner: Planner, kernel: Kernel, goal: str) -> None:
+        """Findings come back with the next task; ``PlanError`` says that no other proposal can be made."""
+        task = _task(kernel, goal)
+        proposal = await _propose(planner, task)
+        plan = proposal if isinstance(proposal, Plan) else Plan(goal, (Step("s1", "No-such"),))
+        findings = (Finding("there is no function 'No-such'", "s1", "function"), Finding("the plan is too long"))
+        for refused in ((Refusal(plan, findings),), (Refusal(plan, findings), Refusal(Plan(goal), findings[1:]))):
+            await _or_plan_error(_propose(planner, replace(task, refused=refused)))
+
+    @pytest.mark.asyncio
+    @pytest.mark.parametrize("odd", _ODD_GOALS, ids=range(len(_ODD_GOALS)))
+    async def test_any_text_may_be_a_goal(self, planner: Planner, kernel: Kernel, odd: str) -> None:
+        """What a person types is data: no goal breaks out of a prompt, a template or a format."""
+        proposal = await _or_plan_error(_propose(planner, _task(kernel, odd)))
+        if isinstance(proposal, Plan):
+            assert plan_from_json(plan_to_json(proposal)) == proposal
+
+    @pytest.mark.asyncio
+    async def test_a_pursuit_ends_within_the_budget(self, planner: Planner, kernel: Kernel, goal: str) -> None:
+        """The goal can be reached with these functions."""
+        pursuit = await kernel.pursue(goal, planner=planner, budget=_BUDGET, emit=_checked)
+        assert isinstance(pursuit.outcome, Answer), f"it ended with {pursuit.outcome}"
+        assert pursuit.outcome.text.strip(), "the answer is empty"
+        assert pursuit.planner == planner.name
+
+    @pytest.mark.asyncio
+    async def test_pursuits_side_by_side_end_as_one_alone(self, planner: Planner, kernel: Kernel, goal: str) -> None:
+        """Nothing of one pursuit is in another."""
+        alone = await kernel.pursue(goal, planner=planner, budget=_BUDGET)
+        several = await asyncio.gather(*(kernel.pursue(goal, planner=planner, budget=_BUDGET) for _ in range(4)))
+        for pursuit in several:
+            assert pursuit.outcome == alone.outcome, "a pursuit among others ended otherwise than alone"
+
+    @pytest.mark.asyncio
+    async def test_failing_steps_do_not_make_it_go_on_for_ever(
+        self, planner: Planner, kernel: Kernel, goal: str
+    ) -> None:
+        """When nothing works it says so, in whatever way, before its budget is used up."""
+
+        async def fail(context: object, proceed: object) -> Any:
+            raise ConnectionError("nothing works today")
+
+        kernel.filters.function.append(fail)
+        counted = _Counted(planner)
+        try:
+            pursuit = await kernel.pursue(goal, planner=counted, budget=_BUDGET)
+            assert isinstance(pursuit.outcome, Answer | Infeasible), f"it ended with {pursuit.outcome}"
+        except PorticoError as error:
+            assert not isinstance(error, LimitExceeded), f"it went on although every step failed: {error}"
+        assert counted.proposals < _BUDGET.proposals, "it went on to the last proposal although every step failed"
+
+    @pytest.mark.asyncio
+    async def test_a_cancelled_proposal_leaves_it_usable(self, planner: Planner, kernel: Kernel, goal: str) -> None:
+        """People press Ctrl-C at any moment."""
+        for task in await _stages(planner, kernel, goal):
+            expected = await _propose(planner, task)
+            for moments in range(6):
+                proposing = asyncio.create_task(_propose(planner, task))
+                for _ in range(moments):
+                    await asyncio.sleep(0)
+                proposing.cancel()
+                await asyncio.gather(proposing, return_exceptions=True)
+                again = await asyncio.wait_for(_propose(planner, task), 30)
+                assert again == expected, f"cancelled after {moments} moments it proposes something else"
+
+
+def _task(kernel: Kernel, goal: str) -> Task:
+    return Task(goal, tuple(kernel.manuals.values()), budget=_BUDGET)
+
+
+def _checked(event: Event) -> None:
+    assert isinstance(event, _EVENTS), f"{event!r} was emitted, which is no event"
+
+
+async def _propose(planner: Planner, task: Task) -> Proposal:
+    proposal = await planner.propose(task, emit=_checked)
+    assert isinstance(proposal, Plan | Answer | Infeasible), f"{proposal!r} is no Plan, Answer or Infeasible"
+    return proposal
+
+
+async def _or_plan_error(proposing: Awaitable[Proposal]) -> Proposal | None:
+    try:
+        return await proposing
+    except PlanError:
+        return None
+
+
+async def _stages(planner: Planner, kernel: Kernel, goal: str) -> list[Task]:
+    """Return the tasks of a pursuit's first two proposals, as the loop would give them."""
+    first = _task(kernel, goal)
+    proposal = await _propose(planner, first)
+    if not isinstance(proposal, Plan):
+        return [first]
+    pursuit = await kernel.pursue(goal, planner=_Replay(replace(proposal, result=None)), budget=_BUDGET)
+    return [first, replace(first, steps=pursuit.steps, notes=proposal.notes)]
+
+
+class _Replay:
+    """Propose one plan, then end."""
+
+    name = "replay"
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+
+    async def propose(self, task: Task, *, emit: Any) -> Proposal:
+        return Answer("") if task.steps else self._plan
+
+
+class _Counted:
+    """Count the proposals of another planner."""
+
+    def __init__(self, planner: Planner) -> None:
+        self.name = planner.name
+        self.proposals = 0
+        self._planner = planner
+
+    async def propose(self, task: Task, *, emit: Any) -> Proposal:
+        self.proposals += 1
+        return await self._planner.propose(task, emit=emit)

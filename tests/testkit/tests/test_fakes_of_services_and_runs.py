@@ -1,0 +1,86 @@
+"""The fakes that have no kit of their own do what they say."""
+
+from __future__ import annotations
+
+import pytest
+
+from portico.errors import PlanError, PluginNotInstalled, StoreBusy, StoreError
+from portico.plans.plan import Plan
+from portico.plans.task import Answer, Finding, Refusal, Task
+from portico.ports.planner import Planner
+from portico.ports.text_search import TextSearch
+from portico_testkit.fakes.planner import ScriptedPlanner
+from portico_testkit.fakes.run_store import MemoryRunStore
+from portico_testkit.fakes.services import FixedServices
+
+
+def test_services_are_found_by_port_and_by_name() -> None:
+    planner = ScriptedPlanner()
+    services = FixedServices({Planner: planner, (TextSearch, "docs"): 1, (TextSearch, "web"): 2})
+    assert services.get(Planner) is services.get(Planner, "scripted") is planner
+    assert (services.get(TextSearch), services.get(TextSearch, "web")) == (1, 2)
+    assert services.names(TextSearch) == ("docs", "web")
+    assert services.names(Planner) == ("scripted",)
+    for name in ("other", ""):
+        with pytest.raises(PluginNotInstalled, match="docs, web"):
+            services.get(TextSearch, name)
+    with pytest.raises(PluginNotInstalled):
+        FixedServices().get(Planner)
+
+
+async def test_only_the_newest_lease_may_write() -> None:
+    store = MemoryRunStore()
+    first = await store.acquire("r", owner="a", seconds=60)
+    second = await store.acquire("r", owner="a", seconds=60)
+    assert second.token > first.token
+    await store.append(second, [{"n": 1}, {"n": 2}])
+    with pytest.raises(StoreBusy):
+        await store.append(first, [{"n": 3}])
+    with pytest.raises(StoreBusy):
+        await store.acquire("r", owner="b", seconds=60)
+    await store.release(first)
+    assert store.holder("r") == second
+    await store.release(second)
+    with pytest.raises(StoreBusy):
+        await store.append(second, [{"n": 3}])
+    assert await store.read("r") == [{"n": 1}, {"n": 2}]
+
+
+async def test_a_lease_runs_out() -> None:
+    now = [0.0]
+    store = MemoryRunStore(clock=lambda: now[0])
+    old = await store.acquire("r", owner="a", seconds=60)
+    now[0] = 61
+    with pytest.raises(StoreBusy):
+        await store.append(old, [{}])
+    new = await store.acquire("r", owner="b", seconds=60)
+    assert new.token > old.token
+
+
+async def test_entries_are_whole_or_not_there_and_are_copies() -> None:
+    store = MemoryRunStore()
+    lease = await store.acquire("r", owner="a", seconds=60)
+    with pytest.raises(StoreError, match="not JSON"):
+        await store.append(lease, [{"n": 1}, {"n": object()}])
+    assert await store.read("r") == []
+    entry = {"n": [1]}
+    await store.append(lease, [entry])
+    entry["n"].append(2)
+    assert await store.read("r") == [{"n": [1]}]
+    await store.acquire("q", owner="a", seconds=1)
+    assert await store.runs() == ["r", "q"]
+    assert await store.read("unknown") == []
+
+
+async def test_a_script_goes_on_by_what_the_task_says() -> None:
+    planner = ScriptedPlanner(Plan("one"), lambda task: Plan("two"), Answer("three"))
+    first = await planner.propose(Task("g"), emit=print)
+    assert isinstance(first, Plan)
+    second = await planner.propose(Task("g", notes=first.notes), emit=print)
+    assert isinstance(second, Plan)
+    assert (first.goal, second.goal) == ("one", "two")
+    refused = Task("g", notes=first.notes, refused=(Refusal(second, (Finding("no"),)),))
+    assert await planner.propose(refused, emit=print) == Answer("three")
+    assert (await planner.propose(Task("g"), emit=print)) == first
+    with pytest.raises(PlanError, match="3 parts"):
+        await planner.propose(Task("g", notes={"script": 3}), emit=print)
