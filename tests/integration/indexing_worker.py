@@ -16,9 +16,8 @@ from typing import Any
 
 import portico_documents.search
 import portico_faiss.store
-import portico_wordllama.embeddings
-
 import portico_host
+import portico_wordllama.embeddings
 from portico.ports.text_search import TextSearch
 
 
