@@ -109,7 +109,7 @@ def judge(
         direct = any(term in candidate.terms for term in terms)
         relevance = min(1.0, covered + 0.3 * max(0.0, cosine - 0.2)) if direct or candidate.leading else 0.0
         score = ranked + 0.5 * covered + 0.8 * max(0.0, cosine)
-        score += 0.05 / (1 + candidate.passage)
+        score += 0.15 / (1 + candidate.passage)
         if candidate.leading:
             score += 0.05
         if len(candidate.terms) < 3:
