@@ -115,6 +115,20 @@ def test_with_nothing_to_search_it_says_what_to_do(in_process: Any) -> None:
     assert "portico config init" in done.err
 
 
+def test_a_mistake_in_a_default_service_is_told_before_anything_else(in_process: Any, folder: Path) -> None:
+    (folder / "portico.toml").write_text('[chat.extractive]\nmaximum_quotes = "three"\n')
+    for command in ("ask", "search"):
+        done = in_process(command, "q")
+        assert done.code == 2
+        assert "portico.toml: chat.extractive.maximum_quotes: expected an integer" in done.err
+
+
+def test_a_planner_that_needs_no_source_is_asked_without_one(in_process: Any, configured: Path) -> None:
+    configured.write_text('[planner]\nuse = "scripted"\n')
+    done = in_process("ask", "q", "--json")
+    assert (done.code, done.json["planner"]) == (0, "scripted")
+
+
 def test_a_folder_that_is_not_there_is_a_usage_error(in_process: Any) -> None:
     done = in_process("ask", "q", "--docs", "nowhere")
     assert done.code == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,7 @@ def test_a_broken_one_fails_by_itself(portico: Any, name: str, cause: str) -> No
     assert portico("plugins").code == 0
     doctor = portico("doctor")
     assert doctor.code == 1
-    assert f"command {name}" in doctor.out or name == "odd"
+    assert re.search(rf"^fail +command {name} .*{cause}", doctor.out, re.MULTILINE)
 
 
 @pytest.mark.usefixtures("extended")
@@ -64,9 +65,22 @@ def test_none_takes_the_place_of_ours(portico: Any) -> None:
 
 @pytest.mark.usefixtures("extended")
 def test_a_disabled_package_has_no_command(portico: Any) -> None:
-    env = {"PORTICO_DISABLE": "hello"}
-    assert "hello" not in portico("--help", env=env).out
+    env = {"PORTICO_DISABLE": "hello, portico-torn,odd"}
+    for arguments in (("--help",), ("plugins",), ("doctor",)):
+        assert not re.search(r"hello|torn|odd", portico(*arguments, env=env).out), arguments
     assert portico("hello", "Ada", env=env).code == 2
+
+
+@pytest.mark.usefixtures("extended")
+def test_a_package_that_the_configuration_switches_off_is_not_imported_for_its_command(
+    portico: Any, folder: Path
+) -> None:
+    (folder / "portico.toml").write_text('[plugins]\ndisable = ["torn", "portico-odd"]\n')
+    doctor = portico("doctor")
+    assert "command hello" in doctor.out
+    assert not re.search("command (torn|odd)", doctor.out)
+    assert "ZeroDivisionError" not in doctor.out + doctor.err
+    assert "torn (" not in portico("plugins").out
 
 
 @pytest.mark.usefixtures("extended")

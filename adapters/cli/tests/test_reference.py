@@ -10,8 +10,10 @@ from pathlib import Path
 import click
 import pytest
 
+from portico import errors
 from portico_cli import failures
 from portico_cli.command_table import BUILT_IN
+from portico_cli.invocation import Invocation
 from portico_cli.main import portico
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "command-line.md"
@@ -78,6 +80,14 @@ def test_every_exit_code_is_described(sections: dict[str, str]) -> None:
         failures.HELD,
         failures.INTERRUPTED,
     }
+
+
+def test_each_error_has_the_exit_code_that_the_page_of_errors_gives_it(capsys: pytest.CaptureFixture[str]) -> None:
+    page = PAGE.with_name("errors.md").read_text("utf-8")
+    written = {name: int(code) for name, code in re.findall(r"^\| `(\w+)` \|.*\| (\d) \|$", page, re.MULTILINE)}
+    kinds = [getattr(errors, name) for name in written]
+    assert kinds
+    assert {kind.__name__: failures.report(kind.__new__(kind, "no"), Invocation()) for kind in kinds} == written
 
 
 def test_the_help_of_every_option_is_a_sentence() -> None:

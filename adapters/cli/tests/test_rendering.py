@@ -133,3 +133,8 @@ def test_a_log_gets_a_line_for_a_wait_and_one_every_ten_seconds() -> None:
         "Indexing docs: 20 of 100",
         "Waiting: Another process is indexing this folder.",
     ]
+
+
+def test_a_line_break_in_a_file_name_stays_on_its_line() -> None:
+    place = place_of("a\nb.md › Part", "file:///nowhere/a%0Ab.md#L3")
+    assert (place.shown, place.title) == ("/nowhere/a b.md:3", "Part")

@@ -89,3 +89,24 @@ def test_nothing_found_says_so(in_process: Any, shelf: Path) -> None:
 
 def test_a_source_that_is_installed_and_needs_no_settings_is_used_when_named(in_process: Any, site: Path) -> None:
     assert in_process("search", "retry", "--source", "shelf", "--json").json["results"][0]["number"] == 1
+
+
+FAILING = PASSAGES + '[search.torn]\nuse = "shelf"\nfailure = "the book is torn"\n'
+
+
+def test_a_source_that_fails_is_told_of_and_the_others_are_shown(in_process: Any, shelf: Path) -> None:
+    shelf.write_text(FAILING)
+    done = in_process("search", "retry", "--top", "1")
+    assert done.code == 0
+    assert "alpha retry one" in done.out
+    assert "! The source 'torn' failed: RuntimeError: the book is torn" in done.out
+    as_json = in_process("search", "retry", "--json").json
+    assert len(as_json["results"]) == 4
+    assert as_json["warnings"] == ["The source 'torn' failed: RuntimeError: the book is torn"]
+
+
+def test_when_every_source_fails_the_message_says_whose_failure_it_is(in_process: Any, shelf: Path) -> None:
+    shelf.write_text(FAILING)
+    done = in_process("search", "retry", "--source", "torn")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.splitlines()[-1] == "Error: The source 'torn' failed: RuntimeError: the book is torn"

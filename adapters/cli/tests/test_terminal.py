@@ -231,3 +231,30 @@ def test_a_reader_who_goes_away_is_no_error(folder: Path, environment: dict[str,
         assert process.stderr.read().decode().replace("a library chatters\n", "") == ""
         process.stderr.close()
         assert process.wait(timeout=30) == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is Linux's")
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_a_disk_that_is_full_gives_one_message(
+    folder: Path, environment: dict[str, str], options: tuple[str, ...]
+) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "portico_cli", "plugins", *options],
+            cwd=folder,
+            env=environment,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr == "Error: Standard output cannot be written: No space left on device.\n"
+
+
+def test_a_closed_standard_output_is_borne(folder: Path, environment: dict[str, str]) -> None:
+    command = f"{sys.executable} -m portico_cli plugins >&-"
+    done = subprocess.run(
+        ["/bin/sh", "-c", command], cwd=folder, env=environment, stderr=subprocess.PIPE, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")

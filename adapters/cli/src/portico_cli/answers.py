@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from portico.ports.search_index import IndexReport
     from portico.pursuit import Held, Pursuit
 
-__all__ = ["answer", "hold", "infeasibility"]
+__all__ = ["answer", "hold", "infeasibility", "warning_lines"]
 
 
 def answer(
@@ -38,12 +38,17 @@ def answer(
         width = max(len(str(citation.number)) for citation in outcome.citations) + 3
         for citation in sorted(outcome.citations, key=lambda citation: citation.number):
             yield _citation(citation, width)
-    if outcome.warnings:
-        yield Text()
-        for warning in outcome.warnings:
-            yield Hanging(safe_text(warning, "yellow"), "! ", "  ", "yellow")
+    yield from warning_lines(outcome.warnings)
     yield Text()
     yield Hanging(Text(_footer(pursuit, reports), style="dim"))
+
+
+def warning_lines(warnings: Sequence[str]) -> Iterator[RenderableType]:
+    """Yield an empty line and the warnings, nothing where there are none."""
+    if warnings:
+        yield Text()
+    for warning in warnings:
+        yield Hanging(safe_text(warning, "yellow"), "! ", "  ", "yellow")
 
 
 def infeasibility(outcome: Infeasible) -> Iterator[RenderableType]:

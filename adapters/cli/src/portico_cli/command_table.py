@@ -12,7 +12,7 @@ from portico.errors import PluginBroken, nearest
 if TYPE_CHECKING:
     from portico_host import Command
 
-__all__ = ["BUILT_IN", "CommandTable"]
+__all__ = ["BUILT_IN", "CommandTable", "loaded"]
 
 BUILT_IN = {
     "ask": "Answer a question from your sources, with citations.",
@@ -45,7 +45,7 @@ class CommandTable(click.Group):
         if found is None:
             return None
         try:
-            return _loaded(found)
+            return loaded(found)
         except PluginBroken:
             if ctx.resilient_parsing:  # shell completion must not fail
                 return None
@@ -74,16 +74,13 @@ class CommandTable(click.Group):
                 formatter.write_dl([(name, f"From {found.distribution}.") for name, found in others.items()])
 
     def _of_packages(self) -> dict[str, Command]:
-        import os
-
         import portico_host
 
-        disabled = [word.strip() for word in os.environ.get("PORTICO_DISABLE", "").split(",")]
-        found = portico_host.commands(disable=[word for word in disabled if word])
-        return {command.name: command for command in found if command.name not in BUILT_IN}
+        return {command.name: command for command in portico_host.commands() if command.name not in BUILT_IN}
 
 
-def _loaded(found: Command) -> click.Command:
+def loaded(found: Command) -> click.Command:
+    """Import a package's command. Raises ``PluginBroken`` when that fails or gives something else."""
     command: Any = found.load()
     if not isinstance(command, click.Command):
         raise PluginBroken(

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import portico_host
-from portico.errors import PluginBroken, PorticoError
+from portico.errors import PluginBroken, PluginNotInstalled, PorticoError
 from portico.ports import PORTS
+from portico_cli.command_table import loaded
 from portico_host.checking import problems_of
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Finding:
 async def examine(config: Path | None) -> list[Finding]:
     """Look at everything that can be looked at without asking a service; nothing is raised for what is found."""
     diagnosis = portico_host.diagnose(config)
-    findings = [_python(), *_packages(diagnosis), *_commands(), _configuration(diagnosis, config)]
+    findings = [_python(), *_packages(diagnosis), *_commands(diagnosis), _configuration(diagnosis, config)]
     findings += [
         Finding("fail" if problem.severity == "error" else "warn", problem.subject, problem.cause, problem.mend)
         for problem in diagnosis.problems
@@ -61,10 +62,10 @@ def _packages(diagnosis: Diagnosis) -> Iterator[Finding]:
         # The others are among the problems, with what mends them.
 
 
-def _commands() -> Iterator[Finding]:
-    for found in portico_host.commands():
+def _commands(diagnosis: Diagnosis) -> Iterator[Finding]:
+    for found in diagnosis.application.commands if diagnosis.application else portico_host.commands():
         try:
-            found.load()
+            loaded(found)
         except PluginBroken as error:
             yield Finding(
                 "fail",
@@ -101,18 +102,24 @@ def _cache_folder() -> Finding:
 
 
 async def _services(application: Application, known: set[str]) -> Any:
-    """Make each configured service, which opens nothing; those whose problem is told already are left out."""
+    """Make each configured service, which opens nothing; those whose problem is told already are left out.
+
+    A service that has settings and is not the chosen one stops nobody.
+    """
     import portico
 
     async with application.services() as services:
         for info in PORTS:
             port = getattr(portico, info.name)
-            for name in services.names(port):
+            for number, name in enumerate(services.names(port)):
+                chosen = info.many or number == 0
                 try:
                     services.get(port, name)
                 except PorticoError as error:
+                    if not chosen and isinstance(error, PluginNotInstalled):
+                        continue
                     for problem in problems_of(error, info.name, name):
                         if problem.cause not in known:
-                            yield Finding("fail", problem.subject, problem.cause, problem.mend)
+                            yield Finding("fail" if chosen else "warn", problem.subject, problem.cause, problem.mend)
                 else:
                     yield Finding("ok", f"{info.noun} {name}", "can be made")

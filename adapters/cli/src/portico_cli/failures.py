@@ -8,9 +8,9 @@ import traceback
 
 import click
 
-from portico.errors import ConfigurationError, PluginError, PorticoError, UnsupportedFilter
+from portico.errors import ConfigurationError, PluginError, PorticoError, UnsupportedOption
 from portico_cli.invocation import Invocation
-from portico_cli.output import plain, write_json
+from portico_cli.output import OutputFailed, plain, write_json
 
 __all__ = ["DONE", "FAILED", "HELD", "INFEASIBLE", "INTERRUPTED", "MISUSED", "Misused", "report"]
 
@@ -36,7 +36,7 @@ def report(error: BaseException, invocation: Invocation) -> int:
     kind, message, code = _described(error)
     if invocation.debug or os.environ.get("PORTICO_DEBUG", "") not in ("", "0"):
         _write_error("".join(traceback.format_exception(error)).rstrip())
-    if invocation.json:
+    if invocation.json and not isinstance(error, OutputFailed):
         write_json({"error": {"type": kind, "message": plain(message)}})
         return code
     if isinstance(error, click.UsageError) and error.ctx is not None:
@@ -50,9 +50,9 @@ def _described(error: BaseException) -> tuple[str, str, int]:
     kind = type(error).__name__
     if isinstance(error, click.ClickException):
         return kind, _sentence(error.format_message()), error.exit_code
-    if isinstance(error, ConfigurationError | PluginError | UnsupportedFilter):
+    if isinstance(error, ConfigurationError | PluginError | UnsupportedOption):
         return kind, str(error), MISUSED
-    if isinstance(error, PorticoError):
+    if isinstance(error, PorticoError | OutputFailed):
         return kind, str(error), FAILED
     first_line = str(error).strip().partition("\n")[0]
     what = f"{kind}: {first_line}" if first_line else kind

@@ -6,13 +6,13 @@ import json
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.text import Text
 
-__all__ = ["OutputClosed", "console_for", "plain", "safe_text", "show", "use_utf8", "write_json"]
+__all__ = ["OutputClosed", "OutputFailed", "console_for", "plain", "safe_text", "show", "use_utf8", "write_json"]
 
 # Control characters but newline and tab, and the marks that turn the direction of writing: both can make a
 # terminal show what is not there.
@@ -29,8 +29,20 @@ class OutputClosed(Exception):
     """Whoever reads standard output went away, as ``| head`` does."""
 
 
+class OutputFailed(Exception):
+    """Standard output takes nothing more, as on a full disk."""
+
+
 def use_utf8() -> None:
-    """Write UTF-8 to both streams whatever the locale says; what cannot be encoded is replaced."""
+    """Write UTF-8 to both streams whatever the locale says; what cannot be encoded is replaced.
+
+    A stream that was closed by who started us is replaced by one that leads nowhere: the next file opened, an
+    index perhaps, would otherwise get its number.
+    """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            setattr(sys, name, os.fdopen(nowhere, "w", encoding="utf-8", closefd=False))
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
@@ -67,18 +79,22 @@ def console_for(stream: TextIO) -> Console:
 
 
 def show(*renderables: RenderableType) -> None:
-    """Print to standard output. Raises `OutputClosed` when nobody reads it any more."""
+    """Print to standard output. Raises `OutputClosed` when nobody reads it any more, or `OutputFailed`."""
     console = console_for(sys.stdout)
     if console.is_terminal:
         try:
             for renderable in renderables:
                 console.print(renderable)
-        except BrokenPipeError:
-            _close()
+        except OSError as error:
+            _close(error)
         return
-    with console.capture() as captured:
-        for renderable in renderables:
-            console.print(renderable)
+    try:
+        with console.capture() as captured:
+            for renderable in renderables:
+                console.print(renderable)
+    except OSError as error:
+        # At the end of a capture rich writes nothing, but it writes, which a full disk refuses.
+        _close(error)
     _write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
 
@@ -96,11 +112,11 @@ def _write(text: str) -> None:
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
-    except BrokenPipeError:
-        _close()
+    except OSError as error:
+        _close(error)
 
 
-def _close() -> None:
+def _close(error: OSError) -> NoReturn:
     # The interpreter flushes standard output at its end, and would complain there.
     try:
         null = os.open(os.devnull, os.O_WRONLY)
@@ -108,4 +124,6 @@ def _close() -> None:
         os.close(null)
     except (OSError, ValueError):
         pass
-    raise OutputClosed
+    if isinstance(error, BrokenPipeError):
+        raise OutputClosed
+    raise OutputFailed(f"Standard output cannot be written: {error.strerror or error}.") from error

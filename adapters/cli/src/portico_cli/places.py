@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,7 +40,7 @@ def place_of(name: str | None, link: str | None) -> Place:
     >>> place_of("A page", "https://example.org/a")
     Place(shown='https://example.org/a', title='A page', link='https://example.org/a')
     """
-    title = plain(name or "").replace("\n", " ")
+    title = _on_one_line(name or "")
     link = plain(link).replace("\n", "") if link else None
     if link is None:
         return Place("", title, None)
@@ -67,14 +68,17 @@ def linked(text: Text, link: str | None) -> Text:
 
 def _short(path: str) -> str:
     """Return a path as it would be typed here: relative below the working directory, else whole."""
-    try:
-        relative = Path(path).relative_to(Path.cwd().resolve())
-    except (ValueError, OSError):
-        return plain(path)
-    return plain(os.fspath(relative))
+    with suppress(ValueError, OSError):
+        path = os.fspath(Path(path).relative_to(Path.cwd().resolve()))
+    return _on_one_line(path)
 
 
 def _without_file(title: str, path: str) -> str:
     """Leave out the file's name where the title begins with it; the place shows it already."""
     first, _, rest = title.partition(" › ")
-    return rest if plain(path).replace(os.sep, "/").endswith(first) else title
+    return rest if _on_one_line(path).replace(os.sep, "/").endswith(first) else title
+
+
+def _on_one_line(text: str) -> str:
+    # A file's name may hold any character, a line break too.
+    return plain(text).replace("\n", " ")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,7 +17,7 @@ from portico_cli.invocation import Invocation
 if TYPE_CHECKING:
     from portico_host import Application
 
-__all__ = ["Chosen", "choose_sources", "docs_option", "run", "source_option"]
+__all__ = ["Chosen", "choose_sources", "docs_option", "refuse_mistakes", "run", "source_option"]
 
 T = TypeVar("T")
 _DOCUMENTS = "documents"
@@ -75,6 +75,22 @@ def choose_sources(
     application = portico_host.load(invocation.config, merged) if merged else configured
     wanted = [*(names or configured.sources), *folders]
     return Chosen(application, tuple(dict.fromkeys(wanted)))
+
+
+def refuse_mistakes(application: Application) -> None:
+    """Raise the mistakes in the settings of the defaults, before a long indexing and before anything else is said.
+
+    What is chosen by name is looked at when the kernel opens. A package that cannot be used is no mistake as long
+    as nothing asks for it.
+    """
+    from portico.errors import PluginError
+    from portico.ports import PORTS
+
+    services = application.services(())
+    for info in PORTS:
+        if info.default is not None:
+            with suppress(PluginError):
+                services.prepare(info.name, None)
 
 
 def run(work: Callable[[], Awaitable[T]]) -> T:

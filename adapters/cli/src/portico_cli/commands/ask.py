@@ -13,7 +13,7 @@ from portico_cli.failures import DONE, HELD, INFEASIBLE, Misused
 from portico_cli.goal import read_goal
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
 from portico_cli.output import show, write_json
-from portico_cli.sources import Chosen, choose_sources, docs_option, run, source_option
+from portico_cli.sources import Chosen, choose_sources, docs_option, refuse_mistakes, run, source_option
 
 if TYPE_CHECKING:
     from portico.ports.search_index import IndexReport
@@ -53,7 +53,8 @@ def command(
     goal = read_goal(goal)
     overrides = {table: {"use": name} for table, name in (("planner", planner), ("chat", chat)) if name is not None}
     chosen = choose_sources(invocation, docs, names, overrides)
-    if not chosen.sources and not chosen.application.configuration.values.get("functions"):
+    refuse_mistakes(chosen.application)
+    if not chosen.sources and _needs_sources(chosen.application.configuration.values):
         raise Misused(_NOTHING_TO_SEARCH)
     pursuit, reports = run(lambda: _pursue(invocation, goal, chosen))
     if invocation.json:
@@ -61,6 +62,14 @@ def command(
     else:
         _tell(pursuit, reports)
     click.get_current_context().exit(_exit_code(pursuit))
+
+
+def _needs_sources(values: Mapping[str, Any]) -> bool:
+    """Tell whether the default planner is to answer and has nothing to answer from.
+
+    Another planner says itself what it needs.
+    """
+    return not values.get("functions") and not (values.get("planner") or {}).get("use")
 
 
 async def _pursue(invocation: Invocation, goal: str, chosen: Chosen) -> tuple[Pursuit, Mapping[str, IndexReport]]:

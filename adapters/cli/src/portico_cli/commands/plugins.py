@@ -34,8 +34,8 @@ def command(invocation: Invocation) -> None:
     """
     import portico_host
 
-    plugins = portico_host.load(invocation.config).plugins
-    commands = portico_host.commands()
+    application = portico_host.load(invocation.config)
+    plugins, commands = application.plugins, application.commands
     if invocation.json:
         write_json(
             {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -12,7 +12,7 @@ from portico_cli.failures import Misused
 from portico_cli.goal import clean_argument
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
 from portico_cli.output import show, write_json
-from portico_cli.sources import Chosen, choose_sources, docs_option, run, source_option
+from portico_cli.sources import Chosen, choose_sources, docs_option, refuse_mistakes, run, source_option
 
 if TYPE_CHECKING:
     from portico.filter import Filter
@@ -56,7 +56,7 @@ def command(
 ) -> None:
     """Find the passages that fit QUERY best.
 
-    Several sources are merged into one ranking.
+    Several sources are merged into one ranking; one that fails is told of, and the others are shown.
     """
     query = clean_argument(query).strip()
     if not query:
@@ -64,6 +64,7 @@ def command(
     filter = _filter(clauses)
     chosen = choose_sources(invocation, docs, names)
     if not chosen.sources:
+        refuse_mistakes(chosen.application)
         raise Misused(_NOTHING_TO_SEARCH)
     # From several sources the best of each are merged before the first ones are left out.
     several = len(chosen.sources) > 1
@@ -72,7 +73,7 @@ def command(
     options = (
         TextSearchOptions(skip + top, 0, filter=filter) if several else TextSearchOptions(top, skip, filter=filter)
     )
-    results = run(lambda: _search(invocation, query, options, chosen))
+    results, warnings = run(lambda: _search(invocation, query, options, chosen))
     if several:
         results = results[skip : skip + top]
     if invocation.json:
@@ -83,17 +84,19 @@ def command(
                     {"number": number, "name": result.name, "link": result.link, "text": result.value}
                     for number, result in enumerate(results, skip + 1)
                 ],
+                "warnings": warnings,
             }
         )
         return
+    from portico_cli.answers import warning_lines
     from portico_cli.snippets import result_lines
 
-    show(*result_lines(query, results, first=skip + 1))
+    show(*result_lines(query, results, first=skip + 1), *warning_lines(warnings))
 
 
 async def _search(
     invocation: Invocation, query: str, options: TextSearchOptions, chosen: Chosen
-) -> list[TextSearchResult]:
+) -> tuple[list[TextSearchResult], list[str]]:
     import asyncio
 
     from portico.filter import check_filter
@@ -110,8 +113,34 @@ async def _search(
         async def ask(search: TextSearch) -> list[TextSearchResult]:
             return await (await search.get_text_search_results(query, options)).list()
 
-        rankings = await asyncio.gather(*map(ask, searches))
-    return fuse_by_rank(rankings, key=lambda result: (result.link, result.value))
+        outcomes = await asyncio.gather(*map(ask, searches), return_exceptions=True)
+    rankings: list[list[TextSearchResult]] = []
+    failures: dict[str, Exception] = {}
+    for name, outcome in zip(chosen.sources, outcomes, strict=True):
+        if isinstance(outcome, Exception):
+            failures[name] = outcome
+        elif isinstance(outcome, BaseException):
+            # An interruption is not a source's failure.
+            raise outcome
+        else:
+            rankings.append(outcome)
+    if not rankings:
+        _raise(*next(iter(failures.items())))
+    found = fuse_by_rank(rankings, key=lambda result: (result.link, result.value))
+    return found, [_sentence(name, error) for name, error in failures.items()]
+
+
+def _raise(name: str, error: Exception) -> NoReturn:
+    from portico.errors import PorticoError, ServiceError
+
+    raise error if isinstance(error, PorticoError) else ServiceError(_sentence(name, error)) from error
+
+
+def _sentence(name: str, error: Exception) -> str:
+    from portico.errors import PorticoError
+
+    cause = str(error) if isinstance(error, PorticoError) else f"{type(error).__name__}: {error}"
+    return f"The source {name!r} failed: {cause}"
 
 
 def _filter(clauses: Sequence[str]) -> Filter | None:
