@@ -22,6 +22,7 @@ _HOW = re.compile(r"\b(?:how (?:do|can|to|should|would)|example|command|code|sni
 _MOST_TERMS = 64
 _MOST_CANDIDATES = 10_000
 _BEGINNING = 5
+_ALONE = 0.85
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +107,24 @@ def judge(
         covered = sum(weights[term] * match for term, match in matches.items()) / sum(weights.values())
         ranked = sum(rarity[term] * match for term, match in matches.items()) / sum(rarity.values())
         cosine = (cosines or {}).get(position, 0.0)
+        if len(terms) > 1 and sum(match > 0 for match in matches.values()) == 1:
+            # One word of several in common is chance as often as not, however much that word weighs.
+            covered *= _ALONE
         direct = any(term in candidate.terms for term in terms)
         relevance = min(1.0, covered + 0.3 * max(0.0, cosine - 0.2)) if direct or candidate.leading else 0.0
         score = ranked + 0.5 * covered + 0.8 * max(0.0, cosine)
-        score += 0.15 / (1 + candidate.passage)
+        score += 0.25 / (1 + candidate.passage)
         if candidate.leading:
-            score += 0.05
+            # What opens a section on the question's own words is most likely its answer.
+            titled = sum(rarity[term] for term in terms if _match(term, known[term], candidate, context_only=True))
+            score += 0.05 + 0.3 * titled / sum(rarity.values())
         if len(candidate.terms) < 3:
             score -= 0.15
+        if candidate.unit.kind == "row" and len(candidate.terms) <= 4:
+            score -= 0.3
+        if len(candidate.terms.difference(*known.values())) <= 1:
+            # It says nothing that the question does not say: an echo, such as a heading in other words.
+            score -= 0.3
         if candidate.unit.kind == "code" and not practical:
             score -= 0.2
         if candidate.text.endswith("?"):
@@ -140,13 +151,13 @@ def _likenesses(terms: Sequence[str], anywhere: frozenset[str]) -> dict[str, dic
     return known
 
 
-def _match(term: str, known: Mapping[str, float], candidate: Candidate) -> float:
+def _match(term: str, known: Mapping[str, float], candidate: Candidate, *, context_only: bool = False) -> float:
     best = 0.0
     for other, likeness in known.items():
-        if other in candidate.terms:
+        if other in candidate.terms and not context_only:
             best = max(best, likeness)
         elif other in candidate.context:
             best = max(best, 0.7 * likeness)
-        elif other in candidate.nearby:
+        elif other in candidate.nearby and not context_only:
             best = max(best, 0.4 * likeness)
     return best
