@@ -44,8 +44,9 @@ def test_a_function_is_found_by_each_spelling_of_its_name(spelling: str) -> None
 def test_a_spelling_that_could_mean_two_functions_means_none() -> None:
     kernel = kernel_with(named("A", "x"), named("B", "x"), named("a_b", "c"), named("a", "b_c"))
     for spelling in ("x", "a_b_c"):
-        with pytest.raises(FunctionNotFound):
+        with pytest.raises(FunctionNotFound, match="may be any of") as caught:
             kernel.function(spelling)
+        assert set(caught.value.nearest) == ({"A-x", "B-x"} if spelling == "x" else {"a_b-c", "a-b_c"})
     assert kernel.function("B_x").full_name == "B-x"
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import FrozenInstanceError
 from typing import Any
 
 import pytest
 
 from portico.chat import Usage
-from portico.errors import LimitExceeded, PlanError, PlanInvalid, StepFailed, StoreBusy
+from portico.errors import LimitExceeded, PlanError, PlanInvalid, StepFailed, StoreBusy, StoreError
 from portico.filters import Hold, PlanReview, StepRun
 from portico.functions import function
 from portico.kernel import Kernel
@@ -30,6 +31,7 @@ from portico.plans.task import (
     TextDelta,
 )
 from portico.ports.planner import Planner
+from portico.ports.run_store import Lease
 from portico.pursuit import Held, Pursuit
 from portico.registration import Services
 from portico_testkit.fakes.planner import ScriptedPlanner
@@ -102,7 +104,7 @@ async def test_a_plan_with_a_result_is_the_answer(kernel: Kernel) -> None:
     pursuit = await kernel.pursue("Shout", planner=ScriptedPlanner(plan))
     assert pursuit.outcome == Answer("HEY!", value="HEY!")
     assert [record.step.id for record in pursuit.steps] == ["s1", "s2"]
-    assert pursuit.plan == Plan("Shout", plan.steps)
+    assert pursuit.plan == Plan("Shout", plan.steps, plan.result), "what is replayed gives the answer again"
     assert check_plan(pursuit.plan, kernel.manuals) == []
     entries = await journal(kernel)
     assert kinds(entries) == [
@@ -249,6 +251,19 @@ async def test_the_budget_of_seconds_ends_it_and_stops_what_was_started(kernel: 
     await journal(kernel)
 
 
+async def test_a_planner_is_told_how_many_seconds_are_left(kernel: Kernel) -> None:
+    planner = ScriptedPlanner(Plan("g", (shout("s1", "a"),)), Answer("end"))
+    await kernel.pursue("Shout", planner=planner, budget=Budget(seconds=60))
+    first, second = (task.budget.seconds for task in planner.tasks)
+    assert first is not None
+    assert second is not None
+    assert 60 >= first > second > 0
+    planner = ScriptedPlanner(Answer("end"))
+    kernel.run_store = None
+    await kernel.pursue("Shout", planner=planner)
+    assert planner.tasks[0].budget.seconds is None
+
+
 async def test_a_timeout_of_the_planners_own_is_not_the_budgets(kernel: Kernel) -> None:
     class Late:
         name = "late"
@@ -332,6 +347,60 @@ async def test_a_step_filter_may_hold_change_or_replace(kernel: Kernel, tools: T
     assert kinds(await journal(kernel))[-2:] == ["step-held", "held"]
 
 
+async def test_a_step_that_waits_for_its_filters_has_not_begun(kernel: Kernel) -> None:
+    """A person may take an hour, and what is killed meanwhile is not uncertain."""
+    events: list[Event] = []
+
+    async def ask(context: StepRun, proceed: Callable[[], Awaitable[Any]]) -> Any:
+        assert kinds(await store.read(context.run)) == ["pursuit", "plan"]
+        assert [type(event) for event in events] == [Proposed]
+        context.arguments = {"text": "b"}
+        return await proceed()
+
+    store = kernel.run_store
+    assert store is not None
+    kernel.filters.step.append(ask)
+    await kernel.pursue("Shout", planner=ScriptedPlanner(Plan("g", (shout("s", "a"),), From("s"))), emit=events.append)
+    entries = await journal(kernel)
+    assert entries[2] == {"type": "step-started", "step": "s", "arguments": {"text": "b"}}
+    assert events[1] == StepStarted(shout("s", "a"), {"text": "b"})
+
+
+async def test_a_hold_inside_of_a_nested_plan_is_no_failure_of_the_step_around_it(kernel: Kernel) -> None:
+    async def guard(context: StepRun, proceed: Callable[[], Awaitable[Any]]) -> Any:
+        if context.step.id == "n/a":
+            return Hold("Not this one.")
+        try:
+            return await proceed()
+        except Exception as error:
+            return str(error)
+
+    kernel.filters.step.append(guard)
+    plan = Plan("g", (Step("n", Plan("i", (shout("a", "x"),), From("a"))),), From("n"))
+    assert (await kernel.pursue("Nest", planner=ScriptedPlanner(plan))).outcome == Held("Not this one.", "n/a")
+
+
+@pytest.mark.parametrize("answer", [None, "Hold", Hold])
+async def test_a_plan_that_no_filter_let_through_does_not_run(kernel: Kernel, tools: Tools, answer: object) -> None:
+    async def forget(context: PlanReview, proceed: Callable[[], Awaitable[Hold | None]]) -> Any:
+        return answer
+
+    kernel.filters.plan.append(forget)
+    with pytest.raises(TypeError, match="plan filter"):
+        await kernel.pursue("Shout", planner=ScriptedPlanner(Plan("g", (shout("s", "a"),), From("s"))))
+    assert tools.calls == []
+
+
+async def test_a_plan_filter_cannot_change_what_was_checked(kernel: Kernel) -> None:
+    async def change(context: PlanReview, proceed: Callable[[], Awaitable[Hold | None]]) -> Hold | None:
+        context.plan = Plan("another")  # type: ignore[misc]
+        return await proceed()
+
+    kernel.filters.plan.append(change)
+    with pytest.raises(FrozenInstanceError):
+        await kernel.pursue("Shout", planner=ScriptedPlanner(Plan("g", (shout("s", "a"),), From("s"))))
+
+
 async def test_a_nested_plan_runs_as_one_step_with_its_own(kernel: Kernel) -> None:
     inner = Plan("inner", (shout("a", "x"), shout("b", From("a"))), TextOf((From("a"), From("b"))))
     plan = Plan("g", (Step("n", inner), shout("s", From("n"))), From("s"))
@@ -408,8 +477,8 @@ async def test_events_come_in_the_order_of_what_happens(kernel: Kernel) -> None:
     assert pursuit.services == ("first", "extractive")
 
 
-async def test_steps_side_by_side_write_to_the_journal_one_at_a_time(kernel: Kernel) -> None:
-    """Each entry renews the lease, and the token of another's entry would be stale by then."""
+async def test_steps_side_by_side_keep_one_lease(kernel: Kernel) -> None:
+    """Each entry renews it, which must not make the lease of another's entry stale."""
     steps = tuple(shout(f"s{n}", "a") for n in range(30))
     await kernel.pursue("Shout", planner=ScriptedPlanner(Plan("g", steps), Answer("end")))
     entries = await journal(kernel)
@@ -434,8 +503,84 @@ async def test_a_lost_lease_stops_the_pursuit(kernel: Kernel, tools: Tools) -> N
         return await proceed()
 
     kernel.filters.step.append(steal)
-    with pytest.raises((StoreBusy, StepFailed), match="another"):
+    with pytest.raises(StoreBusy, match="another"):
         await kernel.pursue("Shout", planner=ScriptedPlanner(Plan("g", (shout("s", "a"),)), Answer("end")))
+    assert tools.calls == []
+
+
+async def test_a_lease_that_another_had_meanwhile_is_not_taken_back(kernel: Kernel) -> None:
+    """The other may have done the very same steps."""
+    time = [0.0]
+    store = kernel.run_store = MemoryRunStore(clock=lambda: time[0])
+
+    async def overtake(context: StepRun, proceed: Callable[[], Awaitable[Any]]) -> Any:
+        time[0] += 3600
+        lease = await store.acquire(context.run, owner="another", seconds=60)
+        await store.append(lease, [{"type": "theirs"}])
+        await store.release(lease)
+        return await proceed()
+
+    kernel.filters.step.append(overtake)
+    with pytest.raises(StoreBusy, match="no longer in force"):
+        await kernel.pursue("Shout", planner=ScriptedPlanner(Plan("g", (shout("s", "a"),)), Answer("end")))
+    (run,) = await store.runs()
+    assert [entry["type"] for entry in await store.read(run)] == ["pursuit", "plan", "theirs"]
+
+
+async def test_two_processes_on_one_run_are_two_owners(kernel: Kernel) -> None:
+    store = kernel.run_store
+    assert store is not None
+
+    async def look(context: StepRun, proceed: Callable[[], Awaitable[Any]]) -> Any:
+        with pytest.raises(StoreBusy):
+            await store.acquire(context.run, owner=context.run, seconds=60)
+        return await proceed()
+
+    kernel.filters.step.append(look)
+    pursuit = await kernel.pursue("Shout", planner=ScriptedPlanner(Plan("g", (shout("s", "a"),), From("s"))))
+    assert pursuit.outcome == Answer("A", value="A")
+
+
+@pytest.mark.parametrize("refused", ["step-started", "step-finished"])
+async def test_a_journal_that_cannot_be_written_ends_it_and_is_no_failure_of_the_step(
+    kernel: Kernel, tools: Tools, refused: str
+) -> None:
+    """A planner that is told of a failure tries again what was done already."""
+
+    class Full(MemoryRunStore):
+        async def append(self, lease: Lease, entries: Sequence[Mapping[str, Any]]) -> None:
+            if any(entry["type"] == refused for entry in entries):
+                raise StoreError("The disk is full.")
+            await super().append(lease, entries)
+
+    async def patient(context: StepRun, proceed: Callable[[], Awaitable[Any]]) -> Any:
+        try:
+            return await proceed()
+        except Exception:
+            return "another"
+
+    kernel.run_store = Full()
+    kernel.filters.step.append(patient)
+    planner = ScriptedPlanner(Plan("g", (shout("s1", "a"), shout("s2", "b", "s1"))), Answer("end"))
+    with pytest.raises(StoreError, match="disk is full"):
+        await kernel.pursue("Shout", planner=planner)
+    assert len(planner.tasks) == 1
+    assert tools.calls == ([] if refused == "step-started" else ["a"])
+    assert "step-failed" not in kinds(await journal(kernel))
+
+
+@pytest.mark.parametrize("kind", [Proposed, StepStarted, StepFinished])
+async def test_what_a_listener_raises_comes_out(kernel: Kernel, kind: type[Event]) -> None:
+    def listen(event: Event) -> None:
+        if isinstance(event, kind):
+            raise KeyError("listener")
+
+    planner = ScriptedPlanner(Plan("g", (shout("s1", "a"), shout("s2", "b"))), Answer("end"))
+    with pytest.raises(KeyError, match="listener"):
+        await kernel.pursue("Shout", planner=planner, emit=listen)
+    assert len(planner.tasks) == 1
+    assert len(asyncio.all_tasks()) == 1
+    await journal(kernel)
 
 
 async def test_each_step_goes_through_the_runner(kernel: Kernel) -> None:

@@ -156,6 +156,7 @@ def test_the_doctor_is_told_state_cause_and_remedy(
     assert "export ACME_KEY" in by_subject["search.my-web.api_key"].cause
     assert by_subject["search.my-web.api_key"].mend == "Edit portico.toml."
     assert "pip install portico-brave" in by_subject["text search third"].cause
+    assert by_subject["text search third"].mend.startswith("Run `pip install portico-brave`")
     assert by_subject["chat.opnai"].severity == "warning"
     assert by_subject["foo"].severity == "warning"
 

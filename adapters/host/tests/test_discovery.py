@@ -205,7 +205,7 @@ def test_damaged_metadata_of_another_distribution_hides_nothing(acme: Any) -> No
     assert package(portico_host.discover(), "portico-acme").state == "ok"
 
 
-def test_commands_come_from_metadata_alone(site: Any) -> None:
+def test_commands_come_from_metadata_alone(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     extra = "[portico.commands]\nserve = portico_serve.missing:serve\nstop = portico_serve._plugin:STOP\n"
     site.install("portico-serve", "STOP = 'stop'", extra=extra)
     site.install("portico-ape", "", extra="[portico.commands]\nserve = portico_ape:serve\n")
@@ -215,3 +215,6 @@ def test_commands_come_from_metadata_alone(site: Any) -> None:
     with pytest.raises(PluginBroken, match="command 'serve' of portico-ape is broken"):
         found["serve"].load()
     assert not [c for c in portico_host.commands(disable=["serve", "portico-ape"]) if c.name in found]
+    monkeypatch.setenv("PORTICO_DISABLE", "serve, portico-ape")
+    assert portico_host.commands() == ()
+    assert portico_host.discover().unmatched == (), "they are installed"

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -143,12 +144,16 @@ def test_a_circle_of_services_is_told(acme: Any) -> None:
 
 def test_a_factory_that_raises_is_the_packages_fault_and_shows_no_secret(acme: Any) -> None:
     made = services({"chat": {"use": "acme", "acme": {"model": "raises", "api_key": "hunter2-hunter2"}}})
-    with pytest.raises(
-        PluginBroken, match=r"Chat service 'acme' of portico-acme is broken: it could not be made"
-    ) as caught:
+    match = r"Chat service 'acme' of portico-acme is broken: it could not be made"
+    with pytest.raises(PluginBroken, match=match) as caught:
         made.get(ChatService)
-    assert "hunter2" not in str(caught.value)
-    assert isinstance(caught.value.__cause__, RuntimeError)
+    assert "RuntimeError: no entry with ********" in str(caught.value)
+    assert "hunter2" not in "".join(traceback.format_exception(caught.value)), "a traceback shows the cause too"
+    assert caught.value.__context__ is None
+    made = services({"chat": {"use": "acme", "acme": {"model": "raises"}}})
+    with pytest.raises(PluginBroken, match=match) as caught:
+        made.get(ChatService)
+    assert isinstance(caught.value.__cause__, AttributeError)
 
 
 @pytest.mark.parametrize(

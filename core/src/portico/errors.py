@@ -120,11 +120,14 @@ class FunctionError(PorticoError):
 
 
 class FunctionNotFound(FunctionError):
-    """No function of that name is in the kernel; ``nearest`` holds the names most like it."""
+    """No function of that name is in the kernel, or several; ``nearest`` holds those, or the names most like it."""
 
-    def __init__(self, name: str, known: Sequence[str] = ()) -> None:
+    def __init__(self, name: str, known: Sequence[str] = (), *, meant: Sequence[str] = ()) -> None:
         self.name = name
-        self.nearest = nearest(name, known)
+        self.nearest = tuple(meant) or nearest(name, known)
+        if meant:
+            super().__init__(f"{name!r} may be any of {', '.join(meant)}. Give the whole name.")
+            return
         if self.nearest:
             advice = f"Nearest: {', '.join(self.nearest)}."
         elif known:

@@ -61,9 +61,9 @@ class Hold:
     reason: str
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class PlanReview:
-    """A checked plan about to run; the filter may return a `Hold`, or proceed and get None."""
+    """A checked plan about to run; the filter returns a `Hold`, or proceeds. It cannot change the plan."""
 
     plan: Plan
     run: str
@@ -71,7 +71,10 @@ class PlanReview:
 
 @dataclass(slots=True)
 class StepRun:
-    """A step about to run with JSON arguments; the filter may return a `Hold` instead of the JSON result."""
+    """A step about to run; the filter may return a `Hold` instead of the JSON result.
+
+    Of the context only ``arguments``, JSON values, are the filter's to change.
+    """
 
     step: Step
     run: str

@@ -112,7 +112,7 @@ class Kernel:
         ]
         if len(candidates) == 1:
             return candidates[0]
-        raise FunctionNotFound(name, list(self._functions))
+        raise FunctionNotFound(name, list(self._functions), meant=[found.full_name for found in candidates])
 
     @property
     def functions(self) -> Mapping[str, Function]:

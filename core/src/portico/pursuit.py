@@ -14,8 +14,8 @@ from portico.filters import Hold, PlanReview, StepRun, run_filters
 from portico.functions import FunctionManual
 from portico.plans.check import check_plan, fingerprint
 from portico.plans.json_form import plan_to_json
-from portico.plans.plan import Plan, Step
-from portico.plans.running import ExecuteStep, HeldStep, evaluate, run_steps
+from portico.plans.plan import Expression, Plan, Step
+from portico.plans.running import Broken, ExecuteStep, HeldStep, evaluate, run_steps
 from portico.plans.task import (
     Answer,
     Budget,
@@ -53,7 +53,10 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Pursuit:
-    """How a pursuit ended and what it did. ``plan`` is every executed step as one plan: what can be replayed."""
+    """How a pursuit ended and what it did.
+
+    ``plan`` is every executed step as one plan, with the result where a plan gave the answer: what can be replayed.
+    """
 
     goal: str
     run: str
@@ -80,7 +83,8 @@ async def pursue(
 
     Raises ``ValueError`` for a blank goal, ``PlanInvalid`` when the planner was refused too often in a row,
     ``StepFailed`` when a step failed and the planner proposes nothing new, ``LimitExceeded`` at the end of the
-    budget, ``TypeError`` for a proposal that is none, and what the planner and ``emit`` raise.
+    budget, ``StoreError`` when the journal cannot be written, ``TypeError`` for a proposal that is none and a
+    plan filter that neither proceeds nor holds, and what the planner and ``emit`` raise.
     """
     if not goal.strip():
         raise ValueError("the goal is blank")
@@ -88,6 +92,7 @@ async def pursue(
     deadline = asyncio.timeout(loop.budget.seconds)
     try:
         async with deadline:
+            loop.ends = deadline.when()
             return await loop.run()
     except TimeoutError as error:
         if not deadline.expired():
@@ -110,16 +115,19 @@ class _Loop:
     produced_by: dict[str, FunctionManual | None] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
     services: list[str] = field(default_factory=list)
+    ends: float | None = None
+    result: Expression | None = None
     lease: Lease | None = None
-    writing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def run(self) -> Pursuit:
         if self.run_store is not None:
-            self.lease = await self.run_store.acquire(self.name, owner=self.name, seconds=_LEASE_SECONDS)
+            self.lease = await self.run_store.acquire(self.name, owner=uuid.uuid4().hex, seconds=_LEASE_SECONDS)
         try:
             await self.note({"type": "pursuit", "goal": self.goal, "planner": self.planner.name})
             outcome = await self.until_outcome()
             await self.note({"type": "outcome", "kind": type(outcome).__name__.lower(), **_outcome_json(outcome)})
+        except Broken as stop:
+            raise stop.error from stop.error.__cause__
         finally:
             if self.run_store is not None and self.lease is not None:
                 await self.run_store.release(self.lease)
@@ -130,7 +138,7 @@ class _Loop:
             self.name,
             self.planner.name,
             outcome,
-            Plan(self.goal, executed),
+            Plan(self.goal, executed, self.result),
             tuple(self.records),
             self.usage,
             tuple(dict.fromkeys(self.services)),
@@ -152,6 +160,7 @@ class _Loop:
                     proposals=self.budget.proposals - proposals_made,
                     steps=self.budget.steps - len(self.records),
                     refusals=self.budget.refusals - len(refused),
+                    seconds=self.seconds_left(),
                 ),
                 notes,
                 self.context,
@@ -174,7 +183,8 @@ class _Loop:
                 continue
             refused.clear()
             notes = proposal.notes
-            await self.note({"type": "plan", "plan": plan_to_json(_with_fingerprints(proposal, catalogue))})
+            if self.run_store is not None:
+                await self.note({"type": "plan", "plan": plan_to_json(_with_fingerprints(proposal, catalogue))})
             held = await self.review(proposal)
             if held is None:
                 try:
@@ -185,12 +195,18 @@ class _Loop:
                 return held
             if proposal.result is not None and not failures:
                 try:
-                    return _answer(evaluate(proposal.result, self.results))
+                    answer = _answer(evaluate(proposal.result, self.results))
                 except LookupError as error:
                     await self.refuse(refused, Refusal(proposal, (Finding(str(error), place="result"),)), failures)
+                else:
+                    self.result = proposal.result
+                    return answer
         if failures:
             raise failures[0]
         raise LimitExceeded(f"The planner made {self.budget.proposals} proposals without an answer.")
+
+    def seconds_left(self) -> float | None:
+        return None if self.ends is None else max(self.ends - asyncio.get_running_loop().time(), 0.0)
 
     async def refuse(self, refused: list[Refusal], refusal: Refusal, failures: list[StepFailed]) -> None:
         refused.append(refusal)
@@ -205,11 +221,18 @@ class _Loop:
         if not filters:
             return None
 
-        async def approved() -> None:
-            return None
+        approved: list[Plan] = []
 
-        hold = await run_filters(filters, PlanReview(plan, self.name), approved)
-        return Held(hold.reason) if isinstance(hold, Hold) else None
+        async def approve() -> None:
+            approved.append(plan)
+
+        given: Any = await run_filters(filters, PlanReview(plan, self.name), approve)
+        if isinstance(given, Hold):
+            return Held(given.reason)
+        # A plan that nobody let through must not run because a filter gave back the wrong thing.
+        if given is not None or not approved:
+            raise TypeError(f"a plan filter returns a Hold or what `await proceed()` gave, not {given!r} of its own")
+        return None
 
     async def execute(self, plan: Plan) -> list[StepFailed]:
         if len(self.records) + _count(plan) > self.budget.steps:
@@ -238,11 +261,9 @@ class _Loop:
         message = str(error) or type(error).__name__
         await self.note({"type": "step-failed", "step": step.id, "error": message})
         self.records.append(StepRecord(step, error=message))
-        self.emit(StepFailure(step, message))
+        self.tell(StepFailure(step, message))
 
     async def step(self, step: Step, arguments: dict[str, Any]) -> Any:
-        self.emit(StepStarted(step, arguments))
-        await self.note({"type": "step-started", "step": step.id, "arguments": arguments})
         try:
             result = await self.filtered(step, arguments)
         except HeldStep as stop:
@@ -253,7 +274,7 @@ class _Loop:
             raise
         await self.note({"type": "step-finished", "step": step.id, "result": result})
         self.records.append(StepRecord(step, result))
-        self.emit(StepFinished(step, result))
+        self.tell(StepFinished(step, result))
         return result
 
     async def filtered(self, step: Step, arguments: dict[str, Any]) -> Any:
@@ -270,6 +291,9 @@ class _Loop:
         return result
 
     async def call(self, step: Step, arguments: dict[str, Any]) -> Any:
+        # Only now, with the arguments it is given: a step that waits for its filters has not begun.
+        self.tell(StepStarted(step, arguments))
+        await self.note({"type": "step-started", "step": step.id, "arguments": arguments})
         if isinstance(step.function, Plan):
             return await self.nested(step, step.function)
         function = step.function
@@ -299,13 +323,22 @@ class _Loop:
         if self.listener is not None:
             self.listener(event)
 
+    def tell(self, event: Event) -> None:
+        """Emit what happens to a step, which a listener that raises does not make a failure."""
+        try:
+            self.emit(event)
+        except Exception as error:
+            raise Broken(error) from error
+
     async def note(self, entry: Mapping[str, Any]) -> None:
         if self.run_store is None:
             return
-        # One at a time: renewing the lease for one entry would make another's token stale.
-        async with self.writing:
-            self.lease = await self.run_store.acquire(self.name, owner=self.name, seconds=_LEASE_SECONDS)
+        assert self.lease is not None  # noqa: S101 - taken before the first entry
+        try:
+            await self.run_store.renew(self.lease, seconds=_LEASE_SECONDS)
             await self.run_store.append(self.lease, [entry])
+        except Exception as error:
+            raise Broken(error) from error
 
 
 def _with_fingerprints(plan: Plan, catalogue: Mapping[str, FunctionManual]) -> Plan:

@@ -53,8 +53,16 @@ async def test_a_lease_runs_out() -> None:
     now[0] = 61
     with pytest.raises(StoreBusy):
         await store.append(old, [{}])
+    await store.renew(old, seconds=60)
+    await store.append(old, [{}])
+    now[0] = 130
     new = await store.acquire("r", owner="b", seconds=60)
     assert new.token > old.token
+    with pytest.raises(StoreBusy, match="b holds the run"):
+        await store.renew(old, seconds=60)
+    await store.release(new)
+    with pytest.raises(StoreBusy):
+        await store.renew(old, seconds=60)
 
 
 async def test_entries_are_whole_or_not_there_and_are_copies() -> None:

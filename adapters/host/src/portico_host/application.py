@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from portico.errors import ConfigurationError, PorticoError
 from portico_host.checking import Problem, check, package_problems, problems_of
+from portico_host.command_points import Command, commands
 from portico_host.configuration import Configuration, read_configuration
 from portico_host.discovery import Plugins, discover, port_named
 from portico_host.effective import EffectiveSetting, effective_settings
@@ -42,6 +43,12 @@ class Application:
         """The installed packages, discovered when first looked at."""
         choice = self.configuration.plugins
         return discover(disable=choice.disable, only=choice.only)
+
+    @property
+    def commands(self) -> tuple[Command, ...]:
+        """The commands of installed packages, without those of packages that are switched off."""
+        off = [package.distribution for package in self.plugins.packages if package.state == "disabled"]
+        return commands(disable=[*self.configuration.plugins.disable, *off])
 
     @property
     def sources(self) -> tuple[str, ...]:

@@ -49,9 +49,8 @@ def check(configuration: Configuration, plugins: Plugins, *, imports: bool = Tru
             if imports:
                 factory_of(prepared.offer)
         except PorticoError as error:
-            problems += problems_of(
-                error, port, name or configuration.use(port_named(port)) or port_named(port).default
-            )
+            use = _use(configuration, port, name)
+            problems += problems_of(error, port, name or use, use=use)
     problems += _idle_tables(configuration, plugins)
     problems += _literal_secrets(configuration, plugins)
     return list(dict.fromkeys(problems))
@@ -66,8 +65,13 @@ def package_problems(plugins: Plugins) -> list[Problem]:
     ]
 
 
-def problems_of(error: PorticoError, port: str | None = None, name: str | None = None) -> list[Problem]:
-    """Turn an error of the configuration or of a plugin into problems, one for each mistake."""
+def problems_of(
+    error: PorticoError, port: str | None = None, name: str | None = None, *, use: str | None = None
+) -> list[Problem]:
+    """Turn an error of the configuration or of a plugin into problems, one for each mistake.
+
+    ``name`` is the service's, ``use`` the plugin's where that is another.
+    """
     if isinstance(error, SettingsInvalid):
         return [
             Problem("error", mistake.key or mistake.place, str(mistake), _mend_place(mistake.place))
@@ -75,7 +79,7 @@ def problems_of(error: PorticoError, port: str | None = None, name: str | None =
         ]
     subject = "configuration" if port is None else f"{port_named(port).noun} {name}" if name else port_named(port).noun
     if isinstance(error, PluginNotInstalled) and port and name:
-        mend = f"Run `pip install {distribution_for(port_named(port), name)}`, or choose another."
+        mend = f"Run `pip install {distribution_for(port_named(port), use or name)}`, or choose another."
     elif isinstance(error, PluginConflict):
         mend = "Run `pip uninstall` on one of them."
     elif isinstance(error, PluginIncompatible):
@@ -85,6 +89,13 @@ def problems_of(error: PorticoError, port: str | None = None, name: str | None =
     else:
         mend = "Run `pip install --upgrade` on its distribution, or choose another."
     return [Problem("error", subject, str(error), mend)]
+
+
+def _use(configuration: Configuration, port: str, name: str | None) -> str | None:
+    """Return the plugin that a service is of."""
+    info = port_named(port)
+    entry = configuration.entry(info, name) if name else None
+    return entry.use if entry else name or configuration.use(info) or info.default
 
 
 def _of_package(package: Package) -> Iterator[Problem]:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from typing import Any
 
 from portico.errors import PluginBroken
-from portico_host.discovery import entry_points_of
+from portico_host.discovery import COMMANDS, disabled_by_environment, entry_points_of, names_of
 
 __all__ = ["Command", "commands"]
-
-GROUP = "portico.commands"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +37,16 @@ class Command:
 def commands(*, disable: Iterable[str] = ()) -> tuple[Command, ...]:
     """Return the installed commands by name; nothing is imported.
 
-    Of two with one name the first by distribution counts. ``disable`` names packages to leave out, as in
-    `portico_host.discover`.
+    Of two with one name the first by distribution counts. ``disable`` names packages to leave out, beside those of
+    PORTICO_DISABLE, as in `portico_host.discover`.
     """
-    off = {_folded(word) for word in disable}
+    off = {name for word in (*disable, *disabled_by_environment()) for name in names_of(word)}
     found: dict[str, Command] = {}
-    for point, distribution in entry_points_of(GROUP):
+    for point, distribution in entry_points_of(COMMANDS):
         owner = distribution.metadata["Name"]
-        if not {_folded(owner), _folded(owner.removeprefix("portico-"))} & off:
+        if not names_of(owner) & off:
             command = Command(point.name, owner, point)
             present = found.get(point.name)
             if present is None or owner < present.distribution:
                 found[point.name] = command
     return tuple(found[name] for name in sorted(found))
-
-
-def _folded(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).casefold()

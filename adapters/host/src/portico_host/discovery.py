@@ -18,9 +18,22 @@ from portico.ports import PORTS, PortInfo
 from portico.registration import Registration
 from portico_host.hooks import Hook, hooks_of
 
-__all__ = ["Offer", "Package", "Plugins", "State", "discover", "distribution_for", "entry_points_of", "port_named"]
+__all__ = [
+    "COMMANDS",
+    "Offer",
+    "Package",
+    "Plugins",
+    "State",
+    "disabled_by_environment",
+    "discover",
+    "distribution_for",
+    "entry_points_of",
+    "names_of",
+    "port_named",
+]
 
 GROUP = "portico"
+COMMANDS = "portico.commands"
 State: TypeAlias = Literal["ok", "broken", "conflict", "incompatible", "disabled"]
 
 
@@ -144,25 +157,40 @@ def discover(*, disable: Iterable[str] = (), only: Iterable[str] | None = None) 
     entry point or distribution; one that is switched off is listed and not imported. Nothing that a package
     raises comes out of here, but ``KeyboardInterrupt``.
     """
-    from_environment = [word.strip() for word in os.environ.get("PORTICO_DISABLE", "").split(",")]
+    from_environment = disabled_by_environment()
     reasons = {_folded(word): f"Switched off by `disable` in [plugins] ({word})." for word in disable}
-    reasons |= {_folded(word): f"Switched off by PORTICO_DISABLE ({word})." for word in from_environment if word}
+    reasons |= {_folded(word): f"Switched off by PORTICO_DISABLE ({word})." for word in from_environment}
     allowed = None if only is None else {_folded(word): word for word in only}
     matched: set[str] = set()
     packages = []
-    for entry, distribution, version in _found():
-        words = {_folded(entry.name), _folded(distribution), _folded(distribution.removeprefix("portico-"))}
+    for entry, owner, version in _found():
+        words = {_folded(entry.name), *names_of(owner)}
         reason = next((reasons[word] for word in sorted(words & reasons.keys())), None)
         matched |= words
         if reason is None and allowed is not None and not words & allowed.keys():
             reason = "Left out by `only` in [plugins]."
         if reason is not None:
-            packages.append(Package(entry.name, distribution, version, "disabled", (reason,)))
+            packages.append(Package(entry.name, owner, version, "disabled", (reason,)))
         else:
-            packages.append(_load(entry, distribution, version))
-    named = {_folded(word): word for word in (*disable, *from_environment, *(only or ())) if word}
-    unmatched = tuple(word for folded, word in named.items() if folded not in matched)
+            packages.append(_load(entry, owner, version))
+    named = {_folded(word): word for word in (*disable, *from_environment, *(only or ()))}
+    if named.keys() - matched:
+        # A package may have commands and nothing else.
+        for _, distribution in entry_points_of(COMMANDS):
+            matched |= names_of(distribution.metadata["Name"])
+    unmatched = tuple(word for name, word in named.items() if name not in matched)
     return Plugins(tuple(_with_conflicts(packages)), unmatched)
+
+
+def disabled_by_environment() -> tuple[str, ...]:
+    """Return the packages that PORTICO_DISABLE names."""
+    words = (word.strip() for word in os.environ.get("PORTICO_DISABLE", "").split(","))
+    return tuple(word for word in words if word)
+
+
+def names_of(distribution: str) -> set[str]:
+    """Return by what a distribution may be called where it is switched off."""
+    return {_folded(distribution), _folded(distribution.removeprefix("portico-"))}
 
 
 def port_named(name: str) -> PortInfo:

@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
-from portico.errors import ConfigurationError, PluginError, PluginNotInstalled, PorticoError, SchemaUnsupported, nearest
+from portico.errors import (
+    ConfigurationError,
+    PluginBroken,
+    PluginError,
+    PluginNotInstalled,
+    PorticoError,
+    SchemaUnsupported,
+    nearest,
+)
 from portico.ports import PORTS, PortInfo
 from portico_host.configuration import FILE_NAME, Configuration, Entry
 from portico_host.defaults import default_settings
@@ -196,7 +204,8 @@ class HostServices:
             return self._plugins.offer(info.name, entry.use)
         except PluginError as error:
             configured = entry.key in [known.key for known in self._configuration.entries(info)]
-            key = (*entry.key, "use") if info.many else (info.table, "use")
+            chosen = entry.use == self._configuration.use(info)
+            key = (*entry.key, "use") if info.many else (info.table, "use") if chosen else entry.key
             if configured:
                 raise type(error)(f"{self._configuration.place(key)}: {dotted(key)}: {error}") from error.__cause__
             names = [known.name for known in self._configuration.entries(info)]
@@ -240,6 +249,10 @@ class HostServices:
             raise
         except Exception as error:
             failure = broken(prepared.offer, "it could not be made", error)
-            raise type(failure)(self._structurer.scrub(str(failure))) from error
+            scrubbed = self._structurer.scrub(str(failure))
+            if scrubbed == str(failure):
+                raise failure from error
         finally:
             self._making.pop()
+        # The cause would show the secret in a traceback.
+        raise PluginBroken(scrubbed)

@@ -12,13 +12,22 @@ from portico.filters import Hold
 from portico.plans.path import read_path
 from portico.plans.plan import Expression, From, ListOf, ObjectOf, Plan, Step, TextOf, Value
 
-__all__ = ["ExecuteStep", "HeldStep", "evaluate", "run_steps"]
+__all__ = ["Broken", "ExecuteStep", "HeldStep", "evaluate", "run_steps"]
 
 ExecuteStep: TypeAlias = Callable[[Step, dict[str, Any]], Awaitable[Any]]
 """Executes one step with JSON arguments and returns its JSON result."""
 
 
-class HeldStep(Exception):
+# Neither of the two is a failure of the step: no filter of the application is to take it for one.
+class Broken(BaseException):
+    """What stops a plan as a whole: the journal or a listener raised ``error``."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+        super().__init__(str(error))
+
+
+class HeldStep(BaseException):
     """A step filter held a step."""
 
     def __init__(self, step: Step, hold: Hold) -> None:
@@ -50,8 +59,8 @@ def evaluate(expression: Expression, results: Mapping[str, Any]) -> Any:
 async def run_steps(plan: Plan, results: dict[str, Any], execute: ExecuteStep) -> list[StepFailed]:
     """Run every step of ``plan``, independent ones concurrently, and put their results into ``results``.
 
-    A step whose predecessor failed is not run. Returns the failures; a cancellation, or a `HeldStep`, stops
-    everything that was started before it goes on.
+    A step whose predecessor failed is not run. Returns the failures; a cancellation, a `HeldStep` or what is
+    `Broken` stops everything that was started before it goes on.
     """
     waiting = {step.id: step.depends_on() - results.keys() for step in plan.steps}
     steps = {step.id: step for step in plan.steps}
@@ -62,8 +71,6 @@ async def run_steps(plan: Plan, results: dict[str, Any], execute: ExecuteStep) -
         try:
             arguments = {name: evaluate(argument, results) for name, argument in step.arguments.items()}
             results[step.id] = await execute(step, arguments)
-        except HeldStep:
-            raise
         except Exception as error:  # noqa: BLE001 - a step may fail in any way; the failure is data here
             failure = StepFailed(step.id, error)
             failure.__cause__ = error

@@ -22,14 +22,19 @@ class RunStore(Protocol):
     """Keeps what happened in each run, in order.
 
     Behaviour: entries are JSON objects; `append` is atomic and durable before it returns, and is refused
-    without the newest lease's token, so that an owner that lost its lease cannot write.
+    without the newest lease's token, so that an owner that lost its lease cannot write. An owner is one process
+    at work, not the run. Calls may run concurrently.
     Errors: ``StoreBusy`` for a lease held by another or a stale token; ``StoreError`` otherwise.
     """
 
     name: str
 
     async def acquire(self, run: str, *, owner: str, seconds: float) -> Lease:
-        """Take the run for ``seconds``, or renew it as the same owner."""
+        """Take the run for ``seconds``; its owner may take it again."""
+        ...
+
+    async def renew(self, lease: Lease, *, seconds: float) -> None:
+        """Lengthen a lease, token unchanged; one that has run out too, unless there was a newer one since."""
         ...
 
     async def release(self, lease: Lease) -> None:

@@ -25,8 +25,8 @@ class MemoryRunStore:
     >>> asyncio.run(write())
     [{'type': 'pursuit'}]
 
-    Every lease has a new token, a renewed one too: who keeps an old lease is found out. Each call gives way to
-    other tasks first, as a store with a disk would.
+    Every lease that is taken has a new token: who keeps an old one is found out. Each call gives way to other
+    tasks first, as a store with a disk would.
     """
 
     name = "memory"
@@ -35,19 +35,28 @@ class MemoryRunStore:
         self._clock = clock
         self._entries: dict[str, list[str]] = {}
         self._leases: dict[str, tuple[Lease, float]] = {}
+        self._newest: dict[str, int] = {}
         self._tokens = 0
 
     async def acquire(self, run: str, *, owner: str, seconds: float) -> Lease:
-        """Take the run, or renew it; ``StoreBusy`` while another holds it."""
+        """Take the run; ``StoreBusy`` while another holds it."""
         await asyncio.sleep(0)
         held = self._leases.get(run)
         if held is not None and held[0].owner != owner and held[1] > self._clock():
             raise StoreBusy(f"The run {run} is held by {held[0].owner}.")
+        self._entries.setdefault(run, [])
         self._tokens += 1
         lease = Lease(run, owner, self._tokens)
+        self._newest[run] = lease.token
         self._leases[run] = (lease, self._clock() + seconds)
-        self._entries.setdefault(run, [])
         return lease
+
+    async def renew(self, lease: Lease, *, seconds: float) -> None:
+        """Lengthen a lease; ``StoreBusy`` when it is no longer the newest."""
+        await asyncio.sleep(0)
+        if self._newest.get(lease.run) != lease.token:
+            raise self._stale(lease)
+        self._leases[lease.run] = (lease, self._clock() + seconds)
 
     async def release(self, lease: Lease) -> None:
         """Give the run back, unless the lease is stale."""
@@ -59,7 +68,7 @@ class MemoryRunStore:
         """Add entries; ``StoreBusy`` for a stale lease, ``StoreError`` for what is not JSON."""
         await asyncio.sleep(0)
         if self.holder(lease.run) != lease:
-            raise StoreBusy(f"The lease {lease.token} on {lease.run} is no longer the newest.")
+            raise self._stale(lease)
         try:
             written = [json.dumps(entry, allow_nan=False) for entry in entries]
         except (TypeError, ValueError, RecursionError) as error:
@@ -73,6 +82,11 @@ class MemoryRunStore:
     async def runs(self) -> list[str]:
         """Return the names of all runs, the oldest first."""
         return list(self._entries)
+
+    def _stale(self, lease: Lease) -> StoreBusy:
+        holder = self.holder(lease.run)
+        since = f": {holder.owner} holds the run" if holder is not None and holder != lease else ""
+        return StoreBusy(f"The lease {lease.token} on {lease.run} is no longer in force{since}.")
 
     def holder(self, run: str) -> Lease | None:
         """Return the lease on a run that is in force, for tests to look at."""
