@@ -227,3 +227,33 @@ async def test_records_without_json_form_are_an_error_of_the_function_only(libra
     kernel = kernel_with(search_plugin(Opaque(), "Books"))
     with pytest.raises(Exception, match="JSON"):
         await kernel.invoke_json("GetSearchResults", {"query": "q"})
+
+
+@pytest.mark.parametrize("arguments", [{"count": 0}, {"count": 1_000_000_000}, {"skip": -1}, {"skip": 1001}])
+async def test_a_model_cannot_ask_for_more_than_a_thousand_results(arguments: dict[str, int]) -> None:
+    kernel = Kernel(plugins=[search_plugin(Library(), "Numbers")])
+    [name] = arguments
+    with pytest.raises(ArgumentsInvalid, match=f"Numbers-Search: {name}: must be"):
+        await kernel.invoke_json("Numbers-Search", {"query": "x", **arguments})
+
+
+async def test_what_is_not_read_to_its_end_is_closed_at_the_source() -> None:
+    closed: list[str] = []
+
+    async def pages() -> AsyncIterator[Book]:
+        try:
+            while True:
+                yield Book("a", 1)
+        finally:
+            closed.append("source")
+
+    class Endless(Library):
+        async def fetch(self, query: str, options: TextSearchOptions) -> SearchResults[Book]:
+            return SearchResults(pages())
+
+    results = await Endless().search("x", TextSearchOptions(top=5))
+    await anext(aiter(results))
+    await results.aclose()
+    assert closed == ["source"]
+    assert len(await (await Endless().search("x", TextSearchOptions(top=5))).list()) == 5
+    assert closed == ["source", "source"], "the source stays open after the last result that was asked for"

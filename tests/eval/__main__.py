@@ -1,5 +1,6 @@
-"""Measure quality on a collection, through the real code: `python -m tests.eval TASK PATH... [--json]`.
+"""Measure quality on a collection, through the real code: `python -m tests.eval [TASK PATH...] [--json]`.
 
+Without a task it is `retrieval`, on the collection that lies here.
 Each task is a module of this folder with ``add_arguments(parser)`` and ``run(arguments) -> dict``. Progress goes to
 stderr; stdout ends with one JSON object on one line, and with ``--json`` has nothing else.
 """
@@ -22,7 +23,8 @@ def main(arguments: list[str] | None = None) -> int:
         of_task = tasks.add_parser(name, description=task.__doc__, help=task.__doc__.splitlines()[0])
         task.add_arguments(of_task)
         of_task.add_argument("--json", action="store_true", help="print the JSON object only")
-    chosen = parser.parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    chosen = parser.parse_args(["retrieval", *given] if given in ([], ["--json"]) else given)
     try:
         result = TASKS[chosen.task].run(chosen)
     except (OSError, ValueError) as error:

@@ -103,6 +103,8 @@ def test_a_folder_of_files_is_a_collection(tmp_path: Path) -> None:
         "051 Red doors\n52 Walls\n",
         '{"_id": "051", "text": "Red doors"}\n{"_id": "52", "text": "Walls"}\n',
         ".I 051\n.W\nRed\ndoors\n.I 52\n.W\nWalls\n",
+        ".I 051\n.W Red\ndoors\n.I 52\n.W\nWalls\n",
+        "<topics><topic number='051'>Red doors</topic><topic number='52'>Walls</topic></topics>",
     ],
 )
 def test_topics(tmp_path: Path, text: str) -> None:
@@ -114,8 +116,45 @@ def test_a_topic_without_a_title_is_asked_by_its_description(tmp_path: Path) -> 
     assert read_topics(given(tmp_path, text)) == {"1": "Which doors are red?"}
 
 
+def test_the_number_of_a_document_goes_before_its_other_identifiers(tmp_path: Path) -> None:
+    text = "<DOC id='X'><DOCID> 7 </DOCID><DOCNO> A-1 </DOCNO><TEXT>One.</TEXT></DOC><doc docno=B-2>Two.</doc>"
+    assert [document.id for document in read_documents(given(tmp_path, text))] == ["A-1", "B-2"]
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\x85", "\x0c"])
+def test_only_line_ends_end_a_record(tmp_path: Path, separator: str) -> None:
+    assert [record.text for record in read_documents(given(tmp_path, f"1\tRed{separator}door\r\n2\tWall\r\n"))] == [
+        f"Red{separator}door",
+        "Wall",
+    ]
+    json_lines = f'{{"_id": "1", "text": "Red{separator}door"}}\r\n{{"_id": "2", "text": "Wall"}}\r\n'
+    if separator != "\x0c":  # JSON has no bare form feed
+        assert [record.id for record in read_documents(given(tmp_path, json_lines))] == ["1", "2"]
+
+
+@pytest.mark.parametrize("change", [lambda data: data.replace(b"\n", b"\r\n"), gzip.compress, b"\xef\xbb\xbf".__add__])
+def test_line_ends_compression_and_marks_make_no_difference(tmp_path: Path, change) -> None:
+    plain = [list(read_documents(given(tmp_path, SGML))), read_topics(given(tmp_path, TOPICS))]
+    judgements = read_judgements(given(tmp_path, "1 0 a 2\n"))
+    assert [
+        list(read_documents(given(tmp_path, change(SGML.encode())))),
+        read_topics(given(tmp_path, change(TOPICS.encode()))),
+    ] == plain
+    assert read_judgements(given(tmp_path, change(b"1 0 a 2\n"))) == judgements
+
+
+def test_judgements_of_smart_name_the_relevant_only(tmp_path: Path) -> None:
+    text = "     1     28\t0\t0.000000\n     1     35\t0\t0.000000\n     2     30\t0\t0.000000\n"
+    assert read_judgements(given(tmp_path, text)) == {"1": {"28": 1, "35": 1}, "2": {"30": 1}}
+
+
 @pytest.mark.parametrize(
-    "text", ["1 0 a 2\n1 0 b 0\n7 Q0 a -1\n", "query-id\tcorpus-id\tscore\n1\ta\t2\n1\tb\t0\n7\ta\t-1\n"]
+    "text",
+    [
+        "1 0 a 2\n1 0 b 0\n7 Q0 a -1\n",
+        "query-id\tcorpus-id\tscore\n1\ta\t2\n1\tb\t0\n7\ta\t-1\n",
+        "1 a 2\n1  b  0\n7\ta -1",
+    ],
 )
 def test_judgements(tmp_path: Path, text: str) -> None:
     assert read_judgements(given(tmp_path, text)) == {"1": {"a": 2, "b": 0}, "7": {"a": -1}}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import html
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -19,13 +20,14 @@ __all__ = ["Document", "read_documents", "read_judgements", "read_topics", "same
 
 _DOCUMENT_START = re.compile(r"<doc(?:\s[^>]*)?>", re.IGNORECASE)
 _DOCUMENT_END = re.compile(r"</doc>", re.IGNORECASE)
-_DOCUMENT_ID = re.compile(r"<(docno|docid|id)>([^<]*)", re.IGNORECASE)
+# The first kind that a document has: some have a DOCID, of another meaning, beside the DOCNO.
+_DOCUMENT_IDS = [re.compile(rf"<{tag}>([^<]*)", re.IGNORECASE) for tag in ("docno", "docid", "id")]
 _TITLE = re.compile(
     r"<(title|headline|hl|ttl|head)>(.*?)(?:</\1>|(?=<(?!/?[a-z]+\s*/?>\s*<)))", re.IGNORECASE | re.DOTALL
 )
 _TAG = re.compile(r"</?[A-Za-z][\w:-]*(?:\s[^<>]*)?/?>|<!--.*?-->", re.DOTALL)
-_TOPIC_NUMBER = re.compile(r"<(?:num|number|qid|id)>\s*(?:number\s*:)?\s*([^\s<]+)", re.IGNORECASE)
-_NUMBER_ATTRIBUTE = re.compile(r"\A[^>]*?\b(?:number|num|id|qid)\s*=\s*[\"']?([^\"'\s>]+)", re.IGNORECASE)
+_TOPIC_NUMBER = re.compile(r"<(?:num|number|qid|id|identifier)>\s*(?:number\s*:)?\s*([^\s<]+)", re.IGNORECASE)
+_NUMBER_ATTRIBUTE = re.compile(r"\A[^>]*?\b(?:number|num|id|qid|docno|docid)\s*=\s*[\"']?([^\"'\s>]+)", re.IGNORECASE)
 _LABEL = re.compile(r"\A\s*(?:topic|description|title|query)\s*:", re.IGNORECASE)
 _SMART_FIELD = re.compile(r"^\.([A-Z])\b[ \t]*(.*)$", re.MULTILINE)
 
@@ -58,7 +60,7 @@ def read_topics(path: Path) -> dict[str, str]:
         topics = {id: f"{title} {body}".strip() for id, title, body in _smart_records(text)}
     else:
         topics = {}
-        for line in look.splitlines():
+        for line in _lines(look):
             id, separator, query = line.partition("\t") if "\t" in line else line.strip().partition(" ")
             if separator and query.strip():
                 topics[id.strip()] = query.strip()
@@ -70,18 +72,15 @@ def read_topics(path: Path) -> dict[str, str]:
 def read_judgements(path: Path) -> dict[str, dict[str, int]]:
     """Return relevance by query and document, from lines ``query iteration document relevance``.
 
-    Lines of three fields have no iteration. A line whose last field is no number is a heading.
+    Lines of three fields have no iteration. A line whose last field is no number is a heading. SMART's own files
+    (CISI, CACM) name each relevant document in a line ``query document 0 0``.
     """
+    lines = [fields for line in _lines(_text(path)) if _is_judgement(fields := line.split())]
+    if lines and all(len(fields) == 4 and fields[2] == "0" and float(fields[3]) == 0 for fields in lines):
+        lines = [[query, "0", document, "1"] for query, document, *_ in lines]
     judgements: dict[str, dict[str, int]] = {}
-    for line in _text(path).splitlines():
-        fields = line.split()
-        if len(fields) not in {3, 4}:
-            continue
-        try:
-            relevance = int(float(fields[-1]))
-        except ValueError:
-            continue
-        judgements.setdefault(fields[0], {})[fields[-2]] = relevance
+    for fields in lines:
+        judgements.setdefault(fields[0], {})[fields[-2]] = int(float(fields[-1]))
     if not judgements:
         raise ValueError(f"{path} has no judgements: lines of `query iteration document relevance`")
     return judgements
@@ -111,6 +110,18 @@ def _text(path: Path) -> str:
         return data.decode("latin-1")
 
 
+def _lines(text: str) -> list[str]:
+    """Return the lines of a file; `str.splitlines` would also cut at a form feed or a U+2028 inside of a record."""
+    return text.replace("\r\n", "\n").split("\n")
+
+
+def _is_judgement(fields: list[str]) -> bool:
+    try:
+        return len(fields) in {3, 4} and math.isfinite(float(fields[-1]))
+    except ValueError:
+        return False
+
+
 def _read_documents(text: str, file: Path) -> Iterator[Document]:
     look = text[:2_000].lstrip()
     if look.startswith("{"):
@@ -120,7 +131,7 @@ def _read_documents(text: str, file: Path) -> Iterator[Document]:
     elif _DOCUMENT_START.search(text):
         yield from _tagged_documents(text)
     else:
-        for line in text.splitlines():
+        for line in _lines(text):
             id, separator, body = line.partition("\t")
             if separator:
                 yield Document(id.strip(), "", body.replace("\t", "\n"))
@@ -132,15 +143,17 @@ def _tagged_documents(text: str) -> Iterator[Document]:
         block = text[start.end() : following.start() if following else len(text)]
         if end := _DOCUMENT_END.search(block):
             block = block[: end.start()]
-        id = _DOCUMENT_ID.search(block)
-        if id is None:
+        id = next((found for kind in _DOCUMENT_IDS if (found := kind.search(block))), None)
+        attribute = _NUMBER_ATTRIBUTE.search(start[0].removesuffix(">"))
+        if id is None and attribute is None:
             continue
         # Past the id, its closing tag goes with the other tags.
-        body = block[: id.start()] + block[id.end() :]
+        body = block[: id.start()] + block[id.end() :] if id else block
+        name = id[1] if id else attribute[1]
         title = _TITLE.search(body)
         if title:
             body = body[: title.start()] + "\n" + body[title.end() :]
-        yield Document(id[2].strip(), _plain(title[2]) if title else "", _plain(body))
+        yield Document(name.strip(), _plain(title[2]) if title else "", _plain(body))
 
 
 def _plain(marked_up: str) -> str:
@@ -154,6 +167,9 @@ def _tagged_topics(text: str) -> Iterator[tuple[str, str]]:
         number = _TOPIC_NUMBER.search(block) or _NUMBER_ATTRIBUTE.search(block)
         bodies = (_topic_field(block, name) for name in ("title", "query", "text", "question", "desc", "description"))
         query = next((body for body in bodies if body), "")
+        if not query and number and "</" in block and not re.search(r"<[a-z]", block, re.IGNORECASE):
+            # <topic number="1">The query itself</topic>
+            query = _TAG.sub(" ", block.partition(">")[2]).strip()
         if number and query:
             yield number[1], query
 
@@ -164,7 +180,7 @@ def _topic_field(block: str, name: str) -> str:
 
 
 def _json_lines(text: str, path: Path) -> Iterator[dict[str, object]]:
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(_lines(text), 1):
         if line.strip():
             try:
                 yield json.loads(line)
@@ -181,11 +197,11 @@ def _json_fields(record: dict[str, object]) -> tuple[str, str, str]:
 
 
 def _smart_records(text: str) -> Iterator[tuple[str, str, str]]:
-    for block in re.split(r"^\.I", text, flags=re.MULTILINE)[1:]:
+    for block in re.split(r"^\.I[ \t]+", text, flags=re.MULTILINE)[1:]:
         id, _, rest = block.partition("\n")
         marks = list(_SMART_FIELD.finditer(rest))
         fields: dict[str, str] = {}
         for mark, following in zip(marks, [*marks[1:], None], strict=True):
-            body = rest[mark.end() : following.start() if following else len(rest)].strip()
+            body = rest[mark.start(2) : following.start() if following else len(rest)].strip()
             fields[mark[1]] = f"{fields.get(mark[1], '')} {body}".strip()
         yield id.strip(), fields.get("T", ""), fields.get("W", "")

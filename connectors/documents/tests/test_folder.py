@@ -6,7 +6,7 @@ import types
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from portico_documents import folder
@@ -224,7 +224,8 @@ def test_the_walk_is_lazy(tmp_path, monkeypatch):
     assert len(listed) == 51
 
 
-@given(st.lists(st.text("ab*?[]!/.-^\\", max_size=8), max_size=4))
+@given(st.lists(st.text("ab*?[]!/.-^&|~\\", max_size=8), max_size=4))
+@example(["[?--]", "[a--b]", "[--a]", "[^a]", "[a&&b]", "[a||b]", "[a~~b]", "[[a]"])
 def test_no_pattern_breaks_the_walk(tmp_path_factory, patterns):
     root = tmp_path_factory.getbasetemp() / "patterns"
     _tree(root, "a/b", "ab", "b-a")

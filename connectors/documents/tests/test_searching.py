@@ -57,6 +57,26 @@ async def test_a_search_of_an_outdated_index_just_searches(make_search, filled, 
     assert [hit.path for hit in await make_search().rank("brick wall", 1)] == ["walls.md"]
 
 
+@pytest.mark.parametrize(
+    ("word", "query"),
+    [
+        ("Straße", "straße"),
+        ("Straße", "STRAßE"),
+        ("Grüße", "Gru\u0308ße"),
+        ("Gru\u0308ße", "GRÜßE"),
+        ("\ufb01nal", "\ufb01nal"),
+        ("İstanbul", "İstanbul"),
+        ("Σίσυφος", "ΣΊΣΥΦΟΣ"),
+        ("привет", "ПРИВЕТ"),
+    ],
+)
+async def test_a_word_is_found_as_it_is_written_in_its_language(make_search, folder, word, query) -> None:
+    (folder / "a.txt").write_text(f"Before {word} after.\n", "utf-8")
+    (folder / "b.txt").write_text("Something else entirely.\n")
+    [hit, *_] = await make_search().rank(query, 2)
+    assert (hit.path, hit.lexical > 0) == ("a.txt", True)
+
+
 async def test_scores_are_within_bounds_and_explain_the_order(make_search, filled) -> None:
     hits = await make_search().rank("walls of brick", 22)
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)

@@ -410,6 +410,8 @@ async def test_a_folder_that_cannot_be_written_is_named(make_search, folder, tmp
     (tmp_path / "file").write_text("no folder")
     with pytest.raises(StoreError, match="Set `index`"):
         await make_search(index=tmp_path / "file").index.update()
+    with pytest.raises(StoreError, match="can be written; `index` of the source"):
+        catalogue.connect(tmp_path / "missing" / "catalogue.sqlite")
 
 
 class Flaky(HashingEmbeddings):

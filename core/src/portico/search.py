@@ -64,8 +64,8 @@ class TextSearchOptions:
 class SearchResults(Generic[Record]):
     """An asynchronous stream of results with what the source said about all of them.
 
-    Iterate once, as far as needed; a connector that pages fetches the next page only then. ``total_count`` is
-    None unless it was asked for and the source knows it. ``metadata`` is the source's own (a corrected query,
+    Iterate once, as far as needed; a connector that pages fetches the next page only then. What is not read to
+    its end is let go of with `aclose`, and with it what the source holds open. ``total_count`` is None unless it was asked for and the source knows it. ``metadata`` is the source's own (a corrected query,
     alternatives).
 
     >>> results = SearchResults(["a", "b"], total_count=2)
@@ -93,13 +93,15 @@ class SearchResults(Generic[Record]):
         """Collect what is left of the stream."""
         return [record async for record in self._stream]
 
+    async def aclose(self) -> None:
+        """Let go of the stream; a second call does nothing."""
+        close = getattr(self._stream, "aclose", None)
+        if close is not None:
+            await close()
+
     def map(self, convert: Callable[[Record], Mapped]) -> SearchResults[Mapped]:
         """Return the same results converted one by one as they are read."""
-        return SearchResults(
-            (convert(record) async for record in self._stream),
-            total_count=self.total_count,
-            metadata=self.metadata,
-        )
+        return SearchResults(_mapped(self, convert), total_count=self.total_count, metadata=self.metadata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,9 +195,20 @@ async def _stream(items: Iterable[Record]) -> AsyncIterator[Record]:
         yield item
 
 
-async def _first(results: AsyncIterable[Record], count: int) -> AsyncIterator[Record]:
-    async for result in results:
-        yield result
-        count -= 1
-        if count == 0:
-            return
+async def _mapped(results: SearchResults[Record], convert: Callable[[Record], Mapped]) -> AsyncIterator[Mapped]:
+    try:
+        async for record in results:
+            yield convert(record)
+    finally:
+        await results.aclose()
+
+
+async def _first(results: SearchResults[Record], count: int) -> AsyncIterator[Record]:
+    try:
+        async for record in results:
+            yield record
+            count -= 1
+            if count == 0:
+                return
+    finally:
+        await results.aclose()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from portico.errors import ArgumentsInvalid
 from portico.filter import And, Equal, Filter
 from portico.functions import Function, FunctionPlugin, Parameter
 from portico.search import TextSearchOptions, TextSearchResult
@@ -19,6 +20,8 @@ SearchFunction: TypeAlias = Literal["Search", "GetTextSearchResults", "GetSearch
 
 SEARCH_TAG = "search"
 """The tag of functions that search and return passages with name and link; planners look for it."""
+
+_MAXIMUM = 1_000
 
 _DESCRIPTIONS: Mapping[SearchFunction, str] = {
     "Search": "Search {name} and return the text of the passages found.",
@@ -40,8 +43,8 @@ def search_plugin(
 ) -> FunctionPlugin:
     """Make a function plugin of a text search.
 
-    Each function takes ``query``, ``count`` (default ``count``) and ``skip``. ``filter`` is always applied.
-    ``parameters`` maps further fields to descriptions: each becomes an optional parameter that, when given,
+    Each function takes ``query``, ``count`` (default ``count``, 1 to 1,000) and ``skip`` (0 to 1,000). ``filter`` is
+    always applied. ``parameters`` maps further fields to descriptions: each becomes an optional parameter that, when given,
     adds an equality filter; left out, the fields that the source offers by itself are used. Raises
     ``ValueError`` for a function that there is not and a parameter of a name that is taken.
     """
@@ -73,7 +76,7 @@ def search_plugin(
         made.append(
             Function(
                 chosen,
-                _calling(method, filter, tuple(parameters), count),
+                _calling(f"{name}-{chosen}", method, filter, tuple(parameters), count),
                 plugin=name,
                 description=about,
                 parameters=shared,
@@ -85,13 +88,20 @@ def search_plugin(
 
 
 def _calling(
-    method: Callable[..., Any], fixed: Filter | None, fields: tuple[str, ...], default_count: int
+    function: str, method: Callable[..., Any], fixed: Filter | None, fields: tuple[str, ...], default_count: int
 ) -> Callable[..., Any]:
     async def call(query: str, count: int = default_count, skip: int = 0, **chosen: str | None) -> list[Any]:
         clauses: list[Filter] = [Equal(field, value) for field in fields if (value := chosen.get(field)) is not None]
         if fixed is not None:
             clauses.insert(0, fixed)
         filter = None if not clauses else clauses[0] if len(clauses) == 1 else And(tuple(clauses))
+        faults = [
+            f"{parameter}: must be {least} to {_MAXIMUM}, not {value}"
+            for parameter, least, value in (("count", 1, count), ("skip", 0, skip))
+            if not least <= value <= _MAXIMUM
+        ]
+        if faults:
+            raise ArgumentsInvalid(function, faults)
         results = await method(query, TextSearchOptions(top=count, skip=skip, filter=filter))
         return list(await results.list())
 

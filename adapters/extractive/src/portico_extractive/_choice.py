@@ -115,9 +115,9 @@ def judge(
         score = ranked + 0.5 * covered + 0.8 * max(0.0, cosine)
         score += 0.25 / (1 + candidate.passage)
         if candidate.leading:
-            # What opens a section on the question's own words is most likely its answer.
+            # What opens a section on most of the question's own words is most likely its answer.
             titled = sum(rarity[term] for term in terms if _match(term, known[term], candidate, context_only=True))
-            score += 0.05 + 0.3 * titled / sum(rarity.values())
+            score += 0.05 + 0.6 * max(0.0, titled / sum(rarity.values()) - 0.5)
         if len(candidate.terms) < 3:
             score -= 0.15
         if candidate.unit.kind == "row" and len(candidate.terms) <= 4:

@@ -15,6 +15,7 @@ from portico_host.command_points import Command, commands
 from portico_host.configuration import Configuration, read_configuration
 from portico_host.discovery import Plugins, discover, port_named
 from portico_host.effective import EffectiveSetting, effective_settings
+from portico_host.loading import broken
 from portico_host.services import HostServices
 
 if TYPE_CHECKING:
@@ -100,8 +101,7 @@ class Application:
             for name in services.names(TextSearch):
                 _add(kernel, search_plugin(services.get(TextSearch, name), _function_name(name)), f"search.{name}")
             for name in services.names(FunctionSource):
-                loaded = await services.get(FunctionSource, name).load(_function_name(name))
-                _add(kernel, loaded, f"functions.{name}")
+                _add(kernel, await _loaded(services, name), f"functions.{name}")
             for plugin in plugins:
                 _add(kernel, plugin, f"the application's {plugin.name}")
             yield kernel
@@ -171,6 +171,26 @@ def diagnose(config: Path | str | None = None, overrides: Mapping[str, Any] | No
 
 def _if_chosen(services: HostServices, port: Callable[..., P]) -> P | None:
     return services.get(port) if services.names(port) else None
+
+
+async def _loaded(services: HostServices, name: str) -> FunctionPlugin:
+    """Load a function source; one that fails in a way of its own is its package's fault, and said so."""
+    from portico.functions import FunctionPlugin
+    from portico.ports.function_source import FunctionSource
+
+    source = services.get(FunctionSource, name)
+    try:
+        loaded = await source.load(_function_name(name))
+    except PorticoError:
+        raise
+    except Exception as error:
+        offer = services.prepare(FunctionSource.__name__, name).offer
+        raise broken(offer, f"functions.{name} could not be loaded", error) from error
+    if not isinstance(loaded, FunctionPlugin):
+        offer = services.prepare(FunctionSource.__name__, name).offer
+        wrong = TypeError(f"load() returned {type(loaded).__name__}, not a FunctionPlugin")
+        raise broken(offer, f"functions.{name} could not be loaded", wrong)
+    return loaded
 
 
 def _function_name(name: str) -> str:

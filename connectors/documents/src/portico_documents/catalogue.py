@@ -21,6 +21,7 @@ __all__ = [
     "CatalogueOutdated",
     "FileEntry",
     "PassageEntry",
+    "bump_revision",
     "connect",
     "count_passages",
     "delete_files",
@@ -115,7 +116,10 @@ def store_errors(file: Path) -> Iterator[None]:
             raise CatalogueDamaged(
                 f"The index in {file.parent} is damaged ({error}). Update it (`portico index`): it is made anew."
             ) from error
-        raise StoreError(f"The index in {file.parent} cannot be read or written: {error}.") from error
+        raise StoreError(
+            f"The index in {file.parent} cannot be read or written: {error}. "
+            "Searching, too, needs a folder that can be written; `index` of the source says which."
+        ) from error
 
 
 def connect(file: Path, *, create: bool = False) -> sqlite3.Connection:
@@ -212,7 +216,7 @@ def delete_files(connection: sqlite3.Connection, namespace: str, files: Sequence
         for file in files:
             _delete_passages(connection, namespace, file)
             connection.execute("DELETE FROM files WHERE id = ?", (file,))
-        _bump(connection)
+        bump_revision(connection)
 
 
 def touch(connection: sqlite3.Connection, stats: Sequence[tuple[int, int, bytes]]) -> None:
@@ -290,7 +294,7 @@ def _write_file(connection: sqlite3.Connection, namespace: str, entry: FileEntry
             (number, passage.text, passage.trail, passage.parts),
         )
         connection.execute("DELETE FROM garbage WHERE namespace = ? AND id = ?", (namespace, passage.id))
-    _bump(connection)
+    bump_revision(connection)
     return known is None
 
 
@@ -309,7 +313,8 @@ def _forget_pending(connection: sqlite3.Connection, namespace: str) -> None:
     connection.execute("DELETE FROM pending WHERE namespace = ?", (namespace,))
 
 
-def _bump(connection: sqlite3.Connection) -> None:
+def bump_revision(connection: sqlite3.Connection) -> None:
+    """Make the revision another one, as a part of the transaction under way."""
     set_meta(connection, "revision", str(revision(connection) + 1))
 
 

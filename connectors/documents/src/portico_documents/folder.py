@@ -145,6 +145,7 @@ def _pattern(globs: tuple[str, ...]) -> re.Pattern[str] | None:
     return re.compile("|".join(alternatives), re.DOTALL) if alternatives else None
 
 
+_RANGE_OR_ONE = re.compile(r"(.)-(.)|(.)", re.DOTALL)
 _GLOB = re.compile(r"\*\*/|\*\*|\*|\?|\[!?\]?[^\]/]*\]")
 
 
@@ -157,13 +158,19 @@ def _translate(glob: str) -> str:
         token = match.group()
         if token.startswith("["):
             negated = token[1] == "!"
-            inside = re.sub(r"([\\\[\]^&~|])", r"\\\1", token[1 + negated : -1])
+            inside = _RANGE_OR_ONE.sub(_escaped, token[1 + negated : -1])
             characters = f"[{'^/' if negated else ''}{inside}]"
             parts.append(characters if _compiles(characters) else re.escape(token))
         else:
             parts.append({"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}[token])
     parts.append(re.escape(glob[position:]))
     return "".join(parts)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    """Escape a character of a set, or both ends of a range: so no sign between them means anything to `re`."""
+    first, last, one = found.groups()
+    return re.escape(one) if one else f"{re.escape(first)}-{re.escape(last)}"
 
 
 def _compiles(expression: str) -> bool:

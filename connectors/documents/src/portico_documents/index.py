@@ -50,9 +50,10 @@ class FolderIndex:
         async with self._locked(report):
             try:
                 return await self._update(report, "")
-            except CatalogueDamaged as error:
+            except CatalogueDamaged:
                 await in_thread(catalogue.remove, self._place.catalogue)
-                return await self._update(report, f"{error} It has been made anew.")
+                anew = f"The index in {self._place.folder} was damaged or of another version: it has been made anew."
+                return await self._update(report, anew)
 
     async def prepare(self) -> None:
         """See to it that there is something to search: build what was never built, refill an emptied store."""
@@ -63,11 +64,11 @@ class FolderIndex:
                 return
             revision, passages = state
             mirror = self._mirror()
-            if self._synchronised == revision or (mirror.store.persistent and self._synchronised is not None):
+            if self._synchronised == revision:
                 return
             if not mirror.store.persistent:
                 await self._synchronise(mirror)
-            elif passages and not await mirror.store.count(mirror.namespace):
+            elif await mirror.store.count(mirror.namespace) < passages:
                 # Another process may be at it: what it has done so far can be searched meanwhile.
                 with suppress(_Busy):
                     async with self._held_at_once():
@@ -101,14 +102,13 @@ class FolderIndex:
             progress(IndexProgress(0, None))
             total = await in_thread(scan.count)
             progress(IndexProgress(0, total))
-            in_step = mirror.store.persistent or self._synchronised == await in_thread(catalogue.revision, connection)
             run = await in_thread(_begin, connection)
             await mirror.discard(connection)
             tally = _Tally(run, total, problems=[problem] if problem else [])
             await self._apply(scan, mirror, connection, tally, progress)
             renamed = await in_thread(scan.count_renamed, run)
             removed = await self._remove_gone(scan, mirror, connection)
-            tally.embedded += await self._complete(mirror, connection, in_step, progress)
+            tally.embedded += await self._complete(mirror, connection, progress)
             self._synchronised = await in_thread(catalogue.revision, connection)
             renamed = min(renamed, tally.added)
             return IndexReport(
@@ -164,18 +164,17 @@ class FolderIndex:
             removed += sum(document for _, document in gone)
         return removed
 
-    async def _complete(
-        self, mirror: VectorMirror, connection: sqlite3.Connection, in_step: bool, progress: Progress
-    ) -> int:
-        """Bring the store in step where it is not, let go of other models' vectors, and note that all is done."""
-        embedded = 0
-        passages = await in_thread(catalogue.count_passages, connection)
-        if not in_step or await mirror.store.count(mirror.namespace) != passages:
-            await in_thread(catalogue.note_pending, connection, mirror.namespace, [])
-            embedded = await mirror.synchronise(
-                connection,
-                progress=lambda done, total: progress(IndexProgress(done, total, "Embedding what the store lacks")),
-            )
+    async def _complete(self, mirror: VectorMirror, connection: sqlite3.Connection, progress: Progress) -> int:
+        """Bring the store in step where it is not, let go of other models' vectors, and note that all is done.
+
+        The ids are compared every time, since a store may be as large as the catalogue and yet lack a passage: when
+        an update with another model or another store changed the catalogue and was stopped.
+        """
+        await in_thread(catalogue.note_pending, connection, mirror.namespace, [])
+        embedded = await mirror.synchronise(
+            connection,
+            progress=lambda done, total: progress(IndexProgress(done, total, "Embedding what the store lacks")),
+        )
         for namespace in await in_thread(_other_namespaces, connection, mirror.namespace):
             await mirror.store.drop(namespace)
             await in_thread(_forget_namespace, connection, namespace)
@@ -273,3 +272,5 @@ def _forget_namespace(connection: sqlite3.Connection, namespace: str) -> None:
         connection.execute("DELETE FROM namespaces WHERE name = ?", (namespace,))
         connection.execute("DELETE FROM pending WHERE namespace = ?", (namespace,))
         connection.execute("DELETE FROM garbage WHERE namespace = ?", (namespace,))
+        # Who still searches with that model has to look whether there is anything to search.
+        catalogue.bump_revision(connection)

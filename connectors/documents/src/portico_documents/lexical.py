@@ -18,6 +18,7 @@ _LEAST_IDF = 1e-6
 _MANY_PASSAGES = 5_000
 _COMMON_SHARE = 0.3
 
+_ROW = np.dtype([("number", np.int64), ("score", np.float64)])
 _SCORES = "SELECT rowid, bm25(words) FROM words WHERE words MATCH ?"
 
 
@@ -64,10 +65,10 @@ def score_words(
         idf_sum += idf
         if not count:
             continue
-        rows = np.array(connection.execute(_SCORES, (_quoted(term),)).fetchall(), dtype=np.float64)
+        rows = np.fromiter(connection.execute(_SCORES, (_quoted(term),)), dtype=_ROW)
         own_idf = max(math.log((total - count + 0.5) / (count + 0.5)), 0.0) or _LEAST_IDF
-        numbers.append(rows[:, 0].astype(np.int64))
-        scores.append(rows[:, 1] * (-idf / own_idf))
+        numbers.append(rows["number"])
+        scores.append(rows["score"] * (-idf / own_idf))
     if not numbers:
         return LexicalScores(np.zeros(0, dtype=np.int64), np.zeros(0), idf_sum)
     found, inverse = np.unique(np.concatenate(numbers), return_inverse=True)

@@ -93,7 +93,8 @@ class Scan:
             ):
                 batch.last = False
                 break
-        with transaction(self._connection):
+        # Deferred: an immediate one would lock the catalogue too, which only the writer beside it changes.
+        with transaction(self._connection, "DEFERRED"):
             self._connection.executemany("INSERT OR IGNORE INTO seen VALUES (?)", seen)
         return batch
 
@@ -156,6 +157,23 @@ class Scan:
                 f"The folder {self._place.root} cannot be listed. Allow it to be read, or correct `path` of the source."
             )
         batch.skipped[entry.reason] += 1
+        if entry.reason == "unreadable":
+            self._keep(entry.relative, "", batch)
+
+    def _keep(self, relative: str, why: str, batch: Batch) -> None:
+        """Keep what is indexed of a file or folder that cannot be read now: it is there, and so not deleted."""
+        path = os.fsencode(relative)
+        # "0" is the character after "/": between the two lie the paths inside a folder.
+        inside = (path, path + b"/", path + b"0")
+        (documents,) = self._connection.execute(
+            "SELECT count(*) FROM files WHERE skipped IS NULL AND (path = ? OR path > ? AND path < ?)", inside
+        ).fetchone()
+        self._connection.execute(
+            "INSERT OR IGNORE INTO seen SELECT path FROM files WHERE path = ? OR path > ? AND path < ?", inside
+        )
+        batch.unchanged += documents
+        kept = " What is indexed of it is kept." if documents else ""
+        self._note(batch, f"{shown(relative)} cannot be read{why and f': {why}'}.{kept}")
 
     def _look(self, found: Found, batch: Batch, seen: list[tuple[bytes]]) -> FileEntry | None:
         path = os.fsencode(found.relative)
@@ -172,7 +190,7 @@ class Scan:
             return None
         except OSError as error:
             batch.skipped["unreadable"] += 1
-            self._note(batch, f"{batch.current} cannot be read: {error.strerror or error}.")
+            self._keep(found.relative, error.strerror or str(error), batch)
             return None
         if len(data) > self._settings.maximum_bytes:
             batch.skipped["too large"] += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 
 __all__ = ["identifier_parts", "query_terms"]
@@ -33,6 +34,9 @@ def identifier_parts(text: str) -> str:
 def query_terms(query: str) -> list[str]:
     """Return the distinct words that a query is searched by, at most 64; identifiers whole and in parts.
 
+    In small letters and with accents composed, no more: FTS5 folds words as it folded those of the text, and what
+    `str.casefold` makes of "Straße" stands in no text.
+
     >>> query_terms("How is snake_case split?")
     ['snake_case', 'snake', 'case', 'split']
     >>> query_terms("to be or not to be")
@@ -40,7 +44,8 @@ def query_terms(query: str) -> list[str]:
     >>> query_terms("What is it?")
     ['what', 'is', 'it']
     """
-    words = [term.casefold() for word in _WORD.findall(query) for term in _with_parts(word)]
+    found = _WORD.findall(unicodedata.normalize("NFC", query))
+    words = [term.lower() for word in found for term in _with_parts(word)]
     telling = [word for word in words if word not in _STOP_WORDS]
     return list(dict.fromkeys(telling or words))[:_MAXIMUM_TERMS]
 
