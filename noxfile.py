@@ -123,7 +123,7 @@ def bench(session: nox.Session) -> None:
 
 @nox.session(name="eval", venv_backend="none")
 def evaluate(session: nox.Session) -> None:
-    """Measure quality on a public collection: `nox -s eval -- TASK PATH...`."""
+    """Measure quality: `nox -s eval` on the collection of the tests, `nox -s eval -- TASK PATH...` on a public one."""
     run_in_workspace(session, "python", "-m", "tests.eval", *session.posargs)
 
 

@@ -29,7 +29,8 @@ them to one of these and keeps the original as ``__cause__``. Programmer mistake
     │   ├── ContentRefused            a content filter, or the model itself, refused
     │   └── ContextOverflow           the request is longer than the model can take
     ├── StoreError                    a file or database of ours cannot be read or written
-    │   └── StoreBusy                 another process holds it
+    │   ├── StoreBusy                 another process holds it
+    │   └── StoreDamaged              its content is not what was written; what is derived can be made anew
     ├── TemplateError                 a prompt template, with line and column
     ├── PlanError
     │   ├── PlanFormatError           a document is not a plan
@@ -70,6 +71,7 @@ __all__ = [
     "ServiceUnavailable",
     "StepFailed",
     "StoreBusy",
+    "StoreDamaged",
     "StoreError",
     "TemplateError",
     "UnsupportedFilter",
@@ -208,6 +210,10 @@ class StoreError(PorticoError):
 
 class StoreBusy(StoreError):
     """Another process holds what this one needs."""
+
+
+class StoreDamaged(StoreError):
+    """What is stored is not what was written; the message names the file and what to do."""
 
 
 class TemplateError(PorticoError):

@@ -65,8 +65,8 @@ class SearchResults(Generic[Record]):
     """An asynchronous stream of results with what the source said about all of them.
 
     Iterate once, as far as needed; a connector that pages fetches the next page only then. What is not read to
-    its end is let go of with `aclose`, and with it what the source holds open. ``total_count`` is None unless it was asked for and the source knows it. ``metadata`` is the source's own (a corrected query,
-    alternatives).
+    its end is let go of with `aclose`, and with it what the source holds open. ``total_count`` is None unless it
+    was asked for and the source knows it. ``metadata`` is the source's own (a corrected query, alternatives).
 
     >>> results = SearchResults(["a", "b"], total_count=2)
     >>> import asyncio; asyncio.run(results.list())

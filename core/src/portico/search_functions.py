@@ -44,8 +44,8 @@ def search_plugin(
     """Make a function plugin of a text search.
 
     Each function takes ``query``, ``count`` (default ``count``, 1 to 1,000) and ``skip`` (0 to 1,000). ``filter`` is
-    always applied. ``parameters`` maps further fields to descriptions: each becomes an optional parameter that, when given,
-    adds an equality filter; left out, the fields that the source offers by itself are used. Raises
+    always applied. ``parameters`` maps further fields to descriptions: each becomes an optional parameter that,
+    when given, adds an equality filter; left out, the fields that the source offers by itself are used. Raises
     ``ValueError`` for a function that there is not and a parameter of a name that is taken.
     """
     if parameters is None:

@@ -117,7 +117,7 @@ def judge(
         if candidate.leading:
             # What opens a section on most of the question's own words is most likely its answer.
             titled = sum(rarity[term] for term in terms if _match(term, known[term], candidate, context_only=True))
-            score += 0.05 + 0.6 * max(0.0, titled / sum(rarity.values()) - 0.5)
+            score += 0.35 if titled > 0.75 * sum(rarity.values()) else 0.05
         if len(candidate.terms) < 3:
             score -= 0.15
         if candidate.unit.kind == "row" and len(candidate.terms) <= 4:

@@ -7,14 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from portico.errors import StoreBusy, StoreError
+from portico.errors import StoreBusy, StoreDamaged, StoreError
 
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
-
-
-class StoreDamaged(StoreError):
-    """The files of a namespace do not fit together; the message says which and what to do."""
 
 
 def damaged(file: Path, why: str) -> StoreDamaged:

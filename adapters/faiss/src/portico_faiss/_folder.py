@@ -8,10 +8,11 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
+from portico.errors import StoreDamaged
 from portico.filter import Filter
 from portico.ports.vector_store import VectorMatch, VectorRecord
 from portico_faiss._database import decoded_id, encoded_id
-from portico_faiss._errors import StoreDamaged, mapped_errors
+from portico_faiss._errors import mapped_errors
 from portico_faiss._graph import Graph, is_behind
 from portico_faiss._graph_files import GraphFiles
 from portico_faiss._metadata import decoded

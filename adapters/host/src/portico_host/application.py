@@ -178,19 +178,16 @@ async def _loaded(services: HostServices, name: str) -> FunctionPlugin:
     from portico.functions import FunctionPlugin
     from portico.ports.function_source import FunctionSource
 
-    source = services.get(FunctionSource, name)
     try:
-        loaded = await source.load(_function_name(name))
+        loaded: object = await services.get(FunctionSource, name).load(_function_name(name))
+        if isinstance(loaded, FunctionPlugin):
+            return loaded
+        raise TypeError(f"load() returned {type(loaded).__name__}, not a FunctionPlugin")
     except PorticoError:
         raise
     except Exception as error:
         offer = services.prepare(FunctionSource.__name__, name).offer
         raise broken(offer, f"functions.{name} could not be loaded", error) from error
-    if not isinstance(loaded, FunctionPlugin):
-        offer = services.prepare(FunctionSource.__name__, name).offer
-        wrong = TypeError(f"load() returned {type(loaded).__name__}, not a FunctionPlugin")
-        raise broken(offer, f"functions.{name} could not be loaded", wrong)
-    return loaded
 
 
 def _function_name(name: str) -> str:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from portico.errors import StoreError
+from portico.errors import StoreDamaged, StoreError
 
 __all__ = [
     "CatalogueDamaged",
@@ -67,7 +67,7 @@ CREATE TABLE namespaces (name TEXT PRIMARY KEY) WITHOUT ROWID;
 """
 
 
-class CatalogueDamaged(StoreError):
+class CatalogueDamaged(StoreDamaged):
     """The database is no database any more; it is a cache, and an update makes it anew."""
 
 

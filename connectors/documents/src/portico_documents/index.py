@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from filelock import FileLock, Timeout
 
-from portico.errors import StoreError
+from portico.errors import StoreDamaged, StoreError
 from portico.ports.search_index import IndexProgress, IndexReport
 from portico_documents import catalogue
 from portico_documents.catalogue import CatalogueDamaged, CatalogueOutdated, store_errors
@@ -48,12 +48,19 @@ class FolderIndex:
         """Apply additions, changes and removals, a batch of whole documents at a time."""
         report = progress or _ignore
         async with self._locked(report):
-            try:
-                return await self._update(report, "")
-            except CatalogueDamaged:
-                await in_thread(catalogue.remove, self._place.catalogue)
-                anew = f"The index in {self._place.folder} was damaged or of another version: it has been made anew."
-                return await self._update(report, anew)
+            problem = ""
+            # Both halves are derived from the documents: each may be made anew once.
+            for _ in range(2):
+                try:
+                    return await self._update(report, problem)
+                except CatalogueDamaged:
+                    await in_thread(catalogue.remove, self._place.catalogue)
+                    problem = f"The index in {self._place.folder} was damaged or of another version: made anew."
+                except StoreDamaged:
+                    mirror = self._mirror()
+                    await mirror.store.drop(mirror.namespace)
+                    problem = f"The vectors of the index in {self._place.folder} were damaged: made anew."
+            return await self._update(report, problem)
 
     async def prepare(self) -> None:
         """See to it that there is something to search: build what was never built, refill an emptied store."""

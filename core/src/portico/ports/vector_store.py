@@ -18,7 +18,7 @@ class VectorStore(Protocol):
     one finds nothing. Each writing call is atomic: other callers and later processes see all of it or nothing.
     Calls may run concurrently, from several processes too when the store is persistent.
     Errors: ``ValueError`` for wrong dimensions or vectors that are not finite; ``UnsupportedFilter``;
-    ``StoreError`` when it cannot read or write.
+    ``StoreError`` when it cannot read or write, ``StoreDamaged`` when `drop` would mend it.
     """
 
     name: str
