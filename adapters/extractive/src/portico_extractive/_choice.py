@@ -113,7 +113,7 @@ def judge(
         direct = any(term in candidate.terms for term in terms)
         relevance = min(1.0, covered + 0.3 * max(0.0, cosine - 0.2)) if direct or candidate.leading else 0.0
         score = ranked + 0.5 * covered + 0.8 * max(0.0, cosine)
-        score += 0.25 / (1 + candidate.passage)
+        score += 0.2 / (1 + candidate.passage)
         if candidate.leading:
             # What opens a section on most of the question's own words is most likely its answer.
             titled = sum(rarity[term] for term in terms if _match(term, known[term], candidate, context_only=True))
@@ -122,7 +122,7 @@ def judge(
             score -= 0.15
         if candidate.unit.kind == "row" and len(candidate.terms) <= 4:
             score -= 0.3
-        if len(candidate.terms.difference(*known.values())) <= 1:
+        if not candidate.terms.difference(*known.values()):
             # It says nothing that the question does not say: an echo, such as a heading in other words.
             score -= 0.3
         if candidate.unit.kind == "code" and not practical:
