@@ -126,3 +126,14 @@ def test_help_needs_no_sound_configuration(in_process: Any, configured: Path) ->
     assert in_process("--help").code == 0
     assert in_process("ask", "--help").code == 0
     assert in_process("--version").out.startswith("portico ")
+
+
+@pytest.mark.parametrize("command", [("ask", "How?"), ("search", "how")])
+def test_a_configured_folder_that_is_missing_is_told_with_file_and_key(
+    portico: Any, folder: Path, command: tuple[str, ...]
+) -> None:
+    (folder / "portico.toml").write_text('[search.handbook]\nuse = "documents"\npath = "gone"\n')
+    done = portico(*command)
+    assert done.code == 2
+    assert "portico.toml: search.handbook: There is nothing to index at" in done.err
+    assert "Traceback" not in done.err

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
+from portico.errors import ConfigurationError
 from portico.ports.search_index import IndexProgress, IndexReport, SearchIndex
 from portico.ports.text_search import TextSearch
 from portico_cli.invocation import Invocation
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from portico.plans.task import Event
     from portico.registration import Services
+    from portico_cli.sources import Chosen
 
 __all__ = ["Activity", "PlainProgress", "update_index", "update_sources"]
 
@@ -34,13 +36,20 @@ class _Listener(Protocol):
     def stop(self) -> None: ...
 
 
-async def update_sources(invocation: Invocation, services: Services, names: Sequence[str]) -> dict[str, IndexReport]:
-    """Bring every source that has an index up to date, one after the other, with a bar for each."""
+async def update_sources(invocation: Invocation, services: Services, chosen: Chosen) -> dict[str, IndexReport]:
+    """Bring every source that has an index up to date, one after the other, with a bar for each.
+
+    A ``ConfigurationError`` of a source is told with the file and the table that it is configured in.
+    """
     reports = {}
-    for name in names:
+    for name in chosen.sources:
         index = services.get(TextSearch, name).index
         if index is not None:
-            reports[name] = await update_index(invocation, index, name)
+            try:
+                reports[name] = await update_index(invocation, index, name)
+            except ConfigurationError as error:
+                place = chosen.application.configuration.place(("search", name, "path"))
+                raise ConfigurationError(f"{place}: search.{name}: {error}") from error
     return reports
 
 

@@ -108,7 +108,7 @@ async def _search(
         searches = [services.get(TextSearch, name) for name in chosen.sources]
         for name, search in zip(chosen.sources, searches, strict=True):
             check_filter(options.filter, search.capabilities.filter, f"The source {name!r}")
-        await update_sources(invocation, services, chosen.sources)
+        await update_sources(invocation, services, chosen)
 
         async def ask(search: TextSearch) -> list[TextSearchResult]:
             return await (await search.get_text_search_results(query, options)).list()
