@@ -11,6 +11,7 @@ import asyncio
 import inspect
 import os
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from sybil.parsers.markdown import CodeBlockParser, SkipParser
 DOCS = Path(__file__).parent
 RUNNER = "__runner__"
 FOLDERS = "__folders__"
+MODULES = "__modules__"
 
 
 def evaluate(example: Example) -> None:
@@ -53,17 +55,21 @@ def enter(namespace: dict[str, Any]) -> None:
     folder = tempfile.mkdtemp(prefix="portico-docs-")
     shutil.copytree(DOCS, Path(folder) / "docs", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
     namespace[FOLDERS] = (Path.cwd(), folder)
+    namespace[MODULES] = set(sys.modules)
     namespace[RUNNER] = asyncio.Runner()
     namespace["__name__"] = "__main__"
     os.chdir(folder)
 
 
 def leave(namespace: dict[str, Any]) -> None:
-    """Close the loop and remove the folder."""
+    """Close the loop, remove the folder, and forget the modules that the page made up."""
     namespace[RUNNER].close()
     before, folder = namespace[FOLDERS]
     os.chdir(before)
     shutil.rmtree(folder)
+    for name in sys.modules.keys() - namespace[MODULES]:
+        if sys.modules[name].__spec__ is None:
+            del sys.modules[name]
 
 
 pytest_collect_file = Sybil(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from portico.ports.runner import Runner
     from portico.ports.schema_validator import SchemaValidator
     from portico.ports.template_language import Template
+    from portico.ports.type_codec import TypeCodec
     from portico.pursuit import Pursuit
     from portico.registration import Services
 
@@ -56,6 +57,7 @@ class Kernel:
         runner: Runner | None = None,
         run_store: RunStore | None = None,
         budget: Budget | None = None,
+        type_codecs: Iterable[TypeCodec] = (),
     ) -> None:
         self.services = services
         self.filters = filters or Filters()
@@ -63,6 +65,7 @@ class Kernel:
         self.runner = runner
         self.run_store = run_store
         self.budget = budget
+        self.type_codecs = tuple(type_codecs)
         self.plugins: dict[str, FunctionPlugin] = {}
         self._functions: dict[str, Function] = {}
         self._manuals: dict[str, FunctionManual] | None = None
@@ -75,7 +78,7 @@ class Kernel:
         Raises ``ValueError`` when a plugin, or one of its functions, is there already.
         """
         if not isinstance(plugin, FunctionPlugin):
-            plugin = FunctionPlugin.of(plugin, name)
+            plugin = FunctionPlugin.of(plugin, name, codecs=self.type_codecs)
         if plugin.name in self.plugins:
             raise ValueError(f"the kernel has a plugin {plugin.name!r} already")
         for function in plugin:
@@ -89,7 +92,7 @@ class Kernel:
     def add_function(self, function: Function | Callable[..., Any]) -> Function:
         """Add a single function; ``ValueError`` when one of that name is there already."""
         if not isinstance(function, Function):
-            function = Function.of(function)
+            function = Function.of(function, codecs=self.type_codecs)
         if function.full_name in self._functions:
             raise ValueError(f"the kernel has a function {function.full_name!r} already")
         self._functions[function.full_name] = function

@@ -87,6 +87,7 @@ class Application:
         from portico.ports.runner import Runner
         from portico.ports.schema_validator import SchemaValidator
         from portico.ports.text_search import TextSearch
+        from portico.ports.type_codec import TypeCodec
         from portico.search_functions import search_plugin
 
         async with self.services(sources) as services:
@@ -97,6 +98,7 @@ class Application:
                 runner=_if_chosen(services, Runner),
                 run_store=_if_chosen(services, RunStore),
                 budget=self.budget,
+                type_codecs=[services.get(TypeCodec, name) for name in services.names(TypeCodec)],
             )
             for name in services.names(TextSearch):
                 _add(kernel, search_plugin(services.get(TextSearch, name), _function_name(name)), f"search.{name}")
