@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from portico_cli.failures import Misused
 from portico_cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from portico_host import Application
 
-__all__ = ["Chosen", "choose_sources", "docs_option", "refuse_mistakes", "run", "source_option"]
+__all__ = ["Chosen", "choose_sources", "docs_option", "nothing_to_search", "refuse_mistakes", "run", "source_option"]
 
 T = TypeVar("T")
 _DOCUMENTS = "documents"
@@ -91,6 +92,14 @@ def refuse_mistakes(application: Application) -> None:
         if info.default is not None:
             with suppress(PluginError):
                 services.prepare(info.name, None)
+
+
+def nothing_to_search(command: str) -> Misused:
+    """Return the error for a command that has no source, with the ways to give it one."""
+    return Misused(
+        f'There is nothing to search. Give a folder, as in `portico {command} "…" --docs FOLDER`, '
+        "or run `portico config init` and name your sources in portico.toml."
+    )
 
 
 def run(work: Callable[[], Awaitable[T]]) -> T:

@@ -9,22 +9,25 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from portico_cli.failures import DONE, HELD, INFEASIBLE, Misused
+from portico_cli.failures import DONE, HELD, INFEASIBLE
 from portico_cli.goal import read_goal
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
 from portico_cli.output import show, write_json
-from portico_cli.sources import Chosen, choose_sources, docs_option, refuse_mistakes, run, source_option
+from portico_cli.sources import (
+    Chosen,
+    choose_sources,
+    docs_option,
+    nothing_to_search,
+    refuse_mistakes,
+    run,
+    source_option,
+)
 
 if TYPE_CHECKING:
     from portico.ports.search_index import IndexReport
     from portico.pursuit import Pursuit
 
 __all__ = ["command"]
-
-_NOTHING_TO_SEARCH = (
-    'There is nothing to search. Give a folder, as in `portico ask "…" --docs FOLDER`, '
-    "or run `portico config init` and name your sources in portico.toml."
-)
 
 
 @click.command(name="ask")
@@ -55,7 +58,7 @@ def command(
     chosen = choose_sources(invocation, docs, names, overrides)
     refuse_mistakes(chosen.application)
     if not chosen.sources and _needs_sources(chosen.application.configuration.values):
-        raise Misused(_NOTHING_TO_SEARCH)
+        raise nothing_to_search("ask")
     pursuit, reports = run(lambda: _pursue(invocation, goal, chosen))
     if invocation.json:
         write_json(_as_json(pursuit, reports))
@@ -79,7 +82,7 @@ async def _pursue(invocation: Invocation, goal: str, chosen: Chosen) -> tuple[Pu
         assert kernel.services is not None  # noqa: S101 - a kernel of the host has services
         reports = await update_sources(invocation, kernel.services, chosen)
         with Activity() as activity:
-            pursuit = await kernel.pursue(goal, budget=chosen.application.budget, emit=activity)
+            pursuit = await kernel.pursue(goal, emit=activity)
     return pursuit, reports
 
 

@@ -12,18 +12,21 @@ from portico_cli.failures import Misused
 from portico_cli.goal import clean_argument
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
 from portico_cli.output import show, write_json
-from portico_cli.sources import Chosen, choose_sources, docs_option, refuse_mistakes, run, source_option
+from portico_cli.sources import (
+    Chosen,
+    choose_sources,
+    docs_option,
+    nothing_to_search,
+    refuse_mistakes,
+    run,
+    source_option,
+)
 
 if TYPE_CHECKING:
     from portico.filter import Filter
     from portico.search import TextSearchOptions, TextSearchResult
 
 __all__ = ["command"]
-
-_NOTHING_TO_SEARCH = (
-    'There is nothing to search. Give a folder, as in `portico search "…" --docs FOLDER`, '
-    "or run `portico config init` and name your sources in portico.toml."
-)
 
 
 @click.command(name="search")
@@ -65,7 +68,7 @@ def command(
     chosen = choose_sources(invocation, docs, names)
     if not chosen.sources:
         refuse_mistakes(chosen.application)
-        raise Misused(_NOTHING_TO_SEARCH)
+        raise nothing_to_search("search")
     # From several sources the best of each are merged before the first ones are left out.
     several = len(chosen.sources) > 1
     from portico.search import TextSearchOptions
