@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,6 +33,11 @@ def outer_environment() -> dict[str, str]:
 
 
 OUTER_ENVIRONMENT = dict(os.environ)
+
+# A shell starts what it runs in the background with interrupts ignored, and every process started from there
+# inherits that: the tests of Ctrl-C would wait for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
