@@ -24,6 +24,7 @@ __all__ = [
     "Text",
     "Tool",
     "ToolCall",
+    "ToolCallDelta",
     "ToolChoice",
     "ToolResult",
     "Usage",
@@ -80,12 +81,16 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The answer to a tool call, as JSON text or words; ``error`` tells a failure from a result."""
+    """The answer to a tool call, as JSON text or words; ``error`` tells a failure from a result.
+
+    ``cause`` is what was raised, for the developer: it is never sent.
+    """
 
     id: str
     name: str
     content: str
     error: bool = False
+    cause: BaseException | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +129,11 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A function offered to a model: its name on the wire, what it is for, JSON Schema of its arguments."""
+    """A function offered to a model: its name on the wire, what it is for, JSON Schema of its arguments.
+
+    ``strict`` asks the service to hold the arguments to the schema while they are written; ``parameters`` is
+    then of the form that `portico.strict` makes, and only services that declare ``strict`` are asked.
+    """
 
     name: str
     description: str
@@ -134,7 +143,11 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ToolChoice:
-    """Whether the model may (auto), must (required) or must not (none) call tools, and which."""
+    """Whether the model may (auto), must (required) or must not (none) call tools, and which.
+
+    ``include`` and ``exclude`` name tools of the request; a service offers those that are included and not
+    excluded, see `ChatRequest.offered`.
+    """
 
     mode: Literal["auto", "required", "none"] = "auto"
     include: tuple[str, ...] | None = None
@@ -146,13 +159,16 @@ class ChatRequest:
     """Everything one completion needs. ``extras`` are a vendor's own options by name.
 
     ``temperature`` and ``top_p`` as services define them; ``max_tokens`` counts generated tokens;
-    ``response_schema`` is a JSON Schema that the reply's text must satisfy.
+    ``response_schema`` is a JSON Schema that the reply's text must satisfy; ``response_name`` names it to the
+    service. With ``response_strict`` it is of the form that `portico.strict` makes.
     """
 
     messages: Sequence[Message]
     tools: tuple[Tool, ...] = ()
     tool_choice: ToolChoice = ToolChoice()
     response_schema: Mapping[str, Any] | None = None
+    response_name: str = "reply"
+    response_strict: bool = False
     temperature: float | None = None
     top_p: float | None = None
     max_tokens: int | None = None
@@ -160,16 +176,41 @@ class ChatRequest:
     seed: int | None = None
     extras: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def offered(self) -> tuple[Tool, ...]:
+        """The tools that the model is told of: none in mode "none", else those that the choice leaves."""
+        choice = self.tool_choice
+        if choice.mode == "none":
+            return ()
+        if choice.include is None and not choice.exclude:
+            return self.tools
+        return tuple(
+            tool
+            for tool in self.tools
+            if (choice.include is None or tool.name in choice.include) and tool.name not in choice.exclude
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens that were read and written; zero where a service counts none."""
+    """Tokens that were read and written; zero where a service counts none.
+
+    ``cached_tokens`` are those of the input that the service had at hand, ``reasoning_tokens`` those of the
+    output that were thought and not said.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens)
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,14 +225,14 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """What a service answered. ``finish`` other than "stop" and "tool_calls" means that it was cut short.
+    """What a service answered. ``finish`` is "length" where it was cut short.
 
-    ``citations`` are those that the service itself makes; most make none, and the caller reads the marks.
+    A refusal is not a reply: it is raised as ``ContentRefused``. ``citations`` are those that the service itself makes; most make none, and the caller reads the marks.
     ``model`` and ``service`` say who answered.
     """
 
     message: Message
-    finish: Literal["stop", "length", "tool_calls", "refused"] = "stop"
+    finish: Literal["stop", "length", "tool_calls"] = "stop"
     usage: Usage = Usage()
     model: str = ""
     service: str = ""
@@ -202,22 +243,50 @@ class ChatReply:
         """The words of the reply."""
         return self.message.text
 
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls that the model asks for, in its order."""
+        return tuple(part for part in self.message.content if isinstance(part, ToolCall))
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallDelta:
+    """A piece of a tool call while it is written: calls are told apart by ``index``, from 0.
+
+    The first piece of a call has its id and name; the ``arguments`` of all its pieces joined are the call's.
+    """
+
+    index: int
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
 
 @dataclass(frozen=True, slots=True)
 class ChatDelta:
-    """A piece of a streamed reply; the last one carries the whole ``reply`` and may carry text too."""
+    """A piece of a streamed reply; the last one carries the whole ``reply`` and may carry text too.
+
+    ``reasoning`` is a summary of the model's thinking, where a service streams one; it is not part of the text.
+    """
 
     text: str = ""
     reply: ChatReply | None = None
+    tool_call: ToolCallDelta | None = None
+    reasoning: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatCapabilities:
-    """What a chat service honours; a request that needs more is refused before anything is sent."""
+    """What a chat service honours; a request that needs more is refused before anything is sent.
+
+    ``response_schema``: replies are held to any JSON Schema, as far as the service understands it. ``strict``: the
+    service takes the strict form of `portico.strict` for response schemas and tools, and then holds to it exactly.
+    """
 
     sources: bool = False
     tools: bool = False
     response_schema: bool = False
+    strict: bool = False
     images: bool = False
     files: bool = False
     sampling: frozenset[str] = frozenset()
@@ -232,6 +301,7 @@ def check_request(request: ChatRequest, capabilities: ChatCapabilities, service:
         "tools": bool(request.tools) and not capabilities.tools,
         "tool_choice": request.tool_choice.mode == "required" and not capabilities.tools,
         "response_schema": request.response_schema is not None and not capabilities.response_schema,
+        "strict": not capabilities.strict and (request.response_strict or any(tool.strict for tool in request.tools)),
         "images": Image in parts and not capabilities.images,
         "files": File in parts and not capabilities.files,
         "sources": Source in parts and not capabilities.sources,

@@ -39,12 +39,15 @@ class Mismatch(ValueError):
 class Compiled:
     """A type made ready: its JSON Schema, and functions from JSON values and to them.
 
-    ``structure`` raises `Mismatch`; ``unstructure`` trusts its argument.
+    ``structure`` raises `Mismatch`; ``unstructure`` trusts its argument. ``draft`` makes a value from what has come
+    of a JSON value so far: fields that are missing have their default or None, and what does not fit yet is left
+    out; it raises `Mismatch` when there is nothing to show. Without one, only whole values are shown.
     """
 
     schema: Mapping[str, Any]
     structure: Callable[[Any], Any]
     unstructure: Callable[[Any], Any]
+    draft: Callable[[Any], Any] | None = None
 
 
 def place(path: Sequence[str | int]) -> str:

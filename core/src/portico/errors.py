@@ -26,7 +26,8 @@ them to one of these and keeps the original as ``__cause__``. Programmer mistake
     │   ├── AuthenticationFailed      the key is missing, wrong or not allowed
     │   ├── RateLimited               too many requests; ``retry_after`` seconds when known
     │   ├── ResponseInvalid           the answer is not in the agreed format
-    │   ├── ContentRefused            a content filter, or the model itself, refused
+    │   ├── ContentRefused            the model itself refused
+    │   │   └── ContentFiltered       a filter of the service stopped the question or the answer
     │   └── ContextOverflow           the request is longer than the model can take
     ├── StoreError                    a file or database of ours cannot be read or written
     │   ├── StoreBusy                 another process holds it
@@ -48,6 +49,7 @@ __all__ = [
     "ArgumentsInvalid",
     "AuthenticationFailed",
     "ConfigurationError",
+    "ContentFiltered",
     "ContentRefused",
     "ContextOverflow",
     "FunctionError",
@@ -197,7 +199,11 @@ class ResponseInvalid(ServiceError):
 
 
 class ContentRefused(ServiceError):
-    """A content filter or the model itself refused."""
+    """The model refused to answer; the message has its words."""
+
+
+class ContentFiltered(ContentRefused):
+    """A filter of the service stopped the question or the answer."""
 
 
 class ContextOverflow(ServiceError):

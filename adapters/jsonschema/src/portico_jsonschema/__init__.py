@@ -1,0 +1,1 @@
+"""All of JSON Schema 2020-12 for Portico, on jsonschema."""

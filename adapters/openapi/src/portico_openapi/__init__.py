@@ -1,0 +1,1 @@
+"""Functions from OpenAPI documents for Portico, called over httpx."""

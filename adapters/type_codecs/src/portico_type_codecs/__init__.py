@@ -1,0 +1,1 @@
+"""Types of attrs, pydantic and msgspec in functions and replies of Portico."""

@@ -1,0 +1,1 @@
+"""What portico-type-codecs registers."""
