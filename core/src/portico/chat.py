@@ -227,8 +227,8 @@ class Citation:
 class ChatReply:
     """What a service answered. ``finish`` is "length" where it was cut short.
 
-    A refusal is not a reply: it is raised as ``ContentRefused``. ``citations`` are those that the service itself makes; most make none, and the caller reads the marks.
-    ``model`` and ``service`` say who answered.
+    A refusal is not a reply: it is raised as ``ContentRefused``. ``citations`` are those that the service itself
+    makes; most make none, and the caller reads the marks. ``model`` and ``service`` say who answered.
     """
 
     message: Message

@@ -38,6 +38,7 @@ them to one of these and keeps the original as ``__cause__``. Programmer mistake
     │   ├── PlanInvalid               the check found errors; ``findings`` lists them
     │   └── StepFailed                a step raised; the cause is kept
     └── LimitExceeded                 a bound of Portico's own was reached; it is in the message
+        └── TurnLimitExceeded         a bound of one turn; ``messages`` has what was said up to then
 """
 
 from __future__ import annotations
@@ -76,6 +77,7 @@ __all__ = [
     "StoreDamaged",
     "StoreError",
     "TemplateError",
+    "TurnLimitExceeded",
     "UnsupportedFilter",
     "UnsupportedOption",
     "nearest",
@@ -195,7 +197,11 @@ class RateLimited(ServiceError):
 
 
 class ResponseInvalid(ServiceError):
-    """The service's answer is not in the format agreed."""
+    """The service's answer is not in the format agreed; ``text`` is the reply's, where there is one."""
+
+    def __init__(self, message: str, *, text: str = "") -> None:
+        self.text = text
+        super().__init__(message)
 
 
 class ContentRefused(ServiceError):
@@ -258,3 +264,12 @@ class StepFailed(PlanError):
 
 class LimitExceeded(PorticoError):
     """A bound that Portico sets was reached; the message names the bound and its value."""
+
+
+class TurnLimitExceeded(LimitExceeded):
+    """A turn reached one of its limits; ``messages`` are those that it added, ``usage`` is what it cost."""
+
+    def __init__(self, message: str, *, messages: Sequence[object] = (), usage: object = None) -> None:
+        self.messages = tuple(messages)
+        self.usage = usage
+        super().__init__(message)

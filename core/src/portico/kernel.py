@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
-from portico.errors import ArgumentsInvalid, FunctionFailed, FunctionNotFound, PluginNotInstalled, PorticoError
+from portico.errors import ArgumentsInvalid, FunctionFailed, PluginNotInstalled, PorticoError
 from portico.filters import Filters, FunctionInvocation, PromptRender, ToolCallInvocation, run_filters
 from portico.functions import Function, FunctionManual, FunctionPlugin
+from portico.naming import find_function
 
 if TYPE_CHECKING:
+    from portico.asking import Asking
     from portico.chat import ToolCall, ToolResult
     from portico.plans.task import Budget, Emit
     from portico.ports.planner import Planner
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from portico.ports.type_codec import TypeCodec
     from portico.pursuit import Pursuit
     from portico.registration import Services
+    from portico.toolset import Toolset
+    from portico.turns import Asked, Turn, TurnEvent, TurnOptions
 
 __all__ = ["Kernel"]
 
@@ -69,6 +73,7 @@ class Kernel:
         self.plugins: dict[str, FunctionPlugin] = {}
         self._functions: dict[str, Function] = {}
         self._manuals: dict[str, FunctionManual] | None = None
+        self._asking: Asking | None = None
         for plugin in plugins:
             self.add_plugin(plugin)
 
@@ -105,17 +110,7 @@ class Kernel:
         ``Plugin-Function`` is the name; ``Plugin.Function``, ``Plugin_Function`` and a bare ``Function`` are
         understood where they mean one function only. Raises ``FunctionNotFound`` with the nearest names.
         """
-        found = self._functions.get(name)
-        if found is not None:
-            return found
-        candidates = [
-            function
-            for function in self._functions.values()
-            if name == function.name or (function.plugin and name in _spellings(function.plugin, function.name))
-        ]
-        if len(candidates) == 1:
-            return candidates[0]
-        raise FunctionNotFound(name, list(self._functions), meant=[found.full_name for found in candidates])
+        return find_function(name, self._functions)
 
     @property
     def functions(self) -> Mapping[str, Function]:
@@ -181,34 +176,133 @@ class Kernel:
         except Exception as error:
             raise FunctionFailed(function.full_name, error) from error
 
-    async def call_tool(self, call: ToolCall) -> ToolResult:
-        """Carry out a model's tool call; every failure becomes a result that tells the model what to mend."""
+    async def call_tool(self, call: ToolCall, *, offered: Toolset | None = None) -> ToolResult:
+        """Carry out a model's tool call, of the functions offered or of all.
+
+        Every failure becomes a result that tells the model what to mend, with its cause. Only what a filter
+        raises that is no ``PorticoError`` comes through: the application stopped the call.
+        """
         from portico.chat import ToolResult
 
         context = ToolCallInvocation(call)
 
         async def final() -> ToolResult:
-            return ToolResult(context.call.id, context.call.name, await self._call_tool(context.call))
+            return ToolResult(context.call.id, context.call.name, await self._call_tool(context.call, offered))
 
         try:
-            return await run_filters(self.filters.tool_call, context, final)
+            return await (run_filters(self.filters.tool_call, context, final) if self.filters.tool_call else final())
         except PorticoError as error:
-            return ToolResult(context.call.id, context.call.name, str(error), error=True)
+            cause = error.__cause__ if isinstance(error, FunctionFailed) else error
+            return ToolResult(context.call.id, context.call.name, str(error), error=True, cause=cause or error)
 
-    async def _call_tool(self, call: ToolCall) -> str:
+    async def _call_tool(self, call: ToolCall, offered: Toolset | None) -> str:
         import json
 
+        function = self.function(call.name) if offered is None else offered.find(call.name)
         try:
             arguments = json.loads(call.arguments or "{}")
         except (ValueError, RecursionError) as error:
-            raise ArgumentsInvalid(call.name, [f"the arguments are not JSON: {error}"]) from error
+            raise ArgumentsInvalid(function.full_name, [f"the arguments are not JSON: {error}"]) from error
         if not isinstance(arguments, dict):
-            raise ArgumentsInvalid(call.name, ["the arguments must be one JSON object"])
-        result = await self.invoke_json(call.name, arguments)
+            raise ArgumentsInvalid(function.full_name, ["the arguments must be one JSON object"])
+        result = await self.invoke_json(function, arguments)
         try:
             return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:
-            raise FunctionFailed(call.name, error) from error
+            raise FunctionFailed(function.full_name, error) from error
+
+    @overload
+    async def complete(self, messages: Asked, *, returns: type[T], **options: Unpack[TurnOptions]) -> Turn[T]: ...
+    @overload
+    async def complete(self, messages: Asked, *, returns: None = None, **options: Unpack[TurnOptions]) -> Turn[str]: ...
+    @overload
+    async def complete(self, messages: Asked, *, returns: object, **options: Unpack[TurnOptions]) -> Turn[Any]: ...
+    async def complete(self, messages: Asked, *, returns: object = None, **options: Unpack[TurnOptions]) -> Turn[Any]:
+        """Ask a chat service and carry out the tool calls that it makes, until it answers.
+
+        ``messages`` are a question, a conversation or a whole request. ``returns`` is the type of the answer, or a
+        JSON Schema; without it the answer is text. `TurnOptions` says what else can be given. Raises
+        ``TurnLimitExceeded``, ``ResponseInvalid`` for an answer that is not of its form after all repairs,
+        ``UnsupportedOption``, ``FunctionNotFound``, and what the service raises.
+        """
+        turn: Turn[Any] | None = None
+        async for event in self._turn(messages, returns, options, streamed=False):
+            turn = event  # type: ignore[assignment]  # the last event is the turn
+        assert turn is not None  # noqa: S101 - a turn that does not end raises
+        return turn
+
+    @overload
+    def stream(
+        self, messages: Asked, *, returns: type[T], **options: Unpack[TurnOptions]
+    ) -> AsyncIterator[TurnEvent[T]]: ...
+    @overload
+    def stream(
+        self, messages: Asked, *, returns: None = None, **options: Unpack[TurnOptions]
+    ) -> AsyncIterator[TurnEvent[str]]: ...
+    @overload
+    def stream(
+        self, messages: Asked, *, returns: object, **options: Unpack[TurnOptions]
+    ) -> AsyncIterator[TurnEvent[Any]]: ...
+    def stream(
+        self, messages: Asked, *, returns: object = None, **options: Unpack[TurnOptions]
+    ) -> AsyncIterator[TurnEvent[Any]]:
+        """Do what `complete` does, and yield what happens as it happens; the last event is the `Turn`.
+
+        Pieces of text and of tool calls come as `ChatDelta`, tools as `ToolStarted` and `ToolFinished`, and an
+        answer with a form as `PartialValue`, each time that there is more of it.
+        """
+        return self._turn(messages, returns, options, streamed=True)
+
+    def _turn(
+        self, messages: Asked, returns: object, options: TurnOptions, *, streamed: bool
+    ) -> AsyncIterator[TurnEvent[Any]]:
+        if self._asking is None:
+            from portico.asking import Asking
+
+            self._asking = Asking(self)
+        return self._asking.turn(messages, returns, options, streamed=streamed)
+
+    @overload
+    async def invoke_prompt(
+        self,
+        prompt: str | Template,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        returns: type[T],
+        **options: Unpack[TurnOptions],
+    ) -> T: ...
+    @overload
+    async def invoke_prompt(
+        self,
+        prompt: str | Template,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        returns: None = None,
+        **options: Unpack[TurnOptions],
+    ) -> str: ...
+    @overload
+    async def invoke_prompt(
+        self,
+        prompt: str | Template,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        returns: object,
+        **options: Unpack[TurnOptions],
+    ) -> Any: ...
+    async def invoke_prompt(
+        self,
+        prompt: str | Template,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        returns: object = None,
+        **options: Unpack[TurnOptions],
+    ) -> Any:
+        """Render a prompt, ask with it, and return the answer: text, or what ``returns`` says.
+
+        A prompt that is text is a template in the Semantic Kernel language. `complete` says what may be raised.
+        """
+        text = await self.render_prompt(prompt, arguments or {})
+        return (await self.complete(text, returns=returns, **options)).value
 
     async def render_prompt(self, template: Template, arguments: Mapping[str, Any], *, name: str = "prompt") -> str:
         """Render a compiled template with this kernel's functions at hand."""
@@ -260,7 +354,3 @@ class Kernel:
         if isinstance(awaitable, CoroutineType):
             awaitable.close()
         raise RuntimeError("an event loop is running here: await instead of calling run_sync")
-
-
-def _spellings(plugin: str, function: str) -> tuple[str, str]:
-    return f"{plugin}.{function}", f"{plugin}_{function}"

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Protocol, TypeAlias
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Protocol
 
 __all__ = ["CallFunction", "Template", "TemplateLanguage"]
 
-CallFunction: TypeAlias = Callable[[str, Mapping[str, object]], Awaitable[object]]
-"""Calls a function of the kernel by name with arguments; a template never reaches one otherwise."""
+
+class CallFunction(Protocol):
+    """Calls a function of the kernel; a template never reaches one otherwise.
+
+    May be called concurrently. A function that is not there and arguments that do not fit are ``FunctionNotFound``
+    and ``ArgumentsInvalid``, raised by the call itself, before anything is awaited: a template says where.
+    """
+
+    def __call__(
+        self, function: str, arguments: Mapping[str, object], positional: Sequence[object] = (), /
+    ) -> Awaitable[object]:
+        """Call by name, with arguments by name; ``positional`` ones go to the first parameters, in order.
+
+        The result is text, None, a number, a bool, or other JSON data, where it has such a form.
+        """
+        ...
 
 
 class Template(Protocol):
@@ -22,7 +36,8 @@ class Template(Protocol):
 class TemplateLanguage(Protocol):
     """Compiles prompt templates.
 
-    Errors: ``TemplateError`` with line and column. Source is data: nothing in it is run but the language.
+    Errors: ``TemplateError`` with line and column, ``LimitExceeded``. Source is data: nothing in it is run but the
+    language.
     """
 
     name: str

@@ -3,52 +3,60 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import suppress
+import gc
 from typing import Any, ClassVar, cast
 
 import pytest
 
-from portico.chat import (
-    ChatCapabilities,
-    ChatDelta,
-    ChatReply,
-    ChatRequest,
-    File,
-    Image,
-    Message,
-    Source,
-    Tool,
-    ToolChoice,
-)
-from portico.errors import ServiceError, UnsupportedOption
+from portico.chat import ChatCapabilities, ChatRequest, Message, Source, ToolChoice, ToolResult
+from portico.errors import ContextOverflow, ServiceError, UnsupportedOption
 from portico.ports.chat_service import ChatService
+from portico_testkit import chat_requests, chat_schema_checks, chat_tool_checks
+from portico_testkit.chat_checks import WAYS, Caller, answer, comparable, no_tasks_but
+from portico_testkit.chat_requests import CLOCK, DICE, QUESTION, SCHEMAS, SOURCES, ask
 
 __all__ = ["ChatServiceKit"]
-
-_SOURCES = (
-    Source(3, "The clock on the station stops at noon.", name="clock.md", link="file:///town/clock.md#L4"),
-    Source(7, "The password of the blue door is heliotrope.", name="doors.md", link="file:///town/doors.md#L9"),
-    Source(12, "Ferries leave the harbour at eleven.", name="ferries.md", link="file:///town/ferries.md"),
-)
-_QUESTION = "What is the password of the blue door?"
 
 
 class ChatServiceKit:
     """Subclass it and give a fixture named ``chat_service``::
 
         class TestAcmeChat(ChatServiceKit):
-            deterministic = True
+            reports_usage = True
 
             @pytest.fixture
-            def chat_service(self) -> AcmeChat:
-                return AcmeChat(AcmeSettings(), None)
+            async def chat_service(self) -> AsyncIterator[AcmeChat]:
+                service = AcmeChat(AcmeSettings(), None)
+                yield service
+                await service.aclose()
 
-    The service is asked a few short questions, some at once. Set ``deterministic`` for one that answers equal
-    requests equally: it is then held to that, and to the same reply whether streamed or not.
+    What the service declares is tested, streamed and not; what it does not declare must be refused. It is asked some
+    two hundred short questions at most, a dozen of them at once. The attributes say what to expect of the model
+    behind it and bound the effort: with ``max_output = 24`` a model on this machine that writes 90 tokens a second
+    is through in well under a minute.
     """
 
     deterministic: ClassVar[bool] = False
+    """Equal requests have equal replies, streamed or not, save the ids of calls and what came from a cache."""
+
+    calls_tools: ClassVar[bool] = True
+    """The model calls a tool when it must. False for one too small for that: then only the plumbing is tested."""
+
+    calls_several: ClassVar[bool] = False
+    """Asked for two things, the model makes two calls in one reply."""
+
+    reports_usage: ClassVar[bool] = False
+    """Tokens are counted: all that were read and all that were written, in streams too."""
+
+    max_output: ClassVar[int] = 64
+    """Tokens that a plain reply may have, sent where max_tokens is declared; calls get four times as many, replies
+    with a schema eight times."""
+
+    schema_rounds: ClassVar[int] = 1
+    """How often each schema is tried each way."""
+
+    long_history: ClassVar[int] = 2_000
+    """Messages of the longest conversation. Lower it where reading them takes minutes or costs money."""
 
     @pytest.mark.asyncio
     async def test_it_has_a_name_and_capabilities(self, chat_service: ChatService) -> None:
@@ -60,23 +68,21 @@ class ChatServiceKit:
 
     @pytest.mark.asyncio
     async def test_a_reply_is_the_assistants_and_says_who_answered(self, chat_service: ChatService) -> None:
-        """A reply is a message that can go into the next request as it is."""
-        reply = await chat_service.complete(_ask("Say good morning."))
-        assert isinstance(reply, ChatReply), f"complete returned {type(reply).__name__}"
-        assert reply.message.role == "assistant"
-        assert reply.message.content, "the reply has no parts"
-        assert reply.service == chat_service.name, f"the reply's service is {reply.service!r}"
-        assert reply.finish == "stop"
-        assert reply.usage.input_tokens >= 0
-        assert reply.usage.output_tokens >= 0
+        """It has something in it, and can go into the next request as it is, thoughts included."""
+        caller = self._caller(chat_service)
+        for way in WAYS:
+            said = [Message.of("system", "Be brief."), Message.of("user", "Say good morning.")]
+            reply = await caller.answer(way, ChatRequest(said))
+            assert reply.message.content, "the reply has no parts"
+            await caller.answer(way, ChatRequest([*said, reply.message, Message.of("user", "And in French?")]))
 
     @pytest.mark.asyncio
     async def test_an_option_outside_the_capabilities_is_refused(self, chat_service: ChatService) -> None:
         """None is dropped in silence, streamed or not; the error names the service."""
-        for option, request in _refused(chat_service.capabilities).items():
-            for way in ("complete", "stream"):
+        for option, request in chat_requests.refused(chat_service.capabilities).items():
+            for way in WAYS:
                 try:
-                    await _run(chat_service, way, request)
+                    await answer(chat_service, way, request)
                 except UnsupportedOption as error:
                     refusal = str(error)
                 else:
@@ -86,100 +92,209 @@ class ChatServiceKit:
     @pytest.mark.asyncio
     async def test_the_sampling_options_declared_are_accepted(self, chat_service: ChatService) -> None:
         """What is declared is honoured, or at least taken."""
-        for option, request in _sampling().items():
+        for option, request in chat_requests.sampling().items():
             if option in chat_service.capabilities.sampling:
-                reply = await chat_service.complete(request)
-                assert isinstance(reply, ChatReply)
+                await self._caller(chat_service).answer("complete", request)
+
+    @pytest.mark.asyncio
+    async def test_a_reply_has_no_more_tokens_than_it_may(self, chat_service: ChatService) -> None:
+        """One that is cut short there says so."""
+        if "max_tokens" not in chat_service.capabilities.sampling:
+            return
+        for way in WAYS:
+            reply = await answer(chat_service, way, ask("Count to one hundred, in words.", max_tokens=16))
+            written = reply.usage.output_tokens
+            assert written <= 16, f"{way} wrote {written} tokens where 16 were allowed"
+            assert len(reply.text) <= 16 * 40, f"{way} wrote {len(reply.text)} characters where 16 tokens were allowed"
+            assert written < 16 or reply.finish == "length", f"cut after 16 tokens, its finish is {reply.finish!r}"
+
+    @pytest.mark.asyncio
+    async def test_a_reply_ends_before_a_stop_word(self, chat_service: ChatService) -> None:
+        """The word is not in the text, whichever pieces it came in."""
+        if "stop" not in chat_service.capabilities.sampling:
+            return
+        for stop in (("e", "o"), ("ood mor", "orning")):
+            for way in WAYS:
+                request = ask("Say “Good morning”, and nothing else.", stop=stop)
+                reply = await self._caller(chat_service).answer(way, request)
+                found = [word for word in stop if word in reply.text]
+                assert not found, f"{way} was to stop before {found}, and says {reply.text!r}"
 
     @pytest.mark.asyncio
     async def test_the_pieces_of_a_stream_make_the_reply(self, chat_service: ChatService) -> None:
-        """The last delta, and no other, carries the reply; the texts joined are its text."""
+        """The last delta, and no other, carries the reply; texts and calls joined are those of the reply."""
+        caller = self._caller(chat_service)
         for request in self._requests(chat_service):
-            deltas = [delta async for delta in chat_service.stream(request)]
-            assert deltas, "the stream has no deltas"
-            assert all(isinstance(delta, ChatDelta) for delta in deltas)
-            whole = deltas[-1].reply
-            assert whole is not None, "the last delta carries no reply"
-            early = [number for number, delta in enumerate(deltas[:-1]) if delta.reply is not None]
-            assert not early, f"the deltas {early} carry a reply before the last one"
-            assert "".join(delta.text for delta in deltas) == whole.text, "the pieces joined are not the reply's text"
-            assert whole.service == chat_service.name
+            whole = await caller.answer("stream", request)
             if self.deterministic:
-                complete = await chat_service.complete(request)
-                assert whole == complete, f"streamed {whole}, complete {complete}"
+                complete = await caller.answer("complete", request)
+                assert comparable(whole) == comparable(complete), f"streamed {whole}, complete {complete}"
 
     @pytest.mark.asyncio
     async def test_equal_requests_have_equal_replies(self, chat_service: ChatService) -> None:
         """Only where the service says so."""
-        if not self.deterministic:
+        caller = self._caller(chat_service)
+        for request in self._requests(chat_service) if self.deterministic else ():
+            first = await caller.answer("complete", request)
+            second = await caller.answer("complete", request)
+            assert comparable(first) == comparable(second), f"one request was answered with {first} and with {second}"
+
+    @pytest.mark.asyncio
+    async def test_usage_is_counted(self, chat_service: ChatService) -> None:
+        """Only where the service says so: in streams too, and all that is sent is in it."""
+        if not self.reports_usage:
             return
-        for request in self._requests(chat_service):
-            first = await chat_service.complete(request)
-            second = await chat_service.complete(request)
-            assert first == second, f"one request was answered with {first} and with {second}"
+        caller = self._caller(chat_service)
+        long_ones = {
+            "question": ask("Say good morning. " * 60),
+            "system message": ChatRequest(
+                [Message.of("system", "Be brief. " * 60), Message.of("user", "Good morning.")]
+            ),
+        }
+        if chat_service.capabilities.tools:
+            *begun, _ = chat_requests.histories()["one call and its result"]
+            result = Message.of("tool", ToolResult("call_1", CLOCK.name, "It is noon in Oslo. " * 60))
+            long_ones["result of a tool"] = ChatRequest([*begun, result])
+        for way in WAYS:
+            usage = (await caller.answer(way, ask("Say good morning."))).usage
+            assert usage.input_tokens > 0, f"{way} reports no tokens read"
+            assert usage.output_tokens > 0, f"{way} reports no tokens written"
+            for what, request in long_ones.items():
+                read = (await caller.answer(way, request)).usage.input_tokens
+                assert read > usage.input_tokens + 60, f"{way} reports {read} tokens read with a long {what}"
+
+    @pytest.mark.asyncio
+    async def test_tools_of_any_shape_may_be_offered(self, chat_service: ChatService) -> None:
+        """All, some or none of them; what is not offered is not called."""
+        if chat_service.capabilities.tools:
+            await chat_tool_checks.check_offers(self._caller(chat_service))
+
+    @pytest.mark.asyncio
+    async def test_no_tool_is_called_where_none_may_be(self, chat_service: ChatService) -> None:
+        """Words come instead."""
+        if chat_service.capabilities.tools:
+            await chat_tool_checks.check_must_not_call(self._caller(chat_service))
+
+    @pytest.mark.asyncio
+    async def test_a_tool_is_called_where_one_must_be(self, chat_service: ChatService) -> None:
+        """Of those that are left; with an id of its own and a JSON object for arguments."""
+        if chat_service.capabilities.tools and self.calls_tools:
+            await chat_tool_checks.check_must_call(self._caller(chat_service))
+
+    @pytest.mark.asyncio
+    async def test_several_calls_come_in_order(self, chat_service: ChatService) -> None:
+        """Only where the model makes several."""
+        if chat_service.capabilities.tools and self.calls_several:
+            await chat_tool_checks.check_several_calls(self._caller(chat_service))
+
+    @pytest.mark.asyncio
+    async def test_a_history_of_calls_and_results_is_taken(self, chat_service: ChatService) -> None:
+        """Whoever made the calls, and whatever came of them."""
+        if chat_service.capabilities.tools:
+            await chat_tool_checks.check_histories(self._caller(chat_service))
+
+    @pytest.mark.asyncio
+    async def test_its_own_calls_go_back_with_their_results(self, chat_service: ChatService) -> None:
+        """As the tool loop sends them."""
+        if chat_service.capabilities.tools and self.calls_tools:
+            await chat_tool_checks.check_own_calls_go_back(self._caller(chat_service))
+
+    @pytest.mark.asyncio
+    async def test_a_reply_is_held_to_its_schema(self, chat_service: ChatService) -> None:
+        """Streamed and not, one at a time and several at once."""
+        if chat_service.capabilities.response_schema:
+            await chat_schema_checks.check_schemas(self._caller(chat_service), self.schema_rounds)
+            await chat_schema_checks.check_schemas_at_once(self._caller(chat_service))
+
+    @pytest.mark.asyncio
+    async def test_tools_beside_a_schema_are_honoured_or_refused(self, chat_service: ChatService) -> None:
+        """Neither is dropped in silence."""
+        if chat_service.capabilities.response_schema and chat_service.capabilities.tools:
+            await chat_schema_checks.check_tools_beside_a_schema(self._caller(chat_service))
+
+    @pytest.mark.asyncio
+    async def test_the_strict_form_is_taken_and_held_to(self, chat_service: ChatService) -> None:
+        """For the reply and for arguments, as far as they are declared."""
+        if chat_service.capabilities.strict and chat_service.capabilities.response_schema:
+            await chat_schema_checks.check_strict_replies(self._caller(chat_service))
+        if chat_service.capabilities.strict and chat_service.capabilities.tools:
+            await chat_tool_checks.check_strict_tools(self._caller(chat_service), called=self.calls_tools)
+
+    @pytest.mark.asyncio
+    async def test_images_and_files_are_answered_or_refused_properly(self, chat_service: ChatService) -> None:
+        """Broken ones too: with a reply, ``ServiceError`` or ``ValueError``."""
+        for what, request in chat_requests.attached(chat_service.capabilities).items():
+            for way in WAYS:
+                await self._caller(chat_service).try_out(way, request, what, (ServiceError, ValueError))
 
     @pytest.mark.asyncio
     async def test_concurrent_calls_do_not_mix(self, chat_service: ChatService) -> None:
         """Complete and stream at once on one service, each with its own sources where it takes them."""
+        caller = self._caller(chat_service)
         requests = [self._numbered(chat_service, number) for number in range(12)]
-        ways = ["complete" if number % 2 else "stream" for number in range(len(requests))]
+        ways = [WAYS[number % 2] for number in range(len(requests))]
         together = await asyncio.gather(
-            *(_run(chat_service, way, request) for way, request in zip(ways, requests, strict=True))
+            *(caller.answer(way, request) for way, request in zip(ways, requests, strict=True))
         )
         for number, (reply, request) in enumerate(zip(together, requests, strict=True)):
-            _check_citations(reply, request)
             if self.deterministic:
-                alone = await chat_service.complete(request)
-                assert reply == alone, f"call {number} of 12 at once was answered with {reply}, alone with {alone}"
+                alone = await caller.answer("complete", request)
+                assert comparable(reply) == comparable(alone), (
+                    f"call {number} of 12 at once was answered with {reply}, alone with {alone}"
+                )
 
     @pytest.mark.asyncio
     async def test_two_streams_read_in_turn_do_not_mix(self, chat_service: ChatService) -> None:
         """A stream's place is its own."""
-        requests = [self._numbered(chat_service, number) for number in (1, 2)]
-        streams = [chat_service.stream(request) for request in requests]
-        texts = ["", ""]
-        replies: list[ChatReply | None] = [None, None]
-        open_ones = {0, 1}
-        while open_ones:
-            for number in sorted(open_ones):
-                delta = await anext(streams[number], None)
-                if delta is None:
-                    open_ones.discard(number)
-                else:
-                    texts[number] += delta.text
-                    replies[number] = delta.reply
-        for number, reply in enumerate(replies):
-            assert reply is not None, "the last delta carries no reply"
-            assert texts[number] == reply.text, f"stream {number} has the pieces {texts[number]!r} of {reply.text!r}"
-            _check_citations(reply, requests[number])
+        caller = self._caller(chat_service)
+        await chat_tool_checks.check_streams_in_turn(
+            caller, [self._numbered(chat_service, number) for number in (1, 2)]
+        )
+        if chat_service.capabilities.tools and self.calls_tools:
+            question, must = "Ask the clock, and roll the dice.", ToolChoice("required")
+            requests = [ask(question, tools=(tool,), tool_choice=must) for tool in (CLOCK, DICE)]
+            await chat_tool_checks.check_streams_in_turn(caller, requests)
 
     @pytest.mark.asyncio
     async def test_blank_requests_are_answered_or_refused_properly(self, chat_service: ChatService) -> None:
         """With a reply, ``ValueError`` or ``ServiceError``; whoever types nothing must not see a traceback."""
         blank = [
             ChatRequest([]),
-            _ask(""),
-            _ask(" \n\t"),
+            ask(""),
+            ask(" \n\t"),
             ChatRequest([Message("user", ())]),
             ChatRequest([Message.of("system", "Be brief.")]),
             ChatRequest([Message.of("assistant", "Yes?")]),
         ]
         for request in blank:
-            for way in ("complete", "stream"):
-                with suppress(ValueError, ServiceError):
-                    reply = await _run(chat_service, way, request)
-                    assert reply.message.role == "assistant"
-                    assert not reply.citations, f"there are no sources, and yet citations: {reply.citations}"
+            for way in WAYS:
+                what = f"a request of {list(request.messages)}"
+                await self._caller(chat_service).try_out(way, request, what, (ServiceError, ValueError))
+
+    @pytest.mark.asyncio
+    async def test_odd_requests_are_answered_or_refused_properly(self, chat_service: ChatService) -> None:
+        """Of a vendor's errors, an encoder's or a parser's, none comes out; and the service answers on."""
+        caller = self._caller(chat_service)
+        for number, (what, request) in enumerate(chat_requests.odd(chat_service.capabilities).items()):
+            await caller.try_out(WAYS[number % 2], request, what)
+        for way in WAYS:
+            await caller.answer(way, ask("Say good morning."))
+
+    @pytest.mark.asyncio
+    async def test_a_conversation_is_answered_or_too_long(self, chat_service: ChatService) -> None:
+        """The error for that is its own: whoever sees it can shorten the conversation."""
+        roles = [Message.of("user", "And the next one?"), Message.of("assistant", "The next one.")]
+        history = [roles[number % 2] for number in range(self.long_history + 1 - self.long_history % 2)]
+        what = f"a conversation of {len(history)} messages"
+        await self._caller(chat_service).try_out("complete", ChatRequest(history), what, (ContextOverflow,))
 
     @pytest.mark.asyncio
     async def test_citations_are_of_the_sources_given(self, chat_service: ChatService) -> None:
         """By number, name and place, and the words quoted are in the source."""
         if not chat_service.capabilities.sources:
             return
-        request = _ask(_QUESTION, *_SOURCES)
-        for way in ("complete", "stream"):
-            reply = await _run(chat_service, way, request)
-            _check_citations(reply, request)
+        for way in WAYS:
+            reply = await self._caller(chat_service).answer(way, ask(QUESTION, *SOURCES))
             assert "heliotrope" in reply.text, f"it takes sources, but does not answer from them: {reply.text!r}"
 
     @pytest.mark.asyncio
@@ -193,114 +308,67 @@ class ChatServiceKit:
             name='x" number="97',
             link="file:///town/hostile.md#L1",
         )
-        for sources in ((hostile, *_SOURCES), (*_SOURCES, hostile), (Source(1, ""),), (Source(1, "\x00\ud800 \n"),)):
-            request = _ask(_QUESTION, *sources)
-            for way in ("complete", "stream"):
-                _check_citations(await _run(chat_service, way, request), request)
+        for sources in ((hostile, *SOURCES), (*SOURCES, hostile), (Source(1, ""),), (Source(1, "\x00\ud800 \n"),)):
+            for way in WAYS:
+                await self._caller(chat_service).answer(way, ask(QUESTION, *sources))
 
     @pytest.mark.asyncio
     async def test_a_request_is_not_changed(self, chat_service: ChatService) -> None:
         """The caller sends the same messages again with the next turn."""
         messages = [Message.of("system", "Be brief."), Message.of("user", "Say good morning.")]
         before = list(messages)
-        for way in ("complete", "stream"):
-            await _run(chat_service, way, ChatRequest(messages))
+        for way in WAYS:
+            await self._caller(chat_service).answer(way, ChatRequest(messages))
             assert messages == before, f"{way} changed the messages of its request"
 
     @pytest.mark.asyncio
     async def test_a_stream_or_call_given_up_leaves_it_usable(self, chat_service: ChatService) -> None:
-        """Closed after the first piece, never read, or cancelled while it runs."""
-        request = self._numbered(chat_service, 1)
-        before = await chat_service.complete(request)
+        """Closed after the first piece, never read, or cancelled while it runs: no task of it goes on."""
+        caller = self._caller(chat_service)
+        request = caller.bounded(self._numbered(chat_service, 1))
+        before, _ = [await caller.answer(way, request) for way in WAYS]
+        tasks = asyncio.all_tasks()
         stream = chat_service.stream(request)
         await anext(stream)
         await cast("Any", stream).aclose()
         await cast("Any", chat_service.stream(request)).aclose()
-        for way in ("complete", "stream"):
-            for pause in (0.0, 0.001):
-                call = asyncio.create_task(_run(chat_service, way, request))
+        stream = chat_service.stream(request)
+        await anext(stream)
+        del stream
+        gc.collect()
+        for way in WAYS:
+            for pause in (0.0, 0.001, 0.02):
+                call = asyncio.create_task(answer(chat_service, way, request))
                 await asyncio.sleep(pause)
                 call.cancel()
                 await asyncio.wait([call], timeout=30)
                 assert call.done(), "a cancelled call goes on"
-        for way in ("complete", "stream"):
-            after = await asyncio.wait_for(_run(chat_service, way, request), timeout=60)
-            assert isinstance(after, ChatReply)
+        await no_tasks_but(tasks)
+        for way in WAYS:
+            after = await asyncio.wait_for(caller.answer(way, request), timeout=60)
             if self.deterministic:
-                assert after == before, f"after calls were given up it answers {after}, before {before}"
+                assert comparable(after) == comparable(before), (
+                    f"after calls were given up it answers {after}, before {before}"
+                )
+        await no_tasks_but(tasks)
+
+    def _caller(self, chat_service: ChatService) -> Caller:
+        return Caller(chat_service, self.max_output)
 
     def _requests(self, chat_service: ChatService) -> list[ChatRequest]:
-        requests = [_ask("Say good morning."), self._numbered(chat_service, 4)]
-        if chat_service.capabilities.sources:
-            requests.append(_ask(_QUESTION, *_SOURCES))
+        requests = [ask("Say good morning."), self._numbered(chat_service, 4)]
+        capabilities = chat_service.capabilities
+        if capabilities.sources:
+            requests.append(ask(QUESTION, *SOURCES))
+        if capabilities.tools:
+            requests.append(ask("What time is it in Oslo?", tools=(CLOCK, DICE)))
+        if capabilities.response_schema:
+            requests.append(ask(SCHEMAS[0].question, response_schema=SCHEMAS[0].schema))
         return requests
 
     def _numbered(self, chat_service: ChatService, number: int) -> ChatRequest:
         fact = f"Locker {number} holds {number * 7} keys."
         if chat_service.capabilities.sources:
             source = Source(number + 1, fact, name=f"locker-{number}.md", link=f"file:///lockers/{number}.md#L1")
-            return _ask(f"How many keys does locker {number} hold?", source)
-        return _ask(f"{fact} How many keys does it hold?")
-
-
-def _ask(question: str, *sources: Source) -> ChatRequest:
-    return ChatRequest([Message.of("user", question, *sources)])
-
-
-async def _run(chat_service: ChatService, way: str, request: ChatRequest) -> ChatReply:
-    if way == "complete":
-        return await chat_service.complete(request)
-    return await _last(chat_service.stream(request))
-
-
-async def _last(stream: AsyncIterator[ChatDelta]) -> ChatReply:
-    reply = None
-    async for delta in stream:
-        reply = delta.reply
-    assert reply is not None, "the last delta carries no reply"
-    return reply
-
-
-def _sampling() -> dict[str, ChatRequest]:
-    messages = [Message.of("user", "Say good morning.")]
-    return {
-        "temperature": ChatRequest(messages, temperature=0.0),
-        "top_p": ChatRequest(messages, top_p=0.5),
-        "max_tokens": ChatRequest(messages, max_tokens=200),
-        "stop": ChatRequest(messages, stop=("###",)),
-        "seed": ChatRequest(messages, seed=0),
-    }
-
-
-def _refused(capabilities: ChatCapabilities) -> dict[str, ChatRequest]:
-    """Return, by what they ask for, requests that must be refused."""
-    messages = [Message.of("user", "Say good morning.")]
-    tool = Tool("Clock-Now", "Tells the time.", {"type": "object", "properties": {}})
-    refused = {option: request for option, request in _sampling().items() if option not in capabilities.sampling}
-    refused["extras.no_such_extra"] = ChatRequest(messages, extras={"no_such_extra": 1})
-    if not capabilities.tools:
-        refused["tools"] = ChatRequest(messages, tools=(tool,))
-        refused["tool_choice"] = ChatRequest(messages, tool_choice=ToolChoice("required"))
-    if not capabilities.response_schema:
-        refused["response_schema"] = ChatRequest(messages, response_schema={"type": "object"})
-    if not capabilities.images:
-        refused["images"] = ChatRequest([Message.of("user", "What is this?", Image(data=b"\x89PNG"))])
-    if not capabilities.files:
-        refused["files"] = ChatRequest([Message.of("user", "Read it.", File(b"text", "a.txt", "text/plain"))])
-    if not capabilities.sources:
-        refused["sources"] = _ask(_QUESTION, *_SOURCES)
-    return refused
-
-
-def _check_citations(reply: ChatReply, request: ChatRequest) -> None:
-    sources = [part for message in request.messages for part in message.content if isinstance(part, Source)]
-    for citation in reply.citations:
-        cited = [source for source in sources if source.number == citation.number]
-        assert cited, f"there is no source {citation.number}: {citation}"
-        assert any(citation.name == source.name for source in cited), f"source {citation.number} has another name"
-        assert any(_place(citation.link) == _place(source.link) for source in cited), f"another place: {citation}"
-        assert any(citation.quote in source.text for source in cited), f"its source does not say so: {citation}"
-
-
-def _place(link: str | None) -> str | None:
-    return None if link is None else link.partition("#")[0]
+            return ask(f"How many keys does locker {number} hold?", source)
+        return ask(f"{fact} How many keys does it hold?")

@@ -1,0 +1,263 @@
+"""What went wrong, as core's errors: each says which service, which model, where, and what to do."""
+
+from __future__ import annotations
+
+import re
+import ssl
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import aiohttp
+import httpx2
+import msgspec
+import openai
+
+from portico.errors import (
+    AuthenticationFailed,
+    ContentFiltered,
+    ContextOverflow,
+    RateLimited,
+    ResponseInvalid,
+    ServiceError,
+    ServiceTimeout,
+    ServiceUnavailable,
+)
+
+TRANSPORT_ERRORS = (openai.OpenAIError, httpx2.HTTPError, aiohttp.ClientError, OSError)
+"""What the SDK and the transports below it raise; ``TimeoutError`` is an ``OSError``."""
+
+_SHOWN = 300
+_FILTERED = {
+    "content_filter",
+    "content_policy_violation",
+    "invalid_prompt",
+    "moderation_blocked",
+    "responsibleaipolicyviolation",
+}
+_OVERFLOWN = {"context_length_exceeded", "exceed_context_size_error", "string_above_max_length", "tokens_limit_reached"}
+_OUT_OF_CREDIT = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_user_quota"}
+# Ollama, vLLM, LM Studio, older llama.cpp and OpenAI's embeddings say it in words only.
+_OVERFLOW_WORDS = re.compile(
+    r"maximum (context|model) length|max(imum)? (context length|input tokens)|exceed\w* (the )?(available |max )?context"
+    r"|(context|input) (size|length)( has been)? exceed|context the overflows|greater than the context length"
+    r"|input (is )?too (large|long) to process|prompt (is )?too long|reduce the length of",
+    re.IGNORECASE,
+)
+_NO_MODEL_WORDS = re.compile(r"\b(model|deployment)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Who is spoken to, for messages; ``secrets`` never show in any of them."""
+
+    kind: str
+    model: str
+    base_url: str
+    host: str
+    has_key: bool = False
+    secrets: tuple[str, ...] = ()
+
+    def says(self, what: str) -> str:
+        """Return a sentence on the service, with every secret blotted out."""
+        return self.scrubbed(f"{self.kind} 'openai' ({self.model} at {self.host}) {what}")
+
+    def scrubbed(self, text: str) -> str:
+        """Blot out the secrets that a service may have quoted back."""
+        for secret in self.secrets:
+            text = text.replace(secret, "********")
+        return text
+
+
+def translated(peer: Peer, error: BaseException, *, received: int = 0) -> ServiceError:
+    """Return core's error for one of the SDK's or the transport's; ``received`` bytes had come by then."""
+    if isinstance(error, openai.APIStatusError):
+        response = error.response
+        return answered(peer, response.status_code, response.content, response.headers)
+    chain = list(_chain(error))
+    if any(isinstance(link, httpx2.DecodingError) for link in chain):
+        return ResponseInvalid(peer.says(f"sent a reply whose compression is broken: {_words(str(chain[-1]))}."))
+    if any(isinstance(link, httpx2.InvalidURL | httpx2.UnsupportedProtocol) for link in chain):
+        return ServiceError(peer.says(f"cannot be reached: {peer.base_url} is no address. Mend base_url."))
+    return _unreachable(peer, chain, received)
+
+
+def _unreachable(peer: Peer, chain: list[BaseException], received: int) -> ServiceError:
+    def found(*kinds: type[BaseException]) -> bool:
+        return any(isinstance(link, kinds) for link in chain)
+
+    said = _words(str(chain[-1])) or type(chain[-1]).__name__
+    if found(ConnectionRefusedError):
+        reason = f"cannot be reached: nothing listens at {peer.host}. Start the server, or mend base_url."
+    elif found(aiohttp.ClientConnectorDNSError):
+        reason = f"cannot be reached: the name in {peer.host} is not known. Mend base_url, or look at the network."
+    elif found(aiohttp.ClientSSLError, ssl.SSLError):
+        hint = " A server without TLS has http:// in its base_url." if "WRONG_VERSION" in said.upper() else ""
+        reason = f"cannot be reached safely: {said}.{hint}"
+    elif found(aiohttp.ServerTimeoutError, TimeoutError):
+        return ServiceTimeout(peer.says("did not accept a connection in time (connect_timeout)."))
+    elif found(aiohttp.ClientConnectorError):
+        reason = f"cannot be reached: {said}."
+    elif found(aiohttp.ClientResponseError, aiohttp.http_exceptions.HttpProcessingError):
+        return ResponseInvalid(peer.says(f"does not answer in HTTP: {said}. Look at base_url."))
+    elif found(aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, ConnectionError, httpx2.NetworkError):
+        progress = f"after {received:,} bytes of the reply" if received else "before it answered"
+        reason = f"broke the connection off {progress}. Try again; if it goes on, look at the server's log."
+    elif found(httpx2.TimeoutException):
+        return ServiceTimeout(peer.says("did not answer in time."))
+    else:
+        reason = f"cannot be reached: {said}."
+    return ServiceUnavailable(peer.says(reason))
+
+
+def timed_out(peer: Peer, seconds: float, setting: str, *, received: int = 0) -> ServiceTimeout:
+    """Return the error for a bound of our own on time."""
+    progress = f"fell silent after {received:,} bytes of its reply" if received else "did not answer"
+    return ServiceTimeout(peer.says(f"{progress}: {seconds:g} s have passed ({setting})."))
+
+
+def invalid(peer: Peer, what: str, excerpt: bytes | str = b"") -> ResponseInvalid:
+    """Return the error for a reply that is not in the agreed format, with its beginning."""
+    text = excerpt.decode("utf-8", "replace") if isinstance(excerpt, bytes) else excerpt
+    shown = f": {_words(text)}" if text.strip() else ""
+    return ResponseInvalid(peer.says(f"{what}{shown}"))
+
+
+def answered(peer: Peer, status: int, body: bytes, headers: Mapping[str, str]) -> ServiceError:
+    """Return the error for an answer with a status other than 2xx."""
+    if 300 <= status < 400:
+        # Following it would send the conversation to an address that nobody configured.
+        location = headers.get("location", "somewhere else")
+        return ServiceError(peer.says(f"redirects to {_words(location)}. Set base_url to the service's new address."))
+    try:
+        said = _Said.of(msgspec.json.decode(body))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        said = _Said(_words(body[: 64 * 1024].decode("utf-8", "replace")))
+    return _classified(peer, status, said, headers)
+
+
+def reported(peer: Peer, error: Any) -> ServiceError:
+    """Return the error for an ``error`` object that came with status 200, whole or inside of a stream."""
+    said = _Said.of({"error": error})
+    status = int(said.code) if said.code.isdecimal() and len(said.code) == 3 else _status_of(said)
+    return _classified(peer, status, said, {})
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Read how many seconds to wait: milliseconds, seconds or a date (RFC 9110, 10.2.3); None when not said."""
+    for header, divisor in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        value = headers.get(header)
+        if value is None:
+            continue
+        try:
+            seconds = float(value) / divisor
+        except ValueError:
+            try:
+                seconds = parsedate_to_datetime(value).timestamp() - time.time()
+            except ValueError:
+                continue
+        if seconds == seconds and seconds != float("inf"):
+            return max(0.0, seconds)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What a service says of an error: its words, its code and its type, in lower case."""
+
+    words: str
+    code: str = ""
+    type: str = ""
+    flagged: bool = False
+
+    @classmethod
+    def of(cls, body: Any) -> _Said:
+        """Read the forms that servers use: OpenAI's, a bare string, FastAPI's ``detail``, a list of one."""
+        if isinstance(body, list) and body:
+            body = body[0]
+        if not isinstance(body, dict):
+            return cls(_words(body if isinstance(body, str) else msgspec.json.encode(body).decode()))
+        error = body.get("error") or body
+        if not isinstance(error, dict):
+            return cls(_words(str(error)), code=_lower(body.get("code")))
+        words = error.get("message") or error.get("detail") or error.get("error") or error
+        if not isinstance(words, str):
+            words = msgspec.json.encode(words).decode()
+        inner = error.get("innererror")
+        metadata = error.get("metadata")
+        return cls(
+            _words(words),
+            _lower(error.get("code")),
+            _lower(error.get("type")),
+            # Azure and OpenRouter tell of their filters beside the code.
+            (isinstance(inner, dict) and _lower(inner.get("code")) in _FILTERED)
+            or (isinstance(metadata, dict) and "flagged_input" in metadata),
+        )
+
+    @property
+    def names(self) -> set[str]:
+        return {self.code, self.type}
+
+
+def _classified(peer: Peer, status: int, said: _Said, headers: Mapping[str, str]) -> ServiceError:
+    words = said.words or f"status {status}"
+    if said.flagged or said.names & _FILTERED:
+        return ContentFiltered(peer.says(f"filtered the request: {words}"))
+    if said.names & _OUT_OF_CREDIT or status == 402:
+        advice = f"has no credit left for this key: {words}. Waiting does not help: add credit, or use another key."
+        return RateLimited(peer.says(advice)) if status == 429 else ServiceError(peer.says(advice))
+    if status == 429:
+        wait = retry_after(headers)
+        advice = f"in {wait:g} s" if wait is not None else "later"
+        return RateLimited(peer.says(f"asks for fewer requests: {words}. Try again {advice}."), retry_after=wait)
+    if status in {401, 403}:
+        advice = "Look at api_key." if peer.has_key else "No api_key is set."
+        return AuthenticationFailed(peer.says(f"refused the key ({status}): {words}. {advice}"))
+    if status == 413 or said.names & _OVERFLOWN or _OVERFLOW_WORDS.search(said.words):
+        return ContextOverflow(peer.says(f"cannot take a request of this length: {words}"))
+    if status == 404:
+        if said.code == "model_not_found" or _NO_MODEL_WORDS.search(said.words):
+            return ServiceError(peer.says(f"has no model {peer.model!r} at {peer.base_url}: {words}. Mend model."))
+        return ServiceError(peer.says(f"has nothing at {peer.base_url}: {words}. base_url usually ends in /v1."))
+    if status == 408:
+        return ServiceTimeout(peer.says(f"took too long: {words}"))
+    if status == 409 or status >= 500:
+        return ServiceUnavailable(peer.says(f"failed ({status}): {words}. Try again later."))
+    return ServiceError(peer.says(f"refused the request ({status}): {words}"))
+
+
+def _status_of(said: _Said) -> int:
+    """Guess the status of an error that came without one."""
+    for status, names in (
+        (429, {"rate_limit_exceeded", "rate_limit_error", "insufficient_quota", "requests", "tokens"}),
+        (401, {"invalid_api_key", "authentication_error", "invalid_authentication"}),
+        (404, {"model_not_found", "not_found_error"}),
+        (400, {"invalid_request_error", "badrequesterror", "invalid_value"}),
+    ):
+        if said.names & names:
+            return status
+    return 500
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        # aiohttp keeps the error of the operating system beside its own.
+        error = error.__cause__ or getattr(error, "os_error", None)
+
+
+def _lower(value: Any) -> str:
+    return str(value).lower() if isinstance(value, str | int) else ""
+
+
+def _words(text: str) -> str:
+    """Return what people can read of an answer, on one line and not too long."""
+    title = re.search(r"<title[^>]*>(.*?)</title", text, re.IGNORECASE | re.DOTALL)
+    if title and "<" in text[:100]:
+        text = f"a page in HTML with the title “{title.group(1)}”"
+    text = " ".join(text.split()).rstrip(".")
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

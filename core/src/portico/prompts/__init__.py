@@ -1,0 +1,1 @@
+"""Prompts: the Semantic Kernel template language, and what every template language needs."""

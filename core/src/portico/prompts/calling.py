@@ -1,0 +1,150 @@
+"""How a template reaches the functions of a kernel."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from portico.compiled import Mismatch
+from portico.errors import ArgumentsInvalid, FunctionFailed, PorticoError, SchemaUnsupported
+from portico.functions import Function, Parameter
+
+if TYPE_CHECKING:
+    from portico.kernel import Kernel
+    from portico.ports.template_language import CallFunction
+
+__all__ = ["caller"]
+
+_AS_THEY_ARE = (str, int, float, bool, type(None))
+_NOTHING: Mapping[str, object] = {}
+
+
+def caller(kernel: Kernel, variables: Mapping[str, object] = _NOTHING) -> CallFunction:
+    """Return what a template calls functions with.
+
+    >>> import asyncio
+    >>> from portico import Kernel, function
+    >>> @function
+    ... def repeat(text: str, times: int = 2) -> str:
+    ...     return text * times
+    >>> kernel = Kernel()
+    >>> _ = kernel.add_function(repeat)
+    >>> asyncio.run(caller(kernel)("repeat", {"times": "3"}, ["ho"]))
+    'hohoho'
+
+    Values go to a function as they are, but for two kinds. Text for a parameter that takes no text is read as what
+    the parameter takes: a date, a number, JSON. None for a parameter that does not take it leaves the parameter its
+    default, and is empty text for one that has none. Names that differ in case only are understood.
+
+    What a call leaves out, a required parameter takes from the variable of its name. Where a call has no arguments
+    at all, the first parameter takes the variable ``input`` if it is required. Semantic Kernel fills optional
+    parameters from variables too; here those are the template's to set.
+
+    A result comes as its JSON form. Raises ``FunctionNotFound`` and ``ArgumentsInvalid`` at once; awaiting raises
+    what the function raises, and ``FunctionFailed`` for a result that is not of the function's type.
+    """
+
+    def call(name: str, arguments: Mapping[str, object], positional: Sequence[object] = (), /) -> Awaitable[object]:
+        function = kernel.functions.get(name) or kernel.function(name)
+        return _invoke(kernel, function, _bound(function, arguments, positional, variables))
+
+    return call
+
+
+async def _invoke(kernel: Kernel, function: Function, values: dict[str, Any]) -> object:
+    result = await kernel.invoke(function, **values)
+    if type(result) in _AS_THEY_ARE:
+        return result
+    try:
+        return function.returns.unstructure(result)
+    except SchemaUnsupported:
+        return result
+    except PorticoError:
+        raise
+    except Exception as error:
+        raise FunctionFailed(function.full_name, error) from error
+
+
+def _bound(
+    function: Function, arguments: Mapping[str, object], positional: Sequence[object], variables: Mapping[str, object]
+) -> dict[str, Any]:
+    """Give each parameter its value, and report all faults at once."""
+    faults: list[str] = []
+    given = _by_name(function.parameters, arguments, positional, faults)
+    bare = not arguments and not positional
+    values: dict[str, Any] = {}
+    for parameter in function.parameters:
+        name = parameter.name
+        if name not in given:
+            if not parameter.required:
+                continue
+            source = name if name in variables else "input"
+            if source not in variables or (source != name and (values or faults or not bare)):
+                faults.append(f"{name}: missing")
+                continue
+            given[name] = variables[source]
+        value = given[name]
+        if isinstance(value, str):
+            try:
+                values[name] = _read(parameter, value)
+            except Mismatch as error:
+                faults += [f"{name}{str(fault).removeprefix('$')}" for fault in error.faults]
+        elif value is not None or _takes(parameter, None):
+            values[name] = value
+        elif parameter.required and _takes(parameter, ""):
+            values[name] = ""
+        elif parameter.required:
+            faults.append(f"{name}: missing")
+    if faults:
+        raise ArgumentsInvalid(function.full_name, faults)
+    return values
+
+
+def _by_name(
+    parameters: Sequence[Parameter], arguments: Mapping[str, object], positional: Sequence[object], faults: list[str]
+) -> dict[str, object]:
+    """Give the arguments the names of their parameters."""
+    names = [parameter.name for parameter in parameters]
+    by_place = dict(zip(names, positional, strict=False))
+    if len(positional) > len(names):
+        faults.append(f"it takes {f'at most {len(names)}' if names else 'no'} arguments, not {len(positional)}")
+    by_name: dict[str, object] = {}
+    for written, value in arguments.items():
+        name = written if written in names else _only_alike(written, names)
+        if name is None:
+            faults.append(f"{written}: unknown; the parameters are {', '.join(names) or 'none'}")
+        elif name in by_place:
+            faults.append(f"{name}: given twice, by place and by name")
+        else:
+            by_name[name] = value
+    return by_place | by_name
+
+
+def _only_alike(written: str, names: Sequence[str]) -> str | None:
+    alike = [name for name in names if name.casefold() == written.casefold()]
+    return alike[0] if len(alike) == 1 else None
+
+
+def _takes(parameter: Parameter, value: object) -> bool:
+    try:
+        parameter.compiled.structure(value)
+    except Mismatch:
+        return False
+    return True
+
+
+def _read(parameter: Parameter, text: str) -> Any:
+    """Read a text as what the parameter takes: as a JSON string first, then as JSON."""
+    structure = parameter.compiled.structure
+    try:
+        return structure(text)
+    except Mismatch as error:
+        refused = error
+    try:
+        value = json.loads(text.lower() if text in ("True", "False") else text)
+    except (ValueError, RecursionError):
+        raise refused from None
+    if isinstance(value, str):
+        raise refused
+    return structure(value)

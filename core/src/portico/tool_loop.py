@@ -1,0 +1,273 @@
+"""One turn of a model: ask, carry out the calls that it makes, ask again, until it answers.
+
+Every way to use a model goes through here: `Kernel.complete`, `Kernel.stream`, `Kernel.invoke_prompt`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from portico.chat import (
+    ChatDelta,
+    ChatReply,
+    ChatRequest,
+    Message,
+    Source,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+    Usage,
+    render_sources,
+)
+from portico.errors import ResponseInvalid, TurnLimitExceeded
+from portico.partial_json import NOTHING
+from portico.structured import DraftReader, Manner, ReplyFault, ResponseFormat
+from portico.toolset import Toolset
+from portico.turns import PartialValue, ToolFinished, ToolStarted, Turn, TurnEvent, TurnLimits
+
+if TYPE_CHECKING:
+    from portico.kernel import Kernel
+    from portico.ports.chat_service import ChatService
+
+__all__ = ["take_turn"]
+
+T = TypeVar("T")
+
+
+async def take_turn(
+    kernel: Kernel,
+    chat: ChatService,
+    request: ChatRequest,
+    *,
+    toolset: Toolset,
+    format: ResponseFormat[Any] | None = None,
+    limits: TurnLimits | None = None,
+    streamed: bool = False,
+) -> AsyncGenerator[TurnEvent[Any], None]:
+    """Take a turn and yield what happens, the `Turn` last; `ChatDelta` and `PartialValue` only when ``streamed``.
+
+    ``request`` offers the tools of ``toolset``, and only those can be called.
+    Raises ``TurnLimitExceeded``; ``ResponseInvalid`` for a reply that is not of its form after all repairs, or
+    was cut short; what the service raises. A function that fails is a message to the model, never an error here.
+    """
+    limits = limits or TurnLimits()
+    turn = _Turn(kernel, chat, request, toolset=toolset, format=format, limits=limits)
+    try:
+        async with aclosing(turn.events(streamed=streamed)) as events:
+            async for event in events:
+                yield event
+    except TimeoutError as error:
+        if turn.deadline is None or asyncio.get_running_loop().time() < turn.deadline:
+            raise
+        raise turn.exceeded(f"{limits.seconds:g} seconds") from error
+
+
+class _Turn:
+    """The state of one turn."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        chat: ChatService,
+        request: ChatRequest,
+        *,
+        toolset: Toolset,
+        format: ResponseFormat[Any] | None,
+        limits: TurnLimits,
+    ) -> None:
+        if not chat.capabilities.sources and _has_sources(request.messages):
+            request = replace(request, messages=render_sources(request.messages))
+        self.kernel = kernel
+        self.chat = chat
+        self.toolset = toolset
+        self.format = format
+        self.limits = limits
+        self.manner: Manner = "schema"
+        self.unformed = request
+        if format is not None:
+            self.manner = format.manner(chat.capabilities, tools=bool(request.offered))
+            request = format.ask(request, self.manner)
+        self.request = request
+        self.rounds = self.calls = self.repairs = 0
+        self.usage = Usage()
+        self.added: list[Message] = []
+        self.reply: ChatReply | None = None
+        self.deadline = None if limits.seconds is None else asyncio.get_running_loop().time() + limits.seconds
+
+    async def events(self, *, streamed: bool) -> AsyncGenerator[TurnEvent[Any], None]:
+        while True:
+            request = self.next_request()
+            if streamed:
+                async with aclosing(self.ask_streamed(request)) as pieces:
+                    async for piece in pieces:
+                        yield piece
+            else:
+                self.reply = await self.within(self.chat.complete(request))
+            reply = self.taken()
+            if reply.tool_calls:
+                async with aclosing(self.carry_out(reply.tool_calls)) as steps:
+                    async for step in steps:
+                        yield step
+                continue
+            try:
+                value = self.value_of(reply)
+            except ReplyFault as fault:
+                self.send_back(reply, fault)
+                continue
+            yield Turn(value, reply, tuple(self.added), self.usage, self.rounds)
+            return
+
+    def next_request(self) -> ChatRequest:
+        """Return what to ask next; a limit that was reached ends the turn here."""
+        limits = self.limits
+        if self.rounds >= limits.rounds:
+            raise self.exceeded(f"{limits.rounds} rounds")
+        spent = self.usage.input_tokens + self.usage.output_tokens
+        if limits.tokens is not None and spent >= limits.tokens:
+            raise self.exceeded(f"{limits.tokens} tokens ({spent} were used)")
+        self.rounds += 1
+        if not self.added:
+            return self.request
+        return replace(self.request, messages=(*self.request.messages, *self.added))
+
+    async def ask_streamed(self, request: ChatRequest) -> AsyncGenerator[ChatDelta | PartialValue[Any], None]:
+        self.reply = None
+        drafts = DraftReader(self.format, self.manner) if self.format is not None else None
+        stream = self.chat.stream(request)
+        try:
+            while (delta := await self.within(anext(stream, None))) is not None:
+                if delta.reply is not None:
+                    self.reply = delta.reply
+                yield delta
+                if drafts is not None and delta.text:
+                    draft = drafts.feed(delta.text)
+                    if draft is not NOTHING:
+                        yield PartialValue(draft)
+        finally:
+            close = getattr(stream, "aclose", None)
+            if close is not None:
+                await close()
+
+    def taken(self) -> ChatReply:
+        """Take note of the reply."""
+        reply = self.reply
+        if reply is None:
+            raise ResponseInvalid(f"The chat service {self.chat.name!r} ended its stream without a reply.")
+        self.usage += reply.usage
+        self.added.append(reply.message)
+        return reply
+
+    async def carry_out(self, calls: Sequence[ToolCall]) -> AsyncGenerator[ToolStarted | ToolFinished, None]:
+        """Carry out the calls of one reply, side by side where there are several."""
+        self.calls += len(calls)
+        if self.calls > self.limits.calls:
+            raise self.exceeded(f"{self.limits.calls} tool calls (the last reply asks for {len(calls)})")
+        if len(calls) == 1:
+            plain = self.toolset.plain(calls[0])
+            yield ToolStarted(plain)
+            finished = await self.within(self.timed(plain))
+            yield finished
+            results = [finished.result]
+        else:
+            results = []
+            async with aclosing(self.side_by_side([self.toolset.plain(call) for call in calls], results)) as steps:
+                async for step in steps:
+                    yield step
+        answers = tuple(
+            self.cut(ToolResult(call.id, call.name, result.content, result.error, result.cause))
+            for call, result in zip(calls, results, strict=True)
+        )
+        self.added.append(Message("tool", answers))
+        if self.request.tool_choice.mode == "required":
+            # It has called; asked again in this mode, it could never answer.
+            choice = replace(self.request.tool_choice, mode="auto")
+            self.request = replace(self.request, tool_choice=choice)
+
+    async def side_by_side(
+        self, calls: Sequence[ToolCall], results: list[ToolResult]
+    ) -> AsyncGenerator[ToolStarted | ToolFinished, None]:
+        """Run the calls at once, yield each when it is done, and append the results in the order of the calls."""
+        tasks = [asyncio.ensure_future(self.timed(call)) for call in calls]
+        try:
+            for call in calls:
+                yield ToolStarted(call)
+            waiting = set(tasks)
+            while waiting:
+                done, waiting = await self.within(asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED))
+                for task in [task for task in tasks if task in done]:
+                    yield task.result()
+            results += [task.result().result for task in tasks]
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def timed(self, call: ToolCall) -> ToolFinished:
+        clock = asyncio.get_running_loop().time
+        started = clock()
+        result = await self.kernel.call_tool(call, offered=self.toolset)
+        return ToolFinished(call, result, clock() - started)
+
+    def cut(self, result: ToolResult) -> ToolResult:
+        """Keep a result within what the model is shown."""
+        most = self.limits.result_characters
+        if len(result.content) <= most:
+            return result
+        note = f"\n[cut here: the result has {len(result.content):,} characters, {most:,} are shown]"
+        return replace(result, content=result.content[:most] + note)
+
+    def value_of(self, reply: ChatReply) -> Any:
+        if self.format is None:
+            return reply.text
+        if reply.finish == "length":
+            raise ResponseInvalid(
+                f"The reply of {self.chat.name!r} was cut short after {reply.usage.output_tokens} tokens, so it is no "
+                f"{self.format.name}. Allow more with max_tokens.",
+                text=reply.text,
+            )
+        return self.format.read(reply.text, self.manner)
+
+    def send_back(self, reply: ChatReply, fault: ReplyFault) -> None:
+        """Have a reply that is not of its form mended."""
+        self.repairs += 1
+        if self.format is None or self.repairs > self.limits.repairs:
+            raise ResponseInvalid(
+                f"The reply of {self.chat.name!r} is not of the form asked for, after {self.limits.repairs} attempts "
+                f"to mend it: {fault}.",
+                text=reply.text,
+            ) from fault
+        if self.manner == "instruct" and self.chat.capabilities.response_schema:
+            # Tools kept the service from being held to the schema; to mend a reply it needs none.
+            self.manner = "schema"
+            choice = ToolChoice("none")
+            self.request = self.format.ask(replace(self.unformed, tool_choice=choice), self.manner)
+        faults = "\n".join(f"- {sentence}" for sentence in fault.faults)
+        self.added.append(
+            Message.of(
+                "user",
+                f"Your reply is not of the form asked for:\n{faults}\n"
+                "Answer again with the whole corrected JSON and nothing else.",
+            )
+        )
+
+    def exceeded(self, limit: str) -> TurnLimitExceeded:
+        return TurnLimitExceeded(
+            f"The turn reached its limit of {limit} before the model answered. Allow more with limits=TurnLimits(…).",
+            messages=self.added,
+            usage=self.usage,
+        )
+
+    async def within(self, awaitable: Awaitable[T]) -> T:
+        """Wait for no longer than the turn may take."""
+        if self.deadline is None:
+            return await awaitable
+        async with asyncio.timeout_at(self.deadline):
+            return await awaitable
+
+
+def _has_sources(messages: Sequence[Message]) -> bool:
+    return any(isinstance(part, Source) for message in messages for part in message.content)
