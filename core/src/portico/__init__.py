@@ -14,6 +14,7 @@ __all__ = [
     "Answer",
     "AnyOf",
     "Budget",
+    "ChatCapabilities",
     "ChatDelta",
     "ChatReply",
     "ChatRequest",
@@ -37,6 +38,7 @@ __all__ = [
     "ObjectOf",
     "Or",
     "PageReader",
+    "PartialValue",
     "Plan",
     "Planner",
     "PorticoError",
@@ -63,7 +65,12 @@ __all__ = [
     "TextSearchOptions",
     "TextSearchResult",
     "ToolCall",
+    "ToolChoice",
+    "ToolFinished",
     "ToolResult",
+    "ToolStarted",
+    "Turn",
+    "TurnLimits",
     "TypeCodec",
     "Usage",
     "Value",
@@ -76,6 +83,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from portico.chat import (
+        ChatCapabilities,
         ChatDelta,
         ChatReply,
         ChatRequest,
@@ -84,6 +92,7 @@ if TYPE_CHECKING:
         Source,
         Text,
         ToolCall,
+        ToolChoice,
         ToolResult,
         Usage,
     )
@@ -117,10 +126,12 @@ if TYPE_CHECKING:
         TextSearchResult,
     )
     from portico.search_functions import search_plugin
+    from portico.turns import PartialValue, ToolFinished, ToolStarted, Turn, TurnLimits
     from portico.vectors import Vectors
 
 _MODULES = {
-    "chat": "ChatDelta ChatReply ChatRequest Citation Message Source Text ToolCall ToolResult Usage",
+    "chat": "ChatCapabilities ChatDelta ChatReply ChatRequest Citation Message Source Text ToolCall ToolChoice "
+    "ToolResult Usage",
     "errors": "ConfigurationError PorticoError ServiceError",
     "filter": "And AnyOf Equal Filter Not Or Range",
     "filters": "Filters Hold",
@@ -145,6 +156,7 @@ _MODULES = {
     "registration": "Registration Secret Services",
     "search": "SearchCapabilities SearchConnector SearchResults TextSearchOptions TextSearchResult",
     "search_functions": "search_plugin",
+    "turns": "PartialValue ToolFinished ToolStarted Turn TurnLimits",
     "vectors": "Vectors",
 }
 

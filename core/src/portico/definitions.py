@@ -54,7 +54,8 @@ def hoisted(
         ):
             break
     definitions.update(bodies)
-    return {key: _renamed({key: value}, names, settled)[key] for key, value in rest.items()}
+    renamed: Mapping[str, Any] = _renamed(rest, names, settled)
+    return renamed
 
 
 def with_definitions(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Mapping[str, Any]:

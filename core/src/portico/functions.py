@@ -6,14 +6,17 @@ import inspect
 import re
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from types import ModuleType
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, final, overload
 
+from portico.classes import note
+from portico.coercion import structure_leniently
+from portico.definitions import hoisted
 from portico.docstrings import describe
 from portico.errors import ArgumentsInvalid
-from portico.types import Compiled, Mismatch, compile_type
+from portico.types import Compiled, Mismatch, compile_type, json_default
 
 if typing.TYPE_CHECKING:
     from portico.ports.type_codec import TypeCodec
@@ -89,10 +92,12 @@ class Parameter:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """JSON Schema of the parameter, with its description."""
+        """JSON Schema of the parameter, with its description, and its default where that has a JSON form."""
         schema = dict(self.compiled.schema)
         if self.description:
             schema["description"] = self.description
+        if not self.required:
+            schema |= json_default(self.compiled, self.default)
         return schema
 
 
@@ -111,6 +116,7 @@ class FunctionManual:
     tags: frozenset[str] = frozenset()
 
 
+@final
 class Function:
     """A callable with its manual, ready to be called with Python values or with JSON.
 
@@ -121,7 +127,7 @@ class Function:
     ('Tone-shout', ['text'])
     """
 
-    __slots__ = ("_manual", "callable", "description", "effects", "full_name", "is_async", "name", "parameters",
+    __slots__ = ("_manual", "_reading", "callable", "description", "effects", "full_name", "is_async", "name", "parameters",
                  "plugin", "returns", "tags", "thread")  # fmt: skip
 
     def __init__(
@@ -152,6 +158,7 @@ class Function:
         self.effects = effects
         self.tags = tags
         self._manual: FunctionManual | None = None
+        self._reading = tuple((each.name, each.compiled.structure, each.required) for each in self.parameters)
 
     @classmethod
     def of(
@@ -168,29 +175,36 @@ class Function:
         while isinstance(described, partial):
             described = described.func
         hints = _hints(described)
-        summary, documented = describe(described)
+        documented = describe(described)
         parameters = []
         for parameter in inspect.signature(callable).parameters.values():
             if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
                 raise TypeError(f"{described!r}: the parameter {parameter} cannot be given by name")
-            compiled = compile_type(hints.get(parameter.name, Any), codecs)
+            hint = hints.get(parameter.name, Any)
+            compiled = compile_type(hint, codecs)
             required = parameter.default is parameter.empty
             parameters.append(
                 Parameter(
                     parameter.name,
-                    str(compiled.schema.get("description") or documented.get(parameter.name, "")),
+                    note(hint)
+                    or documented.parameters.get(parameter.name)
+                    or str(compiled.schema.get("description", "")),
                     compiled,
                     required,
                     None if required else parameter.default,
                 )
             )
+        returned = hints.get("return", Any)
+        returns = compile_type(returned, codecs)
+        if documented.returns and note(returned) is None:
+            returns = replace(returns, schema={**returns.schema, "description": documented.returns})
         return cls(
             options.name or str(getattr(described, "__name__", type(described).__name__)),
             callable,
             plugin=plugin,
-            description=options.description or summary,
+            description=options.description or documented.summary,
             parameters=parameters,
-            returns=compile_type(hints.get("return", Any), codecs),
+            returns=returns,
             thread=options.thread,
             effects=options.effects,
             tags=options.tags,
@@ -206,53 +220,61 @@ class Function:
         return self._manual
 
     def _schema(self) -> dict[str, Any]:
-        properties = {}
-        definitions: dict[str, Any] = {}
-        for parameter in self.parameters:
-            schema = parameter.schema
-            own = schema.pop("$defs", {})
-            # Two classes of one name may have come from two modules.
-            clashes = {name for name, body in own.items() if definitions.get(name, body) != body}
-            if clashes:
-                names = {name: f"{name}_{parameter.name}" if name in clashes else name for name in own}
-                schema = _renamed(schema, names)
-                own = {names[name]: _renamed(body, names) for name, body in own.items()}
-            definitions.update(own)
-            properties[parameter.name] = schema
+        definitions: dict[str, Mapping[str, Any]] = {}
         whole: dict[str, Any] = {
             "type": "object",
-            "properties": properties,
+            # Two classes of one name may have come from two modules.
+            "properties": {each.name: hoisted(each.schema, definitions) for each in self.parameters},
             "required": [parameter.name for parameter in self.parameters if parameter.required],
             "additionalProperties": False,
         }
-        if definitions:
-            whole["$defs"] = definitions
-        return whole
+        return {**whole, "$defs": definitions} if definitions else whole
 
-    def structure_arguments(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def structure_arguments(self, arguments: Mapping[str, Any], *, lenient: bool = False) -> dict[str, Any]:
         """Turn JSON arguments into Python values.
 
-        Raises ``ArgumentsInvalid`` with every fault at once: missing, unknown, or not of the type.
+        ``lenient`` is for arguments that a model wrote: where they do not fit, what only has the wrong clothes is
+        taken for what it is, see `portico.coercion`. Raises ``ArgumentsInvalid`` with every fault of the arguments
+        as they came: missing, unknown, or not of the type.
         """
+        values: dict[str, Any] = {}
+        try:
+            for name, structure, required in self._reading:
+                if name in arguments:
+                    values[name] = structure(arguments[name])
+                elif required:
+                    break
+            else:
+                if len(values) == len(arguments):
+                    return values
+        except (Mismatch, RecursionError):
+            pass
+        return self._structure_with_faults(arguments, lenient)
+
+    def _structure_with_faults(self, arguments: Mapping[str, Any], lenient: bool) -> dict[str, Any]:
         values: dict[str, Any] = {}
         faults: list[str] = []
         for parameter in self.parameters:
-            if parameter.name in arguments:
+            name, compiled = parameter.name, parameter.compiled
+            if name in arguments:
                 try:
-                    values[parameter.name] = parameter.compiled.structure(arguments[parameter.name])
+                    values[name] = (
+                        structure_leniently(compiled, arguments[name])
+                        if lenient
+                        else compiled.structure(arguments[name])
+                    )
                 except Mismatch as error:
-                    faults += [f"{parameter.name}{str(fault).removeprefix('$')}" for fault in error.faults]
+                    faults += [f"{name}{str(fault).removeprefix('$')}" for fault in error.faults]
                 except RecursionError:
-                    faults.append(f"{parameter.name}: nested too deeply")
+                    faults.append(f"{name}: nested too deeply")
             elif parameter.required:
-                faults.append(f"{parameter.name}: missing")
-        if len(values) < len(arguments):
-            known = {parameter.name for parameter in self.parameters}
-            faults += [
-                f"{name}: unknown; the parameters are {', '.join(sorted(known)) or 'none'}"
-                for name in arguments
-                if name not in known
-            ]
+                faults.append(f"{name}: missing")
+        known = {parameter.name for parameter in self.parameters}
+        faults += [
+            f"{name}: unknown; the parameters are {', '.join(sorted(known)) or 'none'}"
+            for name in arguments
+            if name not in known
+        ]
         if faults:
             raise ArgumentsInvalid(self.full_name, faults)
         return values
@@ -328,18 +350,6 @@ def _hints(callable: Callable[..., Any]) -> dict[str, Any]:
         raise TypeError(f"{callable.__qualname__} is a class: FunctionPlugin.of collects its functions")
     target = callable if inspect.isroutine(callable) else type(callable).__call__
     return typing.get_type_hints(target, include_extras=True)
-
-
-def _renamed(schema: Any, names: Mapping[str, str]) -> Any:
-    """Change the names of the definitions that a schema refers to."""
-    if isinstance(schema, list):
-        return [_renamed(part, names) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    return {
-        key: f"#/$defs/{names[part.removeprefix('#/$defs/')]}" if key == "$ref" else _renamed(part, names)
-        for key, part in schema.items()
-    }
 
 
 def _defined(kind: type) -> list[str]:

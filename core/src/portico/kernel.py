@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from functools import cached_property
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from portico.ports.schema_validator import SchemaValidator
     from portico.ports.template_language import Template
     from portico.ports.type_codec import TypeCodec
+    from portico.prompts.cache import PromptCache
     from portico.pursuit import Pursuit
     from portico.registration import Services
     from portico.toolset import Toolset
@@ -73,7 +75,6 @@ class Kernel:
         self.plugins: dict[str, FunctionPlugin] = {}
         self._functions: dict[str, Function] = {}
         self._manuals: dict[str, FunctionManual] | None = None
-        self._asking: Asking | None = None
         for plugin in plugins:
             self.add_plugin(plugin)
 
@@ -135,13 +136,19 @@ class Kernel:
 
         Raises ``FunctionNotFound``; what the function raises comes through unchanged.
         """
-        if isinstance(function, str):
-            function = self._functions.get(function) or self.function(function)
+        if function.__class__ is not Function:
+            try:
+                function = self._functions[function]  # type: ignore[index]
+            except KeyError:
+                function = self.function(function)  # type: ignore[arg-type]
+        if function.is_async and not self.filters.function:
+            return await function.callable(**arguments)
+        return await self._invoke_otherwise(function, arguments)
+
+    async def _invoke_otherwise(self, function: Function, arguments: dict[str, Any]) -> Any:
         if self.filters.function:
             return await self._invoke_filtered(function, arguments)
-        if function.is_async:
-            return await function.callable(**arguments)
-        if function.thread:
+        if function.thread and not function.is_async:
             return await asyncio.to_thread(function.callable, **arguments)
         result = function.callable(**arguments)
         # A decorator may hide that what it wraps is asynchronous.
@@ -159,17 +166,23 @@ class Kernel:
 
         return await run_filters(self.filters.function, context, final)
 
-    async def invoke_json(self, function: str | Function, arguments: Mapping[str, Any]) -> Any:
+    async def invoke_json(
+        self, function: str | Function, arguments: Mapping[str, Any], *, lenient: bool = False
+    ) -> Any:
         """Call a function with JSON arguments and return its result as JSON, as plans and models do.
 
-        Raises ``ArgumentsInvalid`` with every fault, and ``FunctionFailed`` from what the function raises; a
-        ``PorticoError`` comes through unchanged.
+        ``lenient`` takes arguments as `Function.structure_arguments` does for a model. Raises ``ArgumentsInvalid``
+        with every fault, and ``FunctionFailed`` from what the function raises; a ``PorticoError`` comes through
+        unchanged.
         """
         if isinstance(function, str):
             function = self._functions.get(function) or self.function(function)
-        values = function.structure_arguments(arguments)
+        values = function.structure_arguments(arguments, lenient=lenient)
         try:
-            result = await self.invoke(function, **values)
+            if function.is_async and not self.filters.function:
+                result = await function.callable(**values)
+            else:
+                result = await self._invoke_otherwise(function, values)
             return function.returns.unstructure(result)
         except PorticoError:
             raise
@@ -205,7 +218,7 @@ class Kernel:
             raise ArgumentsInvalid(function.full_name, [f"the arguments are not JSON: {error}"]) from error
         if not isinstance(arguments, dict):
             raise ArgumentsInvalid(function.full_name, ["the arguments must be one JSON object"])
-        result = await self.invoke_json(function, arguments)
+        result = await self.invoke_json(function, arguments, lenient=True)
         try:
             return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:
@@ -226,7 +239,7 @@ class Kernel:
         ``UnsupportedOption``, ``FunctionNotFound``, and what the service raises.
         """
         turn: Turn[Any] | None = None
-        async for event in self._turn(messages, returns, options, streamed=False):
+        async for event in self._asking.turn(messages, returns, options, streamed=False):
             turn = event  # type: ignore[assignment]  # the last event is the turn
         assert turn is not None  # noqa: S101 - a turn that does not end raises
         return turn
@@ -251,16 +264,7 @@ class Kernel:
         Pieces of text and of tool calls come as `ChatDelta`, tools as `ToolStarted` and `ToolFinished`, and an
         answer with a form as `PartialValue`, each time that there is more of it.
         """
-        return self._turn(messages, returns, options, streamed=True)
-
-    def _turn(
-        self, messages: Asked, returns: object, options: TurnOptions, *, streamed: bool
-    ) -> AsyncIterator[TurnEvent[Any]]:
-        if self._asking is None:
-            from portico.asking import Asking
-
-            self._asking = Asking(self)
-        return self._asking.turn(messages, returns, options, streamed=streamed)
+        return self._asking.turn(messages, returns, options, streamed=True)
 
     @overload
     async def invoke_prompt(
@@ -301,21 +305,39 @@ class Kernel:
 
         A prompt that is text is a template in the Semantic Kernel language. `complete` says what may be raised.
         """
-        text = await self.render_prompt(prompt, arguments or {})
+        text = await self.render_prompt(prompt, arguments)
         return (await self.complete(text, returns=returns, **options)).value
 
-    async def render_prompt(self, template: Template, arguments: Mapping[str, Any], *, name: str = "prompt") -> str:
-        """Render a compiled template with this kernel's functions at hand."""
+    async def render_prompt(
+        self, prompt: str | Template, arguments: Mapping[str, Any] | None = None, *, name: str = "prompt"
+    ) -> str:
+        """Render a prompt with this kernel's functions at hand.
 
-        async def call(function: str, values: Mapping[str, object]) -> object:
-            return await self.invoke(function, **values)
+        A prompt that is text is a template in the Semantic Kernel language, compiled once. Raises
+        ``TemplateError``, and what a function raises that the template calls.
+        """
+        from portico.prompts.calling import caller
 
-        context = PromptRender(name, dict(arguments))
+        template = self._prompts.compiled(prompt, name=name) if isinstance(prompt, str) else prompt
+        context = PromptRender(name, dict(arguments or {}))
 
         async def final() -> str:
-            return await template.render(context.arguments, call=call)
+            return await template.render(context.arguments, call=caller(self, context.arguments))
 
         return await run_filters(self.filters.prompt, context, final)
+
+    @cached_property
+    def _prompts(self) -> PromptCache:
+        from portico.prompts.cache import PromptCache
+        from portico.prompts.semantic_kernel import SemanticKernelTemplates
+
+        return PromptCache(SemanticKernelTemplates(self.type_codecs))
+
+    @cached_property
+    def _asking(self) -> Asking:
+        from portico.asking import Asking
+
+        return Asking(self)
 
     async def pursue(
         self,

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Any
 
-from portico.compiled import Compiled, refuse
+from portico.compiled import Compiled, Mismatch, refuse
 from portico.errors import SchemaUnsupported
+from portico.overlap import Format
 
-__all__ = ["SCALARS", "choice", "copied", "strict_integer"]
+__all__ = ["FORMATS", "SCALARS", "choice", "copied", "strict_integer"]
 
 
 def choice(members: Iterable[Any]) -> Compiled:
@@ -152,3 +153,24 @@ SCALARS: Mapping[str, Callable[[], Compiled]] = {
     "uuid.UUID": _textual("uuid", "a UUID", _uuid),
     "decimal.Decimal": _textual("decimal", "a decimal number in a string", _decimal),
 }
+
+
+def _format(name: str, *taken_by: str) -> Format:
+    def fits(text: str) -> bool:
+        try:
+            SCALARS[name]().structure(text)
+        except Mismatch:
+            return False
+        return True
+
+    return Format(fits, frozenset(taken_by))
+
+
+FORMATS: Mapping[str, Format] = {
+    "date-time": _format("datetime.datetime"),
+    "date": _format("datetime.date", "date-time"),
+    "time": _format("datetime.time"),
+    "uuid": _format("uuid.UUID"),
+    "decimal": _format("decimal.Decimal", "date-time", "date", "time", "uuid"),
+}
+"""The formats written here. Python reads digits alone as dates, times and UUIDs, too."""

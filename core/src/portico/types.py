@@ -10,16 +10,22 @@ import collections.abc
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import MISSING, InitVar, fields, is_dataclass
+from dataclasses import dataclass, is_dataclass, replace
 from enum import Enum
 from typing import Any, Literal, Protocol
 
-from portico.compiled import Compiled, Fault, Mismatch, likely, refuse
+from portico.classes import QUALIFIERS, class_members, note, object_of
+from portico.compiled import Compiled, Fault, Mismatch, refuse
+from portico.containers import array, fixed, mapping
+from portico.definitions import free_name, hoisted, with_definitions
+from portico.docstrings import describe_class
+from portico.drafts import drafting
 from portico.errors import SchemaUnsupported
-from portico.scalars import SCALARS, choice, copied, strict_integer
-from portico.unions import QUALIFIERS, Tried, instance_test, required_keys
+from portico.overlap import AS_IT_IS, Form
+from portico.scalars import SCALARS, choice, copied
+from portico.unions import Tried, UnionOf
 
-__all__ = ["Compiled", "Fault", "Mismatch", "compile_type"]
+__all__ = ["Compiled", "Fault", "Mismatch", "compile_type", "json_default"]
 
 _LISTS = (Sequence, Iterable, collections.abc.Collection, collections.abc.MutableSequence)
 _MAPPINGS = (Mapping, collections.abc.MutableMapping)
@@ -40,14 +46,46 @@ def compile_type(hint: object, codecs: Iterable[_Codec] = ()) -> Compiled:
     >>> compiled.structure({"a": 2.0})
     {'a': 2}
 
-    Raises ``SchemaUnsupported`` for a type that JSON cannot hold or that no codec knows.
+    Every value comes back from JSON as it was, but for those of no declared type, which come back as plain JSON.
+    Raises ``SchemaUnsupported`` for a type that JSON cannot hold or that no codec knows, and for a union whose
+    members JSON would not tell apart.
     """
     compiler = _Compiler(tuple(codecs))
     compiled = compiler.compile(hint)
+    compiler.settle()
+    draft = compiled.draft and compiler.bounded(compiled.draft, total=True)
     if not compiler.definitions:
-        return compiled
-    schema = {**compiled.schema, "$defs": compiler.definitions}
-    return Compiled(schema, compiler.bounded(compiled.structure), compiled.unstructure)
+        return replace(compiled, draft=draft)
+    schema = with_definitions(compiled.schema, compiler.definitions)
+    return Compiled(schema, compiler.bounded(compiled.structure), compiled.unstructure, draft)
+
+
+def json_default(compiled: Compiled, default: object) -> dict[str, Any]:
+    """Return the ``default`` of a schema, as a keyword or none: a default may have no JSON form, or not fit.
+
+    >>> json_default(compile_type(int | None), None)
+    {'default': None}
+    >>> json_default(compile_type(int), None)
+    {}
+    """
+    import json
+
+    try:
+        written = compiled.unstructure(default)
+        compiled.structure(written)
+        json.dumps(written, allow_nan=False)
+    except Exception:  # noqa: BLE001 - whatever stands for "not given" was not made to be written
+        return {}
+    return {"default": written}
+
+
+@dataclass(frozen=True, slots=True)
+class _Default:
+    """A default that is written into its field's schema when all types are compiled."""
+
+    schema: dict[str, Any]
+    compiled: Compiled
+    value: object
 
 
 class _Compiler:
@@ -56,10 +94,26 @@ class _Compiler:
         self.definitions: dict[str, Mapping[str, Any]] = {}
         self.open: dict[object, list[Compiled]] = {}
         self.recursive: dict[object, str] = {}
+        self.done: dict[object, Compiled] = {}
+        self.forms: dict[int, tuple[Mapping[str, Any], Form]] = {}
+        """How the values of each schema made here are read; by identity, since equal schemas may be of two types."""
+        self.unions: list[UnionOf] = []
+        self.defaults: list[_Default] = []
         self.tried = Tried()
+        self.written_by: dict[type, Callable[[Any], Any]] = {}
 
-    def bounded(self, structure: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """Give a recursive type's values an end: a bound on their depth, and each alternative tried once."""
+    def settle(self) -> None:
+        """Finish what had to wait until every definition was there."""
+        for union in self.unions:
+            union.settle(self.form)
+        for default in self.defaults:
+            default.schema.update(json_default(default.compiled, default.value))
+
+    def bounded(self, structure: Callable[[Any], Any], *, total: bool = False) -> Callable[[Any], Any]:
+        """Give a recursive type's values an end: a bound on their depth, and each alternative tried once.
+
+        ``total`` lets no other error out than a `Mismatch`.
+        """
 
         def bounded(value: Any) -> Any:
             outer, self.tried.outcomes = self.tried.outcomes, {}
@@ -67,30 +121,52 @@ class _Compiler:
                 return structure(value)
             except RecursionError:
                 refuse("a value that is nested less deeply", value)
+            except Mismatch:
+                raise
+            except Exception as error:
+                if not total:
+                    raise
+                raise Mismatch([Fault((), "more of the value", str(error))]) from error
             finally:
                 self.tried.outcomes = outer
 
         return bounded
 
+    def form(self, schema: Mapping[str, Any]) -> Form | None:
+        """Return how values of a schema are read; None for one that was not made here."""
+        found = self.forms.get(id(schema))
+        return found[1] if found else None
+
+    def read_as(self, compiled: Compiled, kind: object, *, whole: bool = False) -> Compiled:
+        """Note how the values of a compiled type are read."""
+        self.forms[id(compiled.schema)] = (compiled.schema, Form(kind, whole))
+        return compiled
+
+    def saying(self, compiled: Compiled, **keywords: object) -> Compiled:
+        """Add to what a schema says, not to what it allows."""
+        more = replace(compiled, schema={**compiled.schema, **keywords})
+        form = self.form(compiled.schema)
+        return self.read_as(more, form.kind, whole=form.whole) if form else more
+
     def compile(self, hint: object) -> Compiled:
         for codec in self.codecs:
             compiled = codec.compile(hint, self.compile)
             if compiled is not None:
-                return compiled
+                return self.from_codec(hint, compiled)
         if hint is None:
             hint = types.NoneType
         simple = SCALARS.get(f"{hint.__module__}.{hint.__qualname__}") if isinstance(hint, type) else None
         if simple is not None:
-            return simple()
+            return self.read_as(simple(), hint)
         if hint is Any or hint is object:
-            return Compiled({}, copied, _to_json)
+            return self.read_as(Compiled({}, copied, self.write), AS_IT_IS)
         origin = typing.get_origin(hint)
         if origin is typing.Annotated:
             return self.annotated(hint)
         if origin is typing.Union or origin is types.UnionType:
             return self.union(typing.get_args(hint))
         if origin is Literal:
-            return choice(typing.get_args(hint))
+            return self.literal(typing.get_args(hint))
         if origin in QUALIFIERS:
             return self.compile(typing.get_args(hint)[0])
         supertype = getattr(hint, "__supertype__", None)
@@ -101,277 +177,122 @@ class _Compiler:
             return container
         if isinstance(hint, type):
             if issubclass(hint, Enum):
-                return choice(hint)
-            if is_dataclass(hint):
-                return self.named(hint, self.dataclass)
-            if typing.is_typeddict(hint):
-                return self.named(hint, self.typed_dict)
-            if issubclass(hint, tuple) and hasattr(hint, "_fields"):
-                return self.named(hint, self.named_tuple)
+                return self.enumeration(hint)
+            if is_dataclass(hint) or typing.is_typeddict(hint) or (issubclass(hint, tuple) and hasattr(hint, "_fields")):
+                return self.named(hint)
         raise SchemaUnsupported(
             f"The type {getattr(hint, '__qualname__', hint)} has no JSON form here. Use standard-library kinds, "
             "or install a package with a type codec for it."
         )
 
+    def from_codec(self, hint: object, compiled: Compiled) -> Compiled:
+        """Take over what a codec made: its definitions move to the root, and its values are read in its own way."""
+        reserved = set(self.recursive.values())
+        schema = hoisted(compiled.schema, self.definitions, taken=reserved, settled=lambda part: id(part) in self.forms)
+        return self.read_as(replace(compiled, schema=dict(schema)), hint)
+
     def annotated(self, hint: object) -> Compiled:
-        inner, *notes = typing.get_args(hint)
-        compiled = self.compile(inner)
-        description = next((note for note in notes if isinstance(note, str)), None)
-        if description is None:
-            return compiled
-        return Compiled({**compiled.schema, "description": description}, compiled.structure, compiled.unstructure)
+        compiled = self.compile(typing.get_args(hint)[0])
+        description = note(hint)
+        return compiled if description is None else self.saying(compiled, description=description)
 
     def union(self, hints: Sequence[object]) -> Compiled:
-        """Compile a union: JSON goes to the first member that takes it, so ``date | str`` makes dates."""
         members = [self.compile(hint) for hint in hints]
-        tests = [instance_test(hint) for hint in hints]
-        schemas = [member.schema for member in members]
-        structures = [
-            strict_integer if hint is int and float in hints else member.structure
-            for hint, member in zip(hints, members, strict=True)
-        ]
-        if float in hints and int in hints:
-            # A number written as an integer is one, whichever of the two comes first.
-            structures.insert(0, structures.pop(hints.index(int)))
-            schemas.insert(0, schemas.pop(hints.index(int)))
+        union = UnionOf(hints, members, self.definitions, self.tried, self.write)
+        self.unions.append(union)
+        return union.compiled
 
-        def structure(value: Any) -> Any:
-            outcomes = self.tried.outcomes
-            if outcomes is None or type(value) not in (dict, list):
-                return first_fitting(value)
-            key = (id(value), id(structures))
-            if key not in outcomes:
-                try:
-                    outcomes[key] = first_fitting(value)
-                except Mismatch as error:
-                    outcomes[key] = error
-            if isinstance(outcomes[key], Mismatch):
-                raise outcomes[key]
-            return outcomes[key]
+    def literal(self, options: Sequence[object]) -> Compiled:
+        compiled = choice(options)
+        kinds = {type(option) if isinstance(option, Enum) else AS_IT_IS for option in options}
+        return self.read_as(compiled, kinds.pop()) if len(kinds) == 1 else compiled
 
-        def first_fitting(value: Any) -> Any:
-            faults: dict[Fault, None] = {}
-            for index in likely(schemas, value, self.definitions):
-                try:
-                    return structures[index](value)
-                except Mismatch as error:
-                    faults |= dict.fromkeys(error.faults)
-            expected = " or ".join(dict.fromkeys(fault.expected for fault in faults if not fault.path))
-            if expected and not any(fault.path for fault in faults):
-                refuse(expected, value)
-            raise Mismatch([fault for fault in faults if fault.path] or list(faults))
-
-        def unstructure(value: Any) -> Any:
-            for test, member in zip(tests, members, strict=True):
-                if test(value):
-                    return member.unstructure(value)
-            return _to_json(value)
-
-        return Compiled({"anyOf": [member.schema for member in members]}, structure, unstructure)
+    def enumeration(self, hint: type[Enum]) -> Compiled:
+        compiled = self.read_as(choice(hint), hint)
+        summary = describe_class(hint).summary
+        return self.saying(compiled, description=summary) if summary else compiled
 
     def container(self, origin: object, arguments: tuple[Any, ...]) -> Compiled | None:
         if not isinstance(origin, type):
             return None
         if issubclass(origin, tuple) and not hasattr(origin, "_fields"):
-            if len(arguments) == 2 and arguments[1] is Ellipsis:
-                return self.array(arguments[0], tuple)
-            return self.fixed(arguments) if arguments else self.array(Any, tuple)
+            if not arguments or (len(arguments) == 2 and arguments[1] is Ellipsis):
+                return self.read_as(array(self.compile(arguments[0] if arguments else Any), tuple), tuple)
+            return self.read_as(fixed([self.compile(hint) for hint in arguments]), tuple)
         item = arguments[0] if arguments else Any
         if issubclass(origin, set | frozenset) or origin in _SETS:
-            return self.array(item, frozenset if issubclass(origin, frozenset) else set, unique=True)
+            kind = frozenset if issubclass(origin, frozenset) else set
+            return self.read_as(array(self.compile(item), kind, unique=True), kind)
         if issubclass(origin, list) or origin in _LISTS:
-            return self.array(item, list)
+            return self.read_as(array(self.compile(item), list), list)
         if (issubclass(origin, dict) or origin in _MAPPINGS) and not typing.is_typeddict(origin):
             if arguments and arguments[0] is not str:
                 raise SchemaUnsupported(f"The keys of a JSON object are strings, not {arguments[0]!r}.")
-            return self.mapping(arguments[1] if arguments else Any)
+            return self.read_as(mapping(self.compile(arguments[1] if arguments else Any)), dict)
         return None
 
-    def array(self, item: object, make: Callable[[list[Any]], Any], *, unique: bool = False) -> Compiled:
-        inner = self.compile(item)
-        schema: dict[str, Any] = {"type": "array", "items": inner.schema}
-        if unique:
-            schema["uniqueItems"] = True
-
-        def structure(value: Any) -> Any:
-            if type(value) is not list:
-                refuse("an array", value)
-            elements = _each(inner.structure, enumerate(value))
-            try:
-                made = make(elements)
-            except TypeError:
-                refuse("an array of strings, numbers, bools or null", value)
-            if unique and len(made) < len(value):
-                refuse("an array whose elements are all different", value)
-            return made
-
-        def unstructure(value: Any) -> Any:
-            return [inner.unstructure(element) for element in value]
-
-        return Compiled(schema, structure, unstructure)
-
-    def fixed(self, hints: tuple[object, ...]) -> Compiled:
-        inner = [self.compile(hint) for hint in hints]
-        schema = {
-            "type": "array",
-            "prefixItems": [compiled.schema for compiled in inner],
-            "minItems": len(inner),
-            "maxItems": len(inner),
-        }
-
-        def structure(value: Any) -> Any:
-            if type(value) is not list or len(value) != len(inner):
-                refuse(f"an array of {len(inner)}", value)
-            elements = enumerate(zip(inner, value, strict=True))
-            return tuple(_each(lambda pair: pair[0].structure(pair[1]), elements))
-
-        def unstructure(value: Any) -> Any:
-            return [compiled.unstructure(element) for compiled, element in zip(inner, value, strict=True)]
-
-        return Compiled(schema, structure, unstructure)
-
-    def mapping(self, item: object) -> Compiled:
-        inner = self.compile(item)
-
-        def structure(value: Any) -> Any:
-            if type(value) is not dict:
-                refuse("an object", value)
-            return dict(zip(value, _each(inner.structure, value.items()), strict=True))
-
-        def unstructure(value: Any) -> Any:
-            return {key: inner.unstructure(element) for key, element in value.items()}
-
-        return Compiled({"type": "object", "additionalProperties": inner.schema}, structure, unstructure)
-
-    def named(self, hint: Any, build: Callable[[Any], Compiled]) -> Compiled:
+    def named(self, hint: Any) -> Compiled:
         """Compile a class with fields; one that contains itself becomes a definition with references."""
+        kind, whole = (dict, False) if typing.is_typeddict(hint) else (hint, True)
         if hint in self.open:
-            name = self.recursive.setdefault(hint, self.definition_name(hint))
+            name = self.recursive.setdefault(
+                hint, free_name(hint.__name__, {*self.recursive.values(), *self.definitions})
+            )
             cell = self.open[hint]
-            return Compiled(
+            reference = Compiled(
                 {"$ref": f"#/$defs/{name}"},
                 lambda value: cell[0].structure(value),  # noqa: PLW0108 - the cell is filled later
                 lambda value: cell[0].unstructure(value),  # noqa: PLW0108
+                lambda value: drafting(cell[0])(value),
             )
+            return self.read_as(reference, kind, whole=whole)
+        if hint in self.done:
+            return self.done[hint]
         cell = self.open[hint] = []
         try:
-            compiled = build(hint)
+            compiled = self.read_as(self.object(hint), kind, whole=whole)
         finally:
             del self.open[hint]
         cell.append(compiled)
-        name_or_none = self.recursive.get(hint)
-        if name_or_none is None:
-            return compiled
-        self.definitions[name_or_none] = compiled.schema
-        return Compiled({"$ref": f"#/$defs/{name_or_none}"}, compiled.structure, compiled.unstructure)
+        if hint in self.recursive:
+            self.definitions[self.recursive[hint]] = compiled.schema
+            reference = replace(compiled, schema={"$ref": f"#/$defs/{self.recursive[hint]}"})
+            compiled = self.read_as(reference, kind, whole=whole)
+        self.done[hint] = compiled
+        return compiled
 
-    def definition_name(self, hint: Any) -> str:
-        name: str = hint.__name__
-        taken = set(self.recursive.values())
-        return next(
-            candidate
-            for candidate in (name, *(f"{name}{count}" for count in range(2, len(taken) + 3)))
-            if candidate not in taken
-        )
+    def object(self, hint: Any) -> Compiled:
+        members = class_members(hint)
+        inner: dict[str, Compiled] = {}
+        for name, member in members.hints.items():
+            compiled = self.compile(member)
+            description = members.documentation.parameters.get(name)
+            if description and note(member) is None:
+                compiled = self.saying(compiled, description=description)
+            if name in members.defaults:
+                schema = dict(compiled.schema)
+                form = self.form(compiled.schema)
+                compiled = replace(compiled, schema=schema)
+                if form is not None:
+                    self.read_as(compiled, form.kind, whole=form.whole)
+                self.defaults.append(_Default(schema, compiled, members.defaults[name]))
+            inner[name] = compiled
+        return object_of(hint, members, inner)
 
-    def dataclass(self, hint: Any) -> Compiled:
-        hints = typing.get_type_hints(hint, include_extras=True)
-        pseudo = [name for name, member in hints.items() if isinstance(member, InitVar)]
-        if pseudo:
-            raise SchemaUnsupported(f"{hint.__qualname__} is made from {pseudo[0]!r}, which it does not keep.")
-        members = {field.name: hints[field.name] for field in fields(hint) if field.init}
-        required = {
-            field.name for field in fields(hint) if field.default is MISSING and field.default_factory is MISSING
-        }
-        return self.object(hint, members, required, lambda values: hint(**values), getattr)
-
-    def typed_dict(self, hint: Any) -> Compiled:
-        members = typing.get_type_hints(hint, include_extras=True)
-        required = required_keys(hint, members)
-        return self.object(hint, members, required, dict, lambda value, name: value[name])
-
-    def named_tuple(self, hint: Any) -> Compiled:
-        hints = typing.get_type_hints(hint, include_extras=True)
-        members = {name: hints.get(name, Any) for name in hint._fields}
-        required = set(hint._fields) - set(hint._field_defaults)
-        return self.object(hint, members, required, lambda values: hint(**values), getattr)
-
-    def object(
-        self,
-        hint: Any,
-        members: Mapping[str, object],
-        required: set[str],
-        make: Callable[[dict[str, Any]], Any],
-        read: Callable[[Any, str], Any],
-    ) -> Compiled:
-        inner = {name: self.compile(member) for name, member in members.items()}
-        schema: dict[str, Any] = {
-            "type": "object",
-            "properties": {name: compiled.schema for name, compiled in inner.items()},
-            "required": [name for name in inner if name in required],
-            "additionalProperties": False,
-        }
-        sparse = typing.is_typeddict(hint)
-
-        def structure(value: Any) -> Any:
-            if type(value) is not dict:
-                refuse("an object", value)
-            values: dict[str, Any] = {}
-            faults: list[Fault] = []
-            for name, compiled in inner.items():
-                if name in value:
-                    try:
-                        values[name] = compiled.structure(value[name])
-                    except Mismatch as error:
-                        faults.extend(error.under(name))
-                elif name in required:
-                    faults.append(Fault((name,), "a value", "nothing"))
-            faults += [
-                Fault((key,), f"one of {', '.join(inner)}", "an unknown key") for key in value if key not in inner
-            ]
-            if faults:
-                raise Mismatch(faults)
-            try:
-                return make(values)
-            except (ValueError, TypeError) as error:
-                raise Mismatch([Fault((), f"a valid {hint.__name__}", str(error))]) from error
-
-        def unstructure(value: Any) -> Any:
-            return {
-                name: compiled.unstructure(read(value, name))
-                for name, compiled in inner.items()
-                if not sparse or name in value
-            }
-
-        return Compiled(schema, structure, unstructure)
-
-
-def _each(structure: Callable[[Any], Any], items: Iterable[tuple[str | int, Any]]) -> list[Any]:
-    """Structure every element and report all faults, each under its key."""
-    values: list[Any] = []
-    faults: list[Fault] = []
-    for key, element in items:
-        try:
-            values.append(structure(element))
-        except Mismatch as error:
-            faults.extend(error.under(key))
-    if faults:
-        raise Mismatch(faults)
-    return values
-
-
-def _to_json(value: Any) -> Any:
-    """Write a value of no declared type as JSON, by the type that it has."""
-    kind = type(value)
-    if kind in (str, int, float, bool, types.NoneType):
-        return value
-    if kind in (list, tuple):
-        return [_to_json(element) for element in value]
-    if kind is dict:
-        for key in value:
-            if not isinstance(key, str):
-                raise SchemaUnsupported(f"The keys of a JSON object are strings, not {key!r}.")
-        return {key: _to_json(element) for key, element in value.items()}
-    if kind is object:
-        raise SchemaUnsupported("A bare object has no JSON form.")
-    return compile_type(kind).unstructure(value)
+    def write(self, value: Any) -> Any:
+        """Write a value of no declared type as JSON, by the type that it has."""
+        kind = type(value)
+        if kind in (str, int, float, bool, types.NoneType):
+            return value
+        if kind in (list, tuple):
+            return [self.write(element) for element in value]
+        if kind is dict:
+            for key in value:
+                if not isinstance(key, str):
+                    raise SchemaUnsupported(f"The keys of a JSON object are strings, not {key!r}.")
+            return {key: self.write(element) for key, element in value.items()}
+        if kind is object:
+            raise SchemaUnsupported("A bare object has no JSON form.")
+        if kind not in self.written_by:
+            self.written_by[kind] = compile_type(kind, self.codecs).unstructure
+        return self.written_by[kind](value)

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from contextvars import ContextVar
+from contextlib import asynccontextmanager, suppress
 from importlib.metadata import version
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any, cast
 
 import httpx2
 import openai
 
 from portico.errors import ServiceError
-from portico_openai._errors import TRANSPORT_ERRORS, Peer, invalid, retry_after, timed_out, translated
+from portico_openai._client import deadline, pieces_of, sdk_client
+from portico_openai._errors import TRANSPORT_ERRORS, Peer, invalid, timed_out, translated
 from portico_openai.config import ConnectionSettings
 
-if TYPE_CHECKING:
-    from httpx2 import AsyncClient as _AiohttpClient
-else:
-    from openai import DefaultAioHttpClient as _AiohttpClient
-
-_ERROR_BYTES = 64 * 1024
-_deadline: ContextVar[float] = ContextVar("_deadline")
+_DRAINING = 0.05
+"""Seconds that a server has to end a reply after it said that it is complete."""
 
 
 class Connection:
@@ -35,12 +30,13 @@ class Connection:
     """
 
     def __init__(self, settings: ConnectionSettings, kind: str, http_client: httpx2.AsyncClient | None = None) -> None:
+        if http_client is not None and not isinstance(http_client, httpx2.AsyncClient):
+            raise TypeError(f"http_client is an httpx2.AsyncClient, not {type(http_client).__name__}")
         key = settings.api_key.reveal() if settings.api_key else ""
         self.peer = Peer(
-            kind, settings.model, settings.base_url, settings.host, bool(key), tuple(_secrets(key, settings.headers))
+            kind, settings.model, settings.base_url, settings.host, bool(key), _secrets(key, settings.headers)
         )
         self.settings = settings
-        self._key = key
         self._injected = http_client
         self._sdk: openai.AsyncOpenAI | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -48,8 +44,9 @@ class Connection:
         self._closed = False
         by_header = settings.api_key_header.lower() != "authorization"
         own_scheme = any(name.lower() == "authorization" for name in settings.headers)
-        unauthorized = {"Authorization": openai.Omit()} if by_header or not key else {}
-        self._headers: dict[str, str | openai.Omit] = {} if own_scheme else {**unauthorized}
+        self._bearer = "" if by_header else key
+        # The SDK insists on this header until it is told that there is none.
+        self._headers = {} if self._bearer or own_scheme else {"Authorization": openai.Omit()}
         self._default_headers = {
             "Content-Type": "application/json",
             "User-Agent": f"portico-openai/{version('portico-openai')} openai/{openai.__version__}",
@@ -65,23 +62,34 @@ class Connection:
         Raises a ``ServiceError`` for every failure, and for a reply that is longer or takes longer than the bounds.
         """
         timeout = self.settings.timeout
-        received = 0
-        pieces = []
+        pieces: list[bytes] = []
         try:
             async with asyncio.timeout(timeout):
-                response = await self._post(path, body, "application/json", "gzip, deflate")
                 try:
-                    async for piece in response.aiter_bytes():
-                        received += len(piece)
-                        self.check_size(received)
-                        pieces.append(piece)
-                finally:
-                    await response.aclose()
+                    await self._read_whole(path, body, pieces)
+                except httpx2.NetworkError:
+                    # The SDK tries again until an answer begins. One that breaks off has reached nobody yet.
+                    if not self.settings.max_retries:
+                        raise
+                    pieces.clear()
+                    await self._read_whole(path, body, pieces)
         except TimeoutError as error:
-            raise timed_out(self.peer, timeout, "timeout", received=received) from error
+            raise timed_out(self.peer, timeout, "timeout", received=sum(map(len, pieces))) from error
         except TRANSPORT_ERRORS as error:
-            raise self.mapped(error, received) from self.shown(error)
+            raise self.mapped(error, sum(map(len, pieces))) from self.shown(error)
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    async def _read_whole(self, path: str, body: bytes, pieces: list[bytes]) -> None:
+        response = await self._post(path, body, "application/json", "gzip, deflate")
+        received = 0
+        try:
+            async for piece in pieces_of(response):
+                received += len(piece)
+                self.check_size(received)
+                pieces.append(piece)
+        finally:
+            with suppress(*TRANSPORT_ERRORS):
+                await response.aclose()
 
     @asynccontextmanager
     async def stream(self, path: str, body: bytes) -> AsyncIterator[Incoming]:
@@ -96,10 +104,11 @@ class Connection:
             raise timed_out(self.peer, timeout, "timeout") from error
         except TRANSPORT_ERRORS as error:
             raise self.mapped(error) from self.shown(error)
+        incoming = Incoming(self, response, timeout - (loop.time() - started))
         try:
-            yield Incoming(self, response, timeout - (loop.time() - started))
+            yield incoming
         finally:
-            await response.aclose()
+            await incoming.aclose()
 
     def check_size(self, received: int) -> None:
         """Raise ``ResponseInvalid`` for more bytes than allowed."""
@@ -129,11 +138,12 @@ class Connection:
         sdk = self._sdk
         if sdk is None or self._loop is not asyncio.get_running_loop():
             sdk = await self._made()
-        _deadline.set(asyncio.get_running_loop().time() + self.settings.timeout)
-        # Asked to stream into a response of the HTTP client, the SDK hands over what came without reading it.
-        return await sdk.post(
+        deadline.set(asyncio.get_running_loop().time() + self.settings.timeout)
+        # Asked to stream into a response of the HTTP client, the SDK hands over that response without reading it;
+        # its own hints do not say so.
+        response: Any = await sdk.post(
             self.settings.base_url.rstrip("/") + path,
-            cast_to=httpx2.Response,  # type: ignore[type-var]
+            cast_to=httpx2.Response,
             content=body,
             options={
                 "headers": {"Accept": accept, "Accept-Encoding": encoding, **self._headers},
@@ -142,27 +152,13 @@ class Connection:
             stream=True,
             stream_cls=openai.AsyncStream[Any],
         )
+        return cast("httpx2.Response", response)
 
     async def _made(self) -> openai.AsyncOpenAI:
         if self._closed:
             raise RuntimeError(f"{self.peer.kind} 'openai' was closed: make a new one")
         self._loop = asyncio.get_running_loop()
-        settings = self.settings
-        sdk = self._sdk = _Sdk(
-            self._default_headers,
-            # Empty words instead of None: for None the SDK looks into the environment.
-            api_key=self._key,
-            admin_api_key="",
-            organization="",
-            project="",
-            webhook_secret="",
-            base_url=settings.base_url,
-            max_retries=settings.max_retries,
-            # Silence is bounded here, by what is being waited for.
-            timeout=httpx2.Timeout(None, connect=settings.connect_timeout),
-            default_query=settings.query,
-            http_client=self._injected or _HttpClient(event_hooks={"response": [_look_at]}),
-        )
+        sdk = self._sdk = sdk_client(self.settings, self._bearer, self._default_headers, self._injected)
         if self._injected is None:
             # When a loop ends it closes its asynchronous generators: the one moment at which a client that
             # nobody closed can be closed properly.
@@ -176,10 +172,14 @@ class Incoming:
 
     def __init__(self, connection: Connection, response: httpx2.Response, seconds: float) -> None:
         self._connection = connection
-        self._pieces = response.aiter_bytes()
+        self._response = response
+        self._pieces = aiter(pieces_of(response))
         self._left = seconds
+        self.peer = connection.peer
         self.content_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         self.received = 0
+        self.beginning = b""
+        """The first piece, for messages on what is no stream of events."""
 
     async def read(self, silence: float | None = None) -> bytes:
         """Return the next piece, ``b""`` at the end.
@@ -192,82 +192,42 @@ class Incoming:
         gap = self._left if silence is None or not self.received else min(self._left, silence)
         try:
             async with asyncio.timeout(gap):
-                piece = await anext(self._pieces, b"")
+                piece: bytes | None = b""
+                while piece == b"":
+                    piece = await anext(self._pieces, None)
         except TimeoutError as error:
             setting = "timeout" if gap == self._left else "stream_timeout"
             seconds = self._connection.settings.timeout if gap == self._left else gap
             raise timed_out(self._connection.peer, seconds, setting, received=self.received) from error
         except TRANSPORT_ERRORS as error:
             raise self._connection.mapped(error, self.received) from self._connection.shown(error)
+        if piece is None:
+            return b""
         self._left -= loop.time() - started
+        self.beginning = self.beginning or piece
         self.received += len(piece)
         self._connection.check_size(self.received)
         return piece
 
+    async def rest(self) -> bytes:
+        """Return everything that is still to come."""
+        pieces = []
+        while piece := await self.read():
+            pieces.append(piece)
+        return b"".join(pieces)
 
-class _Sdk(openai.AsyncOpenAI):
-    """The SDK's client without what it reads from the environment and tells of this machine."""
-
-    def __init__(self, own_headers: Mapping[str, str], **options: Any) -> None:
-        self._own_headers = dict(own_headers)
-        super().__init__(**options)
-
-    @property
-    def default_headers(self) -> dict[str, str | openai.Omit]:
-        return {**self.auth_headers, **self._own_headers}
-
-
-class _HttpClient(_AiohttpClient):
-    """The SDK's client on aiohttp, with a shorter way to a request.
-
-    Nothing is merged into it here: no cookies, no base address, no headers but the SDK's. That saves an eighth of
-    the time of a call.
-    """
-
-    def build_request(self, method: str, url: Any, **parts: Any) -> httpx2.Request:
-        timeout = parts.get("timeout")
-        if parts.get("params") or parts.get("files") or not isinstance(timeout, httpx2.Timeout):
-            return super().build_request(method, url, **parts)
-        return httpx2.Request(
-            method,
-            self._parsed(url),
-            headers=parts.get("headers"),
-            content=parts.get("content"),
-            extensions={"timeout": timeout.as_dict()},
-        )
-
-    def _parsed(self, url: Any) -> httpx2.URL:
-        # A service has one address for each thing it does.
-        known: dict[str, httpx2.URL] = self.__dict__.setdefault("_known_addresses", {})
-        return known.get(url) or known.setdefault(str(url), httpx2.URL(url))
-
-
-class _Beginning(httpx2.AsyncByteStream):
-    """The first bytes of an error's body: the SDK reads such a body whole, however long it is."""
-
-    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
-        self._stream = stream
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        left = _ERROR_BYTES
-        async for piece in self._stream:
-            yield piece[:left]
-            left -= len(piece)
-            if left <= 0:
-                return
+    async def drain(self) -> None:
+        """Take the end of a reply that is complete, so that its connection can be used again."""
+        with suppress(TimeoutError, *TRANSPORT_ERRORS):
+            async with asyncio.timeout(_DRAINING):
+                await anext(self._pieces, None)
 
     async def aclose(self) -> None:
-        await self._stream.aclose()
-
-
-async def _look_at(response: httpx2.Response) -> None:
-    """Bound what an error says, and tell the SDK not to wait for a time after the call's own end."""
-    if response.status_code < 300 or not isinstance(response.stream, httpx2.AsyncByteStream):
-        return
-    response.stream = _Beginning(response.stream)
-    wait = retry_after(response.headers)
-    if wait is not None and asyncio.get_running_loop().time() + wait > _deadline.get():
-        response.headers["x-should-retry"] = "false"
+        """Close the connection, unless the reply was read to its end."""
+        with suppress(*TRANSPORT_ERRORS):
+            if isinstance(self._pieces, AsyncGenerator):
+                await self._pieces.aclose()
+            await self._response.aclose()
 
 
 async def _closing(sdk: openai.AsyncOpenAI) -> AsyncGenerator[None, None]:
@@ -277,10 +237,14 @@ async def _closing(sdk: openai.AsyncOpenAI) -> AsyncGenerator[None, None]:
         await sdk.close()
 
 
-def _secrets(key: str, headers: Mapping[str, str]) -> list[str]:
+def _secrets(key: str, headers: Mapping[str, str]) -> re.Pattern[str] | None:
+    """Return a pattern of what may not show: the key, and what stands in headers that are named for such."""
     named = [
-        value
+        word
         for name, value in headers.items()
-        if any(word in name.lower() for word in ("authorization", "key", "token", "secret", "cookie"))
+        if any(sign in name.lower() for sign in ("authorization", "key", "token", "secret", "cookie"))
+        for word in (value, value.rpartition(" ")[2])
     ]
-    return [secret for secret in (key, *named) if secret.strip()]
+    secrets = sorted({secret for secret in (key, *named) if secret.strip()}, key=len, reverse=True)
+    # Whole words: a local server's key may be no more than "x".
+    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, secrets))})(?!\w)") if secrets else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import ssl
 import time
@@ -41,11 +42,14 @@ _OVERFLOWN = {"context_length_exceeded", "exceed_context_size_error", "string_ab
 _OUT_OF_CREDIT = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_user_quota"}
 # Ollama, vLLM, LM Studio, older llama.cpp and OpenAI's embeddings say it in words only.
 _OVERFLOW_WORDS = re.compile(
-    r"maximum (context|model) length|max(imum)? (context length|input tokens)|exceed\w* (the )?(available |max )?context"
+    r"maximum (context|model) length|max(imum)? (context length|input tokens)"
+    r"|exceed\w* (the )?(available |max )?context"
     r"|(context|input) (size|length)( has been)? exceed|context the overflows|greater than the context length"
-    r"|input (is )?too (large|long) to process|prompt (is )?too long|reduce the length of",
+    r"|too (large|long) to process|prompt (is )?too long|reduce the length of",
     re.IGNORECASE,
 )
+# llama.cpp fails with 500 where a model lacks something.
+_UNSUPPORTED_WORDS = re.compile(r"\bnot (supported|implemented)\b|\bunsupported\b", re.IGNORECASE)
 _NO_MODEL_WORDS = re.compile(r"\b(model|deployment)\b", re.IGNORECASE)
 
 
@@ -58,7 +62,7 @@ class Peer:
     base_url: str
     host: str
     has_key: bool = False
-    secrets: tuple[str, ...] = ()
+    secrets: re.Pattern[str] | None = None
 
     def says(self, what: str) -> str:
         """Return a sentence on the service, with every secret blotted out."""
@@ -66,9 +70,7 @@ class Peer:
 
     def scrubbed(self, text: str) -> str:
         """Blot out the secrets that a service may have quoted back."""
-        for secret in self.secrets:
-            text = text.replace(secret, "********")
-        return text
+        return self.secrets.sub("********", text) if self.secrets else text
 
 
 def translated(peer: Peer, error: BaseException, *, received: int = 0) -> ServiceError:
@@ -145,6 +147,14 @@ def reported(peer: Peer, error: Any) -> ServiceError:
     return _classified(peer, status, said, {})
 
 
+def filtered_categories(results: Any) -> str:
+    """Name the categories for which Azure's filter stopped something, in brackets; nothing where it names none."""
+    if not isinstance(results, dict):
+        return ""
+    names = [name for name, result in results.items() if isinstance(result, dict) and result.get("filtered")]
+    return f" ({', '.join(names)})" if names else ""
+
+
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Read how many seconds to wait: milliseconds, seconds or a date (RFC 9110, 10.2.3); None when not said."""
     for header, divisor in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
@@ -158,7 +168,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
                 seconds = parsedate_to_datetime(value).timestamp() - time.time()
             except ValueError:
                 continue
-        if seconds == seconds and seconds != float("inf"):
+        if math.isfinite(seconds):
             return max(0.0, seconds)
     return None
 
@@ -171,6 +181,7 @@ class _Said:
     code: str = ""
     type: str = ""
     flagged: bool = False
+    categories: str = ""
 
     @classmethod
     def of(cls, body: Any) -> _Said:
@@ -185,15 +196,15 @@ class _Said:
         words = error.get("message") or error.get("detail") or error.get("error") or error
         if not isinstance(words, str):
             words = msgspec.json.encode(words).decode()
-        inner = error.get("innererror")
-        metadata = error.get("metadata")
+        inner, metadata = error.get("innererror"), error.get("metadata")
+        inner = inner if isinstance(inner, dict) else {}
         return cls(
             _words(words),
             _lower(error.get("code")),
             _lower(error.get("type")),
             # Azure and OpenRouter tell of their filters beside the code.
-            (isinstance(inner, dict) and _lower(inner.get("code")) in _FILTERED)
-            or (isinstance(metadata, dict) and "flagged_input" in metadata),
+            _lower(inner.get("code")) in _FILTERED or (isinstance(metadata, dict) and "flagged_input" in metadata),
+            filtered_categories(inner.get("content_filter_result") or inner.get("content_filter_results")),
         )
 
     @property
@@ -204,7 +215,7 @@ class _Said:
 def _classified(peer: Peer, status: int, said: _Said, headers: Mapping[str, str]) -> ServiceError:
     words = said.words or f"status {status}"
     if said.flagged or said.names & _FILTERED:
-        return ContentFiltered(peer.says(f"filtered the request: {words}"))
+        return ContentFiltered(peer.says(f"filtered the request{said.categories}: {words}"))
     if said.names & _OUT_OF_CREDIT or status == 402:
         advice = f"has no credit left for this key: {words}. Waiting does not help: add credit, or use another key."
         return RateLimited(peer.says(advice)) if status == 429 else ServiceError(peer.says(advice))
@@ -223,6 +234,8 @@ def _classified(peer: Peer, status: int, said: _Said, headers: Mapping[str, str]
         return ServiceError(peer.says(f"has nothing at {peer.base_url}: {words}. base_url usually ends in /v1."))
     if status == 408:
         return ServiceTimeout(peer.says(f"took too long: {words}"))
+    if status in {500, 501} and _UNSUPPORTED_WORDS.search(said.words):
+        return ServiceError(peer.says(f"refused the request ({status}): {words}"))
     if status == 409 or status >= 500:
         return ServiceUnavailable(peer.says(f"failed ({status}): {words}. Try again later."))
     return ServiceError(peer.says(f"refused the request ({status}): {words}"))

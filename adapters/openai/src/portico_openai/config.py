@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -12,7 +12,20 @@ from portico.registration import Secret
 
 __all__ = ["ConnectionSettings", "OpenAIChatSettings", "OpenAIEmbeddingsSettings"]
 
-_OWN_FIELDS = frozenset({"messages", "model", "response_format", "stream", "stream_options", "tool_choice", "tools"})
+_OWN_FIELDS = frozenset(
+    {
+        "dimensions",
+        "encoding_format",
+        "input",
+        "messages",
+        "model",
+        "response_format",
+        "stream",
+        "stream_options",
+        "tool_choice",
+        "tools",
+    }
+)
 
 
 def _filled(_: object, attribute: Attribute[Any], value: str) -> None:
@@ -40,13 +53,21 @@ def _headers(_: object, attribute: Attribute[Any], value: Mapping[str, str]) -> 
             raise ValueError(f"{attribute.name} has {name!r}, which cannot be sent: a line break or an odd character")
 
 
+def _names(_: object, attribute: Attribute[Any], value: Iterable[str]) -> None:
+    own = sorted(_OWN_FIELDS.intersection(value))
+    if own:
+        raise ValueError(f"{attribute.name} may not name {', '.join(own)}: the request has a place for it")
+
+
 def _body(_: object, attribute: Attribute[Any], value: Mapping[str, Any]) -> None:
     own = sorted(_OWN_FIELDS & value.keys())
     if own:
         raise ValueError(f"{attribute.name} may not set {', '.join(own)}: the request does")
 
 
-_POSITIVE = [validators.gt(0)]
+def _positive(_: object, attribute: Attribute[Any], value: float) -> None:
+    if not value > 0:
+        raise ValueError(f"{attribute.name} is more than 0, not {value}")
 
 
 @frozen(kw_only=True)
@@ -57,9 +78,13 @@ class ConnectionSettings:
     'api.openai.com'
     """
 
-    model: str = field(validator=_filled, metadata={"doc": "The model's name at the service; on Azure, the deployment's."})
+    model: str = field(
+        validator=_filled, metadata={"doc": "The model's name at the service; on Azure, the deployment's."}
+    )
     api_key: Secret | None = field(
-        default=None, validator=_key, metadata={"doc": "The key. None is sent where none is set, as local servers want it."}
+        default=None,
+        validator=_key,
+        metadata={"doc": "The key. None is sent where none is set, as local servers want it."},
     )
     base_url: str = field(
         default="https://api.openai.com/v1",
@@ -74,26 +99,36 @@ class ConnectionSettings:
     organization: str | None = field(default=None, metadata={"doc": "Organization that is billed, at OpenAI."})
     project: str | None = field(default=None, metadata={"doc": "Project that is billed, at OpenAI."})
     headers: dict[str, str] = field(
-        factory=dict, validator=_headers, metadata={"doc": "Further headers of every request. Keys belong in `api_key`."}
+        factory=dict,
+        validator=_headers,
+        metadata={"doc": "Further headers of every request. Keys belong in `api_key`."},
     )
     query: dict[str, str] = field(factory=dict, metadata={"doc": "Further query parameters of every request."})
+    body: dict[str, Any] = field(
+        factory=dict,
+        validator=_body,
+        metadata={"doc": 'Further fields of every request, such as `reasoning_effort = "low"`. A request\'s own win.'},
+    )
     timeout: float = field(
         default=600.0,
-        validator=_POSITIVE,
+        validator=_positive,
         metadata={"doc": "Seconds that a call may wait for the service, retries included."},
     )
     connect_timeout: float = field(
-        default=10.0, validator=_POSITIVE, metadata={"doc": "Seconds that one connection may take to be made."}
+        default=10.0, validator=_positive, metadata={"doc": "Seconds that one connection may take to be made."}
     )
     max_retries: int = field(
         default=2,
         validator=validators.ge(0),
         metadata={
-            "doc": "Times that a call is tried again after a failed connection, 408, 409, 429 or 5xx. `Retry-After` is honoured."
+            "doc": "Times that a call is tried again after a failed connection, 408, 409, 429 or 5xx, "
+            "when `Retry-After` says."
         },
     )
     max_reply_bytes: int = field(
-        default=64 * 1024 * 1024, validator=_POSITIVE, metadata={"doc": "Bytes of a reply, or of a whole stream, at most."}
+        default=64 * 1024 * 1024,
+        validator=_positive,
+        metadata={"doc": "Bytes of a reply, or of a whole stream, at most."},
     )
 
     @property
@@ -118,11 +153,11 @@ class OpenAIChatSettings(ConnectionSettings):
 
     stream_timeout: float = field(
         default=120.0,
-        validator=_POSITIVE,
+        validator=_positive,
         metadata={"doc": "Seconds between two pieces of a stream. The first one has until `timeout`."},
     )
     max_line_bytes: int = field(
-        default=4 * 1024 * 1024, validator=_POSITIVE, metadata={"doc": "Bytes of one line of a stream at most."}
+        default=4 * 1024 * 1024, validator=_positive, metadata={"doc": "Bytes of one line of a stream at most."}
     )
     tools: bool = field(default=True, metadata={"doc": "Whether the model can call tools."})
     response_schema: bool = field(default=True, metadata={"doc": "Whether the service holds replies to a JSON Schema."})
@@ -137,7 +172,8 @@ class OpenAIChatSettings(ConnectionSettings):
     max_tokens_field: Literal["max_completion_tokens", "max_tokens"] | None = field(
         default=None,
         metadata={
-            "doc": "Field that carries `max_tokens`. Not set: `max_completion_tokens` at OpenAI and Azure, `max_tokens` elsewhere."
+            "doc": "Field that carries the limit of generated tokens. Not set: `max_completion_tokens` at OpenAI's and "
+            "Azure's addresses, `max_tokens` elsewhere."
         },
     )
     return_reasoning: bool = field(
@@ -145,12 +181,9 @@ class OpenAIChatSettings(ConnectionSettings):
         metadata={"doc": "Whether the model's reasoning is sent back with its messages. A few servers refuse that."},
     )
     extras: tuple[str, ...] = field(
-        default=(), metadata={"doc": "Names of further options that a request may carry, for servers with their own."}
-    )
-    body: dict[str, Any] = field(
-        factory=dict,
-        validator=_body,
-        metadata={"doc": 'Fields that every request carries, such as `reasoning_effort = "low"`; a request\'s own go first.'},
+        default=(),
+        validator=_names,
+        metadata={"doc": "Names of further options that a request may carry, for servers with their own."},
     )
 
     @property
@@ -179,21 +212,24 @@ class OpenAIEmbeddingsSettings(ConnectionSettings):
 
     dimensions: int | None = field(
         default=None,
-        validator=validators.optional(validators.gt(0)),
+        validator=validators.optional(_positive),
         metadata={"doc": "Length of a vector, for models that can shorten theirs. Not set: the model's own."},
     )
-    batch_size: int = field(default=128, validator=_POSITIVE, metadata={"doc": "Texts of one request at most."})
+    batch_size: int = field(default=128, validator=_positive, metadata={"doc": "Texts of one request at most."})
     batch_characters: int = field(
-        default=200_000, validator=_POSITIVE, metadata={"doc": "Characters of one request at most, all texts together."}
+        default=200_000, validator=_positive, metadata={"doc": "Characters of one request at most, all texts together."}
     )
     max_text_characters: int = field(
         default=8_000,
-        validator=_POSITIVE,
+        validator=_positive,
         metadata={"doc": "Characters embedded at once. The vector of a longer text is the mean of its pieces'."},
     )
-    concurrency: int = field(default=4, validator=_POSITIVE, metadata={"doc": "Requests under way at once, for one call."})
+    concurrency: int = field(
+        default=4, validator=_positive, metadata={"doc": "Requests under way at once, for one call."}
+    )
     document_prefix: str = field(
-        default="", metadata={"doc": 'Put before each text that is searched, for models that want it: "search_document: ".'}
+        default="",
+        metadata={"doc": 'Put before each text that is searched, for models that want it: "search_document: ".'},
     )
     query_prefix: str = field(
         default="", metadata={"doc": 'Put before each text that is asked, for models that want it: "search_query: ".'}

@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from portico.compiled import Mismatch
-from portico.errors import ArgumentsInvalid, FunctionFailed, PorticoError, SchemaUnsupported
+from portico.errors import ArgumentsInvalid, FunctionFailed, FunctionNotFound, PorticoError, SchemaUnsupported
 from portico.functions import Function, Parameter
+from portico.naming import find_function
 
 if TYPE_CHECKING:
     from portico.kernel import Kernel
@@ -17,10 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["caller"]
 
 _AS_THEY_ARE = (str, int, float, bool, type(None))
-_NOTHING: Mapping[str, object] = {}
 
 
-def caller(kernel: Kernel, variables: Mapping[str, object] = _NOTHING) -> CallFunction:
+def caller(kernel: Kernel, variables: Mapping[str, object] | None = None) -> CallFunction:
     """Return what a template calls functions with.
 
     >>> import asyncio
@@ -45,11 +45,20 @@ def caller(kernel: Kernel, variables: Mapping[str, object] = _NOTHING) -> CallFu
     what the function raises, and ``FunctionFailed`` for a result that is not of the function's type.
     """
 
+    given = {} if variables is None else variables
+
     def call(name: str, arguments: Mapping[str, object], positional: Sequence[object] = (), /) -> Awaitable[object]:
-        function = kernel.functions.get(name) or kernel.function(name)
-        return _invoke(kernel, function, _bound(function, arguments, positional, variables))
+        function = kernel.functions.get(name) or _find(kernel, name)
+        return _invoke(kernel, function, _bound(function, arguments, positional, given))
 
     return call
+
+
+def _find(kernel: Kernel, name: str) -> Function:
+    try:
+        return kernel.function(name)
+    except FunctionNotFound:
+        return find_function(name, kernel.functions, lenient=True)
 
 
 async def _invoke(kernel: Kernel, function: Function, values: dict[str, Any]) -> object:

@@ -19,6 +19,8 @@ __all__ = ["parse"]
 
 _LONGEST = 4_000_000
 _MOST_BLOCKS = 10_000
+_MOST_ARGUMENTS = 256
+_SHORT = 40
 
 # Possessive, so that a quote that is never closed is looked through once.
 _QUOTED = re.compile(r"""'[^'\\]*+(?:\\.[^'\\]*+)*+'|"[^"\\]*+(?:\\.[^"\\]*+)*+\"""", re.DOTALL)
@@ -28,7 +30,7 @@ _WORD = re.compile(r"\S++")
 _NAME = re.compile(r"[0-9A-Za-z_]++")
 _FUNCTION = re.compile(r"(?:([0-9A-Za-z_]++)\.)?([0-9A-Za-z_]++)")
 _EQUALS = re.compile(r"\s*+=\s*+")
-_NAMED = re.compile(r"([^\s='\"]*)=")
+_NAMED = re.compile(r"([^\s='\"]++)=")
 
 _LETTERS = "letters, digits and '_' only"
 
@@ -118,6 +120,8 @@ class _Reader:
                 return Call(function[1], function[2], tuple(arguments)), before, blanks
             if not blanks:
                 self.refuse("A blank is missing before this argument.")
+            if len(arguments) == _MOST_ARGUMENTS:
+                self.refuse(f"A call has at most {_MOST_ARGUMENTS} arguments.")
             arguments.append(self.argument(blanks, first=not arguments))
 
     def argument(self, before: str, *, first: bool) -> Argument:
@@ -133,7 +137,8 @@ class _Reader:
             named = _NAMED.match(word)
             if named:
                 self.refuse(f"The name of an argument has {_LETTERS}.", length=len(named[1]))
-            self.refuse(f"An argument is 'quoted', a $variable or name=value, not {_short(word)!r}.")
+            advice = f": write ${word} or '{word}'" if _NAME.fullmatch(word) and len(word) <= _SHORT else ""
+            self.refuse(f"An argument is 'quoted', a $variable or name=value, not {_short(word)!r}{advice}.")
         self.position = equals.end()
         if self.position == self.end:
             self.refuse(f"The argument {found[0]!r} has no value.", at=found.start(), length=self.end - found.start())
@@ -181,10 +186,12 @@ def _function_fault(word: str) -> str:
         return "A block cannot begin with a named argument: write the function first."
     if re.fullmatch(r"[0-9A-Za-z_]+-[0-9A-Za-z_]+", word):
         return f"A function is written plugin.function here: write {word.replace('-', '.')}."
+    if word[0] in "#/^>!":
+        return "This language has no conditions, loops and comments."
     if word.count(".") > 1:
         return "The name of a function has at most one '.', between plugin and function."
     return f"A block holds a $variable, a 'value' or a function, whose name has {_LETTERS}."
 
 
 def _short(word: str) -> str:
-    return word if len(word) <= 40 else f"{word[:39]}…"
+    return word if len(word) <= _SHORT else f"{word[: _SHORT - 1]}…"

@@ -168,14 +168,16 @@ class SemanticKernelTemplate:
         positional = [read(arguments) for read in slot.positional]
         try:
             awaitable = call(slot.function, named, positional) if positional else call(slot.function, named)
-        except (FunctionNotFound, ArgumentsInvalid) as error:
+        except FunctionNotFound as error:
+            self._refuse(slot.index, _advised(error, arguments), error)
+        except ArgumentsInvalid as error:
             self._refuse(slot.index, str(error), error)
         try:
             result = await awaitable
         except FunctionNotFound as error:
             if error.name != slot.function:
                 raise  # The function called another one.
-            self._refuse(slot.index, str(error), error)
+            self._refuse(slot.index, _advised(error, arguments), error)
         return result if type(result) is str else self._written(slot.index, result)
 
     def _written(self, index: int, value: object) -> str:
@@ -189,6 +191,10 @@ class SemanticKernelTemplate:
         assert isinstance(node, Block)  # noqa: S101 - only blocks are looked up and called
         at = sum(len(str(before)) for before in self.nodes[:index]) + 2 + len(node.before)
         raise fault(message, str(self), at, len(str(node.content)), name=self.name) from cause
+
+
+def _advised(error: FunctionNotFound, arguments: Mapping[str, object]) -> str:
+    return f"{error} The variable is written ${error.name}." if error.name in arguments else str(error)
 
 
 def _slot(index: int, content: Call) -> _Slot:

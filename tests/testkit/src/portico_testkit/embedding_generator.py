@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+from portico.errors import PorticoError
 from portico.ports.embedding_generator import EmbeddingGenerator
 from portico.vectors import Vectors
+from portico_testkit.tasks import no_tasks_but
 
 __all__ = ["EmbeddingGeneratorKit"]
 
@@ -26,15 +29,15 @@ _TEXTS = (
 _AWKWARD = (
     "\x00",
     "\ufeff\u200b\u202e",
-    "\U0001f9e6" * 300,
+    "\U0001f9e6" * 40,
     "e\u0301" * 50,
     "中文 без пробелов עברית ไทย",
     "<s></s><unk>[PAD] {{$input}} %s \\",
     "\t\tindented\r\n\r\ntext\x0b",
     "lone \ud800 surrogate",
-    "word " * 20_000,
-    "x" * 100_000,
 )
+_LONG = ("\U0001f9e6" * 3_000, "word " * 20_000, "x" * 100_000)
+"""Longer than a service takes, as like as not."""
 
 
 class EmbeddingGeneratorKit:
@@ -45,12 +48,15 @@ class EmbeddingGeneratorKit:
             def embedding_generator(self) -> AcmeEmbeddings:
                 return AcmeEmbeddings(AcmeSettings(), None)
 
-    ``tolerance`` is by how much numbers of equal texts may differ; ``large`` is how many texts the tests of load
-    embed. Lower it only for a service that bills them.
+    It is called some hundred and fifty times, mostly with a few short texts. A generator that works in batches should be
+    run twice, once with batches of two or three texts: what goes wrong between batches shows only there.
     """
 
     tolerance: ClassVar[float] = 1e-6
+    """By how much the numbers of equal texts may differ: a thousandth, where the hardware rounds by the batch."""
+
     large: ClassVar[int] = 2_000
+    """How many texts the tests of load embed, six times in all. Lower it for a service that bills them."""
 
     @pytest.mark.asyncio
     async def test_name_and_model_are_filled(self, embedding_generator: EmbeddingGenerator) -> None:
@@ -76,6 +82,21 @@ class EmbeddingGeneratorKit:
         for number, text in enumerate(varied):
             alone = _rows(await embedding_generator.embed([text]))
             self._same(together[number], alone[0], f"row {number} is not that of text {number}")
+
+    @pytest.mark.asyncio
+    async def test_empty_and_repeated_texts_among_others_keep_their_places(
+        self, embedding_generator: EmbeddingGenerator
+    ) -> None:
+        """Whether they are sent, left out or sent once, and wherever a batch ends."""
+        words = ("", *_TEXTS, "bread", "", " ".join(_TEXTS))
+        texts = [words[number * number % 13 % len(words)] for number in range(41)]
+        rows = _rows(await embedding_generator.embed(texts))
+        assert len(rows) == len(texts), f"{len(texts)} texts, {texts.count('')} of them empty, gave {len(rows)} rows"
+        alone = {text: _rows(await embedding_generator.embed([text]))[0] for text in dict.fromkeys(texts)}
+        for number, text in enumerate(texts):
+            self._same(rows[number], alone[text], f"row {number} is not that of text {number}, {text[:20]!r}")
+        turned = _rows(await embedding_generator.embed(texts[::-1]))
+        self._same(turned[::-1], rows, "the same texts in the opposite order have other rows")
 
     @pytest.mark.asyncio
     async def test_rows_are_finite_and_of_length_one(self, embedding_generator: EmbeddingGenerator) -> None:
@@ -110,13 +131,29 @@ class EmbeddingGeneratorKit:
         assert (none.rows, none.dimensions) == (0, some.dimensions)
 
     @pytest.mark.asyncio
+    async def test_all_rows_have_the_same_dimensions(self, embedding_generator: EmbeddingGenerator) -> None:
+        """Also the rows of a first call that has nothing to send."""
+        calls: list[Sequence[str]] = [["", ""], [], ["a"], _TEXTS, [*_TEXTS, "", " ".join(_TEXTS)]]
+        dimensions = [(await embedding_generator.embed(texts)).dimensions for texts in calls]
+        dimensions.append((await embedding_generator.embed(_TEXTS[:1], purpose="query")).dimensions)
+        assert len(set(dimensions)) == 1, f"calls one after another had rows of {dimensions} numbers"
+
+    @pytest.mark.asyncio
+    async def test_the_texts_are_not_changed(self, embedding_generator: EmbeddingGenerator) -> None:
+        """They are the caller's: a list in its order, each text as it was."""
+        texts = [" b\r\n", "", "a", " b\r\n", "C"]
+        before = list(texts)
+        await embedding_generator.embed(texts)
+        assert texts == before, f"embedding changed the texts to {texts}"
+
+    @pytest.mark.asyncio
     async def test_equal_texts_give_equal_rows_whatever_their_neighbours(
         self, embedding_generator: EmbeddingGenerator
     ) -> None:
         """A row may not depend on its batch: content hashes decide what is embedded again."""
         text = _TEXTS[0]
         alone = _rows(await embedding_generator.embed([text]))[0]
-        for neighbours in (_TEXTS, ("",), ("long " * 3_000,), (text,), _TEXTS * 50):
+        for neighbours in (_TEXTS, ("",), ("long " * 200,), (text,), _TEXTS * max(1, self.large // 40)):
             rows = _rows(await embedding_generator.embed([*neighbours, text]))
             self._same(rows[-1], alone, f"{len(neighbours)} texts before it changed a text's row")
             rows = _rows(await embedding_generator.embed([text, *neighbours]))
@@ -130,6 +167,8 @@ class EmbeddingGeneratorKit:
         assert documents.shape == queries.shape, "queries and documents have different shapes"
         best = (queries @ documents.T).argmax(axis=1)
         assert best.tolist() == list(range(len(_TEXTS))), f"as queries, the texts find {best.tolist()}"
+        apart = min(float(np.abs(one - other).max()) for one, other in itertools.combinations(documents, 2))
+        assert self.tolerance < apart / 4, f"a tolerance of {self.tolerance:g} hides rows that are {apart:g} apart"
 
     @pytest.mark.asyncio
     async def test_awkward_texts_do_no_harm(self, embedding_generator: EmbeddingGenerator) -> None:
@@ -141,6 +180,33 @@ class EmbeddingGeneratorKit:
         plain = _rows(await embedding_generator.embed(_TEXTS[:2]))
         self._same(rows[0], plain[0], "an awkward text after it changed a text's row")
         self._same(rows[-1], plain[1], "an awkward text before it changed a text's row")
+
+    @pytest.mark.asyncio
+    async def test_a_text_that_is_too_long_is_refused_or_has_its_row(
+        self, embedding_generator: EmbeddingGenerator
+    ) -> None:
+        """With an error of ours, or with a row (of its beginning, perhaps); never at the cost of its neighbours."""
+        plain = _rows(await embedding_generator.embed(_TEXTS[:2]))
+        tasks = asyncio.all_tasks()
+        for number, long in enumerate(_LONG):
+            batch = [_TEXTS[0], *([_TEXTS[2]] * 40 * number), long, _TEXTS[1]]
+            what = f"a text of {len(long):,} characters"
+            try:
+                rows = _rows(await embedding_generator.embed(batch))
+            except PorticoError as error:
+                assert str(error).strip(), f"{what} was refused without a word"
+            except Exception as error:
+                raise AssertionError(f"{what} raised {type(error).__name__}, not PorticoError: {error}") from error
+            else:
+                assert len(rows) == len(batch), f"{len(batch)} texts, one of them long, gave {len(rows)} rows"
+                self._unit_or_zero(rows)
+                assert rows[-2].any(), f"{what} gave zeros, as if it were empty"
+                self._same(rows[0], plain[0], f"{what} changed the row of a text before it")
+                self._same(rows[-1], plain[1], f"{what} changed the row of a text after it")
+            await no_tasks_but(tasks)
+        self._same(
+            _rows(await embedding_generator.embed(_TEXTS[:2])), plain, "after long texts, others have other rows"
+        )
 
     @pytest.mark.asyncio
     async def test_earlier_results_are_not_touched_by_later_calls(
@@ -181,20 +247,31 @@ class EmbeddingGeneratorKit:
         longest = max(after - before for before, after in itertools.pairwise(ticks))
         whole = ticks[-1] - ticks[0]
         assert longest <= max(0.5, whole / 2), f"the event loop stood still for {longest:.2f} of {whole:.2f} s"
-        assert vectors.rows == len(texts)
-        for number in (0, len(texts) // 2, len(texts) - 1):
-            alone = _rows(await embedding_generator.embed([texts[number]]))
-            self._same(_rows(vectors)[number], alone[0], f"row {number} of {len(texts)} is another text's")
+        rows = _rows(vectors)
+        assert len(rows) == len(texts), f"{len(texts)} texts gave {len(rows)} rows"
+        lost = np.flatnonzero(~rows.any(axis=1))
+        assert not lost.size, f"{lost.size} of {len(texts)} rows are zeros, the first is row {lost[0]}"
+        self._unit_or_zero(rows)
+        picked = sorted({0, len(texts) - 1, *range(17, len(texts), max(1, len(texts) // 19))})
+        few = _rows(await embedding_generator.embed([texts[number] for number in picked]))
+        for place, number in enumerate(picked):
+            self._same(rows[number], few[place], f"row {number} of {len(texts)} is another text's")
+        best = (rows @ few.T).argmax(axis=0).tolist()
+        assert best == picked, f"of {len(texts)} rows, the nearest to texts {picked} are rows {best}"
 
     @pytest.mark.asyncio
     async def test_a_cancelled_call_leaves_it_usable(self, embedding_generator: EmbeddingGenerator) -> None:
-        """Cancelled before, while and after it works; the first call of all may be the cancelled one."""
+        """Cancelled before, while and after it works, the first call of all among them: no task of it goes on."""
+        tasks = asyncio.all_tasks()
         for pause in (0.0, 0.001, 0.02):
             call = asyncio.create_task(embedding_generator.embed(_TEXTS * (self.large // 6 + 1)))
             await asyncio.sleep(pause)
             call.cancel()
             await asyncio.wait([call], timeout=30)
             assert call.done(), "a cancelled call goes on"
+            failure = None if call.cancelled() else call.exception()
+            assert failure is None, f"a cancelled call raised {type(failure).__name__}: {failure}"
+        await no_tasks_but(tasks)
         before = _rows(await embedding_generator.embed(_TEXTS))
         after = _rows(await embedding_generator.embed(_TEXTS))
         assert before.shape[0] == len(_TEXTS)

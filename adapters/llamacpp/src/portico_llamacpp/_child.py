@@ -1,0 +1,178 @@
+"""The model's own process: loads the weights, then answers requests that come as lines of JSON.
+
+A process of its own, since loading holds the interpreter's lock for as long as it takes (xllamacpp 2026.10), llama.cpp
+writes to standard error whatever it likes, and one failed assertion in it ends the process that it is in.
+
+Comes on standard input: the configuration, then requests as ``1 {…}`` and withdrawals as ``-1``. Goes to standard
+output: ``{"ready": …}`` or ``{"failed": …}``; for each request ``{"id": 1, "chunk": …}`` for each piece, at last
+``{"id": 1, "end": true}``, with ``error`` where llama.cpp refused. The end of the input ends the process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import sys
+import threading
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any, BinaryIO
+from urllib.parse import urlsplit
+
+from portico_llamacpp._gguf import Head, NotGguf, read_head
+
+_PROMPT_CACHE_MIB = 512
+_BATCH_ON_PROCESSOR, _BATCH_ON_GPU = 256, 512
+
+
+class _Unfit(Exception):
+    """What was configured cannot be used."""
+
+
+class _Worker:
+    def __init__(self, server: Any, output: BinaryIO) -> None:
+        self.server = server
+        self.output = output
+        self.writing = threading.Lock()
+        self.running: dict[int, threading.Event] = {}
+
+    def send(self, line: bytes) -> None:
+        with self.writing:
+            self.output.write(line + b"\n")
+            self.output.flush()
+
+    def obey(self, line: bytes) -> None:
+        number, _, body = line.partition(b" ")
+        id = int(number)
+        if id < 0:
+            stop = self.running.get(-id)
+            if stop is not None:
+                stop.set()
+            return
+        stop = self.running[id] = threading.Event()
+        threading.Thread(target=self.answer, args=(id, body, stop), daemon=True).start()
+
+    def answer(self, id: int, body: bytes, stop: threading.Event) -> None:
+        def piece(chunk: bytes) -> bool:
+            """Pass a piece on; true ends the generation and frees its slot."""
+            try:
+                if not stop.is_set():
+                    self.send(b'{"id":%d,"chunk":%s}' % (id, chunk))
+            except OSError:  # nobody listens any more
+                return True
+            return stop.is_set()
+
+        last: dict[str, Any] = {"id": id, "end": True}
+        try:
+            self.server.handle_chat_completions(body, piece)
+        except Exception as error:  # noqa: BLE001 - whatever C++ threw is told to who asked
+            last["error"] = {"message": str(error), "type": type(error).__name__}
+        del self.running[id]
+        self.send(json.dumps(last).encode())
+
+
+def _main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # What C++ prints must not get among the lines that are sent.
+    output = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    configuration = json.loads(sys.stdin.buffer.readline() or b"null")
+    if configuration is None:
+        return
+    worker = _Worker(None, output)
+    try:
+        worker.server, about = _load(configuration)
+    except _Unfit as error:
+        worker.send(json.dumps({"failed": {"message": str(error), "type": "unfit"}}).encode())
+        return
+    except Exception as error:  # noqa: BLE001 - the other side says it in its own words
+        worker.send(json.dumps({"failed": {"message": str(error), "type": type(error).__name__}}).encode())
+        return
+    worker.send(json.dumps({"ready": about}).encode())
+    for line in sys.stdin.buffer:
+        worker.obey(line)
+    # Nobody listens any more, and there is nothing to save: neither threads nor destructors are waited for.
+    os._exit(0)
+
+
+def _load(configuration: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    path = Path(configuration["model"])
+    head = _head(path)
+    from xllamacpp import (  # type: ignore[import-untyped]
+        CommonParams,
+        Server,
+        get_device_info,
+        ggml_backend_dev_type,
+        llama_pooling_type,
+    )
+
+    processor = ggml_backend_dev_type.GGML_BACKEND_DEVICE_TYPE_CPU
+    has_gpu = any(device["type"] != processor for device in get_device_info())
+    size = min(configuration["context_size"], head.context_size or configuration["context_size"])
+    key = configuration.get("api_key") or secrets.token_urlsafe(24)
+    params = CommonParams()
+    params.model.path = str(path)
+    params.model_alias = {path.stem}
+    params.n_parallel = configuration["parallel"]
+    params.n_ctx = size * configuration["parallel"]
+    params.n_batch = params.n_ubatch = _BATCH_ON_GPU if has_gpu else _BATCH_ON_PROCESSOR
+    params.cache_ram_mib = _PROMPT_CACHE_MIB
+    params.prefill_assistant = False
+    params.warmup = False
+    params.verbosity = configuration["verbosity"]
+    # Finding out how much of the model fits on a GPU reads the file twice.
+    params.fit_params = has_gpu and configuration["gpu_layers"] is None
+    if configuration["gpu_layers"] is not None:
+        params.n_gpu_layers = configuration["gpu_layers"]
+    if configuration["threads"] is not None:
+        params.cpuparams.n_threads = configuration["threads"]
+    if configuration["chat_template"] is not None:
+        params.chat_template = configuration["chat_template"]
+    # The library always listens somewhere: on loopback only, for who has the key only.
+    params.hostnames = ["127.0.0.1"]
+    params.port = configuration.get("port") or 0
+    params.api_keys = [key]
+    params.ui = False
+    if configuration.get("serve"):
+        # A text to embed must fit into one batch.
+        params.n_batch = params.n_ubatch = max(params.n_batch, min(size, 2048))
+        params.embedding = True
+        if configuration["pooling"] is not None:
+            params.pooling_type = llama_pooling_type[f"LLAMA_POOLING_TYPE_{configuration['pooling'].upper()}"]
+    else:
+        params.n_threads_http = 1
+    server = Server(params)
+    properties = _properties(server.listening_address, key)
+    return server, {
+        "address": server.listening_address,
+        "model": path.stem,
+        "context_size": properties["default_generation_settings"]["n_ctx"],
+        "tools": bool(properties.get("chat_template_caps", {}).get("supports_tools")),
+        "control": head.control,
+    }
+
+
+def _head(path: Path) -> Head:
+    try:
+        return read_head(path)
+    except NotGguf as error:
+        raise _Unfit(f"{path} is no GGUF file: {error}") from error
+    except OSError as error:
+        raise _Unfit(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def _properties(address: str, key: str) -> dict[str, Any]:
+    """Ask the server what it made of the model: only its HTTP side says."""
+    connection = HTTPConnection(urlsplit(address).netloc, timeout=30)
+    try:
+        connection.request("GET", "/props", headers={"Authorization": f"Bearer {key}"})
+        properties: dict[str, Any] = json.loads(connection.getresponse().read())
+    finally:
+        connection.close()
+    return properties
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,222 @@
+"""Between the core's messages and llama.cpp's JSON, which is that of OpenAI's chat completions."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from portico.chat import ChatRequest, Message, Reasoning, Tool, ToolCall, ToolResult, Usage
+
+Guard = Callable[[str], str]
+"""Makes a text harmless to the tokenizer."""
+
+
+class Failure(msgspec.Struct):
+    """What went wrong, as llama.cpp or the model's process says it."""
+
+    message: str = ""
+    type: str = ""
+    n_prompt_tokens: int = 0
+    n_ctx: int = 0
+
+
+class CalledFunction(msgspec.Struct):
+    """A piece of a call's function."""
+
+    name: str | None = None
+    arguments: str | None = None
+
+
+class CallPiece(msgspec.Struct):
+    """A piece of a tool call."""
+
+    index: int = 0
+    id: str | None = None
+    function: CalledFunction = msgspec.field(default_factory=CalledFunction)
+
+
+class Delta(msgspec.Struct):
+    """What a piece of a reply adds."""
+
+    content: str | None = None
+    reasoning_content: str | None = None
+    tool_calls: list[CallPiece] = []
+
+
+class Choice(msgspec.Struct):
+    """The one choice of a piece."""
+
+    delta: Delta = msgspec.field(default_factory=Delta)
+    finish_reason: str | None = None
+
+
+class _CachedTokens(msgspec.Struct):
+    cached_tokens: int = 0
+
+
+class TokenCount(msgspec.Struct):
+    """The tokens of a reply."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    prompt_tokens_details: _CachedTokens | None = None
+
+    def usage(self) -> Usage:
+        """Return them in the core's words."""
+        details = self.prompt_tokens_details
+        return Usage(self.prompt_tokens, self.completion_tokens, details.cached_tokens if details else 0)
+
+
+class Chunk(msgspec.Struct):
+    """A piece of a reply, or the refusal of one."""
+
+    choices: list[Choice] = []
+    usage: TokenCount | None = None
+    error: Failure | None = None
+
+
+class About(msgspec.Struct, frozen=True):
+    """What the model's process tells of the loaded model."""
+
+    address: str
+    model: str
+    context_size: int
+    tools: bool
+    """Whether its chat template takes tools."""
+    control: tuple[str, ...]
+
+
+class Line(msgspec.Struct):
+    """One line from the model's process."""
+
+    id: int = 0
+    chunk: Chunk | None = None
+    end: bool = False
+    error: Failure | None = None
+    ready: About | None = None
+    failed: Failure | None = None
+
+
+read_line = msgspec.json.Decoder(Line).decode
+_encode = msgspec.json.Encoder().encode
+
+
+def write_json(value: Any) -> bytes:
+    """Write a JSON text on one line. Raises ``ValueError`` for what JSON in UTF-8 cannot hold."""
+    try:
+        return _encode(value)
+    except UnicodeEncodeError as error:
+        raise ValueError(f"half a surrogate pair is no text: {error.object[error.start : error.end]!r}") from error
+    except (TypeError, OverflowError, RecursionError) as error:
+        raise ValueError(f"the request has a value that JSON cannot hold: {error}") from error
+
+
+def guard_of(control: Sequence[str]) -> Guard:
+    """Return a function that takes a text's control tokens apart, so that no message can end itself.
+
+    llama.cpp finds control tokens anywhere in a prompt. A space behind the first letter makes words of one:
+    ``<|im_end|>`` becomes ``< |im_end|>``. Lone surrogates, which UTF-8 cannot hold, become question marks.
+    """
+    pattern = re.compile("|".join(re.escape(token) for token in sorted(control, key=len, reverse=True)) or "(?!)")
+
+    def guard(text: str) -> str:
+        if not text.isascii():
+            text = text.encode("utf-8", "replace").decode("utf-8")
+        return pattern.sub(lambda match: f"{match[0][0]} {match[0][1:]}", text)
+
+    return guard
+
+
+def messages_of(request: ChatRequest, guard: Guard) -> list[dict[str, Any]]:
+    """Write messages for a chat template that knows tools."""
+    return [written for message in request.messages for written in _written(message, guard)]
+
+
+def _written(message: Message, guard: Guard) -> Iterator[dict[str, Any]]:
+    for part in message.content:
+        if isinstance(part, ToolResult):
+            yield {"role": "tool", "tool_call_id": part.id, "name": part.name, "content": guard(result_text(part))}
+    calls = [part for part in message.content if isinstance(part, ToolCall)]
+    if message.role == "tool" and not calls and not message.text:
+        return
+    written: dict[str, Any] = {"role": message.role, "content": guard(message.text)}
+    thoughts = [part.data for part in message.content if isinstance(part, Reasoning) and isinstance(part.data, str)]
+    if thoughts:
+        written["reasoning_content"] = guard("\n".join(thoughts))
+    if calls:
+        written["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": guard(_arguments(call))}}
+            for call in calls
+        ]
+    yield written
+
+
+def _arguments(call: ToolCall) -> str:
+    """Return a call's arguments as an object's JSON: templates read it, and a model may have written none."""
+    try:
+        if isinstance(msgspec.json.decode(call.arguments), dict):
+            return call.arguments
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        pass
+    return write_json({"text": call.arguments.encode("utf-8", "replace").decode()}).decode()
+
+
+def result_text(result: ToolResult) -> str:
+    """Return what a tool's result says, a failure marked as one."""
+    return f"Error: {result.content}" if result.error else result.content
+
+
+def with_system_message(messages: list[dict[str, Any]], system_message: str) -> list[dict[str, Any]]:
+    """Put the default first where a conversation has no system message of its own.
+
+    Templates make one up otherwise, and that of SmolLM2 leads the model astray.
+    """
+    if not system_message or (messages and messages[0]["role"] == "system"):
+        return messages
+    return [{"role": "system", "content": system_message}, *messages]
+
+
+def tools_of(tools: Sequence[Tool]) -> list[dict[str, Any]]:
+    """Write the offered tools for a chat template."""
+    return [
+        {
+            "type": "function",
+            "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
+        }
+        for tool in tools
+    ]
+
+
+def response_format(name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the schema that a reply is held to."""
+    return {"type": "json_schema", "json_schema": {"name": name, "schema": schema}}
+
+
+def sampling_of(request: ChatRequest) -> dict[str, Any]:
+    """Write the settings of a request that are set. Raises ``ValueError`` for one that makes no sense.
+
+    llama.cpp would take any number, and give it a meaning that nobody asked for.
+    """
+    for name, value, least, most in (
+        ("temperature", request.temperature, 0, math.inf),
+        ("top_p", request.top_p, 0, 1),
+        ("max_tokens", request.max_tokens, 1, 2**31 - 1),
+        ("seed", request.seed, 0, 2**32 - 2),
+    ):
+        if value is not None and not least <= value <= most:
+            bound = f"at least {least}" if most == math.inf else f"from {least} to {most}"
+            raise ValueError(f"{name} is {bound}, not {value}")
+    if "" in request.stop:
+        raise ValueError("a stop word is empty")
+    settings = {
+        "temperature": request.temperature,
+        "top_p": request.top_p,
+        "max_tokens": request.max_tokens,
+        "seed": request.seed,
+        "stop": list(request.stop) or None,
+    }
+    return {**request.extras, **{name: value for name, value in settings.items() if value is not None}}

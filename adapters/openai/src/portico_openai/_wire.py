@@ -1,0 +1,209 @@
+"""A request of core as the body of a request to the service."""
+
+from __future__ import annotations
+
+import base64
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from portico.chat import (
+    ChatCapabilities,
+    ChatRequest,
+    File,
+    Image,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from portico_openai._json import encoded
+from portico_openai._tools import ToolTexts
+from portico_openai.config import OpenAIChatSettings
+
+EXTRAS = frozenset(
+    {
+        "frequency_penalty",
+        "logit_bias",
+        "metadata",
+        "parallel_tool_calls",
+        "prediction",
+        "presence_penalty",
+        "prompt_cache_key",
+        "prompt_cache_options",
+        "prompt_cache_retention",
+        "reasoning_effort",
+        "safety_identifier",
+        "service_tier",
+        "store",
+        "user",
+        "verbosity",
+    }
+)
+"""OpenAI's own options. Those that ask for something a `ChatReply` cannot hold (several choices, log probabilities,
+audio, annotations) are not among them."""
+
+REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_details")
+"""Where servers put a model's thinking: DeepSeek, llama.cpp and vLLM the first, OpenRouter and Ollama the others."""
+
+_UNFIT_IN_NAMES = re.compile(r"[^0-9A-Za-z_-]")
+
+
+def capabilities(settings: OpenAIChatSettings) -> ChatCapabilities:
+    """Return what a service of these settings honours."""
+    return ChatCapabilities(
+        tools=settings.tools,
+        response_schema=settings.response_schema,
+        strict=settings.takes_strict,
+        images=settings.images,
+        files=settings.takes_files,
+        sampling=frozenset({"temperature", "top_p", "max_tokens", "stop", "seed"}),
+        extras=EXTRAS | frozenset(settings.extras),
+    )
+
+
+def request_body(request: ChatRequest, settings: OpenAIChatSettings, texts: ToolTexts, *, stream: bool) -> bytes:
+    """Write the body of one request.
+
+    Raises ``ValueError`` for a message that has no form on the wire, and ``TypeError`` for an extra, an argument or a
+    schema that is not JSON.
+    """
+    fields: dict[str, Any] = {
+        **settings.body,
+        "model": settings.model,
+        "messages": list(_messages(request.messages, settings)),
+    }
+    offered = request.offered
+    if offered:
+        fields["tools"] = texts.of(offered)
+    else:
+        fields.pop("parallel_tool_calls", None)
+    if request.tool_choice.mode == "required":
+        fields["tool_choice"] = _required(request, settings)
+    if request.response_schema is not None:
+        fields["response_format"] = _response_format(request)
+    if request.temperature is not None:
+        fields["temperature"] = _finite(request.temperature, "temperature")
+    if request.top_p is not None:
+        fields["top_p"] = _finite(request.top_p, "top_p")
+    if request.max_tokens is not None:
+        fields[settings.token_limit_field] = request.max_tokens
+    if request.stop:
+        fields["stop"] = request.stop
+    if request.seed is not None:
+        fields["seed"] = request.seed
+    if stream:
+        fields["stream"] = True
+        fields["stream_options"] = {"include_usage": True}
+    if request.extras:
+        fields.update(request.extras)
+    return encoded(fields)
+
+
+def _finite(number: float, option: str) -> float:
+    if not math.isfinite(number):
+        raise ValueError(f"{option} is a finite number, not {number}")
+    return number
+
+
+def _required(request: ChatRequest, settings: OpenAIChatSettings) -> Any:
+    offered = request.offered
+    if not offered:
+        raise ValueError("the tool choice is 'required', but no tool is offered")
+    if len(offered) == 1 and request.tool_choice.include is not None and settings.is_openai:
+        # Elsewhere the word is the safer form, and means the same when one tool is all there is: llama.cpp takes
+        # an object here for "auto".
+        return {"type": "function", "function": {"name": offered[0].name}}
+    return "required"
+
+
+def _response_format(request: ChatRequest) -> dict[str, Any]:
+    schema: dict[str, Any] = {"name": _name(request.response_name) or "reply", "schema": request.response_schema}
+    if request.response_strict:
+        schema["strict"] = True
+    return {"type": "json_schema", "json_schema": schema}
+
+
+def _messages(messages: Any, settings: OpenAIChatSettings) -> Iterator[dict[str, Any]]:
+    for message in messages:
+        content = message.content
+        if message.role == "assistant":
+            yield _assistant(message, returned=settings.return_reasoning)
+        elif len(content) == 1 and type(content[0]) is Text and message.role != "tool":
+            yield _named({"role": message.role, "content": content[0].text}, message)
+        else:
+            results = [part for part in content if isinstance(part, ToolResult)]
+            for result in results:
+                yield {"role": "tool", "tool_call_id": result.id, "content": result.content}
+            rest = tuple(part for part in content if not isinstance(part, ToolResult))
+            if message.role == "tool":
+                if rest or not results:
+                    raise ValueError("a message of the role 'tool' holds tool results, and nothing else")
+            elif rest or not results:
+                yield _named({"role": message.role, "content": _content(rest, message.role)}, message)
+
+
+def _assistant(message: Message, *, returned: bool) -> dict[str, Any]:
+    written: dict[str, Any] = {"role": "assistant", "content": None}
+    texts = []
+    calls = []
+    for part in message.content:
+        if isinstance(part, Text):
+            texts.append(part.text)
+        elif isinstance(part, ToolCall):
+            function = {"name": part.name, "arguments": part.arguments or "{}"}
+            calls.append({"id": part.id, "type": "function", "function": function})
+        elif isinstance(part, Reasoning):
+            if returned:
+                written.update(_reasoning(part))
+        else:
+            raise ValueError(f"a message of the assistant cannot hold the part {type(part).__name__}")
+    if texts or not calls:
+        written["content"] = "".join(texts)
+    if calls:
+        written["tool_calls"] = calls
+    return _named(written, message)
+
+
+def _reasoning(part: Reasoning) -> Mapping[str, Any]:
+    """Return the fields that hold it, or nothing for the reasoning of another kind of service: it is that one's own."""
+    if not isinstance(part.data, Mapping):
+        return {}
+    return {field: part.data[field] for field in REASONING_FIELDS if field in part.data}
+
+
+def _content(parts: tuple[Part, ...], role: str) -> Any:
+    if all(isinstance(part, Text) for part in parts):
+        return "".join(part.text for part in parts if isinstance(part, Text))
+    return [_part(part, role) for part in parts]
+
+
+def _part(part: Part, role: str) -> dict[str, Any]:
+    if isinstance(part, Text):
+        return {"type": "text", "text": part.text}
+    if isinstance(part, Image):
+        if (part.data is None) == (part.url is None):
+            raise ValueError("an Image has either data or a url")
+        url = part.url if part.data is None else _data_url(part.data, part.media_type)
+        return {"type": "image_url", "image_url": {"url": url}}
+    if isinstance(part, File):
+        return {"type": "file", "file": {"filename": part.name, "file_data": _data_url(part.data, part.media_type)}}
+    raise ValueError(f"a message of the role {role!r} cannot hold the part {type(part).__name__}")
+
+
+def _data_url(data: bytes, media_type: str) -> str:
+    return f"data:{media_type};base64,{base64.b64encode(data).decode('ascii')}"
+
+
+def _named(written: dict[str, Any], message: Message) -> dict[str, Any]:
+    if message.name and message.role != "tool":
+        written["name"] = _name(message.name)
+    return written
+
+
+def _name(name: str) -> str:
+    """Write a name with the letters that services allow in one, at most 64."""
+    return _UNFIT_IN_NAMES.sub("_", name)[:64]

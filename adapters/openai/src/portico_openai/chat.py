@@ -1,0 +1,122 @@
+"""The ChatService on OpenAI's chat completions."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING
+
+from portico.chat import ChatDelta, ChatReply, ChatRequest, check_request
+from portico.errors import ResponseInvalid
+from portico.registration import Services
+from portico_openai._connection import Connection, Incoming
+from portico_openai._errors import invalid
+from portico_openai._replies import Gathering, decoded
+from portico_openai._sse import EventReader, LineTooLong
+from portico_openai._tools import ToolTexts
+from portico_openai._wire import capabilities, request_body
+from portico_openai.config import OpenAIChatSettings
+
+if TYPE_CHECKING:
+    import httpx2
+
+__all__ = ["OpenAIChat"]
+
+_PATH = "/chat/completions"
+_DONE = b"[DONE]"
+
+
+class OpenAIChat:
+    """Complete conversations with OpenAI, or with any server that speaks its protocol.
+
+    >>> from portico_openai.config import OpenAIChatSettings
+    >>> chat = OpenAIChat(OpenAIChatSettings(model="qwen3:8b", base_url="http://127.0.0.1:11434/v1"))
+    >>> chat.capabilities.tools, chat.capabilities.strict
+    (True, False)
+
+    Nothing is opened before the first call. Calls may run concurrently; cancelling one, or closing a stream, closes
+    its connection at once. Failed connections and answers of 408, 409, 429 and 5xx are tried again as the settings
+    say, a stream never once some of it was delivered. Whoever makes a service closes it with `aclose`; an injected
+    HTTP client stays open. Raises ``UnsupportedOption`` and the ``ServiceError`` that fits.
+    """
+
+    def __init__(
+        self,
+        settings: OpenAIChatSettings,
+        services: Services | None = None,
+        *,
+        http_client: httpx2.AsyncClient | None = None,
+    ) -> None:
+        self.name = "openai"
+        self.capabilities = capabilities(settings)
+        self._settings = settings
+        self._connection = Connection(settings, "Chat service", http_client)
+        self._tools = ToolTexts()
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """Return the whole reply."""
+        gathering = Gathering(self._connection.peer, self.name)
+        text = await self._connection.fetch(_PATH, self._body(request, stream=False))
+        gathering.add(decoded(text, self._connection.peer, "a reply"))
+        gathering.end()
+        return gathering.reply()
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
+        """Yield the reply in pieces: text, reasoning and tool calls as they come, then the reply itself."""
+        gathering = Gathering(self._connection.peer, self.name)
+        async with self._connection.stream(_PATH, self._body(request, stream=True)) as incoming:
+            if incoming.content_type == "application/json":
+                # A server that does not stream answers whole.
+                for delta in gathering.add(decoded(await incoming.rest(), incoming.peer, "a reply")):
+                    yield delta
+            else:
+                reader = EventReader(self._settings.max_line_bytes)
+                over = False
+                while not over:
+                    data = await incoming.read(self._settings.stream_timeout)
+                    over = not data
+                    for event in self._events(reader, data):
+                        if event == _DONE:
+                            over = True
+                            gathering.finish = gathering.finish or "stop"
+                            break
+                        try:
+                            piece = decoded(event, incoming.peer, "a piece of a stream")
+                        except ResponseInvalid as error:
+                            raise (error if data else self._cut_off(incoming, gathering)) from error.__cause__
+                        for delta in gathering.add(piece):
+                            yield delta
+                if gathering.finish is None:
+                    raise self._cut_off(incoming, gathering)
+            for delta in gathering.end():
+                yield delta
+            reply = gathering.reply()
+            await incoming.drain()
+        yield ChatDelta(reply=reply)
+
+    async def aclose(self) -> None:
+        """Close the connections; a second time does nothing."""
+        await self._connection.aclose()
+
+    def _body(self, request: ChatRequest, *, stream: bool) -> bytes:
+        check_request(request, self.capabilities, self.name)
+        return request_body(request, self._settings, self._tools, stream=stream)
+
+    def _events(self, reader: EventReader, data: bytes) -> list[bytes]:
+        try:
+            events = reader.feed(data) if data else reader.end()
+        except LineTooLong:
+            limit = self._settings.max_line_bytes
+            raise invalid(
+                self._connection.peer, f"sent a line of more than {limit:,} bytes in its stream (max_line_bytes)."
+            ) from None
+        return [event for event in events if event]
+
+    def _cut_off(self, incoming: Incoming, gathering: Gathering) -> ResponseInvalid:
+        if not gathering.started:
+            kind = incoming.content_type or "no content type"
+            what = f"sent no stream of events ({kind})" if incoming.beginning.strip() else "sent an empty stream."
+            return invalid(self._connection.peer, what, incoming.beginning)
+        return invalid(
+            self._connection.peer,
+            f"ended its stream before the reply was complete: {gathering.characters:,} characters of text had come.",
+        )

@@ -1,0 +1,219 @@
+"""What services answer, in their public formats, becomes one reply or one error, whole or streamed.
+
+The files are written after the services' documentation and sources, not recorded; they are sent byte for byte.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from portico.chat import ChatReply, ChatRequest, Message, Part, Reasoning, Text, ToolCall, Usage
+from portico.errors import (
+    AuthenticationFailed,
+    ContentFiltered,
+    ContentRefused,
+    ContextOverflow,
+    RateLimited,
+    ServiceError,
+    ServiceUnavailable,
+)
+
+EXCHANGES = Path(__file__).parent / "exchanges"
+REQUEST = ChatRequest([Message.of("user", "Say hello.")])
+GPT = "gpt-4o-mini-2024-07-18"
+STEPS = '{"steps":[{"explanation":"Subtract 7","output":"8x = -30"}],"final_answer":"x = -3.75"}'
+THOUGHT = [{"type": "reasoning.text", "text": "Noon or not?", "format": "anthropic-claude-v1", "index": 0}]
+
+
+def reply(model: str, finish: str, usage: Usage, *parts: Part) -> ChatReply:
+    return ChatReply(Message("assistant", parts), finish, usage, model, "openai")
+
+
+REPLIES = {
+    "openai-text": reply(GPT, "stop", Usage(19, 10), Text("Hello! How can I assist you today?")),
+    "openai-length": reply(GPT, "length", Usage(1106, 64, 1024, 61), Text("Once upon a")),
+    "openai-structured": reply(GPT, "stop", Usage(83, 28), Text(STEPS)),
+    "openai-tools": reply(
+        GPT,
+        "tool_calls",
+        Usage(120, 51),
+        ToolCall("call_nKE9", "Clock-Now", '{"town":"Oslo"}'),
+        ToolCall("call_pQ2x", "Clock-Now", '{"town":"Köln"}'),
+        ToolCall("call_Zz01", "Dice-Roll", "{}"),
+    ),
+    "azure-text": reply("gpt-4o-2024-11-20", "stop", Usage(9, 4), Text("Hello there.")),
+    "llamacpp-reasoning": reply(
+        "Qwen3-4B-Q4_K_M.gguf",
+        "stop",
+        Usage(14, 22),
+        Reasoning({"reasoning_content": "The user greets me. I greet back."}, "The user greets me. I greet back."),
+        Text("Good morning!"),
+    ),
+    "ollama-tools": reply(
+        "qwen3:8b",
+        "tool_calls",
+        Usage(151, 88),
+        Reasoning({"reasoning": "I need the clock."}, "I need the clock."),
+        ToolCall("call_z1w", "Clock-Now", '{"town":"Oslo"}'),
+    ),
+    # A call that was asked for by name ends with "stop".
+    "vllm-tools": reply(
+        "Qwen/Qwen3-8B",
+        "tool_calls",
+        Usage(170, 19),
+        ToolCall("chatcmpl-tool-4c1", "Clock-Now", '{"town": "Oslo"}'),
+    ),
+    "openrouter-reasoning": reply(
+        "anthropic/claude-sonnet-4",
+        "stop",
+        Usage(40, 30, 12, 20),
+        Reasoning(
+            {"reasoning": "Noon or not?", "reasoning_details": [{**THOUGHT[0], "signature": "c2ln"}]}, "Noon or not?"
+        ),
+        Text("It is noon."),
+    ),
+    # Every call is number 0, and lines end with CRLF.
+    "gemini-tools": reply(
+        "gemini-2.5-flash",
+        "tool_calls",
+        Usage(60, 20),
+        ToolCall("function-call-1", "Clock-Now", '{"town":"Oslo"}'),
+        ToolCall("function-call-2", "Clock-Now", '{"town":"Rome"}'),
+    ),
+    # No id, no arguments, no usage, and no [DONE] is needed.
+    "lmstudio-tools": reply("granite-3", "tool_calls", Usage(), ToolCall("call_0", "Dice-Roll", "{}")),
+}
+
+
+def files(folder: str) -> list[str]:
+    return sorted(path.name for path in (EXCHANGES / folder).iterdir())
+
+
+@pytest.mark.parametrize("name", [name for name in files("replies") if Path(name).stem in REPLIES])
+async def test_a_reply_is_read(name, loopback, make_chat):
+    body = (EXCHANGES / "replies" / name).read_bytes()
+    expected = REPLIES[Path(name).stem]
+    if name.endswith(".json"):
+        loopback.will(loopback.whole(body))
+        assert await make_chat().complete(REQUEST) == expected
+        # A server that does not stream at all answers whole.
+        deltas = [delta async for delta in make_chat().stream(REQUEST)]
+    else:
+        loopback.will(loopback.streamed(body))
+        deltas = [delta async for delta in make_chat().stream(REQUEST)]
+    assert deltas[-1].reply == expected
+    assert [delta for delta in deltas[:-1] if delta.reply] == []
+    assert "".join(delta.text for delta in deltas) == expected.text
+    thoughts = [part.summary for part in expected.message.content if isinstance(part, Reasoning)]
+    assert "".join(delta.reasoning for delta in deltas) == "".join(thoughts)
+    calls: dict[int, ToolCall] = {}
+    for piece in (delta.tool_call for delta in deltas if delta.tool_call):
+        begun = calls.get(piece.index, ToolCall(piece.id, piece.name, ""))
+        assert piece.index in calls or (piece.id and piece.name), "the first piece of a call has its id and name"
+        calls[piece.index] = ToolCall(begun.id, begun.name, begun.arguments + piece.arguments)
+    assert tuple(calls.values()) == expected.tool_calls
+
+
+REFUSALS = {
+    "openai-refusal": (ContentRefused, "I'm sorry, I cannot assist with that request."),
+    "azure-filtered": (ContentFiltered, "filtered its answer (violence)"),
+}
+
+
+@pytest.mark.parametrize("name", [name for name in files("replies") if Path(name).stem in REFUSALS])
+async def test_a_refusal_is_raised_with_the_models_words(name, loopback, make_chat):
+    body = (EXCHANGES / "replies" / name).read_bytes()
+    kind, words = REFUSALS[Path(name).stem]
+    chat = make_chat()
+    loopback.will(loopback.whole(body) if name.endswith(".json") else loopback.streamed(body))
+    with pytest.raises(kind) as caught:
+        if name.endswith(".json"):
+            await chat.complete(REQUEST)
+        else:
+            async for _ in chat.stream(REQUEST):
+                pass
+    assert type(caught.value) is kind
+    assert words in str(caught.value)
+
+
+ERRORS: dict[str, tuple[type[ServiceError], str]] = {
+    "200-llamacpp-midway.sse": (ContextOverflow, "Context size has been exceeded"),
+    "200-lmstudio-event.sse": (ContextOverflow, "greater than the context length"),
+    "200-openrouter-midway.sse": (ServiceUnavailable, "Provider disconnected unexpectedly"),
+    "200-openrouter-upstream.json": (ServiceUnavailable, "Provider returned error"),
+    "200-vllm-midway.sse": (RateLimited, "too many requests"),
+    "400-azure-filter.json": (ContentFiltered, "filtered the request (violence): The response was filtered"),
+    "400-gemini-list.json": (ServiceError, "refused the request (400): Request contains an invalid argument"),
+    "400-llamacpp-context.json": (ContextOverflow, "exceeds the available context size"),
+    "400-llamacpp-old-context.json": (ContextOverflow, "enable context shift"),
+    "400-lmstudio-context.json": (ContextOverflow, "context length of only 4096"),
+    "400-ollama-context.json": (ContextOverflow, "input length exceeds"),
+    "400-ollama-tools.json": (ServiceError, "does not support tools"),
+    "400-openai-context.json": (ContextOverflow, "resulted in 131023 tokens"),
+    "400-openai-embeddings-context.json": (ContextOverflow, "however you requested 10028 tokens"),
+    "400-openai-option.json": (ServiceError, "'temperature' does not support 0.2"),
+    "400-openai-prompt.json": (ContentFiltered, "flagged as potentially violating"),
+    "400-openai-schema.json": (ServiceError, "'additionalProperties' is required"),
+    "400-vllm-context.json": (ContextOverflow, "maximum context length is 4096"),
+    "400-vllm-new-context.json": (ContextOverflow, "longer than the maximum model length of 4096"),
+    "400-vllm-old-context.json": (ContextOverflow, "256 in the completion"),
+    "401-azure-key.json": (AuthenticationFailed, "invalid subscription key"),
+    "401-llamacpp-key.json": (AuthenticationFailed, "refused the key (401): Invalid API Key. Look at api_key."),
+    "401-openai-key.json": (AuthenticationFailed, "Incorrect API key provided: ********"),
+    "402-deepseek-balance.json": (ServiceError, "has no credit left for this key: Insufficient Balance"),
+    "403-openai-region.json": (AuthenticationFailed, "Country, region, or territory not supported"),
+    "403-openrouter-moderation.json": (ContentFiltered, "your input was flagged"),
+    "404-azure-deployment.json": (ServiceError, "has no model 'm-1'"),
+    "404-ollama-model.json": (ServiceError, "try pulling it first. Mend model."),
+    "404-openai-model.json": (ServiceError, "has no model 'm-1'"),
+    "404-openai-path.json": (ServiceError, "base_url usually ends in /v1"),
+    "404-vllm-model.json": (ServiceError, "has no model 'm-1'"),
+    "413-proxy-text.json": (ContextOverflow, "request entity too large"),
+    "422-fastapi.json": (ServiceError, '"loc":["body","messages"]'),
+    "429-azure.json": (RateLimited, "retry after 7 seconds. Try again in 7 s."),
+    "429-openai-quota.json": (RateLimited, "Waiting does not help"),
+    "429-openai-rate.json": (RateLimited, "asks for fewer requests: Rate limit reached for gpt-4o-mini"),
+    "500-llamacpp-batch.json": (ContextOverflow, "too large to process"),
+    "500-llamacpp-image.json": (ServiceError, "refused the request (500): image input is not supported"),
+    "500-openai.json": (ServiceUnavailable, "failed (500): The server had an error"),
+    "502-nginx.html": (ServiceUnavailable, "failed (502): a page in HTML with the title “502 Bad Gateway”"),
+    "503-llamacpp-loading.json": (ServiceUnavailable, "Loading model. Try again later."),
+    "503-openai.json": (ServiceUnavailable, "currently overloaded"),
+}
+
+
+def test_every_error_has_its_expectation():
+    assert files("errors") == sorted(ERRORS)
+    assert {Path(name).stem for name in files("replies")} == REPLIES.keys() | REFUSALS.keys()
+
+
+WAYS = [(name, way) for name in ERRORS for way in ("complete", "stream") if way == "stream" or name[-4:] != ".sse"]
+
+
+@pytest.mark.parametrize(("name", "way"), WAYS)
+async def test_an_error_is_mapped_and_says_who_and_what(name, way, loopback, make_chat):
+    body = (EXCHANGES / "errors" / name).read_bytes()
+    status = name[:3]
+    if name.endswith(".sse"):
+        loopback.will(loopback.streamed(body))
+    else:
+        kind = "text/html" if name.endswith(".html") else "application/json"
+        wait = {"retry_after": "7"} if name.startswith("429-azure") else {}
+        loopback.will(loopback.whole(body, status=f"{status} Whatever", kind=kind, **wait))
+    chat = make_chat()
+    expected, words = ERRORS[name]
+    with pytest.raises(ServiceError) as caught:
+        if way == "complete":
+            await chat.complete(REQUEST)
+        else:
+            async for _ in chat.stream(REQUEST):
+                pass
+    said = str(caught.value)
+    assert type(caught.value) is expected, said
+    assert words in said
+    assert said.startswith(f"Chat service 'openai' (m-1 at 127.0.0.1:{loopback.port}) ")
+    assert loopback.key not in said + repr(caught.value.__cause__)
+    if isinstance(caught.value, RateLimited):
+        assert caught.value.retry_after == (7.0 if name == "429-azure.json" else None)

@@ -1,0 +1,210 @@
+"""Request bodies: which of the document's forms is sent, which parameters it makes, and how it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from portico.functions import Parameter
+from portico_openapi import _styles
+from portico_openapi._documents import Target
+from portico_openapi._files import FILE_SCHEMA, content_of
+from portico_openapi._forms import Encoding, read_encodings, write_form, write_multipart
+from portico_openapi._names import word
+from portico_openapi._parameters import description_of, is_json
+from portico_openapi._schemas import Schemas
+from portico_openapi._styles import Unwritable
+from portico_openapi._validation import checked
+from portico_openapi._wrong import Wrong, described, flag, mapping, shown, text
+
+__all__ = ["Body", "read_body"]
+
+_Kind: TypeAlias = Literal["json", "form", "multipart", "text", "file"]
+
+_SAYS_NO_MORE = frozenset({"type", "properties", "required", "$defs", "title", "description", "examples", "default"})
+_SIMPLE = frozenset({"string", "integer", "number", "boolean"})
+_PREFERRED: tuple[_Kind, ...] = ("json", "form", "multipart", "text", "file")
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A request's body: the parameters that it makes, and how their values become bytes.
+
+    ``members`` are the properties by parameter, when each has a parameter of its own; None when the whole body is
+    one parameter.
+    """
+
+    media_type: str
+    kind: _Kind
+    required: bool
+    parameters: tuple[Parameter, ...]
+    members: Mapping[str, str] | None
+    encodings: Mapping[str, Encoding]
+
+    def write(self, arguments: Mapping[str, Any]) -> tuple[str, bytes] | None:
+        """Return the media type and the bytes; None when an optional body is not given. Raises `Unwritable`."""
+        if self.members is not None:
+            value: Any = {name: arguments[argument] for argument, name in self.members.items() if argument in arguments}
+            if not value and not self.required:
+                return None
+        elif self.parameters[0].name in arguments:
+            value = arguments[self.parameters[0].name]
+        else:
+            return None
+        return self._written(value)
+
+    def _written(self, value: Any) -> tuple[str, bytes]:
+        if self.kind == "form":
+            return self.media_type, write_form(value, self.encodings)
+        if self.kind == "multipart":
+            return write_multipart(value, self.encodings, self.media_type)
+        if self.kind == "file":
+            file = content_of(value)
+            return file.media_type or self.media_type, file.content
+        written = _styles.as_json(value) if self.kind == "json" else _styles.scalar(value)
+        try:
+            return self.media_type, written.encode()
+        except UnicodeEncodeError:
+            raise Unwritable("it has characters that no text can be sent with (lone surrogates)") from None
+
+
+def read_body(operation: Mapping[str, Any], base: str, schemas: Schemas, taken: Collection[str]) -> Body | None:
+    """Return the body of an operation; ``taken`` are the names of its other parameters.
+
+    The rule for parameters: the properties of an object become parameters of their own when that says all there is
+    to say. It does not when a name is taken already, when other properties or rules between properties are declared,
+    or when the body may be left out although a property may not. Then the whole is one parameter, ``body``.
+    Raises `Wrong`.
+    """
+    if operation.get("requestBody") is None:
+        return None
+    try:
+        return _read(schemas.documents.follow(operation["requestBody"], base), schemas, taken)
+    except Wrong as error:
+        raise error.under("requestBody") from None
+
+
+def _read(target: Target, schemas: Schemas, taken: Collection[str]) -> Body:
+    if type(target.value) is not dict:
+        raise Wrong(f"expected an object, not {described(target.value)}")
+    content = mapping(target.value, "content")
+    kinds = {media_type: kind for media_type in content if (kind := _kind(media_type)) is not None}
+    if not kinds:
+        reason = f"none of {', '.join(map(shown, content))} can be written" if content else "it has no content"
+        raise Wrong(reason, ("content",))
+    media_type, kind = min(kinds.items(), key=lambda item: _PREFERRED.index(item[1]))
+    try:
+        media = schemas.documents.follow(content[media_type], target.uri)
+        if type(media.value) is not dict:
+            raise Wrong(f"expected an object, not {described(media.value)}")
+        schema = _body_schema(kind, media_type, media, schemas)
+        encodings = read_encodings(media, schema, schemas, kind)
+    except Wrong as error:
+        raise error.under("content", media_type) from None
+    return _planned(target.value, (media_type, kind), schema, encodings, taken)
+
+
+def _kind(media_type: str) -> _Kind | None:
+    """Tell how a body of a media type is written; None for what cannot be."""
+    name = media_type.partition(";")[0].strip().casefold()
+    if not name.isascii() or not media_type.isprintable() or name.count("/") != 1:
+        return None
+    if is_json(name):
+        return "json"
+    if name == "application/x-www-form-urlencoded":
+        return "form"
+    if name.startswith("multipart/"):
+        return "multipart" if name == "multipart/form-data" else None
+    texts = ("+xml", "/xml", "+yaml", "/yaml", "/x-yaml", "/x-ndjson", "/jsonl", "/graphql", "/javascript", "/sql")
+    return "text" if name.startswith("text/") or name.endswith(texts) else "file"
+
+
+def _body_schema(kind: _Kind, media_type: str, media: Target, schemas: Schemas) -> dict[str, Any]:
+    if kind == "file":
+        return dict(FILE_SCHEMA)
+    try:
+        compiled = schemas.compile(media.value.get("schema"), media.uri, "request")
+    except Wrong as error:
+        raise error.under("schema") from None
+    if kind == "text":
+        kinds = compiled.get("type", ())
+        if not kinds or not set([kinds] if isinstance(kinds, str) else kinds) <= _SIMPLE:
+            return {"type": "string", "description": f"The whole body, as {shown(media_type)}."}
+    return compiled
+
+
+def _planned(
+    declared: Mapping[str, Any],
+    form: tuple[str, _Kind],
+    schema: dict[str, Any],
+    encodings: Mapping[str, Encoding],
+    taken: Collection[str],
+) -> Body:
+    media_type, kind = form
+    required = flag(declared, "required") is True
+    if media_type.partition(";")[0].strip() in ("*/*", "application/*"):
+        media_type = "application/json"
+    properties: Mapping[str, Any] = schema.get("properties", {})
+    if kind in ("form", "multipart"):
+        properties = {name: encodings[name].file_schema(part) for name, part in properties.items()}
+        schema = {**schema, "properties": properties} if properties else schema
+    needed = schema.get("required", ())
+    names = {name: word(name) for name in properties}
+    spread = (
+        kind in ("json", "form", "multipart")
+        and bool(properties)
+        and schema.get("type", "object") == "object"
+        and set(schema) - _SAYS_NO_MORE <= {"additionalProperties"}
+        and schema.get("additionalProperties") in (None, False)
+        and (required or not needed)
+        and all(names.values())
+        and len(set(names.values())) == len(names)
+        and not set(names.values()) & set(taken)
+        and set(needed) <= set(properties)
+    )
+    if not spread:
+        argument = "body" if "body" not in taken else "request_body"
+        words = {"description": text(declared, "description") or ""}
+        whole = Parameter(argument, description_of(words, schema), checked(schema), required, schema.get("default"))
+        return Body(media_type, kind, required, (whole,), None, encodings)
+    definitions = schema.get("$defs", {})
+    parameters = []
+    for name, part in properties.items():
+        own = _with_definitions(part, definitions)
+        default = part.get("default") if isinstance(part, dict) else None
+        about = description_of({}, _said_of(part, definitions))
+        parameters.append(Parameter(names[name], about, checked(own), name in needed, default))
+    members = {names[name]: name for name in properties}
+    return Body(media_type, kind, required, tuple(parameters), members, encodings)
+
+
+def _said_of(schema: Any, definitions: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the schema that has the words on a property: its own, or that which it refers to."""
+    if not isinstance(schema, dict):
+        return {}
+    reference = schema.get("$ref")
+    if "description" in schema or not isinstance(reference, str):
+        return schema
+    behind = definitions.get(reference.removeprefix("#/$defs/"))
+    return behind if isinstance(behind, dict) else {}
+
+
+def _with_definitions(schema: Any, definitions: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a part of a schema with those definitions that it needs."""
+    if not isinstance(schema, dict):
+        return {} if schema else {"not": {}}
+    needed: dict[str, Any] = {}
+    stack: list[Any] = [schema]
+    while stack and definitions:
+        part = stack.pop()
+        if isinstance(part, dict):
+            reference = part.get("$ref")
+            name = reference.removeprefix("#/$defs/") if isinstance(reference, str) else None
+            if name is not None and name in definitions and name not in needed:
+                needed[name] = definitions[name]
+                stack.append(definitions[name])
+            stack += part.values()
+        elif isinstance(part, list):
+            stack += part
+    return {**schema, "$defs": needed} if needed else schema

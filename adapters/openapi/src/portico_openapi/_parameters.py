@@ -1,0 +1,190 @@
+"""The parameters of an operation: what the document says of each, and how a value of it is sent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from portico.functions import Parameter
+from portico_openapi import _styles
+from portico_openapi._names import parameter_names
+from portico_openapi._schemas import Schemas
+from portico_openapi._styles import Unwritable
+from portico_openapi._validation import checked
+from portico_openapi._wrong import Wrong, described, flag, listing, mapping, shortened, shown, text
+
+__all__ = ["Parts", "Sent", "description_of", "is_json", "read_parameters"]
+
+_STYLES: Mapping[str, tuple[str, ...]] = {
+    "path": ("simple", "label", "matrix"),
+    "query": ("form", "spaceDelimited", "pipeDelimited", "deepObject"),
+    "header": ("simple",),
+    "cookie": ("form",),
+}
+_NOT_PARAMETERS = frozenset(
+    {"accept", "authorization", "connection", "content-length", "content-type", "host", "te", "trailer"}
+    | {"transfer-encoding", "upgrade"}
+)
+"""Headers that OpenAPI takes from elsewhere, and those that the client itself writes."""
+_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
+_LONGEST_TEXT = 1_000
+_LONGEST_NAME = 200
+
+
+@dataclass(slots=True)
+class Parts:
+    """What the parameters make of a request, percent-encoded where that is due."""
+
+    path: dict[str, str]
+    query: list[str]
+    headers: list[tuple[str, str]]
+    cookies: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One parameter: the function's own, and where and how the document wants its value."""
+
+    parameter: Parameter
+    name: str
+    location: str
+    style: str
+    explode: bool
+    reserved: bool
+    content: Literal["json", "text"] | None
+
+    def write(self, value: Any, parts: Parts) -> None:
+        """Add a value to a request. Raises `Unwritable`."""
+        if self.content is not None:
+            # Any value has a JSON form, null too: it goes as one text.
+            as_text = _styles.scalar if self.content == "text" else _styles.as_json
+            value = _styles.as_json(value, ascii_only=True) if self.location == "header" else as_text(value)
+        if self.location == "path":
+            parts.path[self.name] = self._segment(value)
+        elif self.location == "query":
+            parts.query += _styles.query(self.style, self.name, value, explode=self.explode, reserved=self.reserved)
+        elif self.location == "cookie":
+            parts.cookies += _styles.cookies(self.name, value, explode=self.explode)
+        elif not _styles.is_undefined(value):
+            parts.headers.append((self.name, _header(_styles.header(value, explode=self.explode))))
+
+    def _segment(self, value: Any) -> str:
+        written = _styles.path(self.style, self.name, value, explode=self.explode)
+        if not written:
+            raise Unwritable("it is empty, and the path needs a value")
+        return written
+
+
+def read_parameters(levels: Sequence[tuple[Mapping[str, Any], str]], path: str, schemas: Schemas) -> list[Sent]:
+    """Return the parameters of an operation, those of its path included; ``levels`` goes from path to operation.
+
+    Raises `Wrong` for one that cannot be sent, and for a part of the path that no parameter describes.
+    """
+    found: dict[tuple[str, str], tuple[Mapping[str, Any], str]] = {}
+    for level, base in levels:
+        for number, one in enumerate(listing(level, "parameters")):
+            try:
+                target = schemas.documents.follow(one, base)
+                found[_identity(target.value)] = (target.value, target.uri)
+            except Wrong as error:
+                raise error.under("parameters", number) from None
+    names_in_path = re.findall(r"\{([^{}]*)\}", path)
+    for name in names_in_path:
+        if ("path", name) not in found:
+            raise Wrong(f"the path names {{{shown(name)}}}, and no parameter describes it")
+    kept = {
+        (location, name): part
+        for (location, name), part in found.items()
+        if not (location == "header" and name.casefold() in _NOT_PARAMETERS)
+        and not (location == "path" and name not in names_in_path)
+    }
+    arguments = parameter_names(list(kept))
+    made = []
+    for argument, ((location, name), (part, base)) in zip(arguments, kept.items(), strict=True):
+        try:
+            made.append(_sent(argument, (location, name), part, base, schemas))
+        except Wrong as error:
+            raise error.under(f"the {location} parameter {shown(name)!r}") from None
+    return made
+
+
+def _identity(parameter: Any) -> tuple[str, str]:
+    if type(parameter) is not dict:
+        raise Wrong(f"expected a parameter, not {described(parameter)}")
+    name, location = text(parameter, "name"), text(parameter, "in")
+    if not name:
+        raise Wrong("it has no name")
+    if location is None or location not in _STYLES:
+        raise Wrong(f"it is in {described(location)}; a parameter is in path, query, header or cookie")
+    if len(name) > _LONGEST_NAME:
+        raise Wrong(f"its name has more than {_LONGEST_NAME} characters")
+    if location == "header" and not _TOKEN.fullmatch(name):
+        raise Wrong(f"{shown(name)!r} is no name of a header")
+    return location, name
+
+
+def _sent(argument: str, identity: tuple[str, str], part: Mapping[str, Any], base: str, schemas: Schemas) -> Sent:
+    location, name = identity
+    style = text(part, "style") or _STYLES[location][0]
+    if style not in _STYLES[location]:
+        raise Wrong(f"the style {shown(style)!r} is none of a {location} parameter: {', '.join(_STYLES[location])}")
+    explode = flag(part, "explode")
+    content: Literal["json", "text"] | None = None
+    schema, inner = part.get("schema"), ("schema",)
+    if "schema" not in part:
+        media = mapping(part, "content")
+        if not media:
+            raise Wrong("it has neither schema nor content")
+        media_type = next(iter(sorted(media, key=lambda one: not is_json(one))))
+        content = "json" if is_json(media_type) else "text"
+        if content == "text" and not media_type.casefold().startswith("text/"):
+            raise Wrong(f"its content is {shown(media_type)}; JSON and text can be written")
+        described_media = schemas.documents.follow(media[media_type], base)
+        schema, base = mapping({"it": described_media.value}, "it").get("schema"), described_media.uri
+        inner = (f"content.{media_type}.schema",)
+    try:
+        compiled = schemas.compile(schema, base, "request")
+    except Wrong as error:
+        raise error.under(*inner) from None
+    parameter = Parameter(
+        argument,
+        description_of(part, compiled),
+        checked(compiled),
+        location == "path" or flag(part, "required") is True,
+        compiled.get("default"),
+    )
+    exploded = style == "form" if explode is None else explode
+    return Sent(parameter, name, location, style, exploded, flag(part, "allowReserved") is True, content)
+
+
+def description_of(part: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
+    """Return what there is to say of a parameter: its own words or, without them, those of its schema."""
+    words = part.get("description") or schema.get("description") or ""
+    words = shortened(words.strip(), _LONGEST_TEXT) if isinstance(words, str) else ""
+    deprecated = part.get("deprecated") is True or schema.get("deprecated") is True
+    return f"Deprecated. {words}".rstrip() if deprecated else words
+
+
+def is_json(media_type: str) -> bool:
+    """Return whether a media type is JSON; one that leaves everything open counts.
+
+    >>> is_json("application/problem+json; charset=utf-8"), is_json("*/*"), is_json("text/plain")
+    (True, True, False)
+    """
+    name = media_type.partition(";")[0].strip().casefold()
+    return name.endswith(("/json", "+json")) or name in ("*/*", "application/*")
+
+
+def _header(value: str) -> str:
+    if _CONTROLS.search(value):
+        raise Unwritable("it has line breaks or control characters, which a header cannot have")
+    if value != value.strip():
+        raise Unwritable("it begins or ends with a space, which a header cannot")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise Unwritable("it has characters that no text can be sent with (lone surrogates)") from None
+    return value

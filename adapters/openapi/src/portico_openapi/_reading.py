@@ -1,0 +1,159 @@
+"""Reading a document and those that it refers to: from one folder, or from one origin."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import stat
+from collections import deque
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeAlias
+from urllib.parse import unquote, urldefrag, urljoin, urlsplit
+
+from portico.errors import ConfigurationError
+from portico_openapi._documents import Documents
+from portico_openapi._parsing import Parsed, parse
+from portico_openapi._servers import origin_of
+from portico_openapi._wrong import Wrong, shown
+
+__all__ = ["Fetch", "located", "read_documents"]
+
+MOST_DOCUMENTS = 100
+
+Fetch: TypeAlias = Callable[[str, int], Awaitable[tuple[bytes, str]]]
+"""Fetches a URL, at most so many bytes: the content, and the URL that it came from. Raises `Wrong`."""
+
+_URL_IN_PATH = re.compile(r"(?:^|[\\/])(https?):[\\/]+(.+)", re.DOTALL)
+
+
+def located(document: Path | str) -> str | Path:
+    """Tell a URL from a file.
+
+    Settings make paths of the configuration relative to its folder, a URL too: it stands behind the folder then,
+    and its two slashes have become one.
+
+    >>> located(Path("/etc/app/https:/api.example/openapi.json"))
+    'https://api.example/openapi.json'
+    """
+    if isinstance(document, str) and document.casefold().startswith(("http://", "https://")):
+        return urldefrag(document).url
+    found = _URL_IN_PATH.search(str(document)) if isinstance(document, Path) else None
+    if found:
+        return urldefrag(f"{found[1]}://{found[2]}".replace("\\", "/")).url
+    if isinstance(document, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", document):
+        raise ConfigurationError(f"The document {shown(document)!r} cannot be read: give a file or an http(s) URL.")
+    return Path(document)
+
+
+async def read_documents(location: str | Path, fetch: Fetch, maximum_bytes: int) -> Documents:
+    """Read the document at ``location`` and all that it refers to, one after the other.
+
+    A document that it refers to and that may not or cannot be read costs no more than what refers to it. Raises
+    ``ConfigurationError`` when the document itself cannot be read.
+    """
+    reader = _FolderReader(location) if isinstance(location, Path) else _OriginReader(location, fetch)
+    try:
+        root, parsed, left = await reader.first(maximum_bytes)
+    except Wrong as error:
+        raise ConfigurationError(f"The OpenAPI document {location} cannot be read: {error}.") from error
+    documents: dict[str, Parsed] = {root: parsed}
+    failures: dict[str, str] = {}
+    queue = deque([(root, reference) for reference in parsed.outward])
+    while queue:
+        base, reference = queue.popleft()
+        try:
+            uri = urldefrag(urljoin(base, reference)).url
+        except ValueError:
+            continue
+        if uri in documents or uri in failures:
+            continue
+        try:
+            if len(documents) + len(failures) > MOST_DOCUMENTS:
+                raise Wrong(f"the document refers to more than {MOST_DOCUMENTS} others")
+            found, left = await reader.further(uri, left)
+        except Wrong as error:
+            failures[uri] = str(error)
+            continue
+        documents[uri] = found
+        queue += [(uri, further) for further in found.outward]
+    return Documents(root, documents, failures)
+
+
+class _FolderReader:
+    """Reads files of the document's folder and of those inside it, none from anywhere else."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._folder = path
+
+    async def first(self, maximum_bytes: int) -> tuple[str, Parsed, int]:
+        def read() -> tuple[str, Parsed, int]:
+            try:
+                path = self._path.expanduser().resolve()
+            except (OSError, RuntimeError, ValueError) as error:
+                raise Wrong(str(error)) from error
+            self._folder = path.parent
+            content = _content(path, maximum_bytes)
+            uri = path.as_uri()
+            return uri, parse(content, uri), maximum_bytes - len(content)
+
+        return await asyncio.to_thread(read)
+
+    async def further(self, uri: str, left: int) -> tuple[Parsed, int]:
+        def read() -> tuple[Parsed, int]:
+            parts = urlsplit(uri)
+            if parts.scheme != "file" or parts.netloc:
+                raise Wrong("a file may refer to files only")
+            try:
+                path = Path(_path_of(parts.path)).resolve()
+            except (OSError, RuntimeError, ValueError) as error:
+                raise Wrong(str(error)) from error
+            if not path.is_relative_to(self._folder):
+                raise Wrong("it lies outside the folder of the document")
+            content = _content(path, left)
+            return parse(content, uri), left - len(content)
+
+        return await asyncio.to_thread(read)
+
+
+class _OriginReader:
+    """Fetches from the document's origin, and from nowhere else."""
+
+    def __init__(self, url: str, fetch: Fetch) -> None:
+        self._url = url
+        self._fetch = fetch
+
+    async def first(self, maximum_bytes: int) -> tuple[str, Parsed, int]:
+        content, self._url = await self._fetch(self._url, maximum_bytes)
+        parsed = await asyncio.to_thread(parse, content, self._url)
+        return self._url, parsed, maximum_bytes - len(content)
+
+    async def further(self, uri: str, left: int) -> tuple[Parsed, int]:
+        if origin_of(uri) is None or origin_of(uri) != origin_of(self._url):
+            raise Wrong("it is not of the document's origin")
+        content, came_from = await self._fetch(uri, left)
+        if origin_of(came_from) != origin_of(self._url):
+            raise Wrong("it is not of the document's origin")
+        return await asyncio.to_thread(parse, content, uri), left - len(content)
+
+
+def _content(path: Path, maximum_bytes: int) -> bytes:
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise Wrong("it is no file")
+        with path.open("rb") as stream:
+            content = stream.read(maximum_bytes + 1)
+    except OSError as error:
+        raise Wrong(error.strerror or str(error)) from error
+    except ValueError as error:
+        raise Wrong(f"its name is no path: {error}") from error
+    if len(content) > maximum_bytes:
+        raise Wrong(f"it has more than {maximum_bytes:,} bytes; the setting maximum_document_bytes allows more")
+    return content
+
+
+def _path_of(path: str) -> str:
+    """Turn the path of a file URL into one of this system."""
+    unquoted = unquote(path)
+    return unquoted[1:] if re.match(r"/[A-Za-z]:", unquoted) else unquoted

@@ -1,0 +1,165 @@
+"""Values to the text that stands in URLs, headers and cookies: RFC 6570 as OpenAPI applies it.
+
+Where OpenAPI leaves something undefined, one rule holds: an array or object inside another is written as compact JSON
+(``deepObject`` excepted, which writes it as further brackets), and null is left out, as RFC 6570 leaves out what is
+undefined. An empty array or object is undefined as a whole.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import quote
+
+__all__ = ["Unwritable", "as_json", "cookies", "header", "is_undefined", "path", "percent", "query", "scalar"]
+
+_RESERVED_SAFE = ":/?@!$'()*,;="
+_TRIPLET = re.compile(r"(%[0-9A-Fa-f]{2})")
+_MOST_EXACT = 2**53
+_DELIMITERS = {"form": ",", "spaceDelimited": "%20", "pipeDelimited": "%7C"}
+
+
+class Unwritable(ValueError):
+    """A value cannot be written as the document wants it; ``member`` is the part of a body that it is about."""
+
+    def __init__(self, reason: str, member: str | None = None) -> None:
+        self.reason = reason
+        self.member = member
+        super().__init__(reason)
+
+    def inside(self, member: str) -> Unwritable:
+        """Return the same, said of a member of a body."""
+        return Unwritable(self.reason, member)
+
+
+def scalar(value: Any) -> str:
+    """Return a single value as text: strings as they are, everything else as JSON has it.
+
+    >>> scalar(True), scalar(2.0), scalar("2.0")
+    ('true', '2', '2.0')
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float) and value.is_integer() and abs(value) < _MOST_EXACT:
+        value = int(value)
+    return as_json(value)
+
+
+def as_json(value: Any, *, ascii_only: bool = False) -> str:
+    """Return a value as compact JSON."""
+    try:
+        return json.dumps(value, ensure_ascii=ascii_only, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise Unwritable(f"it is no JSON value: {error}") from error
+
+
+def percent(text: str, *, reserved: bool = False) -> str:
+    """Encode all but the unreserved characters of RFC 3986.
+
+    With ``reserved`` (OpenAPI's ``allowReserved``) reserved characters and triplets that are there pass too, save
+    those that would end the value or mean something else in a query: ``# [ ] & +``. OpenAPI 3.1.1 leaves it to
+    the sender to encode them.
+    """
+    try:
+        if not reserved:
+            return quote(text, safe="")
+        parts = _TRIPLET.split(text)
+        return "".join(part if number % 2 else quote(part, safe=_RESERVED_SAFE) for number, part in enumerate(parts))
+    except UnicodeEncodeError:
+        raise Unwritable("it has characters that no text can be sent with (lone surrogates)") from None
+
+
+def is_undefined(value: Any) -> bool:
+    """Return whether RFC 6570 expands it to nothing: null, and what is empty or has nothing but null in it."""
+    if isinstance(value, Mapping):
+        return all(part is None for part in value.values())
+    return value is None or (isinstance(value, list | tuple) and all(part is None for part in value))
+
+
+def path(style: str, name: str, value: Any, *, explode: bool) -> str:
+    """Expand ``{value}``, ``{.value}`` or ``{;value}``: the styles simple, label and matrix.
+
+    >>> path("matrix", "color", ["blue", "black"], explode=True)
+    ';color=blue;color=black'
+    """
+    if is_undefined(value):
+        return ""
+    name = percent(name)
+    if style == "simple":
+        return _joined(value, ",", explode=explode, encode=percent)
+    if style == "label":
+        return "." + _joined(value, "." if explode else ",", explode=explode, encode=percent)
+    pairs = _exploded(name, value) if explode else None
+    if pairs is None:
+        pairs = iter([(name, _joined(value, ",", explode=False, encode=percent))])
+    return "".join(f";{key}={text}" if text else f";{key}" for key, text in pairs)
+
+
+def query(style: str, name: str, value: Any, *, explode: bool, reserved: bool) -> list[str]:
+    """Return the pairs ``name=value`` of a query or of a form: form, the delimited styles and deepObject.
+
+    >>> query("deepObject", "color", {"R": 100}, explode=True, reserved=False)
+    ['color%5BR%5D=100']
+    """
+    if is_undefined(value):
+        return []
+
+    def encode(text: str) -> str:
+        return percent(text, reserved=reserved)
+
+    if style == "deepObject" and isinstance(value, Mapping | list | tuple):
+        return [f"{percent(key)}={encode(text)}" for key, text in _deep(name, value)]
+    name = percent(name)
+    if explode and (pairs := _exploded(name, value, reserved=reserved)) is not None:
+        return [f"{key}={text}" for key, text in pairs]
+    delimiter = _DELIMITERS.get(style, ",")
+    return [f"{name}={_joined(value, delimiter, explode=False, encode=encode)}"]
+
+
+def header(value: Any, *, explode: bool) -> str:
+    """Return a header's text in the style simple; nothing is percent-encoded, since nothing would decode it."""
+    return "" if is_undefined(value) else _joined(value, ",", explode=explode, encode=str)
+
+
+def cookies(name: str, value: Any, *, explode: bool) -> list[str]:
+    """Return the pairs of a cookie in the style form; where that would join pairs with ``&``, each is a cookie."""
+    return query("form", name, value, explode=explode, reserved=False)
+
+
+def _joined(value: Any, delimiter: str, *, explode: bool, encode: Any) -> str:
+    """Join what is inside a value: ``a,b``, ``k,v,k,v`` or, exploded, ``k=v,k=v``."""
+    if isinstance(value, Mapping):
+        pairs = [(encode(key), encode(scalar(part))) for key, part in value.items() if part is not None]
+        if explode:
+            return delimiter.join(f"{key}={text}" for key, text in pairs)
+        return delimiter.join(text for pair in pairs for text in pair)
+    if isinstance(value, list | tuple):
+        return delimiter.join(encode(scalar(part)) for part in value if part is not None)
+    text: str = encode(scalar(value))
+    return text
+
+
+def _exploded(name: str, value: Any, *, reserved: bool = False) -> Iterator[tuple[str, str]] | None:
+    """Return a pair for each part of an array or object; None for a single value."""
+    if isinstance(value, Mapping):
+        return (
+            (percent(key), percent(scalar(part), reserved=reserved)) for key, part in value.items() if part is not None
+        )
+    if isinstance(value, list | tuple):
+        return ((name, percent(scalar(part), reserved=reserved)) for part in value if part is not None)
+    return None
+
+
+def _deep(name: str, value: Any) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of ``name[key]``; OpenAPI defines one level, deeper ones go on in the same way."""
+    stack = [(name, value)]
+    while stack:
+        key, part = stack.pop()
+        if isinstance(part, Mapping):
+            stack += [(f"{key}[{inner}]", one) for inner, one in reversed(list(part.items()))]
+        elif isinstance(part, list | tuple):
+            stack += [(f"{key}[{number}]", one) for number, one in reversed(list(enumerate(part)))]
+        elif part is not None:
+            yield key, scalar(part)

@@ -1,0 +1,166 @@
+"""Checking arguments against their schemas with jsonschema; a validator is made when it is first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from portico.compiled import Compiled, Fault, Mismatch, likely, refuse
+from portico_openapi._schema_writing import compiled_pattern
+from portico_openapi._wrong import shortened
+
+__all__ = ["checked", "settled", "unchecked"]
+
+_MOST_FAULTS = 20
+_MOST_EXACT = 2**53
+_MOST_SHOWN = 200
+_OF_A_KIND: Mapping[str, str] = {
+    "minimum": "a number of at least {}",
+    "maximum": "a number of at most {}",
+    "exclusiveMinimum": "a number greater than {}",
+    "exclusiveMaximum": "a number less than {}",
+    "multipleOf": "a multiple of {}",
+    "minLength": "at least {} characters",
+    "maxLength": "at most {} characters",
+    "minItems": "at least {} elements",
+    "maxItems": "at most {} elements",
+    "minProperties": "at least {} keys",
+    "maxProperties": "at most {} keys",
+    "pattern": "text that matches {}",
+}
+_FIXED: Mapping[str, str] = {
+    "uniqueItems": "elements that are all different",
+    "contains": "an element of the kind asked for",
+    "not": "a value that is not of the kind excluded",
+    "if": "a value that fits what its other parts ask for",
+    "unevaluatedProperties": "no further keys",
+    "unevaluatedItems": "no further elements",
+    "propertyNames": "keys of the form asked for",
+    "dependentRequired": "the keys that go with those given",
+}
+
+
+def checked(schema: Mapping[str, Any]) -> Compiled:
+    """Return a schema with a function that checks JSON values, and gives them as they are.
+
+    Formats annotate only. Numbers without a fraction become integers, which they are in JSON.
+    """
+    check: Callable[[Any], list[Fault]] | None = None
+
+    def structure(value: Any) -> Any:
+        nonlocal check
+        if check is None:
+            check = _compile(schema)
+        faults = check(value)
+        if faults:
+            raise Mismatch(faults)
+        return settled(value)
+
+    return Compiled(schema, structure, _same)
+
+
+def unchecked(schema: Mapping[str, Any]) -> Compiled:
+    """Return a schema that only tells what is to be expected: values are given as they are."""
+    return Compiled(schema, _same, _same)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def settled(value: Any) -> Any:
+    """Return a JSON value with each number that has no fraction as an integer."""
+    kind = type(value)
+    if kind is float:
+        return int(value) if value.is_integer() and abs(value) < _MOST_EXACT else value
+    if kind is list:
+        return [settled(part) for part in value]
+    if kind is dict:
+        return {key: settled(part) for key, part in value.items()}
+    return value
+
+
+def _compile(schema: Mapping[str, Any]) -> Callable[[Any], list[Fault]]:
+    from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+    from jsonschema.exceptions import ValidationError  # type: ignore[import-untyped]
+    from jsonschema.validators import extend  # type: ignore[import-untyped]
+    from referencing import Registry
+
+    def pattern(validator: Any, wanted: str, instance: Any, schema: Any) -> Iterator[Any]:
+        compiled = compiled_pattern(wanted)
+        if isinstance(instance, str) and compiled and not compiled.search(instance):
+            yield ValidationError("does not match")
+
+    # An empty registry: whatever a schema names, nothing is fetched.
+    validator = extend(Draft202012Validator, {"pattern": pattern})(schema, registry=Registry())
+    definitions = schema.get("$defs", {})
+
+    def check(value: Any) -> list[Fault]:
+        faults: dict[tuple[tuple[str | int, ...], str], Fault] = {}
+        for fault in _faults(validator.iter_errors(value), definitions):
+            faults.setdefault((fault.path, fault.expected), fault)
+            if len(faults) >= _MOST_FAULTS:
+                break
+        return list(faults.values())
+
+    return check
+
+
+def _faults(errors: Iterable[Any], definitions: Mapping[str, Any]) -> Iterator[Fault]:
+    for error in errors:
+        path = tuple(error.absolute_path)
+        keyword, wanted, value = error.validator, error.validator_value, error.instance
+        if keyword == "required":
+            for name in wanted:
+                if name not in value:
+                    yield Fault((*path, name), "a value", "nothing")
+        elif keyword == "additionalProperties":
+            known = error.schema.get("properties", {})
+            patterns = [compiled_pattern(pattern) for pattern in error.schema.get("patternProperties", {})]
+            for key in value:
+                if key not in known and not any(pattern and pattern.search(key) for pattern in patterns):
+                    yield Fault((*path, key), f"one of {', '.join(known)}" if known else "no keys", "an unknown key")
+        elif keyword in ("anyOf", "oneOf"):
+            yield from _of_alternatives(error, path, definitions)
+        else:
+            # A schema that is false has no keyword.
+            yield _fault(path, _expected(keyword or "", wanted), value)
+
+
+def _of_alternatives(error: Any, path: tuple[str | int, ...], definitions: Mapping[str, Any]) -> Iterator[Fault]:
+    """Tell what is wrong with the alternative that was meant, or name all where that cannot be told."""
+    alternatives, value = error.validator_value, error.instance
+    if not error.context:
+        yield _fault(path, "a value that fits one alternative only", value)
+        return
+    meant = likely(alternatives, value, definitions)
+    for_each = [[part for part in error.context if part.schema_path[0] == index] for index in meant]
+    if len(meant) == 1:
+        yield from _faults(for_each[0], definitions)
+        return
+    inner = [list(_faults(parts, definitions)) for parts in for_each]
+    words = dict.fromkeys(fault.expected for faults in inner for fault in faults if fault.path == path)
+    nearest = min(inner, key=len)
+    if words and all(any(fault.path == path for fault in faults) for faults in inner):
+        yield _fault(path, " or ".join(words), value)
+    else:
+        yield from nearest
+
+
+def _expected(keyword: str, wanted: Any) -> str:
+    if keyword == "type":
+        return " or ".join([wanted] if isinstance(wanted, str) else wanted)
+    if keyword in ("enum", "const"):
+        options = ", ".join(map(repr, wanted if keyword == "enum" else [wanted]))
+        return shortened(f"one of {options}" if ", " in options else options, _MOST_SHOWN)
+    if keyword in _OF_A_KIND:
+        return _OF_A_KIND[keyword].format(shortened(str(wanted), _MOST_SHOWN))
+    return _FIXED.get(keyword, "nothing here")
+
+
+def _fault(path: tuple[str | int, ...], expected: str, value: Any) -> Fault:
+    """Make a fault whose value is described as core describes values."""
+    try:
+        refuse(expected, value)
+    except Mismatch as mismatch:
+        return Fault(path, expected, mismatch.faults[0].got)

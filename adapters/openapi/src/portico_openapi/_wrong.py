@@ -1,0 +1,88 @@
+"""What is wrong with a part of a document, and ways to read a part without trusting it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+__all__ = ["Twice", "Wrong", "described", "flag", "listing", "mapping", "shortened", "shown", "text"]
+
+T = TypeVar("T")
+
+_SHOWN = 80
+
+
+class Wrong(Exception):
+    """A part of a document cannot be used: what needs it is lost, with this reason."""
+
+    def __init__(self, reason: str, keys: tuple[str | int, ...] = ()) -> None:
+        self.reason = reason
+        self.keys = keys
+        place = "".join(f"[{key}]" if isinstance(key, int) else f".{shown(key)}" for key in keys).lstrip(".")
+        super().__init__(f"{place}: {reason}" if place else reason)
+
+    def under(self, *keys: str | int) -> Wrong:
+        """Return the same as it is seen from further out."""
+        return Wrong(self.reason, (*keys, *self.keys))
+
+
+@dataclass(frozen=True, slots=True)
+class Twice:
+    """Stands where a document gives one key twice: whatever needs the value finds no value."""
+
+    key: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        place = f" (again in line {self.line})" if self.line else ""
+        return f"the key {shown(self.key)!r} stands twice{place}"
+
+
+def mapping(parent: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """Return the object at ``key``, an empty one where there is none."""
+    return _member(parent, key, dict, "an object") or {}
+
+
+def listing(parent: Mapping[str, Any], key: str) -> list[Any]:
+    """Return the list at ``key``, an empty one where there is none."""
+    return _member(parent, key, list, "a list") or []
+
+
+def text(parent: Mapping[str, Any], key: str) -> str | None:
+    """Return the text at ``key``."""
+    return _member(parent, key, str, "text")
+
+
+def flag(parent: Mapping[str, Any], key: str) -> bool | None:
+    """Return the truth value at ``key``."""
+    return _member(parent, key, bool, "true or false")
+
+
+def _member(parent: Mapping[str, Any], key: str, kind: type[T], noun: str) -> T | None:
+    value = parent.get(key)
+    if value is None or type(value) is kind:
+        return value
+    raise Wrong(str(value) if type(value) is Twice else f"expected {noun}, not {described(value)}", (key,))
+
+
+def described(value: Any) -> str:
+    """Show a value of a document in an error: its kind, or itself when short."""
+    if type(value) is Twice:
+        return f"something else: {value}"
+    kinds: dict[type, str] = {dict: "an object", list: "a list", type(None): "nothing"}
+    return kinds.get(type(value)) or repr(shown(value) if isinstance(value, str) else value)[:_SHOWN]
+
+
+def shown(word: str) -> str:
+    """Cut a word of a document to what a message can hold."""
+    return shortened(" ".join(word.split()), _SHOWN)
+
+
+def shortened(words: str, most: int) -> str:
+    """Cut text to ``most`` characters, at a space where there is one."""
+    if len(words) <= most:
+        return words
+    kept = words[: most - 1]
+    space = kept.rfind(" ", most // 2)
+    return (kept[:space] if space > 0 else kept).rstrip() + "…"

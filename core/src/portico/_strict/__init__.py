@@ -1,0 +1,1 @@
+"""The rewriting behind `portico.strict`."""

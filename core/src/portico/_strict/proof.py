@@ -1,0 +1,60 @@
+"""Proving that no value fits two nodes at once."""
+
+from __future__ import annotations
+
+from portico._strict.choice import alternatives
+from portico._strict.nodes import Node, Scalar
+from portico._strict.objects import Object
+
+__all__ = ["apart"]
+
+_DEPTH = 3
+_PAIRS = 10_000
+
+
+def apart(first: Node, second: Node) -> bool:
+    """Prove that no value fits both nodes as they were before rewriting; False where that is not seen at a glance."""
+    return _Proof().apart(first, second, _DEPTH)
+
+
+class _Proof:
+    """What has been proven of pairs of nodes, so that no pair is looked at twice."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[int, int, int], bool] = {}
+
+    def apart(self, first: Node, second: Node, depth: int) -> bool:
+        return all(self.pair(one, other, depth) for one in alternatives(first) for other in alternatives(second))
+
+    def pair(self, first: Node, second: Node, depth: int) -> bool:
+        key = (id(first), id(second), depth)
+        if key not in self.known:
+            self.known[key] = len(self.known) < _PAIRS and self.look(first, second, depth)
+        return self.known[key]
+
+    def look(self, first: Node, second: Node, depth: int) -> bool:
+        if isinstance(first, Scalar) and isinstance(second, Scalar):
+            if {first.kind, second.kind} != {"integer", "number"} and first.kind != second.kind:
+                return True
+            return _lists_nothing_of(first, second) or _lists_nothing_of(second, first)
+        if isinstance(first, Object) and isinstance(second, Object):
+            names = dict.fromkeys((*first.members, *second.members))
+            return any(self.told_by(name, first, second, depth) for name in names)
+        return _kind(first) != _kind(second)
+
+    def told_by(self, name: str, first: Object, second: Object, depth: int) -> bool:
+        """Tell whether one object must have a key that the other cannot have, or not with such a value."""
+        own, other = first.members.get(name), second.members.get(name)
+        if not ((own and own.required) or (other and other.required)):
+            return False
+        one = own.node if own else None if name in first.absent else first.rest
+        two = other.node if other else None if name in second.absent else second.rest
+        return one is None or two is None or (depth > 0 and self.apart(one, two, depth - 1))
+
+
+def _lists_nothing_of(listing: Scalar, other: Scalar) -> bool:
+    return listing.values is not None and not any(other.fits(value, {}) for _, value in listing.values)
+
+
+def _kind(node: Node) -> str:
+    return "object" if isinstance(node, Object) else node.kind if isinstance(node, Scalar) else "array"

@@ -1,0 +1,139 @@
+"""Arguments from a model that are right but for their clothes: "5" for 5, JSON written into a string."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from portico.compiled import Compiled, Mismatch
+from portico.scalars import copied
+
+__all__ = ["structure_leniently"]
+
+_ROUNDS = 8
+_MISSING: Any = object()
+_NUMBERLIKE = frozenset({None, "decimal"})
+"""The formats of strings that may be digits; digits that Python reads as a date were not meant as one."""
+
+
+def structure_leniently(compiled: Compiled, value: Any) -> Any:
+    """Structure a JSON value that a model wrote, mending what is wrong only in how it was written.
+
+    >>> from portico.types import compile_type
+    >>> structure_leniently(compile_type(dict[str, int | list[int]]), {"a": "5", "b": "[1, 2]"})
+    {'a': 5, 'b': [1, 2]}
+
+    A string that is exactly the JSON text of a value of a kind expected in its place becomes that value; an integer
+    where a string is expected becomes its digits. Nothing is lost: "05", "5.0" for an integer and "1e3" stay
+    strings. Raises the `Mismatch` of the value as it came when it still does not fit.
+    """
+    try:
+        return compiled.structure(value)
+    except Mismatch as error:
+        first = latest = error
+    mended = copied(value)
+    tried: set[tuple[str | int, ...]] = set()
+    for _ in range(_ROUNDS):
+        changed = False
+        for path in dict.fromkeys(fault.path for fault in latest.faults):
+            if path not in tried:
+                found = _mended(mended, path, compiled.schema)
+                if found is not _MISSING:
+                    tried.add(path)
+                    mended = _with(mended, path, found)
+                    changed = True
+        if not changed:
+            break
+        try:
+            return compiled.structure(mended)
+        except Mismatch as error:
+            latest = error
+    raise first
+
+
+def _mended(value: Any, path: tuple[str | int, ...], schema: Mapping[str, Any]) -> Any:
+    """Return what to put in the place of what stands at ``path``; `_MISSING` for nothing."""
+    for part in path:
+        try:
+            value = value[part]
+        except (LookupError, TypeError):
+            return _MISSING
+    if type(value) is not str and type(value) is not int:
+        return _MISSING
+    expected = list(_at(schema, path, schema.get("$defs", {})))
+    if type(value) is int:
+        textual = any(format in _NUMBERLIKE for kind, format in expected if kind == "string")
+        return str(value) if textual else _MISSING
+    return _read(value, {kind for kind, _ in expected})
+
+
+def _read(text: str, kinds: set[str]) -> Any:
+    """Return the value of a kind expected whose JSON text this is."""
+    import json
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        if len(made) < len(pairs):
+            raise ValueError("a key twice")
+        return made
+
+    def refused(constant: str) -> Any:
+        raise ValueError(constant)
+
+    try:
+        value = json.loads(text, object_pairs_hook=unique, parse_constant=refused)
+    except (ValueError, RecursionError):
+        return _MISSING
+    kind = {dict: "object", list: "array", bool: "boolean", type(None): "null", float: "number"}.get(type(value))
+    if kind in ("object", "array"):
+        return value if kind in kinds else _MISSING
+    wanted = bool(kinds & {"integer", "number"}) if type(value) is int else kind in kinds
+    return value if wanted and json.dumps(value) == text else _MISSING
+
+
+def _with(value: Any, path: tuple[str | int, ...], inner: Any) -> Any:
+    """Put ``inner`` at ``path``, in place, and return the whole."""
+    if not path:
+        return inner
+    container = value
+    for part in path[:-1]:
+        container = container[part]
+    container[path[-1]] = inner
+    return value
+
+
+def _at(
+    schema: Any, path: tuple[str | int, ...], definitions: Mapping[str, Any], seen: frozenset[str] = frozenset()
+) -> Iterator[tuple[str, str | None]]:
+    """Yield the kinds of JSON, with the formats of strings, that a schema may have at ``path``."""
+    if not isinstance(schema, Mapping):
+        return
+    reference = schema.get("$ref")
+    options = schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf")
+    if isinstance(reference, str):
+        if reference not in seen:
+            target = definitions.get(reference.removeprefix("#/$defs/"), {})
+            yield from _at(target, path, definitions, seen | {reference})
+    elif options:
+        for option in options:
+            yield from _at(option, path, definitions, seen)
+    elif path:
+        yield from _at(_inside(schema, path[0]), path[1:], definitions)
+    elif "enum" in schema or "const" in schema:
+        for value in schema.get("enum", [schema.get("const")]):
+            yield _KINDS.get(type(value), "null"), None
+    else:
+        names = schema.get("type", ())
+        for name in [names] if isinstance(names, str) else names:
+            yield name, schema.get("format")
+
+
+_KINDS = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
+
+
+def _inside(schema: Mapping[str, Any], part: str | int) -> Any:
+    if isinstance(part, str):
+        properties = schema.get("properties", {})
+        return properties[part] if part in properties else schema.get("additionalProperties")
+    fixed = schema.get("prefixItems", ())
+    return fixed[part] if part < len(fixed) else schema.get("items")

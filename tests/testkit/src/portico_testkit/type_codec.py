@@ -1,0 +1,335 @@
+"""What every TypeCodec must do."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import json
+import sys
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import make_dataclass
+from types import GenericAlias
+from typing import Any, ClassVar
+
+import jsonschema  # type: ignore[import-untyped]
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portico.compiled import Compiled, Fault, Mismatch, place
+from portico.errors import SchemaUnsupported
+from portico.ports.type_codec import TypeCodec
+from portico.types import compile_type
+from portico_testkit.codec_cases import (
+    FOREIGN,
+    INSIDE,
+    JUNK,
+    Chain,
+    CodecCase,
+    Coin,
+    CoinCodec,
+    deep_json,
+    part_of,
+    references,
+    through_json,
+)
+from portico_testkit.strategies import near
+
+__all__ = ["Chain", "CodecCase", "TypeCodecKit"]
+
+
+class TypeCodecKit:
+    """Subclass it, give a fixture named ``type_codec``, and say what the codec compiles::
+
+        class TestAcmeCodec(TypeCodecKit):
+            cases = (CodecCase(User, [User("Ada", 36)], [({"name": 5, "age": "x"}, ["$.name", "$.age"])]),)
+            chain = Chain(Node, Node(None), Node)
+
+            @pytest.fixture
+            def type_codec(self) -> AcmeCodec:
+                return AcmeCodec()
+
+            @staticmethod
+            def holding(hint):
+                made = acme.record("Holder", inside=hint)
+                return made, made
+
+    ``holding`` returns a type of the codec's kind with one field of a given type, and a function that makes a value
+    of it; None for a codec whose types have no fields. ``chain`` is a type that contains itself, None where there
+    can be none. Set ``all_faults`` to False for a codec that stops at the first fault, and ``takes_foreign`` for one
+    whose types cannot hold those of other codecs: it must then refuse them when it compiles.
+    """
+
+    cases: ClassVar[Sequence[CodecCase]] = ()
+    chain: ClassVar[Chain | None] = None
+    all_faults: ClassVar[bool] = True
+    takes_foreign: ClassVar[bool] = True
+
+    @staticmethod
+    def holding(hint: Any) -> tuple[Any, Callable[[Any], Any]] | None:
+        """Return a type with one field of ``hint``, and what makes a value of it."""
+        return None
+
+    def test_it_has_a_name_and_the_kit_was_told_enough(self, type_codec: TypeCodec) -> None:
+        """Without cases the other tests say nothing."""
+        assert isinstance(type_codec.name, str), f"its name is {type_codec.name!r}"
+        assert type_codec.name.strip(), "its name is empty"
+        assert self.cases, "give the kit some `cases`"
+        assert all(case.values for case in self.cases), "give each case some values"
+        most = max((len(places) for case in self.cases for _, places in case.refused), default=0)
+        assert most > 1, "give a case some JSON that is wrong in two places"
+
+    def test_what_is_not_of_its_kind_is_left_to_others(self, type_codec: TypeCodec) -> None:
+        """A codec is asked first about every type there is."""
+
+        def inner(hint: object) -> Compiled:
+            raise AssertionError(f"inner was asked for {hint!r}")
+
+        for hint in FOREIGN:
+            assert type_codec.compile(hint, inner) is None, f"it compiled {hint!r}"
+
+    def test_it_compiles_what_is_of_its_kind(self, type_codec: TypeCodec) -> None:
+        """Else core would be asked, which knows none of these."""
+        for case in self.cases:
+            compiled = type_codec.compile(case.hint, lambda hint: compile_type(hint, [type_codec]))
+            assert isinstance(compiled, Compiled), f"compile({case.hint!r}) returned {type(compiled).__name__}"
+
+    def test_the_schema_is_json_and_valid(self, type_codec: TypeCodec) -> None:
+        """Under the meta-schema of 2020-12, with every reference to a definition of its own."""
+        for case, compiled in self._compiled(type_codec):
+            schema = compiled.schema
+            assert through_json(schema) == schema, f"the schema of {case.hint!r} changes when it is sent as JSON"
+            jsonschema.Draft202012Validator.check_schema(schema)
+            known = {f"#/$defs/{name}" for name in schema.get("$defs", {})}
+            lost = set(references(schema)) - known
+            assert not lost, f"the schema of {case.hint!r} refers to {lost}, which it does not define"
+
+    def test_a_value_comes_back_from_json_as_it_was(self, type_codec: TypeCodec) -> None:
+        """The law of the port; through text, for JSON is that."""
+        for case, compiled in self._compiled(type_codec):
+            for value in case.values:
+                _require_whole(compiled, value, repr(case.hint))
+
+    def test_the_same_type_always_has_the_same_schema(self, type_codec: TypeCodec) -> None:
+        """Plans and caches are keyed by it."""
+        for case, compiled in self._compiled(type_codec):
+            again = compile_type(case.hint, [type_codec]).schema
+            assert json.dumps(again) == json.dumps(compiled.schema), f"{case.hint!r} has another schema each time"
+
+    def test_json_that_does_not_fit_is_refused_with_its_places(self, type_codec: TypeCodec) -> None:
+        """All of them at once, so that a model can mend all of them at once."""
+        for case, compiled in self._compiled(type_codec):
+            for given_, places in case.refused:
+                faults = _faults(compiled, given_)
+                assert faults, f"{case.hint!r} took {given_!r}"
+                told = {place(fault.path) for fault in faults}
+                wrong = told != set(places) if self.all_faults else not told <= set(places)
+                assert not wrong, (
+                    f"{given_!r} is wrong at {', '.join(places)}, and faults are told at {', '.join(told)}"
+                )
+
+    def test_a_fault_says_what_was_expected_and_what_came(self, type_codec: TypeCodec) -> None:
+        """In words of a line: they are what a model is answered."""
+        for _, compiled in self._compiled(type_codec):
+            for given_ in (given_ for case in self.cases for given_, _ in case.refused):
+                for fault in _faults(compiled, given_) or ():
+                    for text in (fault.expected, fault.got):
+                        assert isinstance(text, str), f"{fault!r} holds what is no text"
+                        assert text.strip(), f"{fault!r} does not say what was expected, or what came"
+                    assert "\n" not in str(fault), f"{fault!r} is more than a line"
+
+    def test_whatever_json_comes_it_is_taken_or_refused_and_nothing_else(self, type_codec: TypeCodec) -> None:
+        """Only a Mismatch is a fault of the JSON; any other exception would be the codec's."""
+        for case, compiled in self._compiled(type_codec):
+            for junk in JUNK:
+                _taken_or_refused(compiled, junk, repr(case.hint))
+
+    def test_json_that_nearly_fits_is_taken_whole_or_refused(self, type_codec: TypeCodec) -> None:
+        """What is taken must come back as it was taken, else a part was dropped or guessed."""
+        for case, compiled in self._compiled(type_codec):
+            written = [compiled.unstructure(value) for value in case.values]
+
+            @given(st.sampled_from(written).flatmap(near))
+            def check(changed: Any, compiled: Compiled = compiled, name: str = repr(case.hint)) -> None:
+                _taken_or_refused(compiled, changed, name)
+
+            check()
+
+    def test_types_of_core_hold_it(self, type_codec: TypeCodec) -> None:
+        """Lists, dictionaries, unions with null, and the fields of dataclasses; the places have the way there."""
+        for case in self.cases:
+            wrong = next((given_ for given_, _ in case.refused), None)
+            holder = make_dataclass("Holder", [("inside", case.hint)])
+            shapes: Sequence[tuple[Any, Callable[[Any], Any], Callable[[Any], Any], str]] = (
+                (GenericAlias(list, (case.hint,)), lambda value: [value], lambda part: [part], "$[0]"),
+                (GenericAlias(dict, (str, case.hint)), lambda value: {"k": value}, lambda part: {"k": part}, "$.k"),
+                (GenericAlias(tuple, (case.hint, int)), lambda value: (value, 1), lambda part: [part, 1], "$[0]"),
+                (holder, holder, lambda part: {"inside": part}, "$.inside"),
+            )
+            for hint, around, around_json, prefix in shapes:
+                compiled = compile_type(hint, [type_codec])
+                for value in case.values:
+                    _require_whole(compiled, around(value), f"{case.hint!r} in {hint!r}")
+                if wrong is not None:
+                    told = [place(fault.path) for fault in _faults(compiled, around_json(wrong)) or ()]
+                    assert told, f"{hint!r} took {wrong!r} inside"
+                    assert all(path.startswith(prefix) for path in told), f"places are {told}, not under {prefix}"
+
+    def test_types_of_core_are_held_by_it(self, type_codec: TypeCodec) -> None:
+        """Compiled by ``inner``, so that they have one JSON form everywhere."""
+        for hint, value, wrong in INSIDE:
+            held = self.holding(hint)
+            if held is None:
+                pytest.skip("its types have no fields")
+            self._held(compile_type(held[0], [type_codec]), held[1](value), wrong, repr(hint))
+
+    def test_types_of_other_codecs_are_held_by_it_or_refused(self, type_codec: TypeCodec) -> None:
+        """A part that it cannot read back must not be found out at the first value."""
+        held = self.holding(Coin)
+        if held is None:
+            pytest.skip("its types have no fields")
+        for codecs in ([type_codec, CoinCodec()], [CoinCodec(), type_codec]):
+            if self.takes_foreign:
+                self._held(compile_type(held[0], codecs), held[1](Coin(5)), "many", "Coin")
+            else:
+                with pytest.raises(SchemaUnsupported, match="Coin"):
+                    compile_type(held[0], codecs)
+
+    def test_a_type_that_contains_itself_has_an_end(self, type_codec: TypeCodec) -> None:
+        """Its schema refers to itself; values of any depth come back; one without end is refused."""
+        if self.chain is None:
+            pytest.skip("its types cannot contain themselves")
+        compiled = compile_type(self.chain.hint, [type_codec])
+        assert list(references(compiled.schema)), "the schema of a type that contains itself has no reference"
+        jsonschema.Draft202012Validator.check_schema(compiled.schema)
+        value = self.chain.end
+        for _ in range(20):
+            _require_whole(compiled, value, repr(self.chain.hint))
+            value = self.chain.around(value)
+        _require_whole(compile_type(GenericAlias(list, (self.chain.hint,)), [type_codec]), [value], "a list of them")
+        assert _faults(compiled, deep_json(compiled, self.chain)), "a value of 5,000 levels was taken"
+
+    def test_a_draft_of_the_whole_is_the_value(self, type_codec: TypeCodec) -> None:
+        """The last thing that is shown while a reply streams is what it is."""
+        for case, compiled in self._compiled(type_codec):
+            for value in case.values:
+                written = through_json(compiled.unstructure(value))
+                draft = (compiled.draft or compiled.structure)(written)
+                assert draft == value, f"the draft of {written!r} is {draft!r}"
+
+    def test_a_draft_of_a_part_is_shown_or_refused(self, type_codec: TypeCodec) -> None:
+        """Whatever has come so far; what one draft shows does not change what the next one is."""
+        for case, compiled in self._compiled(type_codec):
+            whole = compiled.unstructure(case.values[0])
+            for part in part_of(whole):
+                try:
+                    (compiled.draft or compiled.structure)(part)
+                except Mismatch as error:
+                    assert error.faults, f"there is no draft of {part!r}, and no fault"
+                except Exception as error:
+                    raise AssertionError(f"the draft of {part!r} raised {error!r}") from error
+            assert (compiled.draft or compiled.structure)(whole) == case.values[0]
+
+    def test_threads_may_compile_at_once(self, type_codec: TypeCodec) -> None:
+        """Kernels are made where requests come in."""
+        hints = [case.hint for case in self.cases] + ([self.chain.hint] if self.chain else [])
+        expected = [json.dumps(compile_type(hint, [type_codec]).schema) for hint in hints]
+        with ThreadPoolExecutor(8) as pool:
+            made = pool.map(lambda hint: json.dumps(compile_type(hint, [type_codec]).schema), hints * 16)
+            assert list(made) == expected * 16, "two threads compiling at once have other schemas than one"
+
+    def test_it_keeps_nothing_of_the_values(self, type_codec: TypeCodec) -> None:
+        """Arguments may be large, and secret."""
+        for case, compiled in self._compiled(type_codec):
+            written = through_json(compiled.unstructure(case.values[0]))
+            for given_ in (written, *(copy.deepcopy(wrong) for wrong, _ in case.refused)):
+                before = sys.getrefcount(given_)
+                gone = _gone(compiled, given_)
+                assert sys.getrefcount(given_) == before, f"after {given_!r} was read it is still held"
+                assert gone, f"the value read from {given_!r} is still held"
+
+    def test_json_and_value_share_nothing(self, type_codec: TypeCodec) -> None:
+        """Who changes the one must not change the other."""
+        for case, compiled in self._compiled(type_codec):
+            for value in case.values:
+                given_ = through_json(compiled.unstructure(value))
+                read = compiled.structure(given_)
+                _spoil(given_)
+                assert read == value, f"changing the JSON that {value!r} was read from changed the value"
+                written = compiled.unstructure(read)
+                before = copy.deepcopy(written)
+                _spoil(written)
+                assert compiled.unstructure(read) == before, f"changing the JSON of {value!r} changed the value"
+
+    def _compiled(self, type_codec: TypeCodec) -> Iterator[tuple[CodecCase, Compiled]]:
+        for case in self.cases:
+            yield case, compile_type(case.hint, [type_codec])
+
+    def _held(self, compiled: Compiled, value: Any, wrong: Any, name: str) -> None:
+        _require_whole(compiled, value, f"{name} in a type of the codec's")
+        written = compiled.unstructure(value)
+        step: Any = next(iter(written)) if isinstance(written, dict) else 0
+        written[step] = wrong
+        faults = _faults(compiled, written)
+        assert faults, f"{name} inside was read from {wrong!r}"
+        assert all(fault.path[:1] == (step,) for fault in faults), f"{written!r} is told to be wrong at {faults}"
+
+
+def _require_whole(compiled: Compiled, value: Any, name: str) -> None:
+    written = compiled.unstructure(value)
+    sent = through_json(written)
+    assert sent == written, f"{name}: {value!r} is written as {written!r}, which is no JSON"
+    errors = [error.message for error in jsonschema.Draft202012Validator(compiled.schema).iter_errors(sent)]
+    assert not errors, f"{name}: {sent!r} is not valid under the schema of its type: {errors}"
+    read = compiled.structure(sent)
+    assert type(read) is type(value), f"{name}: {value!r} came back as {read!r}"
+    assert read == value, f"{name}: {value!r} came back as {read!r}"
+
+
+def _faults(compiled: Compiled, given: Any) -> tuple[Fault, ...] | None:
+    """Return the faults of JSON that is refused, None where it is taken."""
+    try:
+        compiled.structure(given)
+    except Mismatch as error:
+        return error.faults
+    return None
+
+
+def _taken_or_refused(compiled: Compiled, given: Any, name: str) -> None:
+    try:
+        read = compiled.structure(given)
+    except Mismatch as error:
+        assert error.faults, f"{name} was refused without a fault"
+        return
+    except Exception as error:
+        raise AssertionError(f"{name}: structure raised {error!r}, not a Mismatch") from error
+    _require_whole(compiled, read, name)
+
+
+def _gone(compiled: Compiled, given: Any) -> bool:
+    """Read a value, let it go, and tell whether it has gone; True for one whose end cannot be watched."""
+    try:
+        read = compiled.structure(given)
+    except Mismatch:
+        return True
+    try:
+        watched = weakref.ref(read)
+    except TypeError:
+        return True
+    del read
+    gc.collect()
+    return watched() is None
+
+
+def _spoil(value: Any) -> None:
+    """Change a JSON value in every place."""
+    if isinstance(value, dict):
+        for part in value.values():
+            _spoil(part)
+        value.clear()
+    elif isinstance(value, list):
+        for part in value:
+            _spoil(part)
+        value.clear()
