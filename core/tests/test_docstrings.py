@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+import enum
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple, TypedDict
 
-from portico.docstrings import describe
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portico.docstrings import Documentation, describe, describe_class
+from portico.types import compile_type
 
 
 def google() -> None:
@@ -20,7 +27,13 @@ def google() -> None:
         *notes: Further wishes.
 
     Returns:
-        place: where it is.
+        str: Where it is,
+        in words.
+
+        More on that.
+
+    Raises:
+        ValueError: when nothing is free.
     """
 
 
@@ -41,7 +54,13 @@ def numpy() -> None:
     Returns
     -------
     place : str
-        Where it is.
+        Where it is,
+        in words.
+
+    Raises
+    ------
+    ValueError
+        When nothing is free.
     """
 
 
@@ -53,19 +72,43 @@ def sphinx() -> None:
         children included.
     :param when: The time: 24 hours.
     :param notes: Further wishes.
-    :returns: where it is.
+    :returns: Where it is,
+        in words.
+    :raises ValueError: when nothing is free.
     """
 
 
 @pytest.mark.parametrize("style", [google, numpy, sphinx])
-def test_the_three_styles_say_the_same(style: object) -> None:
-    summary, parameters = describe(style)  # type: ignore[arg-type]
-    assert summary == "Book a table for tonight."
-    assert parameters == {
+def test_the_three_styles_say_the_same(style: Any) -> None:
+    found = describe(style)
+    assert found.summary == "Book a table for tonight."
+    assert found.parameters == {
         "guests": "How many come, children included.",
         "when": "The time: 24 hours.",
         "notes": "Further wishes.",
     }
+    assert found.returns == "Where it is, in words."
+
+
+@pytest.mark.parametrize(
+    ("doc", "returns"),
+    [
+        ("Do.\n\nReturns:\n    The sum: of all.", "The sum: of all."),
+        ("Do.\n\nReturns:\n    dict[str, int] | None: the sums", "the sums"),
+        ("Do.\n\nReturns:\n    list[dict[str, int]]: the sums", "the sums"),
+        ("Do.\n\nReturns\n-------\nint", ""),
+        ("Do.\n\nReturns\n-------\nThe sum of all.", "The sum of all."),
+        ("Do.\n\nReturns\n-------\nint\n    The sum.\n\nNotes\n-----\nNone.", "The sum."),
+        ("Do.\n\n:return: the sum\n:rtype: int", "the sum"),
+        ("Do.\n\nReturns: nothing of use", ""),
+        ("Do.", ""),
+    ],
+)
+def test_what_is_returned_is_read_without_its_type(doc: str, returns: str) -> None:
+    def run() -> None: ...
+
+    run.__doc__ = doc
+    assert describe(run) == Documentation("Do.", {}, returns)
 
 
 def test_a_docstring_without_parameters_has_a_summary_only() -> None:
@@ -75,20 +118,30 @@ def test_a_docstring_without_parameters_has_a_summary_only() -> None:
         And note: this is no parameter.
         """
 
-    assert describe(plain) == ("Do it.", {})
+    assert describe(plain) == Documentation("Do it.")
 
 
 def test_no_docstring_says_nothing() -> None:
-    assert describe(lambda: None) == ("", {})
+    assert describe(lambda: None) == Documentation()
 
 
-def test_a_summary_ends_where_the_parameters_begin() -> None:
+@pytest.mark.parametrize("line", [":param door: which", ":returns: nothing", "Returns:", "Args:", "Raises:"])
+def test_a_summary_ends_where_a_section_begins(line: str) -> None:
+    def close() -> None: ...
+
+    close.__doc__ = f"Close it.\n{line}"
+    assert describe(close).summary == "Close it."
+
+
+def test_a_docstring_that_begins_with_a_section_has_no_summary() -> None:
     def close() -> None:
-        """Close it.
-        :param door: which
+        """Parameters
+        ----------
+        door
+            Which.
         """
 
-    assert describe(close) == ("Close it.", {"door": "which"})
+    assert describe(close) == Documentation("", {"door": "Which."})
 
 
 def test_a_callable_object_is_described_by_its_call_or_else_by_its_class() -> None:
@@ -103,5 +156,170 @@ def test_a_callable_object_is_described_by_its_call_or_else_by_its_class() -> No
 
         def __call__(self) -> None: ...
 
-    assert describe(Caller())[0] == "Call it."
-    assert describe(Quiet())[0] == "Something to call."
+    assert describe(Caller()).summary == "Call it."
+    assert describe(Quiet()).summary == "Something to call."
+
+
+@given(
+    st.lists(
+        st.sampled_from(["Args:", "  a: b", "Returns:", "-----", "Parameters", ":param x: y", "", "words", "   deep"])
+    )
+)
+def test_any_lines_are_read(lines: list[str]) -> None:
+    def run() -> None: ...
+
+    run.__doc__ = "\n".join(lines)
+    describe(run)
+
+
+@dataclass
+class Google:
+    """A table
+    in a room.
+
+    Attributes:
+        seats (int): How many.
+        note: Overruled.
+    """
+
+    seats: int
+    note: Annotated[str, "Words on it."] = ""
+
+
+@dataclass
+class Numpy:
+    """A table
+    in a room.
+
+    Attributes
+    ----------
+    seats : int
+        How many.
+    """
+
+    seats: int
+    note: Annotated[str, "Words on it."] = ""
+
+
+@dataclass
+class Sphinx:
+    """A table
+    in a room.
+
+    :ivar seats: How many.
+    """
+
+    seats: int
+    note: Annotated[str, "Words on it."] = ""
+
+
+class Arguments(NamedTuple):
+    """A table
+    in a room.
+
+    Args:
+        seats: How many.
+    """
+
+    seats: int
+    note: Annotated[str, "Words on it."] = ""
+
+
+@pytest.mark.parametrize("kind", [Google, Numpy, Sphinx, Arguments])
+def test_a_class_is_described_with_its_fields(kind: type) -> None:
+    assert compile_type(kind).schema == {
+        "type": "object",
+        "properties": {
+            "seats": {"type": "integer", "description": "How many."},
+            "note": {"type": "string", "description": "Words on it.", "default": ""},
+        },
+        "required": ["seats"],
+        "additionalProperties": False,
+        "description": "A table in a room.",
+    }
+
+
+class Typed(TypedDict):
+    """A place.
+
+    Attributes:
+        name: What it is called.
+    """
+
+    name: str
+
+
+class Mood(enum.Enum):
+    """How somebody feels."""
+
+    GOOD = "good"
+
+
+def test_typed_dictionaries_and_enumerations_have_their_words_too() -> None:
+    assert compile_type(Typed).schema["description"] == "A place."
+    assert compile_type(Typed).schema["properties"]["name"]["description"] == "What it is called."
+    assert compile_type(Mood).schema == {"enum": ["good"], "description": "How somebody feels."}
+
+
+@dataclass
+class Plain:
+    seats: int
+
+
+class PlainTuple(NamedTuple):
+    seats: int
+
+
+class PlainTyped(TypedDict):
+    seats: int
+
+
+class PlainEnum(enum.Enum):
+    ONE = 1
+
+
+class PlainStrEnum(enum.StrEnum):
+    ONE = "1"
+
+
+@dataclass
+class Derived(Google):
+    """A table outside."""
+
+    shade: bool = False
+
+
+@dataclass
+class Silent(Google):
+    shade: bool = False
+
+
+@pytest.mark.parametrize("kind", [Plain, PlainTuple, PlainTyped, PlainEnum, PlainStrEnum])
+def test_what_python_writes_by_itself_is_no_description(kind: type) -> None:
+    assert describe_class(kind) == Documentation()
+    assert "description" not in compile_type(kind).schema
+
+
+def test_what_a_class_says_of_its_fields_holds_for_those_derived_from_it_and_its_summary_does_not() -> None:
+    assert describe_class(Derived) == Documentation("A table outside.", {"seats": "How many.", "note": "Overruled."})
+    assert describe_class(Silent).summary == ""
+    assert compile_type(Silent).schema["properties"]["seats"]["description"] == "How many."
+
+
+def test_what_a_class_says_is_overruled_by_the_field_that_is_of_it() -> None:
+    @dataclass
+    class Room:
+        """A room.
+
+        Attributes:
+            main: The big one.
+        """
+
+        main: Google
+        other: Google
+        seen: Annotated[Google, "The one with a view."]
+
+    properties = compile_type(Room).schema["properties"]
+    assert properties["main"]["description"] == "The big one."
+    assert properties["other"]["description"] == "A table in a room."
+    assert properties["seen"]["description"] == "The one with a view."

@@ -6,7 +6,7 @@ import datetime as dt
 import functools
 import types
 from collections.abc import Callable
-from dataclasses import make_dataclass
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import pytest
@@ -26,6 +26,9 @@ async def book(guests: int, when: dt.date, note: Annotated[str | None, "Wishes"]
 
     Args:
         guests: How many come.
+
+    Returns:
+        The day, once for each.
     """
     return [when] * guests
 
@@ -42,12 +45,16 @@ def test_a_function_stays_callable_and_carries_its_manual() -> None:
         "properties": {
             "guests": {"type": "integer", "description": "How many come."},
             "when": {"type": "string", "format": "date"},
-            "note": {"anyOf": [{"type": "string"}, {"type": "null"}], "description": "Wishes"},
+            "note": {"anyOf": [{"type": "string"}, {"type": "null"}], "description": "Wishes", "default": None},
         },
         "required": ["guests", "when"],
         "additionalProperties": False,
     }
-    assert manual.returns == {"type": "array", "items": {"type": "string", "format": "date"}}
+    assert manual.returns == {
+        "type": "array",
+        "items": {"type": "string", "format": "date"},
+        "description": "The day, once for each.",
+    }
 
 
 class Sums:
@@ -214,7 +221,84 @@ def unhinted(a, b=2): ...  # type: ignore[no-untyped-def]
 
 
 def test_a_function_without_hints_takes_anything() -> None:
-    assert Function.of(unhinted).manual.parameters["properties"] == {"a": {}, "b": {}}
+    assert Function.of(unhinted).manual.parameters["properties"] == {"a": {}, "b": {"default": 2}}
+    assert Function.of(unhinted).manual.returns == {}
+
+
+@dataclass
+class Guest:
+    """Somebody who comes.
+
+    Attributes:
+        name: As on the card.
+    """
+
+    name: str
+    diet: Annotated[str, "What to cook"] = "any"
+
+
+def invite(
+    guest: Guest,
+    host: Annotated[Guest, "Who pays"],
+    others: list[Guest] = [],  # noqa: B006
+    *,
+    until: dt.date = dt.date.max,
+) -> Guest:
+    """Invite somebody.
+
+    Args:
+        guest: Who is to come.
+        host: Overruled by the note.
+    """
+    return guest
+
+
+def test_the_nearest_words_describe_a_parameter_and_its_default_is_told() -> None:
+    """A note at the hint comes before the function's docstring, that before the docstring of the class."""
+    manual = Function.of(invite).manual
+    properties = manual.parameters["properties"]
+    assert properties["guest"]["description"] == "Who is to come."
+    assert properties["host"]["description"] == "Who pays"
+    assert properties["others"]["items"]["description"] == "Somebody who comes."
+    assert properties["guest"]["properties"] == {
+        "name": {"type": "string", "description": "As on the card."},
+        "diet": {"type": "string", "description": "What to cook", "default": "any"},
+    }
+    assert properties["others"]["default"] == []
+    assert properties["until"]["default"] == "9999-12-31"
+    assert manual.returns["description"] == "Somebody who comes."
+
+
+NOT_GIVEN: Any = object()
+
+
+@pytest.mark.parametrize("default", [NOT_GIVEN, float("nan"), "x", None, ...], ids=str)
+def test_a_default_that_is_no_value_of_the_type_is_not_told(default: Any) -> None:
+    def run(number=default): ...  # type: ignore[no-untyped-def]
+
+    run.__annotations__ = {"number": int}
+    manual = Function.of(run).manual
+    assert manual.parameters == {
+        "type": "object",
+        "properties": {"number": {"type": "integer"}},
+        "required": [],
+        "additionalProperties": False,
+    }
+
+
+def returning(returns: Any, doc: str) -> Any:
+    def run() -> Any: ...
+
+    run.__annotations__, run.__doc__ = {"return": returns}, doc
+    return Function.of(run).manual.returns
+
+
+def test_what_comes_out_is_described_by_the_note_or_by_the_docstring() -> None:
+    doc = "Do it.\n\nReturns:\n    int: How many."
+    assert returning(int, doc) == {"type": "integer", "description": "How many."}
+    assert returning(Annotated[int, "a number"], doc) == {"type": "integer", "description": "a number"}
+    assert returning(int, "Do it.") == {"type": "integer"}
+    assert returning(None, "Do it.") == {"type": "null"}
 
 
 def test_every_argument_fault_is_told_at_once() -> None:
@@ -229,6 +313,25 @@ def test_every_argument_fault_is_told_at_once() -> None:
         "pace: unknown; the parameters are days, place, until",
     )
     assert "Trips-plan" in str(caught.value)
+
+
+def test_arguments_of_a_model_are_taken_where_nothing_is_lost_and_else_every_fault_is_told_as_it_came() -> None:
+    def plan(days: list[int], place: str, until: dt.date | None = None) -> None: ...
+
+    made = Function.of(plan)
+    arguments = {"days": "[1, 2]", "place": 7, "until": "null"}
+    with pytest.raises(ArgumentsInvalid):
+        made.structure_arguments(arguments)
+    assert made.structure_arguments(arguments, lenient=True) == {"days": [1, 2], "place": "7", "until": None}
+    with pytest.raises(ArgumentsInvalid) as caught:
+        made.structure_arguments({"days": ["1", "05"], "until": "true", "pace": "1"}, lenient=True)
+    assert caught.value.faults == (
+        "days[0]: expected an integer, got '1'",
+        "days[1]: expected an integer, got '05'",
+        "place: missing",
+        "until: expected a date (ISO 8601) or null, got 'true'",
+        "pace: unknown; the parameters are days, place, until",
+    )
 
 
 def test_an_argument_nested_without_end_is_a_fault() -> None:
@@ -260,20 +363,3 @@ def test_arguments_are_taken_just_when_the_manual_allows_them(data: st.DataObjec
     except ArgumentsInvalid:
         taken = False
     assert taken == (PlainSchemaValidator().compile(made.manual.parameters)(arguments) == [])
-
-
-def test_two_recursive_classes_of_one_name_keep_apart() -> None:
-    def made(kind: type) -> Any:
-        node = make_dataclass("Node", [("value", kind), ("next", Any, None)])
-        node.__annotations__["next"] = node | None
-        return node
-
-    def run(left, right): ...  # type: ignore[no-untyped-def]
-
-    run.__annotations__ = {"left": made(int), "right": list[made(str)]}  # type: ignore[misc]
-    schema = Function.of(run).manual.parameters
-    assert set(schema["$defs"]) == {"Node", "Node_right"}
-    validate = PlainSchemaValidator().compile(schema)
-    assert validate({"left": {"value": 1, "next": {"value": 2}}, "right": [{"value": "a"}]}) == []
-    assert validate({"left": {"value": "a"}, "right": []})
-    assert validate({"left": {"value": 1}, "right": [{"value": "a", "next": {"value": 1}}]})

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jsonschema
-from hypothesis import event, given
+from hypothesis import event, given, reject
 from hypothesis import strategies as st
 
 from portico.errors import SchemaUnsupported
-from portico.strict import StrictForm, require_nullable_defaults, strict_form
+from portico.strict import StrictForm, strict_form
 from portico.types import Mismatch, compile_type
 from portico_testkit.strategies import json_values, near, type_cases
 
@@ -30,7 +31,11 @@ WORDS_OF_TYPES = {
 
 
 def is_valid(schema: Any, value: Any) -> bool:
-    return bool(jsonschema.Draft202012Validator(schema).is_valid(value))
+    try:
+        return bool(jsonschema.Draft202012Validator(schema).is_valid(value))
+    except RecursionError:
+        # A part that leads to itself, and that no value reaches: the reference goes there all the same.
+        reject()
 
 
 def written(value: Any) -> str:
@@ -174,6 +179,7 @@ def references() -> st.SearchStrategy[str]:
     return st.sampled_from(["#/$defs/first", "#/$defs/second%20one", "#/definitions/a~1b", "#"])
 
 
+@functools.cache
 def inner_schemas() -> st.SearchStrategy[Any]:
     leaves = st.one_of(
         kinds().map(lambda kind: {"type": kind}),
@@ -190,22 +196,30 @@ def inner_schemas() -> st.SearchStrategy[Any]:
     )
 
 
-@st.composite
-def schemas(draw: st.DrawFn) -> Any:
-    """Draw a schema with definitions that may lead to each other and to the root."""
+@functools.cache
+def schemas() -> st.SearchStrategy[Any]:
+    """Draw schemas with definitions that may lead to each other and to the root."""
     inner = inner_schemas()
-    root = draw(st.one_of(objects(inner), arrays(inner), maps(inner), unions(inner), anything_at_all(inner), inner))
-    if not isinstance(root, dict):
-        return root
-    definitions = {"first": draw(inner), "second one": draw(inner)}
-    return {**root, "$defs": definitions, "definitions": {"a/b": draw(inner)}}
+    roots = st.one_of(objects(inner), arrays(inner), maps(inner), unions(inner), anything_at_all(inner), inner)
+
+    def with_definitions(root: Any, first: Any, second: Any, third: Any) -> Any:
+        if not isinstance(root, dict):
+            return root
+        return {**root, "$defs": {"first": first, "second one": second}, "definitions": {"a/b": third}}
+
+    return st.builds(with_definitions, roots, inner, inner, inner)
+
+
+@functools.cache
+def small_values() -> st.SearchStrategy[Any]:
+    return json_values(3)
 
 
 @st.composite
 def values_for(draw: st.DrawFn, schema: Any, root: Any, level: int = 0) -> Any:
     """Draw a value that has something to do with a schema; often a valid one."""
     if not isinstance(schema, dict) or not schema or level > 6:
-        return draw(json_values(3))
+        return draw(small_values())
     if "$ref" in schema:
         target = root
         for token in schema["$ref"].split("/")[1:]:
@@ -236,14 +250,14 @@ def values_for(draw: st.DrawFn, schema: Any, root: Any, level: int = 0) -> Any:
         value = [draw(values_for(place, root, level + 1)) for place in places]
         extra = draw(st.integers(0, 2)) if len(places) < schema.get("maxItems", 9) else 0
         return [*value, *(draw(values_for(schema.get("items", True), root, level + 1)) for _ in range(extra))]
-    plain = {
+    plain: dict[str, st.SearchStrategy[Any]] = {
         "string": st.text(max_size=3) | st.sampled_from(["a", "b"]),
         "integer": st.integers(-3, 5) | st.sampled_from([1.0, 2.0]),
         "number": st.integers(-3, 5) | st.sampled_from([0.5, 1.0, 2.5]),
         "boolean": st.booleans(),
         "null": st.none(),
     }
-    return draw(plain.get(str(kind), json_values(3)))
+    return draw(plain.get(str(kind), small_values()))
 
 
 def form_of(schema: Any) -> StrictForm | None:
@@ -330,20 +344,9 @@ def test_every_type_of_the_core_has_an_exact_strict_form(data: st.DataObject) ->
     case = data.draw(type_cases())
     compiled = compile_type(case.hint)
     form = strict_form(compiled.schema)
-    assert form.loosened in ((), ("#/uniqueItems is not held: strict mode has no such keyword",)) or all(
-        "uniqueItems" in sentence for sentence in form.loosened
-    )
+    assert all("/uniqueItems is not held" in sentence for sentence in form.loosened), "only sets are loosened"
     check_rules(form.schema)
     value = json.loads(json.dumps(compiled.unstructure(data.draw(case.values))))
     check_there_and_back(compiled.schema, form, value)
     check_there_and_back(compiled.schema, form, data.draw(near(value)))
     assert written(form.decode(form.encode(value))) == written(value)
-
-
-@given(st.data())
-def test_requiring_nullable_defaults_only_narrows(data: st.DataObject) -> None:
-    drawn = data.draw(schemas())
-    schema = {"type": "object", "properties": {"x": {"anyOf": [drawn, {"type": "null"}], "default": None}}}
-    narrower = require_nullable_defaults(schema)
-    assert narrower["required"] == ["x"]
-    assert "required" not in schema

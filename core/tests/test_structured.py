@@ -92,7 +92,7 @@ async def test_a_service_that_holds_to_schemas_is_sent_the_schema():
     (request,) = chat.requests
     assert request.response_schema == ResponseFormat.of(MathReasoning).schema
     assert (request.response_name, request.response_strict) == ("MathReasoning", False)
-    assert len(request.messages) == 1
+    assert '"final_answer"' in request.messages[0].text, "a grammar keeps to the schema, but does not show it"
 
 
 async def test_a_strict_service_is_sent_the_strict_form_and_its_reply_is_read_back():

@@ -46,7 +46,8 @@ def test_a_value_comes_back_from_json_as_it_was(data: st.DataObject) -> None:
     value = data.draw(case.values)
     compiled = compile_type(case.hint)
     written = json.loads(json.dumps(compiled.unstructure(value), allow_nan=False))
-    assert compiled.structure(written) == value, f"{case.hint}: {value!r} was written as {written!r}"
+    back = compiled.structure(written)
+    assert (type(back), back) == (type(value), value), f"{case.hint}: {value!r} was written as {written!r}"
 
 
 @given(st.data())
@@ -384,6 +385,8 @@ def test_an_enumeration_of_other_than_json_values_is_refused() -> None:
 
     with pytest.raises(SchemaUnsupported, match="not a JSON value"):
         compile_type(Shape)
+    with pytest.raises(SchemaUnsupported, match="no members"):
+        compile_type(enum.Enum)
 
 
 def test_a_dataclass_that_cannot_be_made_from_its_fields_is_refused_when_compiled() -> None:

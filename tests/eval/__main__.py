@@ -11,9 +11,9 @@ import argparse
 import json
 import sys
 
-from tests.eval import retrieval
+from tests.eval import openapi, retrieval
 
-TASKS = {"retrieval": retrieval}
+TASKS = {"openapi": openapi, "retrieval": retrieval}
 
 
 def main(arguments: list[str] | None = None) -> int:

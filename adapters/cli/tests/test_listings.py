@@ -28,6 +28,36 @@ def test_the_manual_is_the_indented_one(in_process: Any, configured: Path) -> No
     )
 
 
+@pytest.mark.parametrize("arguments", [("--manual",), ("--manual", "text"), ("--manual=text",)])
+def test_the_manual_is_text_unless_another_form_is_asked_for(
+    in_process: Any, configured: Path, arguments: tuple[str, ...]
+) -> None:
+    written = in_process("functions", *arguments).out
+    assert written == in_process("functions", "--manual").out
+    assert in_process("functions", *arguments, "--json").json == {"manual": written.rstrip("\n")}
+
+
+@pytest.mark.parametrize("as_json", [(), ("--json",)])
+def test_the_other_manuals_are_json_for_people_and_programs_alike(
+    in_process: Any, configured: Path, as_json: tuple[str, ...]
+) -> None:
+    listed = in_process("functions", "--json").json["functions"]
+    schemas = in_process("functions", "--manual", "schema", *as_json).json["functions"]
+    assert [list(each) for each in schemas] == [["name", "description", "parameters", "responses"]] * 3
+    for told, function in zip(schemas, listed, strict=True):
+        assert (told["name"], told["parameters"]) == (function["name"], function["parameters"])
+        response = told["responses"]["200"]
+        assert response["content"]["application/json"]["schema"] == function["returns"]
+    tools = in_process("functions", "--manual", "tools", *as_json).json["tools"]
+    assert tools == [{key: each[key] for key in ("name", "description", "parameters")} for each in listed]
+
+
+def test_a_form_that_there_is_not_is_a_mistake_of_usage(in_process: Any, configured: Path) -> None:
+    done = in_process("functions", "--manual", "xml")
+    assert done.code == 2
+    assert "text" in done.err
+
+
 def test_without_functions_it_says_how_to_get_some(in_process: Any) -> None:
     done = in_process("functions")
     assert done.code == 0

@@ -18,7 +18,7 @@ TEMPLATE = Path(__file__).with_name("hermes.jinja")
 
 class TestLlamaCppChat(ChatServiceKit):
     reports_usage = True
-    max_output = 24
+    max_output = 16
     long_history = 100
 
     @pytest.fixture

@@ -58,7 +58,7 @@ def class_members(kind: Any) -> Members:
     given = [each for each in fields(kind) if each.init]
     defaults = {each.name: each.default for each in given if each.default is not MISSING}
     factories = [each for each in given if each.default_factory is not MISSING]
-    defaults |= {each.name: each.default_factory() for each in factories if each.default_factory in _EMPTY}  # type: ignore[misc]
+    defaults |= {each.name: each.default_factory() for each in factories if each.default_factory in _EMPTY}
     needed = frozenset(each.name for each in given) - defaults.keys() - {each.name for each in factories}
     return Members({each.name: hints[each.name] for each in given}, needed, kind, getattr, documentation, defaults)
 
@@ -87,8 +87,7 @@ def note(hint: Any) -> str | None:
         hint = typing.get_args(hint)[0]
     if typing.get_origin(hint) is not typing.Annotated:
         return None
-    inner, *notes = typing.get_args(hint)
-    return next((each for each in notes if isinstance(each, str)), None)
+    return next((each for each in typing.get_args(hint)[1:] if isinstance(each, str)), None)
 
 
 def object_of(kind: Any, members: Members, inner: Mapping[str, Compiled]) -> Compiled:
@@ -145,7 +144,7 @@ def object_of(kind: Any, members: Members, inner: Mapping[str, Compiled]) -> Com
             values |= dict.fromkeys(name for name in inner if name in members.required and name not in values)
         try:
             return make(**values)
-        except Exception as error:  # noqa: BLE001 - the class may not be made for half of its values
+        except Exception as error:  # a class may do anything when it is made of half of its values
             raise Mismatch([Fault((), f"more of a {kind.__name__}", str(error))]) from error
 
-    return Compiled(schema, structure, unstructure, draft)
+    return Compiled(schema, structure, unstructure, draft, whole=not sparse)

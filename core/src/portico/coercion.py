@@ -1,4 +1,4 @@
-"""Arguments from a model that are right but for their clothes: "5" for 5, JSON written into a string."""
+"""Arguments of a model that are right and written in another kind: "5" for 5, JSON inside of a string."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ from portico.scalars import copied
 __all__ = ["structure_leniently"]
 
 _ROUNDS = 8
+_BITS = 4096
+"""Python writes no number of more than 4,300 digits; nobody means one of a thousand as a text."""
 _MISSING: Any = object()
 _NUMBERLIKE = frozenset({None, "decimal"})
 """The formats of strings that may be digits; digits that Python reads as a date were not meant as one."""
+
+_KINDS = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
 
 
 def structure_leniently(compiled: Compiled, value: Any) -> Any:
@@ -58,13 +62,13 @@ def _mended(value: Any, path: tuple[str | int, ...], schema: Mapping[str, Any]) 
             value = value[part]
         except (LookupError, TypeError):
             return _MISSING
-    if type(value) is not str and type(value) is not int:
-        return _MISSING
     expected = list(_at(schema, path, schema.get("$defs", {})))
-    if type(value) is int:
-        textual = any(format in _NUMBERLIKE for kind, format in expected if kind == "string")
-        return str(value) if textual else _MISSING
-    return _read(value, {kind for kind, _ in expected})
+    if isinstance(value, str):
+        return _read(value, {kind for kind, _ in expected})
+    if type(value) is not int or value.bit_length() > _BITS:
+        return _MISSING
+    textual = any(format in _NUMBERLIKE for kind, format in expected if kind == "string")
+    return str(value) if textual else _MISSING
 
 
 def _read(text: str, kinds: set[str]) -> Any:
@@ -126,9 +130,6 @@ def _at(
         names = schema.get("type", ())
         for name in [names] if isinstance(names, str) else names:
             yield name, schema.get("format")
-
-
-_KINDS = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
 
 
 def _inside(schema: Mapping[str, Any], part: str | int) -> Any:

@@ -42,12 +42,16 @@ class Compiled:
     ``structure`` raises `Mismatch`; ``unstructure`` trusts its argument. ``draft`` makes a value from what has come
     of a JSON value so far: fields that are missing have their default or None, and what does not fit yet is left
     out; it raises `Mismatch` when there is nothing to show. Without one, only whole values are shown.
+
+    ``whole`` says that ``unstructure`` writes every property of the schema, also those that are not required: in a
+    union, keys and tags with a default then tell its members apart. A codec's schema may have ``$defs`` of its own.
     """
 
     schema: Mapping[str, Any]
     structure: Callable[[Any], Any]
     unstructure: Callable[[Any], Any]
     draft: Callable[[Any], Any] | None = None
+    whole: bool = False
 
 
 def place(path: Sequence[str | int]) -> str:

@@ -85,7 +85,9 @@ def fixed(inner: Sequence[Compiled]) -> Compiled:
     def draft(value: Any) -> Any:
         if type(value) is not list or len(value) > len(inner):
             refuse(f"an array of {len(inner)}", value)
-        shown = [next(iter(drafts(drafting(each), [element])), None) for each, element in zip(inner, value, strict=False)]
+        shown = [
+            next(iter(drafts(drafting(each), [element])), None) for each, element in zip(inner, value, strict=False)
+        ]
         return tuple(shown + [None] * (len(inner) - len(shown)))
 
     return Compiled(schema, structure, unstructure, draft)

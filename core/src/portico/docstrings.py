@@ -61,18 +61,17 @@ def describe_class(kind: type) -> Documentation:
     attributes: dict[str, str] = {}
     own = Documentation()
     for base in reversed(kind.__mro__[:-1]):
-        doc = base.__dict__.get("__doc__")
-        own = _read(inspect.cleandoc(doc)) if _is_written(doc, base) else Documentation()
+        own = _read(_written(base))
         attributes |= own.parameters
     return Documentation(own.summary, attributes)
 
 
-def _is_written(doc: object, kind: type) -> bool:
-    return (
-        isinstance(doc, str)
-        and not doc.startswith(f"{kind.__name__}(")
-        and kind.__module__ not in ("builtins", "typing", "enum")
-    )
+def _written(kind: type) -> str:
+    """Return the docstring that a class has of its own, if somebody wrote one."""
+    doc = kind.__dict__.get("__doc__")
+    if not isinstance(doc, str) or doc.startswith(f"{kind.__name__}("):
+        return ""
+    return "" if kind.__module__ in ("builtins", "typing", "enum") else inspect.cleandoc(doc)
 
 
 def _read(doc: str) -> Documentation:
@@ -110,7 +109,8 @@ def _google_returns(lines: list[str]) -> str:
 
 def _google_section(lines: list[str], names: tuple[str, ...]) -> list[str]:
     """Return the lines under a heading, as far as they are indented, with that indent removed."""
-    start = next((i for i, line in enumerate(lines) if line.rstrip() in {f"{name}:" for name in names}), len(lines))
+    headings = [f"{name}:" for name in names]
+    start = next((i for i, line in enumerate(lines) if line.rstrip() in headings), len(lines))
     body: list[str] = []
     for line in lines[start + 1 :]:
         if line.strip() and line[:1] != " ":

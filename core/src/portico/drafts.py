@@ -77,10 +77,7 @@ def _may_become(
         return False
     if isinstance(value, dict):
         properties, rest = schema.get("properties", {}), schema.get("additionalProperties", True)
-        return all(
-            may_become(properties[name] if name in properties else rest, inner, definitions, known)
-            for name, inner in value.items()
-        )
+        return all(may_become(properties.get(name, rest), inner, definitions, known) for name, inner in value.items())
     if isinstance(value, list):
         fixed, rest = schema.get("prefixItems", ()), schema.get("items", True)
         return len(value) <= schema.get("maxItems", len(value)) and all(

@@ -127,8 +127,8 @@ class Function:
     ('Tone-shout', ['text'])
     """
 
-    __slots__ = ("_manual", "_reading", "callable", "description", "effects", "full_name", "is_async", "name", "parameters",
-                 "plugin", "returns", "tags", "thread")  # fmt: skip
+    __slots__ = ("_manual", "_reading", "callable", "description", "effects", "full_name", "is_async", "name",
+                 "parameters", "plugin", "returns", "tags", "thread")  # fmt: skip
 
     def __init__(
         self,
@@ -233,9 +233,9 @@ class Function:
     def structure_arguments(self, arguments: Mapping[str, Any], *, lenient: bool = False) -> dict[str, Any]:
         """Turn JSON arguments into Python values.
 
-        ``lenient`` is for arguments that a model wrote: where they do not fit, what only has the wrong clothes is
-        taken for what it is, see `portico.coercion`. Raises ``ArgumentsInvalid`` with every fault of the arguments
-        as they came: missing, unknown, or not of the type.
+        ``lenient`` is for arguments that a model wrote: what does not fit is read as `portico.coercion` says, where
+        nothing is lost by it. Raises ``ArgumentsInvalid`` with every fault of the arguments as they came: missing,
+        unknown, or not of the type.
         """
         values: dict[str, Any] = {}
         try:

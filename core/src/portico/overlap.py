@@ -181,7 +181,7 @@ class _Search:
             return any(self._admits(other, value) for value in one.values)
         if other.values is not None:
             return any(self._admits(one, value) for value in other.values)
-        name, other_name = one.schema.get("format"), other.schema.get("format")
+        name, other_name = str(one.schema.get("format")), str(other.schema.get("format"))
         if one.kind == "string" and name != other_name and name in self.formats and other_name in self.formats:
             return other_name in self.formats[name].taken_by
         return True
@@ -207,7 +207,7 @@ class _Search:
     def _member(self, piece: _Piece, key: str) -> Any:
         properties = piece.schema.get("properties", {})
         rest = piece.schema.get("additionalProperties", self._rest(piece))
-        return _known(properties[key] if key in properties else rest)
+        return _known(properties.get(key, rest))
 
     def _rest(self, piece: _Piece) -> Mapping[str, Any]:
         """Return what a schema allows where it says nothing: what reads all as it is does so within, too."""
@@ -282,8 +282,8 @@ def _positions(one: _Piece, other: _Piece) -> int:
     return 1 + max(len(one.schema.get("prefixItems", ())), len(other.schema.get("prefixItems", ())))
 
 
-def _least(one: _Piece, other: _Piece) -> int:
-    return max(one.schema.get("minItems", 0), other.schema.get("minItems", 0))
+def _least(one: _Piece, other: _Piece) -> float:
+    return float(max(one.schema.get("minItems", 0), other.schema.get("minItems", 0)))
 
 
 def _kind(value: object) -> str:

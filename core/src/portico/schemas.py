@@ -26,9 +26,12 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
     "array": (list,),
     "object": (dict,),
 }
-_ANNOTATIONS = frozenset({"description", "title", "default", "format", "$defs", "$schema", "examples"})
+_ANNOTATIONS = frozenset({"description", "title", "default", "format", "$defs", "examples"})
+_DIALECTS = ("https://json-schema.org/", "http://json-schema.org/")
+"""How the names of JSON Schema's own dialects begin: the keywords known here mean the same in all of them."""
 _METHODS = {
     "$ref": "reference",
+    "$schema": "dialect",
     "anyOf": "any_of",
     "const": "const",
     "enum": "enum",
@@ -138,6 +141,11 @@ class _Compiler:
         if len(checks) == 1:
             return checks[0]
         return lambda value, path: (fault for check in checks for fault in check(value, path))
+
+    def on_dialect(self, argument: Any, schema: Any, depth: int) -> _Check:
+        if not str(argument).startswith(_DIALECTS):
+            raise SchemaUnsupported(f"{argument!r} is no dialect of JSON Schema that is known here.")
+        return _anything
 
     def on_type(self, argument: Any, schema: Any, depth: int) -> _Check:
         names = [argument] if isinstance(argument, str) else argument

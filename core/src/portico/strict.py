@@ -26,7 +26,7 @@ from portico._strict.objects import Object
 from portico._strict.reading import Reader
 from portico.compiled import Fault, Mismatch, refuse
 from portico.errors import SchemaUnsupported
-from portico.ports.schema_validator import SchemaValidator
+from portico.ports.schema_validator import SchemaValidator, Validate
 
 __all__ = ["StrictForm", "require_nullable_defaults", "strict_form"]
 
@@ -70,8 +70,9 @@ def strict_form(
     """Rewrite a JSON Schema (2020-12) for strict mode. Done once for a type; a large one takes some milliseconds.
 
     With a ``validator``, ``encode`` refuses every value that is not valid under the original, what had to be
-    loosened included. With ``close``, an object that declares properties and does not speak of other keys has none,
-    as OpenAI's own helper takes it; JSON Schema lets any in, and the strict form has a place for them.
+    loosened included; it compiles the schema at the first call, and raises what the validator then raises. With
+    ``close``, an object that declares properties and does not speak of other keys has none, as OpenAI's own helper
+    takes it; JSON Schema lets any in, and the strict form has a place for them.
 
     Raises ``SchemaUnsupported`` with place and rule: for a schema that is malformed or allows nothing, for a
     reference that leads out of it or in a circle, for a limit of strict mode that is exceeded, and without
@@ -99,12 +100,15 @@ def _form(schema: Any, validator: SchemaValidator | None, *, loosen: bool, close
     target = root.target if isinstance(root, Reference) else root
     bare = isinstance(target, Fixed) or (isinstance(target, Object) and not target.is_map)
     written = within_limits(_written(reader, root, target, bare=bare))
-    check = None if validator is None else validator.compile(schema)
+    checks: list[Validate] = []
 
     def encode(value: Any) -> Any:
-        faults = [] if check is None else check(value)
-        if faults:
-            raise Mismatch([Fault((), "a value of the schema", f"one with faults: {fault}") for fault in faults])
+        if validator is not None:
+            if not checks:
+                checks.append(validator.compile(schema))
+            faults = checks[0](value)
+            if faults:
+                raise Mismatch([Fault((), "a value of the schema", f"one with faults: {fault}") for fault in faults])
         encoded = _bounded(lambda value: target.encode(value, {}), value)
         return encoded if bare else {"value": encoded}
 
@@ -142,12 +146,13 @@ def _reachable(root: Node) -> Sequence[Node]:
 
 def _written(reader: Reader, root: Node, target: Node, *, bare: bool) -> dict[str, Any]:
     """Write the schema with the definitions that it refers to."""
+    places = reader.names()
     names: dict[int, str] = {}
     waiting: list[Node] = []
 
     def refer(node: Node) -> str:
         if id(node) not in names:
-            names[id(node)] = unused_name(reader.name_of(node), names.values())
+            names[id(node)] = unused_name(places[id(node)], names.values())
             waiting.append(node)
         return f"#/$defs/{names[id(node)]}"
 

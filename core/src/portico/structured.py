@@ -107,12 +107,19 @@ class ResponseFormat(Generic[T]):
         return self._strict
 
     def ask(self, request: ChatRequest, manner: Manner) -> ChatRequest:
-        """Return the request that asks for a reply of this form."""
+        """Return the request that asks for a reply of this form.
+
+        Strict services show the schema to the model. Others only keep its words within the schema, and a model that
+        does not know what is wanted fills it with anything: those are told in words too.
+        """
+        if manner == "strict" and self.strict is not None:
+            return replace(
+                request, response_schema=self.strict.schema, response_name=self.name, response_strict=True
+            )
+        request = replace(request, messages=(*self._instructed(request.messages),))
         if manner == "instruct":
-            return replace(request, messages=(*self._instructed(request.messages),))
-        if manner == "schema" or self.strict is None:
-            return replace(request, response_schema=self.schema, response_name=self.name)
-        return replace(request, response_schema=self.strict.schema, response_name=self.name, response_strict=True)
+            return request
+        return replace(request, response_schema=self.schema, response_name=self.name)
 
     def _instructed(self, messages: Iterable[Message]) -> list[Message]:
         """Put the instruction behind the system's words: many services take them at the beginning only."""

@@ -137,16 +137,19 @@ class _Compiler:
         found = self.forms.get(id(schema))
         return found[1] if found else None
 
-    def read_as(self, compiled: Compiled, kind: object, *, whole: bool = False) -> Compiled:
-        """Note how the values of a compiled type are read."""
-        self.forms[id(compiled.schema)] = (compiled.schema, Form(kind, whole))
+    def read_as(self, compiled: Compiled, kind: object) -> Compiled:
+        """Note how the values of a compiled type are read, at its schema and at the definition it refers to."""
+        schema: Mapping[str, Any] | None = compiled.schema
+        while schema is not None and id(schema) not in self.forms:
+            self.forms[id(schema)] = (schema, Form(kind, compiled.whole))
+            schema = self.definitions.get(str(schema.get("$ref")).removeprefix("#/$defs/"))
         return compiled
 
     def saying(self, compiled: Compiled, **keywords: object) -> Compiled:
         """Add to what a schema says, not to what it allows."""
         more = replace(compiled, schema={**compiled.schema, **keywords})
         form = self.form(compiled.schema)
-        return self.read_as(more, form.kind, whole=form.whole) if form else more
+        return self.read_as(more, form.kind) if form else more
 
     def compile(self, hint: object) -> Compiled:
         for codec in self.codecs:
@@ -178,7 +181,11 @@ class _Compiler:
         if isinstance(hint, type):
             if issubclass(hint, Enum):
                 return self.enumeration(hint)
-            if is_dataclass(hint) or typing.is_typeddict(hint) or (issubclass(hint, tuple) and hasattr(hint, "_fields")):
+            if (
+                is_dataclass(hint)
+                or typing.is_typeddict(hint)
+                or (issubclass(hint, tuple) and hasattr(hint, "_fields"))
+            ):
                 return self.named(hint)
         raise SchemaUnsupported(
             f"The type {getattr(hint, '__qualname__', hint)} has no JSON form here. Use standard-library kinds, "
@@ -208,6 +215,8 @@ class _Compiler:
         return self.read_as(compiled, kinds.pop()) if len(kinds) == 1 else compiled
 
     def enumeration(self, hint: type[Enum]) -> Compiled:
+        if not len(hint):
+            raise SchemaUnsupported(f"The enumeration {hint.__qualname__} has no members, so it has no values.")
         compiled = self.read_as(choice(hint), hint)
         summary = describe_class(hint).summary
         return self.saying(compiled, description=summary) if summary else compiled
@@ -233,7 +242,7 @@ class _Compiler:
 
     def named(self, hint: Any) -> Compiled:
         """Compile a class with fields; one that contains itself becomes a definition with references."""
-        kind, whole = (dict, False) if typing.is_typeddict(hint) else (hint, True)
+        kind = dict if typing.is_typeddict(hint) else hint
         if hint in self.open:
             name = self.recursive.setdefault(
                 hint, free_name(hint.__name__, {*self.recursive.values(), *self.definitions})
@@ -243,21 +252,21 @@ class _Compiler:
                 {"$ref": f"#/$defs/{name}"},
                 lambda value: cell[0].structure(value),  # noqa: PLW0108 - the cell is filled later
                 lambda value: cell[0].unstructure(value),  # noqa: PLW0108
-                lambda value: drafting(cell[0])(value),
+                lambda value: drafting(cell[0])(value),  # noqa: PLW0108
             )
-            return self.read_as(reference, kind, whole=whole)
+            return self.read_as(reference, kind)
         if hint in self.done:
             return self.done[hint]
         cell = self.open[hint] = []
         try:
-            compiled = self.read_as(self.object(hint), kind, whole=whole)
+            compiled = self.read_as(self.object(hint), kind)
         finally:
             del self.open[hint]
         cell.append(compiled)
         if hint in self.recursive:
             self.definitions[self.recursive[hint]] = compiled.schema
             reference = replace(compiled, schema={"$ref": f"#/$defs/{self.recursive[hint]}"})
-            compiled = self.read_as(reference, kind, whole=whole)
+            compiled = self.read_as(reference, kind)
         self.done[hint] = compiled
         return compiled
 
@@ -274,7 +283,7 @@ class _Compiler:
                 form = self.form(compiled.schema)
                 compiled = replace(compiled, schema=schema)
                 if form is not None:
-                    self.read_as(compiled, form.kind, whole=form.whole)
+                    self.read_as(compiled, form.kind)
                 self.defaults.append(_Default(schema, compiled, members.defaults[name]))
             inner[name] = compiled
         return object_of(hint, members, inner)

@@ -39,11 +39,11 @@ _KINDS = {
     "object": "an object",
 }
 _ADVICE = {
-    "string": "Use {alone} alone, or a class for each with a Literal field of its own.",
-    "number": "Use int | float, or {alone} alone.",
     "array": "Use one kind of array with a union of elements, or {alone} alone.",
     "object": 'Give each a field with a Literal of its own, such as kind: Literal["a"], or use {alone} alone.',
 }
+_ADVICE_ON_SCALARS = "Use {alone} alone, or a class for each with a Literal field of its own."
+_PLAIN = ("str", "int", "float", "bool")
 
 
 class Tried(threading.local):
@@ -77,7 +77,7 @@ class UnionOf:
         self.writers = {
             hint: member.unstructure
             for hint, member in zip(self.hints, members, strict=True)
-            if isinstance(hint, type) and hint is not object and not typing.is_typeddict(hint)
+            if isinstance(hint, type) and hint not in (Any, object) and not typing.is_typeddict(hint)
         }
         self.schemas = [member.schema for member in members]
         self.structures = [member.structure for member in members]
@@ -107,7 +107,9 @@ class UnionOf:
                 before[one].add(other)
         self._arrange(before, ranks)
 
-    def _overlap(self, written: int, accepting: int, form: Callable[[Mapping[str, Any]], Form | None]) -> Overlap | None:
+    def _overlap(
+        self, written: int, accepting: int, form: Callable[[Mapping[str, Any]], Form | None]
+    ) -> Overlap | None:
         schemas = self.members[written].schema, self.members[accepting].schema
         return overlap(*schemas, self.definitions, form=form, formats=FORMATS)
 
@@ -141,13 +143,15 @@ class UnionOf:
         inside = f" at {place(path)}" if path else ""
         outer = found.kind if not path else "array" if isinstance(path[0], int) else "object"
         shown = self.shown[one], self.shown[other]
-        advice = _ADVICE.get(outer, "Use {alone} alone.").format(alone="str" if "str" in shown else "one of them")
+        alone = next((plain for plain in _PLAIN if plain in shown), "one of them")
+        advice = _ADVICE.get(outer, _ADVICE_ON_SCALARS).format(alone=alone)
         raise SchemaUnsupported(
             f"A union cannot hold {shown[0]} and {shown[1]}: {kind}{inside} may be of either, and would be read back "
             f"as the wrong one. {advice}"
         )
 
     def structure(self, value: Any) -> Any:
+        """Read a value by the first member that takes it."""
         kind = type(value)
         fitting = self.by_type.get(kind, ())
         if kind is dict or kind is list:
@@ -186,6 +190,7 @@ class UnionOf:
         raise Mismatch([fault for fault in faults if fault.path] or list(faults))
 
     def unstructure(self, value: Any) -> Any:
+        """Write a value by the member that it is of."""
         write = self.writers.get(type(value))
         if write is not None:
             return write(value)
@@ -195,6 +200,7 @@ class UnionOf:
         return self.otherwise(value)
 
     def draft(self, value: Any) -> Any:
+        """Make a draft by the one member that an unfinished value may become."""
         try:
             return self.structure(value)
         except Mismatch:
@@ -217,13 +223,15 @@ def _bare(hint: Any) -> Any:
         elif hasattr(hint, "__supertype__"):
             hint = hint.__supertype__
         else:
-            return hint
+            return types.NoneType if hint is None else hint
 
 
 def _shown(hint: Any) -> str:
     if hint is type(None):
         return "None"
-    return hint.__qualname__ if isinstance(hint, type) and not typing.get_args(hint) else str(hint).replace("typing.", "")
+    return (
+        hint.__qualname__ if isinstance(hint, type) and not typing.get_args(hint) else str(hint).replace("typing.", "")
+    )
 
 
 def instance_test(hint: Any) -> Callable[[Any], bool]:
@@ -240,7 +248,7 @@ def instance_test(hint: Any) -> Callable[[Any], bool]:
         members = typing.get_type_hints(kind, include_extras=True)
         required = required_keys(kind, members)
         return lambda value: isinstance(value, dict) and required <= value.keys() <= members.keys()
-    if not isinstance(kind, type) or kind is object:
+    if not isinstance(kind, type) or kind in (Any, object):
         return lambda value: True
     if f"{kind.__module__}.{kind.__qualname__}" in SCALARS:
         return lambda value: type(value) is kind

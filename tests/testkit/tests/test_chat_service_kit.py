@@ -29,7 +29,9 @@ from portico.chat import (
     Usage,
 )
 from portico.errors import ContextOverflow, RateLimited, SchemaUnsupported, ServiceError, ServiceUnavailable
+from portico.strict import strict_form
 from portico_testkit import chat_checks, tasks
+from portico_testkit.chat_requests import STRICT
 from portico_testkit.chat_service import ChatServiceKit
 from portico_testkit.fakes.chat_service import ScriptedChat
 
@@ -969,6 +971,11 @@ async def test_the_kit_catches(variant: type[ScriptedChat], monkeypatch: pytest.
 
 def test_each_test_of_the_kit_catches_something() -> None:
     assert {f"test_{caught.test}" for caught in CAUGHT.values()} == set(KIT_TESTS)
+
+
+def test_the_strict_schema_of_the_kit_is_of_the_strict_form() -> None:
+    form = strict_form(STRICT)
+    assert (form.schema, form.identity) == (STRICT, True)
 
 
 async def test_a_script_is_said_line_by_line_and_then_is_over() -> None:

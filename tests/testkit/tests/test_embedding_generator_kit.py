@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 from typing import Literal
@@ -9,7 +10,9 @@ from typing import Literal
 import numpy as np
 import pytest
 
+from portico.errors import ContextOverflow, ServiceUnavailable
 from portico.vectors import Vectors
+from portico_testkit import tasks
 from portico_testkit.embedding_generator import EmbeddingGeneratorKit
 from portico_testkit.fakes.embedding_generator import HashingEmbeddings
 
@@ -146,37 +149,217 @@ class DeadAfterCancellation(Broken):
         return vectors
 
 
-BROKEN = list(Broken.__subclasses__())
+class SendsEqualTextsOnce(Broken):
+    def spoil(self, rows, texts, purpose):
+        return rows[[list(texts).index(text) for text in dict.fromkeys(texts)]] if len(texts) else rows
 
 
-async def failures(kit: type[EmbeddingGeneratorKit], make: type[HashingEmbeddings]) -> list[str]:
-    found = []
+class PutsEmptyTextsLast(Broken):
+    def spoil(self, rows, texts, purpose):
+        return rows[np.argsort([not text for text in texts], kind="stable")] if len(texts) else rows
+
+
+class KnowsNoDimensionsBeforeItsFirstText(Broken):
+    async def embed(self, texts, *, purpose="document"):
+        if not any(texts) and not self.embedded:
+            return Vectors(np.zeros((len(texts), 1), np.float32), len(texts), 1)
+        return await super().embed(texts, purpose=purpose)
+
+
+class StripsTheCallersTexts(Broken):
+    async def embed(self, texts, *, purpose="document"):
+        if isinstance(texts, list):
+            texts[:] = [text.strip() for text in texts]
+        return await super().embed(texts, purpose=purpose)
+
+
+class SortsTheCallersTexts(Broken):
+    async def embed(self, texts, *, purpose="document"):
+        vectors = await super().embed(texts, purpose=purpose)
+        if isinstance(texts, list):
+            texts.sort(key=len)
+        return vectors
+
+
+class Batching(Broken):
+    """Embeds in batches of 100 texts at once; ``pause`` is how long batch n takes."""
+
+    async def embed(self, texts, *, purpose="document"):
+        texts = list(texts)
+        starts = range(0, max(1, len(texts)), 100)
+        batches = [self.batch(start, texts[start : start + 100]) for start in starts]
+        rows = np.concatenate(await self.gather(batches))
+        return Vectors(np.ascontiguousarray(rows), rows.shape[0], rows.shape[1])
+
+    async def batch(self, start, texts):
+        return self._rows(texts)
+
+    async def gather(self, batches):
+        return await asyncio.gather(*batches)
+
+
+class TakesBatchesAsTheyCome(Batching):
+    async def batch(self, start, texts):
+        await asyncio.sleep(0.01 if start % 300 == 0 else 0)
+        return self._rows(texts)
+
+    async def gather(self, batches):
+        return [await batch for batch in asyncio.as_completed(batches)]
+
+
+class LosesABatch(Batching):
+    async def batch(self, start, texts):
+        return np.zeros((len(texts), self.dimensions), np.float32) if start == 400 else self._rows(texts)
+
+
+class LeavesBatchesRunning(Batching):
+    async def batch(self, start, texts):
+        await asyncio.sleep(0.001 if start < 100 else 2)
+        return self._rows(texts)
+
+    async def gather(self, batches):
+        tasks = [asyncio.create_task(batch) for batch in batches]
+        return [await task for task in tasks]
+
+
+class LeavesBatchesRunningAfterARefusal(Batching):
+    """The first batch that fails ends the call, and nobody ends the others."""
+
+    async def batch(self, start, texts):
+        if any(len(text) > 80_000 for text in texts):
+            raise ContextOverflow("A text is too long.")
+        await asyncio.sleep(5 if len(texts) == 100 and texts[1] == texts[2] else 0)
+        return self._rows(texts)
+
+
+class EndsABatchAtALongText(Broken):
+    def spoil(self, rows, texts, purpose):
+        long = [number for number, text in enumerate(texts) if len(text) > 10_000]
+        return rows[: long[0] + 1] if long else rows
+
+
+class ZerosForLongTexts(Broken):
+    def spoil(self, rows, texts, purpose):
+        rows[[len(text) > 10_000 for text in texts]] = 0
+        return rows
+
+
+class VendorsErrorForLongTexts(Broken):
+    def spoil(self, rows, texts, purpose):
+        if any(len(text) > 10_000 for text in texts):
+            raise RuntimeError("input is too large to process")
+        return rows
+
+
+class RefusesLongTextsWithoutAWord(Broken):
+    def spoil(self, rows, texts, purpose):
+        if any(len(text) > 10_000 for text in texts):
+            raise ContextOverflow("")
+        return rows
+
+
+class TakesCancellationForAFailure(Broken):
+    async def embed(self, texts, *, purpose="document"):
+        try:
+            return await super().embed(texts, purpose=purpose)
+        except asyncio.CancelledError as error:
+            raise ServiceUnavailable("no connection") from error
+
+
+class RefusesLongTexts(HashingEmbeddings):
+    """As a service may whose model reads so and so many tokens."""
+
+    async def embed(self, texts, *, purpose="document"):
+        if any(len(text) > 10_000 for text in texts):
+            raise ContextOverflow("A text has more than 10,000 characters.")
+        return await super().embed(texts, purpose=purpose)
+
+
+class TestOneThatRefusesLongTexts(EmbeddingGeneratorKit):
+    @pytest.fixture
+    def embedding_generator(self) -> RefusesLongTexts:
+        return RefusesLongTexts()
+
+
+class TestOneThatWorksInBatches(EmbeddingGeneratorKit):
+    @pytest.fixture
+    def embedding_generator(self) -> Batching:
+        return Batching()
+
+
+NAMED = [
+    (Blocking, "a_large_batch_is_whole_and_leaves_the_event_loop_free", "the event loop stood still"),
+    (OneBuffer, "earlier_results_are_not_touched_by_later_calls", "a later call changed the vectors"),
+    (DeadAfterCancellation, "a_cancelled_call_leaves_it_usable", "still busy"),
+    (PaddingLeaks, "equal_texts_give_equal_rows_whatever_their_neighbours", "before it changed a text's row"),
+    (SendsEqualTextsOnce, "empty_and_repeated_texts_among_others_keep_their_places", "of them empty, gave 9 rows"),
+    (PutsEmptyTextsLast, "empty_and_repeated_texts_among_others_keep_their_places", "is not that of text"),
+    (KnowsNoDimensionsBeforeItsFirstText, "all_rows_have_the_same_dimensions", "had rows of [1, 1, 256"),
+    (StripsTheCallersTexts, "the_texts_are_not_changed", "embedding changed the texts"),
+    (SortsTheCallersTexts, "the_texts_are_not_changed", "embedding changed the texts"),
+    (TakesBatchesAsTheyCome, "a_large_batch_is_whole_and_leaves_the_event_loop_free", "is another text's"),
+    (LosesABatch, "a_large_batch_is_whole_and_leaves_the_event_loop_free", "100 of 2000 rows are zeros"),
+    (LeavesBatchesRunning, "a_cancelled_call_leaves_it_usable", "tasks go on 0.5 seconds after"),
+    (LeavesBatchesRunningAfterARefusal, "a_text_that_is_too_long_is_refused_or_has_its_row", "tasks go on 0.5 sec"),
+    (EndsABatchAtALongText, "a_text_that_is_too_long_is_refused_or_has_its_row", "one of them long, gave 2 rows"),
+    (ZerosForLongTexts, "a_text_that_is_too_long_is_refused_or_has_its_row", "gave zeros, as if it were empty"),
+    (VendorsErrorForLongTexts, "a_text_that_is_too_long_is_refused_or_has_its_row", "raised RuntimeError"),
+    (RefusesLongTextsWithoutAWord, "a_text_that_is_too_long_is_refused_or_has_its_row", "refused without a word"),
+    (
+        TakesCancellationForAFailure,
+        "a_cancelled_call_leaves_it_usable",
+        "a cancelled call raised ServiceUnavailable",
+    ),
+    (RefusesSurrogates, "awkward_texts_do_no_harm", "surrogates not allowed"),
+]
+"""Variants with the test that catches them, and what it says."""
+
+OTHERS = [
+    variant
+    for variant in (*Broken.__subclasses__(), *Batching.__subclasses__())
+    if variant is not Batching and variant not in [named[0] for named in NAMED]
+]
+
+
+async def failures(kit: type[EmbeddingGeneratorKit], make: type[HashingEmbeddings]) -> dict[str, str]:
+    """Return the tests of the kit that fail, with what they say."""
+    found = {}
     for name in sorted(dir(kit)):
         if name.startswith("test_"):
             try:
                 await getattr(kit(), name)(make())
-            except Exception:
-                found.append(name)
+            except (Exception, pytest.fail.Exception) as error:
+                found[name] = str(error)
     return found
 
 
-@pytest.mark.parametrize("variant", BROKEN, ids=lambda variant: variant.__name__)
+@pytest.fixture(autouse=True)
+def little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "_PATIENCE", 0.5)
+
+
+@pytest.mark.parametrize("variant", OTHERS, ids=lambda variant: variant.__name__)
 async def test_the_kit_catches(variant: type[HashingEmbeddings]) -> None:
     assert await failures(EmbeddingGeneratorKit, variant), f"no test of the kit fails for {variant.__name__}"
 
 
-async def test_the_kit_finds_nothing_wrong_with_the_wrapper_that_the_broken_ones_share() -> None:
-    assert await failures(EmbeddingGeneratorKit, Broken) == []
+@pytest.mark.parametrize("correct", [Broken, Batching, RefusesLongTexts])
+async def test_the_kit_finds_nothing_wrong_with(correct: type[HashingEmbeddings]) -> None:
+    assert await failures(EmbeddingGeneratorKit, correct) == {}
 
 
-@pytest.mark.parametrize(
-    ("variant", "test"),
-    [
-        (Blocking, "test_a_large_batch_is_whole_and_leaves_the_event_loop_free"),
-        (OneBuffer, "test_earlier_results_are_not_touched_by_later_calls"),
-        (DeadAfterCancellation, "test_a_cancelled_call_leaves_it_usable"),
-        (PaddingLeaks, "test_equal_texts_give_equal_rows_whatever_their_neighbours"),
-    ],
-)
-async def test_a_fault_is_caught_by_the_test_that_names_it(variant: type[HashingEmbeddings], test: str) -> None:
-    assert test in await failures(EmbeddingGeneratorKit, variant)
+@pytest.mark.parametrize(("variant", "test", "words"), NAMED)
+async def test_a_fault_is_caught_by_the_test_that_names_it(
+    variant: type[HashingEmbeddings], test: str, words: str
+) -> None:
+    with pytest.raises((Exception, pytest.fail.Exception)) as caught:
+        await getattr(EmbeddingGeneratorKit(), f"test_{test}")(variant())
+    assert words in str(caught.value)
+
+
+async def test_a_tolerance_that_hides_mix_ups_is_refused() -> None:
+    class Lenient(EmbeddingGeneratorKit):
+        tolerance = 0.2
+
+    with pytest.raises(AssertionError, match=r"a tolerance of 0.2 hides rows that are 0\.\d+ apart"):
+        await Lenient().test_different_texts_are_told_apart(HashingEmbeddings())

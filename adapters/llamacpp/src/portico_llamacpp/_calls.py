@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from secrets import token_hex
-from typing import Any
+from typing import Any, Literal
 
-from portico.chat import ChatRequest, Message, Tool, ToolCall, ToolResult
+from portico.chat import ChatDelta, ChatRequest, Message, Tool, ToolCall, ToolCallDelta, ToolResult
 from portico_llamacpp._schemas import moved
 from portico_llamacpp._wire import Guard, result_text
 
 _SURROGATE_PAIR = 12
+_BEGINNING = re.compile(
+    r'\s*\{\s*(?:"tool"\s*:\s*(?P<name>"(?:[^"\\]|\\.)*")\s*,\s*"arguments"\s*:\s*(?=\{)'
+    r'|"answer"\s*:\s*(?:(?P<quote>")|(?=[^\s"])))'
+)
 
 
 def reply_schema(request: ChatRequest) -> dict[str, Any]:
@@ -86,36 +91,61 @@ def with_instruction(messages: list[dict[str, Any]], words: str) -> list[dict[st
 
 
 class CallReader:
-    """Reads a reply of this form while it comes: the words of an answer at once, a call when it is whole."""
+    """Reads a reply of this form while it comes, and tells its words and its call from each other."""
 
     def __init__(self) -> None:
         self.words = ""
+        self.call: ToolCall | None = None
         self._text = ""
-        self._place: int | None = None
+        self._place = 0
+        self._kind: Literal["", "answer", "call", "value"] = ""
 
-    def feed(self, piece: str) -> str:
-        """Take a piece; return what it adds to the words of an answer."""
+    def feed(self, piece: str) -> Iterator[ChatDelta]:
+        """Take a piece and yield what it adds to the words, or to the call."""
         self._text += piece
-        if self._place is None:
-            if not "".join(self._text.split()).startswith('{"answer":"'):
-                return ""
-            self._place = self._text.index('"', self._text.index(":")) + 1
-        end = _end_of_words(self._text, self._place)
-        added = _decoded(self._text[self._place : end])
-        self._place = end
-        self.words += added
-        return added
+        if not self._kind:
+            yield from self._begin()
+        if self._kind == "answer":
+            end = _end_of_words(self._text, self._place)
+            if end > self._place:
+                yield self._said(_decoded(self._text[self._place : end]))
+                self._place = end
+        elif self._kind == "call":
+            # The last brace closes the reply, not the arguments: what may be it waits for what follows.
+            yield from self._argued(len(self._text.rstrip(" \t\r\n}")))
 
-    def result(self) -> tuple[str, ToolCall | None]:
-        """Return what a whole reply says: words, or a call. Raises ``ValueError`` where it is of another form."""
-        match json.loads(self._text):
-            case {"tool": str(name), "arguments": dict(arguments)}:
-                return "", ToolCall(f"call_{token_hex(8)}", name, json.dumps(arguments, ensure_ascii=False))
-            case {"answer": str()}:
-                return self.words, None
-            case {"answer": answer}:
-                return json.dumps(answer, ensure_ascii=False), None
-        raise ValueError("it is neither a call nor an answer")
+    def end(self) -> Iterator[ChatDelta]:
+        """Yield what is left of a whole reply. Raises ``ValueError`` where it is of another form."""
+        value = json.loads(self._text)
+        if self._kind == "call":
+            yield from self._argued(len(self._text.rstrip()[:-1].rstrip()))
+        elif self._kind == "value":
+            yield self._said(json.dumps(value["answer"], ensure_ascii=False))
+        elif self._kind != "answer":
+            raise ValueError("it is neither a call nor an answer")
+
+    def _begin(self) -> Iterator[ChatDelta]:
+        match = _BEGINNING.match(self._text)
+        if match is None:
+            return
+        self._place = match.end()
+        if match["name"] is not None:
+            self._kind = "call"
+            self.call = ToolCall(f"call_{token_hex(8)}", json.loads(match["name"]), "")
+            yield ChatDelta(tool_call=ToolCallDelta(0, self.call.id, self.call.name))
+        else:
+            self._kind = "answer" if match["quote"] else "value"
+
+    def _said(self, words: str) -> ChatDelta:
+        self.words += words
+        return ChatDelta(words)
+
+    def _argued(self, end: int) -> Iterator[ChatDelta]:
+        if self.call is not None and end > self._place:
+            piece = self._text[self._place : end]
+            self._place = end
+            self.call = replace(self.call, arguments=self.call.arguments + piece)
+            yield ChatDelta(tool_call=ToolCallDelta(0, arguments=piece))
 
 
 def _end_of_words(text: str, place: int) -> int:

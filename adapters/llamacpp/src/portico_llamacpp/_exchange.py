@@ -53,6 +53,7 @@ def body_of(
         "temperature": settings.temperature,
         "max_tokens": settings.max_tokens,
         "seed": settings.seed,
+        "repeat_penalty": settings.repeat_penalty,
         **sampling_of(request),
         "stream": True,
         "stream_options": {"include_usage": True},
@@ -94,12 +95,11 @@ class ReplyReader:
             if choice.delta.reasoning_content:
                 self._thoughts.append(choice.delta.reasoning_content)
                 yield ChatDelta(reasoning=choice.delta.reasoning_content)
-            text = choice.delta.content or ""
-            if self._former is not None:
-                text = self._former.feed(text)
-            if text:
-                self._texts.append(text)
-                yield ChatDelta(text)
+            if choice.delta.content and self._former is not None:
+                yield from self._former.feed(choice.delta.content)
+            elif choice.delta.content:
+                self._texts.append(choice.delta.content)
+                yield ChatDelta(choice.delta.content)
             for piece in choice.delta.tool_calls:
                 yield ChatDelta(tool_call=self._called(piece))
 
@@ -115,21 +115,19 @@ class ReplyReader:
         """Yield what is left to show, the reply with the last of it. Raises ``ResponseInvalid``."""
         if not self._finish:
             raise ResponseInvalid(f"{self._model} ended its reply without a reason.")
-        if self._former is not None and self._finish != "length":
-            yield from self._formed(self._former)
+        if self._former is not None:
+            if self._finish != "length":
+                yield from self._whole(self._former)
+            self._texts.append(self._former.words)
+            if self._former.call is not None:
+                self._calls[0] = self._former.call
         yield ChatDelta(reply=self._reply())
 
-    def _formed(self, former: CallReader) -> Iterator[ChatDelta]:
+    def _whole(self, former: CallReader) -> Iterator[ChatDelta]:
         try:
-            text, call = former.result()
+            yield from former.end()
         except (ValueError, RecursionError) as error:
             raise ResponseInvalid(f"{self._model} did not keep to the form of a reply with tools: {error}.") from error
-        if call is not None:
-            self._calls[0] = call
-            yield ChatDelta(tool_call=ToolCallDelta(0, call.id, call.name, call.arguments))
-        elif not self._texts and text:
-            self._texts.append(text)
-            yield ChatDelta(text)
 
     def _reply(self) -> ChatReply:
         thoughts = "".join(self._thoughts)

@@ -60,6 +60,14 @@ class LlamaCppSettings:
             "doc": "For requests that set none. Not set: llama.cpp's, 0.8 unless the model's file says otherwise."
         },
     )
+    repeat_penalty: float = field(
+        default=1.1,
+        validator=validators.gt(0),
+        metadata={
+            "doc": "For requests that set none: above 1, words that came a moment ago are less likely. It keeps small "
+            "models from going round in circles; 1 switches it off."
+        },
+    )
     max_tokens: int | None = field(
         default=4096,
         validator=_at_least_one,

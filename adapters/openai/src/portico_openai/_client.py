@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterable, AsyncIterator, Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, cast
+from urllib.request import getproxies
 
 import httpx2
 import openai
@@ -25,9 +27,9 @@ _ERROR_BYTES = 64 * 1024
 
 
 def sdk_client(
-    settings: ConnectionSettings, bearer: str, headers: Mapping[str, str], http_client: httpx2.AsyncClient | None
+    settings: ConnectionSettings, bearer: str, headers: Mapping[str, str], http_client: httpx2.AsyncClient
 ) -> openai.AsyncOpenAI:
-    """Make a client, on the HTTP client given or on one of its own."""
+    """Make a client of the SDK."""
     return _Sdk(
         headers,
         # Empty words instead of None: for None the SDK looks into the environment.
@@ -41,8 +43,18 @@ def sdk_client(
         # Silence is bounded by the connection, according to what is being waited for.
         timeout=httpx2.Timeout(None, connect=settings.connect_timeout),
         default_query=settings.query,
-        http_client=http_client or _HttpClient(event_hooks={"response": [_look_at]}),
+        http_client=http_client,
     )
+
+
+async def own_http_client(settings: ConnectionSettings) -> httpx2.AsyncClient:
+    """Make an HTTP client on aiohttp; reading the certificates that are trusted, in a thread, takes a moment."""
+    if settings.base_url.startswith("http:") and not getproxies():
+        # One that trusts nobody: no TLS is spoken with this address.
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    else:
+        context = await asyncio.to_thread(httpx2.create_ssl_context)
+    return _HttpClient(verify=context, event_hooks={"response": [_look_at]})
 
 
 def pieces_of(response: httpx2.Response) -> AsyncIterable[bytes]:

@@ -13,7 +13,7 @@ import httpx2
 import openai
 
 from portico.errors import ServiceError
-from portico_openai._client import deadline, pieces_of, sdk_client
+from portico_openai._client import deadline, own_http_client, pieces_of, sdk_client
 from portico_openai._errors import TRANSPORT_ERRORS, Peer, invalid, timed_out, translated
 from portico_openai.config import ConnectionSettings
 
@@ -40,6 +40,7 @@ class Connection:
         self._injected = http_client
         self._sdk: openai.AsyncOpenAI | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._making = asyncio.Lock()
         self._until_the_loop_ends: AsyncGenerator[None, None] | None = None
         self._closed = False
         by_header = settings.api_key_header.lower() != "authorization"
@@ -157,14 +158,19 @@ class Connection:
     async def _made(self) -> openai.AsyncOpenAI:
         if self._closed:
             raise RuntimeError(f"{self.peer.kind} 'openai' was closed: make a new one")
-        self._loop = asyncio.get_running_loop()
-        sdk = self._sdk = sdk_client(self.settings, self._bearer, self._default_headers, self._injected)
-        if self._injected is None:
-            # When a loop ends it closes its asynchronous generators: the one moment at which a client that
-            # nobody closed can be closed properly.
-            self._until_the_loop_ends = _closing(sdk)
-            await anext(self._until_the_loop_ends)
-        return sdk
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._making, self._sdk = loop, asyncio.Lock(), None
+        async with self._making:
+            if self._sdk is None:
+                http_client = self._injected or await own_http_client(self.settings)
+                self._sdk = sdk_client(self.settings, self._bearer, self._default_headers, http_client)
+                if self._injected is None:
+                    # When a loop ends it closes its asynchronous generators: the one moment at which a client
+                    # that nobody closed can be closed properly.
+                    self._until_the_loop_ends = _closing(self._sdk)
+                    await anext(self._until_the_loop_ends)
+            return self._sdk
 
 
 class Incoming:

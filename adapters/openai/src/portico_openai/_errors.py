@@ -38,7 +38,13 @@ _FILTERED = {
     "moderation_blocked",
     "responsibleaipolicyviolation",
 }
-_OVERFLOWN = {"context_length_exceeded", "exceed_context_size_error", "string_above_max_length", "tokens_limit_reached"}
+_OVERFLOWN = {
+    "context_length_exceeded",
+    "exceed_context_size_error",
+    "max_tokens_per_request",
+    "string_above_max_length",
+    "tokens_limit_reached",
+}
 _OUT_OF_CREDIT = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_user_quota"}
 # Ollama, vLLM, LM Studio, older llama.cpp and OpenAI's embeddings say it in words only.
 _OVERFLOW_WORDS = re.compile(
@@ -91,6 +97,7 @@ def _unreachable(peer: Peer, chain: list[BaseException], received: int) -> Servi
         return any(isinstance(link, kinds) for link in chain)
 
     said = _words(str(chain[-1])) or type(chain[-1]).__name__
+    cut = found(aiohttp.ClientPayloadError)
     if found(ConnectionRefusedError):
         reason = f"cannot be reached: nothing listens at {peer.host}. Start the server, or mend base_url."
     elif found(aiohttp.ClientConnectorDNSError):
@@ -102,7 +109,7 @@ def _unreachable(peer: Peer, chain: list[BaseException], received: int) -> Servi
         return ServiceTimeout(peer.says("did not accept a connection in time (connect_timeout)."))
     elif found(aiohttp.ClientConnectorError):
         reason = f"cannot be reached: {said}."
-    elif found(aiohttp.ClientResponseError, aiohttp.http_exceptions.HttpProcessingError):
+    elif found(aiohttp.ClientResponseError, aiohttp.http_exceptions.HttpProcessingError) and not cut:
         return ResponseInvalid(peer.says(f"does not answer in HTTP: {said}. Look at base_url."))
     elif found(aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, ConnectionError, httpx2.NetworkError):
         progress = f"after {received:,} bytes of the reply" if received else "before it answered"
@@ -122,7 +129,8 @@ def timed_out(peer: Peer, seconds: float, setting: str, *, received: int = 0) ->
 
 def invalid(peer: Peer, what: str, excerpt: bytes | str = b"") -> ResponseInvalid:
     """Return the error for a reply that is not in the agreed format, with its beginning."""
-    text = excerpt.decode("utf-8", "replace") if isinstance(excerpt, bytes) else excerpt
+    beginning = excerpt[:4096]
+    text = beginning.decode("utf-8", "replace") if isinstance(beginning, bytes) else beginning
     shown = f": {_words(text)}" if text.strip() else ""
     return ResponseInvalid(peer.says(f"{what}{shown}"))
 
@@ -136,7 +144,7 @@ def answered(peer: Peer, status: int, body: bytes, headers: Mapping[str, str]) -
     try:
         said = _Said.of(msgspec.json.decode(body))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        said = _Said(_words(body[: 64 * 1024].decode("utf-8", "replace")))
+        said = _Said(_words(body[:4096].decode("utf-8", "replace")))
     return _classified(peer, status, said, headers)
 
 
@@ -227,7 +235,7 @@ def _classified(peer: Peer, status: int, said: _Said, headers: Mapping[str, str]
         advice = "Look at api_key." if peer.has_key else "No api_key is set."
         return AuthenticationFailed(peer.says(f"refused the key ({status}): {words}. {advice}"))
     if status == 413 or said.names & _OVERFLOWN or _OVERFLOW_WORDS.search(said.words):
-        return ContextOverflow(peer.says(f"cannot take a request of this length: {words}"))
+        return ContextOverflow(peer.says(f"cannot take a request of this length: {words}. Send less at once."))
     if status == 404:
         if said.code == "model_not_found" or _NO_MODEL_WORDS.search(said.words):
             return ServiceError(peer.says(f"has no model {peer.model!r} at {peer.base_url}: {words}. Mend model."))

@@ -81,6 +81,12 @@ def normalized(rows: Rows) -> Rows:
     return rows
 
 
+def mean_row(rows: Rows, pieces: Sequence[str]) -> Rows:
+    """Return the mean of the rows of a text's pieces by their lengths, as one unit row."""
+    lengths = np.array([len(piece) for piece in pieces], dtype=np.float32)
+    return normalized((lengths @ rows)[np.newaxis, :])
+
+
 def pieces_of(text: str, limit: int) -> Iterator[str]:
     """Yield the text in pieces of at most ``limit`` characters, cut at white space where there is any."""
     start = 0

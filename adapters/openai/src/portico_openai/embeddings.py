@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from portico.chat import Usage
+from portico.errors import ContextOverflow
 from portico.registration import Services
 from portico.vectors import Vectors
 from portico_openai._connection import Connection
 from portico_openai._errors import invalid
-from portico_openai._vectors import Rows, batches_of, normalized, pieces_of, request_body, unit_rows
+from portico_openai._vectors import Rows, batches_of, mean_row, pieces_of, request_body, unit_rows
 from portico_openai.config import OpenAIEmbeddingsSettings
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["OpenAIEmbeddings"]
 
 _PATH = "/embeddings"
+_SHORTEST = 64
+"""Characters of a text that is not cut any more, however long the model finds it."""
+
 _KNOWN_DIMENSIONS = {
     "text-embedding-3-large": 3072,
     "text-embedding-3-small": 1536,
@@ -37,10 +41,10 @@ class OpenAIEmbeddings:
     'openai/text-embedding-3-small-512'
 
     Texts go out in batches, a few at once, each text of one call once. Blank texts are not sent. A text that is longer
-    than ``max_text_characters`` goes out in pieces, and its vector is their mean, by length. Vectors are brought to
-    length 1. The first call that has no text to send asks for one vector, to learn how long they are.
-    Whoever makes a service closes it with `aclose`; an injected HTTP client stays open. Raises the ``ServiceError``
-    that fits, ``TypeError`` for texts that are no strings.
+    than ``max_text_characters``, or than the model can take, goes out in pieces, and its vector is their mean, by
+    length. Vectors are brought to length 1. The first call that has no text to send asks for one vector, to learn how
+    long they are. Whoever makes a service closes it with `aclose`; an injected HTTP client stays open. Raises the
+    ``ServiceError`` that fits, ``TypeError`` for texts that are no strings.
     """
 
     def __init__(
@@ -101,9 +105,7 @@ class OpenAIEmbeddings:
             if len(own) == 1:
                 rows[number] = embedded[own.start]
             elif own:
-                lengths = np.array([len(pieces[piece]) for piece in own], dtype=np.float32)
-                mean = lengths @ embedded[own.start : own.stop]
-                rows[number] = normalized(mean[np.newaxis, :])[0]
+                rows[number] = mean_row(embedded[own.start : own.stop], pieces[own.start : own.stop])[0]
         return Vectors(rows, *rows.shape)
 
     async def aclose(self) -> None:
@@ -139,6 +141,19 @@ class OpenAIEmbeddings:
             parts[batch.start] = await self._asked(pieces[batch.start : batch.stop])
 
     async def _asked(self, pieces: Sequence[str]) -> Rows:
+        """Embed pieces; where the model finds them too long, by halves, and one piece as the mean of its halves."""
+        try:
+            return await self._answered(pieces)
+        except ContextOverflow:
+            if len(pieces) > 1:
+                middle = len(pieces) // 2
+                return np.concatenate([await self._asked(pieces[:middle]), await self._asked(pieces[middle:])])
+            if len(pieces[0]) < _SHORTEST:
+                raise
+        halves = list(pieces_of(pieces[0], (len(pieces[0]) + 1) // 2))
+        return mean_row(await self._asked(halves), halves)
+
+    async def _answered(self, pieces: Sequence[str]) -> Rows:
         answer = await self._connection.fetch(_PATH, request_body(pieces, self._settings))
         rows, tokens = unit_rows(answer, len(pieces), self._connection.peer)
         self._usage += Usage(input_tokens=tokens)

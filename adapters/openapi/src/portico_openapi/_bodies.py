@@ -11,11 +11,12 @@ from portico_openapi import _styles
 from portico_openapi._documents import Target
 from portico_openapi._files import FILE_SCHEMA, content_of
 from portico_openapi._forms import Encoding, read_encodings, write_form, write_multipart
+from portico_openapi._media_types import is_json, is_media_type, is_text, name_of
 from portico_openapi._names import word
-from portico_openapi._parameters import description_of, is_json
+from portico_openapi._parameters import description_of
 from portico_openapi._schemas import Schemas
 from portico_openapi._styles import Unwritable
-from portico_openapi._validation import checked
+from portico_openapi._validation import checked, not_given
 from portico_openapi._wrong import Wrong, described, flag, mapping, shown, text
 
 __all__ = ["Body", "read_body"]
@@ -61,6 +62,8 @@ class Body:
             return write_multipart(value, self.encodings, self.media_type)
         if self.kind == "file":
             file = content_of(value)
+            if file.media_type and not is_media_type(file.media_type):
+                raise Unwritable(f"{shown(file.media_type)!r} is no media type")
             return file.media_type or self.media_type, file.content
         written = _styles.as_json(value) if self.kind == "json" else _styles.scalar(value)
         try:
@@ -107,8 +110,8 @@ def _read(target: Target, schemas: Schemas, taken: Collection[str]) -> Body:
 
 def _kind(media_type: str) -> _Kind | None:
     """Tell how a body of a media type is written; None for what cannot be."""
-    name = media_type.partition(";")[0].strip().casefold()
-    if not name.isascii() or not media_type.isprintable() or name.count("/") != 1:
+    name = name_of(media_type)
+    if not is_media_type(media_type):
         return None
     if is_json(name):
         return "json"
@@ -116,8 +119,7 @@ def _kind(media_type: str) -> _Kind | None:
         return "form"
     if name.startswith("multipart/"):
         return "multipart" if name == "multipart/form-data" else None
-    texts = ("+xml", "/xml", "+yaml", "/yaml", "/x-yaml", "/x-ndjson", "/jsonl", "/graphql", "/javascript", "/sql")
-    return "text" if name.startswith("text/") or name.endswith(texts) else "file"
+    return "text" if is_text(name) else "file"
 
 
 def _body_schema(kind: _Kind, media_type: str, media: Target, schemas: Schemas) -> dict[str, Any]:
@@ -143,7 +145,7 @@ def _planned(
 ) -> Body:
     media_type, kind = form
     required = flag(declared, "required") is True
-    if media_type.partition(";")[0].strip() in ("*/*", "application/*"):
+    if name_of(media_type) in ("*/*", "application/*"):
         media_type = "application/json"
     properties: Mapping[str, Any] = schema.get("properties", {})
     if kind in ("form", "multipart"):
@@ -166,13 +168,14 @@ def _planned(
     if not spread:
         argument = "body" if "body" not in taken else "request_body"
         words = {"description": text(declared, "description") or ""}
-        whole = Parameter(argument, description_of(words, schema), checked(schema), required, schema.get("default"))
+        default = schema.get("default", not_given(schema))
+        whole = Parameter(argument, description_of(words, schema), checked(schema), required, default)
         return Body(media_type, kind, required, (whole,), None, encodings)
     definitions = schema.get("$defs", {})
     parameters = []
     for name, part in properties.items():
         own = _with_definitions(part, definitions)
-        default = part.get("default") if isinstance(part, dict) else None
+        default = own.get("default", not_given(own))
         about = description_of({}, _said_of(part, definitions))
         parameters.append(Parameter(names[name], about, checked(own), name in needed, default))
     members = {names[name]: name for name in properties}

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from portico_openapi import _styles
 from portico_openapi._documents import Target
 from portico_openapi._files import FILE_SCHEMA, content_of
-from portico_openapi._parameters import is_json
+from portico_openapi._media_types import is_json, is_media_type, is_text
 from portico_openapi._schemas import Schemas
 from portico_openapi._styles import Unwritable
 from portico_openapi._wrong import Wrong, described, flag, mapping, shown, text
@@ -72,7 +72,7 @@ def _encoding(
         # Of several types the first that is one: the others are for who knows better.
         named = [one.strip() for one in content_type.split(",")]
         content_type = next((one for one in named if "*" not in one), None)
-        if content_type is not None and (not content_type.isprintable() or not content_type.isascii()):
+        if content_type is not None and not is_media_type(content_type):
             raise Wrong(f"{shown(content_type)!r} is no media type")
     if kind == "multipart":
         items = _behind(schema.get("items"), definitions)
@@ -95,14 +95,13 @@ def _is_file(schema: Mapping[str, Any], content_type: str | None, *, old: bool) 
     if old or "contentEncoding" in schema or schema.get("type", "string") != "string":
         return False
     if "contentMediaType" in schema:
-        return not _is_text(str(schema["contentMediaType"]))
+        return not _reads(str(schema["contentMediaType"]))
     # In 3.1 a part without a type is bytes.
-    return not set(schema) - {"description", "title", "examples"} and not (content_type and _is_text(content_type))
+    return not set(schema) - {"description", "title", "examples"} and not (content_type and _reads(content_type))
 
 
-def _is_text(media_type: str) -> bool:
-    name = media_type.casefold()
-    return is_json(name) or name.startswith("text/") or name.endswith("xml")
+def _reads(media_type: str) -> bool:
+    return is_json(media_type) or is_text(media_type)
 
 
 def _behind(schema: Any, definitions: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -163,8 +162,8 @@ def _part(name: str, value: Any, encoding: Encoding, *, as_json: bool) -> bytes:
         file = content_of(value)
         disposition += f'; filename="{_quoted(file.filename or name)}"'
         content_type = file.media_type or content_type or _OCTETS
-        if not content_type.isascii() or not content_type.isprintable():
-            raise Unwritable("its media type is none")
+        if not is_media_type(content_type):
+            raise Unwritable(f"{shown(content_type)!r} is no media type")
         content = file.content
     else:
         if isinstance(value, dict | list | tuple) and not as_json:

@@ -9,13 +9,14 @@ from typing import Any, Literal
 
 from portico.functions import Parameter
 from portico_openapi import _styles
+from portico_openapi._media_types import is_json, is_text
 from portico_openapi._names import parameter_names
 from portico_openapi._schemas import Schemas
 from portico_openapi._styles import Unwritable
-from portico_openapi._validation import checked
+from portico_openapi._validation import checked, not_given
 from portico_openapi._wrong import Wrong, described, flag, listing, mapping, shortened, shown, text
 
-__all__ = ["Parts", "Sent", "description_of", "is_json", "read_parameters"]
+__all__ = ["Parts", "Sent", "description_of", "read_parameters"]
 
 _STYLES: Mapping[str, tuple[str, ...]] = {
     "path": ("simple", "label", "matrix"),
@@ -140,7 +141,7 @@ def _sent(argument: str, identity: tuple[str, str], part: Mapping[str, Any], bas
             raise Wrong("it has neither schema nor content")
         media_type = next(iter(sorted(media, key=lambda one: not is_json(one))))
         content = "json" if is_json(media_type) else "text"
-        if content == "text" and not media_type.casefold().startswith("text/"):
+        if content == "text" and not is_text(media_type):
             raise Wrong(f"its content is {shown(media_type)}; JSON and text can be written")
         described_media = schemas.documents.follow(media[media_type], base)
         schema, base = mapping({"it": described_media.value}, "it").get("schema"), described_media.uri
@@ -154,7 +155,7 @@ def _sent(argument: str, identity: tuple[str, str], part: Mapping[str, Any], bas
         description_of(part, compiled),
         checked(compiled),
         location == "path" or flag(part, "required") is True,
-        compiled.get("default"),
+        compiled.get("default", not_given(compiled)),
     )
     exploded = style == "form" if explode is None else explode
     return Sent(parameter, name, location, style, exploded, flag(part, "allowReserved") is True, content)
@@ -166,16 +167,6 @@ def description_of(part: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
     words = shortened(words.strip(), _LONGEST_TEXT) if isinstance(words, str) else ""
     deprecated = part.get("deprecated") is True or schema.get("deprecated") is True
     return f"Deprecated. {words}".rstrip() if deprecated else words
-
-
-def is_json(media_type: str) -> bool:
-    """Return whether a media type is JSON; one that leaves everything open counts.
-
-    >>> is_json("application/problem+json; charset=utf-8"), is_json("*/*"), is_json("text/plain")
-    (True, True, False)
-    """
-    name = media_type.partition(";")[0].strip().casefold()
-    return name.endswith(("/json", "+json")) or name in ("*/*", "application/*")
 
 
 def _header(value: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 from urllib.parse import urljoin
 
-from portico_openapi._wrong import Twice, Wrong, described
+from portico_openapi._wrong import Twice, Wrong
 
 __all__ = ["Parsed", "parse"]
 
@@ -79,7 +79,7 @@ def _refuse(word: str) -> NoReturn:
 def _examined(value: Any, uri: str) -> Parsed:
     """Walk once through everything: its depth, its references, its anchors. Shared parts are seen once."""
     if type(value) is not dict:
-        raise Wrong(f"it holds {described(value)} where an object is expected")
+        raise Wrong("it holds one value where an object is expected")
     parsed = Parsed(value)
     level: list[Any] = [value]
     depth = 0

@@ -7,11 +7,12 @@ import re
 import stat
 from collections import deque
 from collections.abc import Awaitable, Callable
+from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
-from portico.errors import ConfigurationError
+from portico.errors import ConfigurationError, nearest
 from portico_openapi._documents import Documents
 from portico_openapi._parsing import Parsed, parse
 from portico_openapi._servers import origin_of
@@ -20,11 +21,12 @@ from portico_openapi._wrong import Wrong, shown
 __all__ = ["Fetch", "located", "read_documents"]
 
 MOST_DOCUMENTS = 100
+_MOST_NAMES = 1_000
 
 Fetch: TypeAlias = Callable[[str, int], Awaitable[tuple[bytes, str]]]
 """Fetches a URL, at most so many bytes: the content, and the URL that it came from. Raises `Wrong`."""
 
-_URL_IN_PATH = re.compile(r"(?:^|[\\/])(https?):[\\/]+(.+)", re.DOTALL)
+_URL_IN_PATH = re.compile(r"(?:^|[\\/])([A-Za-z][A-Za-z0-9+.-]+):[\\/]+(.+)", re.DOTALL)
 
 
 def located(document: Path | str) -> str | Path:
@@ -36,14 +38,15 @@ def located(document: Path | str) -> str | Path:
     >>> located(Path("/etc/app/https:/api.example/openapi.json"))
     'https://api.example/openapi.json'
     """
-    if isinstance(document, str) and document.casefold().startswith(("http://", "https://")):
-        return urldefrag(document).url
-    found = _URL_IN_PATH.search(str(document)) if isinstance(document, Path) else None
-    if found:
-        return urldefrag(f"{found[1]}://{found[2]}".replace("\\", "/")).url
-    if isinstance(document, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", document):
-        raise ConfigurationError(f"The document {shown(document)!r} cannot be read: give a file or an http(s) URL.")
-    return Path(document)
+    url = str(document)
+    if isinstance(document, Path):
+        found = _URL_IN_PATH.search(url)
+        url = f"{found[1]}://{found[2]}".replace("\\", "/") if found else ""
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", url) is None:
+        return Path(document)
+    if not url.casefold().startswith(("http://", "https://")):
+        raise ConfigurationError(f"The document {shown(url)!r} cannot be read: give a file or an http(s) URL.")
+    return urldefrag(url).url
 
 
 async def read_documents(location: str | Path, fetch: Fetch, maximum_bytes: int) -> Documents:
@@ -145,12 +148,23 @@ def _content(path: Path, maximum_bytes: int) -> bytes:
         with path.open("rb") as stream:
             content = stream.read(maximum_bytes + 1)
     except OSError as error:
-        raise Wrong(error.strerror or str(error)) from error
+        reason = (error.strerror or str(error)).lower()
+        raise Wrong(f"{reason}{_hint(path) if isinstance(error, FileNotFoundError) else ''}") from error
     except ValueError as error:
         raise Wrong(f"its name is no path: {error}") from error
     if len(content) > maximum_bytes:
         raise Wrong(f"it has more than {maximum_bytes:,} bytes; the setting maximum_document_bytes allows more")
     return content
+
+
+def _hint(path: Path) -> str:
+    """Name the files of the folder that may have been meant."""
+    try:
+        names = [entry.name for entry in islice(path.parent.iterdir(), _MOST_NAMES)]
+    except OSError:
+        return ""
+    near = nearest(path.name, names)
+    return f"; nearest in its folder: {', '.join(near)}" if near else ""
 
 
 def _path_of(path: str) -> str:

@@ -105,7 +105,10 @@ class Writing:
                 if left := [name for name in dict.fromkeys(names) if name not in unseen]:
                     written[key] = left
             elif key in _CHOICES or key == "prefixItems" or (key == "items" and type(value) is list):
-                self._list(key, value, base, depth, written, at_once=at_once)
+                parts = self._list(key, value, base, depth, at_once=at_once)
+                # What fits several alternatives is the service's to judge: many documents say oneOf and mean any.
+                named = "anyOf" if key == "oneOf" and "anyOf" not in schema else key
+                written |= {"prefixItems" if key == "items" else named: parts} if parts else {}
             elif key in _SAME_VALUE:
                 written[key] = self._inside(key, value, base, depth, at_once=at_once)
             elif key in _PARTS:
@@ -134,7 +137,7 @@ class Writing:
         except Wrong as error:
             raise error.under(key) from None
 
-    def _list(self, key: str, value: Any, base: str, depth: int, written: dict[str, Any], *, at_once: bool) -> None:
+    def _list(self, key: str, value: Any, base: str, depth: int, *, at_once: bool) -> list[Any]:
         if type(value) is not list:
             raise Wrong(f"expected a list, not {described(value)}", (key,))
         parts = []
@@ -143,8 +146,7 @@ class Writing:
                 parts.append(self._inside(number, part, base, depth, at_once=at_once and key in _CHOICES))
             except Wrong as error:
                 raise error.under(key) from None
-        if parts:
-            written["prefixItems" if key == "items" else key] = parts
+        return parts
 
     def _properties(self, value: Any, base: str, depth: int, unseen: set[str]) -> dict[str, Any]:
         if type(value) is not dict:
@@ -231,7 +233,8 @@ class Writing:
             properties |= self._properties(part.get("properties") or {}, uri, depth, unseen)
             names = part.get("required")
             required |= dict.fromkeys(name for name in (names if type(names) is list else ()) if type(name) is str)
-        written: dict[str, Any] = {"type": "object", "properties": properties}
+        written: dict[str, Any] = {"type": "object"} if any("type" in part for part, _ in parts) else {}
+        written["properties"] = properties
         if left := [name for name in required if name not in unseen]:
             written["required"] = left
         whole: dict[str, Any] = _beside(written, schema)

@@ -11,7 +11,7 @@ from urllib.parse import urljoin, urlsplit
 from portico.errors import ConfigurationError, nearest
 from portico_openapi._wrong import Wrong, described, listing, mapping, shown, text
 
-__all__ = ["NoServer", "Server", "chosen_server", "origin_of", "own_server"]
+__all__ = ["NoServer", "Server", "chosen_server", "joined", "origin_of", "own_server", "shown_origin"]
 
 _VARIABLE = re.compile(r"\{([^{}]*)\}")
 _PORTS = {"http": 80, "https": 443}
@@ -47,6 +47,27 @@ def origin_of(url: str) -> tuple[str, str, int] | None:
     if parts.scheme not in _PORTS or not parts.hostname:
         return None
     return parts.scheme, parts.hostname, port or _PORTS[parts.scheme]
+
+
+def joined(base: str, reference: str) -> str:
+    """Return the URL that a reference means (RFC 3986), without its fragment; an empty text for none.
+
+    >>> joined("https://a.example/b?c=1", "/d#e"), joined("https://a.example", "http://[")
+    ('https://a.example/d', '')
+    """
+    try:
+        return urljoin(base, reference).partition("#")[0]
+    except ValueError:
+        return ""
+
+
+def shown_origin(url: str) -> str:
+    """Return the origin of a URL as people write it."""
+    origin = origin_of(url)
+    if origin is None:
+        return "an address that is not http"
+    scheme, host, port = origin
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}{'' if port == _PORTS[scheme] else f':{port}'}"
 
 
 def chosen_server(

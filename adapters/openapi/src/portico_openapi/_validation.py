@@ -3,14 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from portico.compiled import Compiled, Fault, Mismatch, likely, refuse
 from portico_openapi._schema_writing import compiled_pattern
 from portico_openapi._wrong import shortened
 
-__all__ = ["checked", "settled", "unchecked"]
+__all__ = ["NOT_GIVEN", "checked", "not_given", "settled", "unchecked"]
 
+
+class _NotGiven:
+    """The default of a parameter that has none, although null would be one of its values."""
+
+    def __repr__(self) -> str:
+        return "not given"
+
+
+NOT_GIVEN = _NotGiven()
+
+_CLASSES: Mapping[str, tuple[type, ...]] = {
+    "string": (str,),
+    "number": (int, float),
+    "array": (list,),
+    "object": (dict,),
+    "null": (type(None),),
+}
+_SAYING_NOTHING = frozenset({"type", "title", "description", "default", "examples", "format", "deprecated"})
 _MOST_FAULTS = 20
 _MOST_EXACT = 2**53
 _MOST_SHOWN = 200
@@ -46,9 +65,15 @@ def checked(schema: Mapping[str, Any]) -> Compiled:
     Formats annotate only. Numbers without a fraction become integers, which they are in JSON.
     """
     check: Callable[[Any], list[Fault]] | None = None
+    kinds = _kinds(schema)
+    kind_is_all = kinds is not None and set(schema) <= _SAYING_NOTHING
 
     def structure(value: Any) -> Any:
         nonlocal check
+        if kinds is not None and not any(_is_of(value, kind) for kind in kinds):
+            refuse(" or ".join(kinds), value)
+        if kind_is_all:
+            return settled(value)
         if check is None:
             check = _compile(schema)
         faults = check(value)
@@ -62,6 +87,35 @@ def checked(schema: Mapping[str, Any]) -> Compiled:
 def unchecked(schema: Mapping[str, Any]) -> Compiled:
     """Return a schema that only tells what is to be expected: values are given as they are."""
     return Compiled(schema, _same, _same)
+
+
+def not_given(schema: Mapping[str, Any]) -> Any:
+    """Return what stands for the default that a parameter does not have; null itself where that is no value."""
+    kinds = _kinds(schema)
+    return NOT_GIVEN if kinds is None or "null" in kinds else None
+
+
+def _kinds(schema: Mapping[str, Any]) -> list[str] | None:
+    """Return the types that a schema's values have; None where it does not say."""
+    definitions = schema.get("$defs", {})
+    for _ in range(len(definitions) + 1):
+        if "type" in schema:
+            kinds = schema["type"]
+            return [kinds] if isinstance(kinds, str) else list(kinds)
+        reference = schema.get("$ref")
+        behind = definitions.get(reference.removeprefix("#/$defs/")) if isinstance(reference, str) else None
+        if not isinstance(behind, Mapping):
+            return None
+        schema = behind
+    return None
+
+
+def _is_of(value: Any, kind: str) -> bool:
+    if isinstance(value, bool):
+        return kind == "boolean"
+    if kind == "integer":
+        return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    return isinstance(value, _CLASSES.get(kind, ()))
 
 
 def _same(value: Any) -> Any:
@@ -80,19 +134,26 @@ def settled(value: Any) -> Any:
     return value
 
 
-def _compile(schema: Mapping[str, Any]) -> Callable[[Any], list[Fault]]:
+@cache
+def _validator_class() -> Any:
+    """Return jsonschema's validator of 2020-12, with patterns as they are compiled here."""
     from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
     from jsonschema.exceptions import ValidationError  # type: ignore[import-untyped]
     from jsonschema.validators import extend  # type: ignore[import-untyped]
-    from referencing import Registry
 
     def pattern(validator: Any, wanted: str, instance: Any, schema: Any) -> Iterator[Any]:
         compiled = compiled_pattern(wanted)
         if isinstance(instance, str) and compiled and not compiled.search(instance):
             yield ValidationError("does not match")
 
+    return extend(Draft202012Validator, {"pattern": pattern})
+
+
+def _compile(schema: Mapping[str, Any]) -> Callable[[Any], list[Fault]]:
+    from referencing import Registry
+
     # An empty registry: whatever a schema names, nothing is fetched.
-    validator = extend(Draft202012Validator, {"pattern": pattern})(schema, registry=Registry())
+    validator = _validator_class()(schema, registry=Registry())
     definitions = schema.get("$defs", {})
 
     def check(value: Any) -> list[Fault]:

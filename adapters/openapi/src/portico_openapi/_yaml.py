@@ -52,7 +52,9 @@ def read_yaml(text: str) -> Any:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
-        raise Wrong(f"line {mark.line + 1}: {problem}" if mark else problem) from error
+        # At its end the parser names the line after the last.
+        line = min(mark.line, text.rstrip("\n").count("\n")) + 1 if mark else None
+        raise Wrong(f"line {line}: {problem}" if line else problem) from error
 
 
 class _Frame:
@@ -85,7 +87,7 @@ class _Composer:
                 self.end(event)
             elif kind is yaml.AliasEvent:
                 self.alias(event)
-            if len(self.documents) > 1:
+            elif kind is yaml.DocumentStartEvent and self.documents:
                 raise Wrong(f"{_line(event)}: a second YAML document begins; one is expected")
         return self.documents[0] if self.documents else None
 

@@ -163,7 +163,7 @@ def as_array(record: Record) -> Compiled:
         faults = [Fault((0,), repr(tag[1]), got(value[0]))] if tag and value and not _same(value[0], tag[1]) else []
         if part and faults:
             raise Mismatch(faults)
-        for index, member in enumerate(members[: len(value) - head], head):
+        for index, member in enumerate(members[: max(len(value) - head, 0)], head):
             try:
                 structure = member.compiled.draft if part else None
                 values[member.argument] = (structure or member.compiled.structure)(value[index])

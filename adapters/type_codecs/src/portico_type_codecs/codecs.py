@@ -1,7 +1,5 @@
 """The three codecs. They recognise their kinds without importing anybody's library."""
 
-from __future__ import annotations
-
 import sys
 import typing
 from collections.abc import Callable

@@ -83,6 +83,9 @@ def _compile(hint: Any) -> Compiled:
     except PydanticSchemaGenerationError as error:
         raise SchemaUnsupported(f"{name} holds a type that pydantic does not know. {_sentence(error)}") from error
     except (PydanticUserError, PydanticUndefinedAnnotation) as error:
+        if error.code in ("class-not-fully-defined", "undefined-annotation"):
+            reason = "a type that is not defined yet, or not where pydantic looks for it"
+            raise SchemaUnsupported(f"{name} refers to {reason}. Call its model_rebuild when all are there.") from error
         raise SchemaUnsupported(f"{name} has no JSON form: {_sentence(error)}") from error
     except ImportError as error:
         raise SchemaUnsupported(f"{name} needs another package: {_sentence(error)}") from error
@@ -100,17 +103,16 @@ def _compile(hint: Any) -> Compiled:
             return validate(text)
         except ValidationError as error:
             told = error.errors(include_url=False)
-            fault = error
+            if told[0]["type"] == "json_invalid":
+                refuse(_limit(told[0]), value)
+            found = located(value, told)
+            whole = _with_integers(value, [each.path for each in found if each.error["type"] == "int_type"])
+            if whole is None:
+                raise Mismatch(faults_of(found, name, schema)) from error
         except (ValueError, TypeError) as error:
             # Raised by a validator of the model itself; pydantic lets a TypeError through.
             raise Mismatch([Fault((), f"a valid {name}", str(error))]) from error
-        if told[0]["type"] == "json_invalid":
-            refuse(_limit(told[0]), value)
-        found = located(value, told)
-        whole = _with_integers(value, [each.path for each in found if each.error["type"] == "int_type"])
-        if whole is not None:
-            return structure(whole)
-        raise Mismatch(faults_of(found, name, schema)) from fault
+        return structure(whole)
 
     def unstructure(value: Any) -> Any:
         written = adapter.dump_python(value, mode="json", by_alias=aliased, round_trip=True, warnings="error")

@@ -11,7 +11,7 @@ from portico._strict.nodes import Node, Refer, Reference, Run, Scalar, closed, j
 from portico._strict.objects import Object
 from portico.compiled import Mismatch, refuse
 
-__all__ = ["Choice", "alternatives", "choose_wrappers", "one_of"]
+__all__ = ["Choice", "alternatives", "choose_wrappers", "listed_values", "one_of", "original_kind"]
 
 _Values: TypeAlias = frozenset[tuple[bool, Any]]
 
@@ -59,6 +59,8 @@ class Choice:
     from_types: bool = False
     wrappers: dict[int, str] = field(default_factory=dict)
     shapes: Sequence[frozenset[Shape]] = ()
+    kinds: Sequence[frozenset[str]] = ()
+    """The kinds of value that each node has in the original."""
     changes: bool = False
 
     def parts(self) -> Iterable[Node]:
@@ -76,10 +78,15 @@ class Choice:
     def encode(self, value: Any, run: Run) -> Any:
         if not self.changes:
             return value
-        for index, option in enumerate(self.options):
-            if option.fits(value, run):
-                encoded = option.encode(value, run)
+        kind = kind_of(value)
+        of_kind = [index for index, kinds in enumerate(self.kinds) if kind in kinds]
+        for index in of_kind:
+            if self.options[index].fits(value, run):
+                encoded = self.options[index].encode(value, run)
                 return {self.wrappers[index]: encoded} if index in self.wrappers else encoded
+        if len(of_kind) == 1:
+            # Only one can be meant, and it may know what is wrong.
+            self.options[of_kind[0]].encode(value, run)
         return refuse(f"a value of one of {len(self.options)} alternatives", value)
 
     def decode(self, value: Any) -> Any:
@@ -151,6 +158,8 @@ def choose_wrappers(nodes: Sequence[Node]) -> None:
     Each depends on the other, through references even on itself; both only ever grow, so repeating ends.
     """
     choices = [node for node in nodes if isinstance(node, Choice)]
+    for choice in choices:
+        choice.kinds = [frozenset(map(original_kind, alternatives(option))) for option in choice.options]
     while True:
         _spread_changes(nodes)
         known: dict[int, frozenset[Shape]] = {}
@@ -228,10 +237,10 @@ def _shapes(node: Node, known: dict[int, frozenset[Shape]]) -> frozenset[Shape]:
         case Scalar():
             return frozenset({Shape("number" if node.kind == "integer" else node.kind)})
         case Fixed():
-            tags = {name: _values(part) for name, part in zip(node.names, node.positions, strict=False)}
+            tags = {name: listed_values(part) for name, part in zip(node.names, node.positions, strict=False)}
             return frozenset({_object(node.names, tags)})
         case Object(is_map=False):
-            tags = {name: _values(member.node) for name, member in node.members.items() if not member.boxed}
+            tags = {name: listed_values(member.node) for name, member in node.members.items() if not member.boxed}
             for name, values in tags.items():
                 if values is not None and not node.members[name].required:
                     tags[name] = values | {json_key(None)}
@@ -243,16 +252,6 @@ def _shapes(node: Node, known: dict[int, frozenset[Shape]]) -> frozenset[Shape]:
 def _object(names: Iterable[str], tags: Mapping[str, _Values | None]) -> Shape:
     known = frozenset((name, values) for name, values in tags.items() if values is not None)
     return Shape("object", frozenset(names), known)
-
-
-def _values(node: Node) -> _Values | None:
-    """Return the only values that a node has, where it lists them."""
-    found: set[tuple[bool, Any]] = set()
-    for alternative in alternatives(node):
-        if not isinstance(alternative, Scalar) or alternative.values is None:
-            return None
-        found |= alternative.values
-    return frozenset(found)
 
 
 def alternatives(node: Node) -> list[Node]:
@@ -270,3 +269,20 @@ def alternatives(node: Node) -> list[Node]:
         else:
             found[id(following)] = following
     return list(found.values())
+
+
+def listed_values(node: Node) -> _Values | None:
+    """Return the only values that a node has, where it lists them."""
+    found: set[tuple[bool, Any]] = set()
+    for alternative in alternatives(node):
+        if not isinstance(alternative, Scalar) or alternative.values is None:
+            return None
+        found |= alternative.values
+    return frozenset(found)
+
+
+def original_kind(node: Node) -> str:
+    """Return the kind of value that a node has in the original, where it has only one."""
+    if isinstance(node, Scalar):
+        return "number" if node.kind == "integer" else node.kind
+    return "object" if isinstance(node, Object) else "array"

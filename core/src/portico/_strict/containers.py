@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -35,12 +35,15 @@ def read_array(reader: Reader, bases: Sequence[str]) -> Node | None:
     if len(parts) == 1 and low == high == size and len({repr(sources.at(place)) for place in parts[0][0]}) == 1:
         item = reader.read([parts[0][0][0]])
         return None if item is None else Array(item, low, high)
+    places: list[list[str]] = []
     positions: list[Node] = []
     for index in range(size if high is None else min(size, high)):
-        node = reader.read([place for prefix, rest in parts for place in (prefix[index : index + 1] or rest)])
+        asked = [place for prefix, rest in parts for place in (prefix[index : index + 1] or rest)]
+        node = reader.read(asked)
         if node is None:
             high = index
             break
+        places.append(asked)
         positions.append(node)
     rest = reader.read([place for _, rest in parts for place in rest])
     if rest is None:
@@ -48,7 +51,7 @@ def read_array(reader: Reader, bases: Sequence[str]) -> Node | None:
     if high is not None and low > high:
         return None
     whole = Array(Scalar("null") if rest is None or high == 0 else rest, low, high)
-    return _by_length(reader, bases, positions, whole) if positions else whole
+    return _by_length(reader, bases, places, positions, whole) if positions else whole
 
 
 def _prefix_and_rest(sources: Sources, base: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -60,26 +63,29 @@ def _prefix_and_rest(sources: Sources, base: str) -> tuple[tuple[str, ...], tupl
     return sources.listed(base, "prefixItems"), (sources.child(base, "items"),) if "items" in schema else ()
 
 
-def _by_length(reader: Reader, bases: Sequence[str], positions: Sequence[Node], whole: Array) -> Node | None:
+def _by_length(
+    reader: Reader, bases: Sequence[str], places: Sequence[list[str]], positions: Sequence[Node], whole: Array
+) -> Node | None:
     """Make an alternative for each length, since a property for each place must be there.
 
     ``whole`` has the bounds of the array and what follows the places.
     """
     size = len(positions)
     rest = [] if whole.high == size else [whole.items]
-    shorter = range(whole.low, size)
-    if len(shorter) > _LENGTHS:
+    if size - whole.low > _LENGTHS:
         for base in bases:
             reader.drop(base, {"prefixItems": []}, f"it would take more than {_LENGTHS} alternatives, one for a length")
         elements = one_of([*positions, *rest], {})
         return None if elements is None else replace(whole, items=elements)
-    options: list[Node] = [Fixed(tuple(positions[:length])) for length in shorter]
+    options: list[Node] = []
+    for length in range(whole.low, size):
+        # Read again, which gives a reference to what is not plain: it is written once.
+        again = (reader.read(asked) for asked in places[:length])
+        options.append(Fixed(tuple(node for node in again if node is not None)))
+    others = None
     if rest:
-        bound = None if whole.high is None else whole.high - size
-        options.append(Fixed(tuple(positions), Array(whole.items, max(0, whole.low - size), bound)))
-    else:
-        options.append(Fixed(tuple(positions)))
-    return one_of(options, {})
+        others = Array(whole.items, max(0, whole.low - size), None if whole.high is None else whole.high - size)
+    return one_of([*options, Fixed(tuple(positions), others)], {})
 
 
 @dataclass(slots=True)
@@ -108,9 +114,10 @@ def read_object(reader: Reader, bases: Sequence[str]) -> Node | None:
     required = dict.fromkeys(name for base in bases for name in sources.words(base, "required"))
     names = dict.fromkeys((*(name for part in parts for name in part.properties), *required))
     key = _key(reader, [base for base in bases if "propertyNames" in sources.at(base)])
+    asked = _by_name(parts, names)
     members: dict[str, Member] = {}
     for name in names:
-        node = reader.read([place for part in parts for place in part.of(name)]) if key and key.fits(name, {}) else None
+        node = reader.read(asked[name]) if key and key.fits(name, {}) else None
         if node is not None:
             members[name] = Member(node, name in required)
         elif name in required:
@@ -119,6 +126,16 @@ def read_object(reader: Reader, bases: Sequence[str]) -> Node | None:
     silent = not any(_REST & sources.at(base).keys() for base in bases) and any(part.properties for part in parts)
     rest = None if key is None or (reader.close and silent) else _rest(reader, parts)
     return _counted(reader, bases, Object(members, rest, key or Scalar("string"), absent=absent))
+
+
+def _by_name(parts: Sequence[_Asked], names: Iterable[str]) -> dict[str, list[str]]:
+    """Return the schemas that the value under each key has to fit; most parts only speak of their own keys."""
+    asked: dict[str, list[str]] = {name: [] for name in names}
+    for part in parts:
+        everywhere = part.patterns or part.rest is not None
+        for name in asked if everywhere else part.properties:
+            asked[name] += part.of(name)
+    return asked
 
 
 def _asked(sources: Sources, base: str) -> _Asked:
@@ -157,13 +174,11 @@ def _key(reader: Reader, bases: Sequence[str]) -> Scalar | None:
     node = reader.node(found) if found.bases or found.groups or found.impossible else Scalar("string")
     nodes = node.options if isinstance(node, Choice) else [] if node is None else [node]
     strings = [option for option in nodes if isinstance(option, Scalar) and option.kind == "string"]
-    if len(strings) == 1:
-        return strings[0]
-    if any(isinstance(option, Reference | Choice) for option in nodes) or strings:
+    if len(strings) > 1 or any(isinstance(option, Reference | Choice) for option in nodes):
         for base in bases:
             sources.loosen(f"{base}/propertyNames", "it is no single schema of strings")
         return Scalar("string")
-    return None
+    return strings[0] if strings else None
 
 
 def _counted(reader: Reader, bases: Sequence[str], node: Object) -> Node | None:

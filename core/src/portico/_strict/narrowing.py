@@ -12,7 +12,7 @@ __all__ = ["require_nullable_defaults"]
 
 _LEVELS = 200
 # What stands under `not` or `if` stays as it is: to narrow it would be to widen the whole.
-_ONE = frozenset(["items", "additionalItems", "additionalProperties", "contains", "then", "else"])
+_ONE = frozenset(["items", "additionalItems", "additionalProperties", "then", "else"])
 _LISTED = frozenset(["anyOf", "oneOf", "allOf", "prefixItems", "items"])
 _NAMED = frozenset(["properties", "patternProperties", "dependentSchemas", "$defs", "definitions"])
 

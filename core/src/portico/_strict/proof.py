@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
-from portico._strict.choice import alternatives
-from portico._strict.nodes import Node, Scalar
+from collections.abc import Sequence
+from itertools import combinations
+
+from portico._strict.choice import alternatives, listed_values, original_kind
+from portico._strict.nodes import Node, Reference, Scalar
 from portico._strict.objects import Object
 
-__all__ = ["apart"]
+__all__ = ["all_apart"]
 
 _DEPTH = 3
 _PAIRS = 10_000
 
 
-def apart(first: Node, second: Node) -> bool:
-    """Prove that no value fits both nodes as they were before rewriting; False where that is not seen at a glance."""
-    return _Proof().apart(first, second, _DEPTH)
+def all_apart(options: Sequence[Node]) -> bool:
+    """Prove that no value fits two of the nodes, as they were before rewriting; False where that is not plain."""
+    proof = _Proof()
+    return _have_a_tag(options) or all(proof.apart(one, other, _DEPTH) for one, other in combinations(options, 2))
+
+
+def _have_a_tag(options: Sequence[Node]) -> bool:
+    """Tell whether one property that all must have lists other values in each: the usual case, seen at once."""
+    objects = [node.target if isinstance(node, Reference) else node for node in options]
+    members = [node.members for node in objects if isinstance(node, Object)]
+    if len(members) < len(options):
+        return False
+    for name in members[0]:
+        if all(name in those and those[name].required for those in members):
+            values = [listed_values(those[name].node) for those in members]
+            known = [listed for listed in values if listed is not None]
+            if len(known) == len(values) and len(frozenset().union(*known)) == sum(map(len, known)):
+                return True
+    return False
 
 
 class _Proof:
@@ -34,13 +53,13 @@ class _Proof:
 
     def look(self, first: Node, second: Node, depth: int) -> bool:
         if isinstance(first, Scalar) and isinstance(second, Scalar):
-            if {first.kind, second.kind} != {"integer", "number"} and first.kind != second.kind:
+            if original_kind(first) != original_kind(second):
                 return True
             return _lists_nothing_of(first, second) or _lists_nothing_of(second, first)
         if isinstance(first, Object) and isinstance(second, Object):
             names = dict.fromkeys((*first.members, *second.members))
             return any(self.told_by(name, first, second, depth) for name in names)
-        return _kind(first) != _kind(second)
+        return original_kind(first) != original_kind(second)
 
     def told_by(self, name: str, first: Object, second: Object, depth: int) -> bool:
         """Tell whether one object must have a key that the other cannot have, or not with such a value."""
@@ -54,7 +73,3 @@ class _Proof:
 
 def _lists_nothing_of(listing: Scalar, other: Scalar) -> bool:
     return listing.values is not None and not any(other.fits(value, {}) for _, value in listing.values)
-
-
-def _kind(node: Node) -> str:
-    return "object" if isinstance(node, Object) else node.kind if isinstance(node, Scalar) else "array"

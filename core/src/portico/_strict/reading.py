@@ -13,7 +13,7 @@ from portico._strict.choice import Choice, one_of
 from portico._strict.containers import read_array, read_object
 from portico._strict.nodes import Node, Reference, Scalar, json_key, kind_of
 from portico._strict.objects import Object
-from portico._strict.proof import apart
+from portico._strict.proof import all_apart
 from portico._strict.sources import Gathered, Key, Sources, unsupported
 
 __all__ = ["Reader"]
@@ -21,9 +21,9 @@ __all__ = ["Reader"]
 _FORMATS = frozenset(["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"])
 _KINDS = ("null", "boolean", "number", "string", "array", "object")
 _ANYTHING = "json"
-_NODES = 20_000
+_MERGING = 10_000
 _PRODUCT = 64
-_PLACES = 8
+_READINGS = 50
 # OpenAI answers "regex lookaround is not supported"; references back are what such engines lack as well.
 _UNSUPPORTED_PATTERN = re.compile(r"\(\?<?[=!]|\\[1-9]|\\k<|\(\?P=")
 
@@ -40,36 +40,46 @@ class Reader:
         self.close = close
         self.nodes: dict[Key | str, Node | None] = {}
         """Every node by what it is made from; None while it is being made."""
-        self.impossible: set[Key] = set()
+        self.impossible: set[Key | str] = set()
+        self.referred: set[Key | str] = set()
         self.pending: list[str] = []
         self.exclusive: list[tuple[str, list[Node]]] = []
 
     def read_root(self) -> Node:
         """Read everything that the root leads to. Raises ``SchemaUnsupported``."""
-        root = self.read(["#"])
-        while self.pending:
-            target = self.pending.pop()
-            node = self.read([target])
-            if node is None:
-                unsupported(target, "nothing is valid here, and it is referred to")
-            self.nodes[target] = node
-        self.sources.refuse_loops()
-        if root is None:
-            unsupported("#", "nothing is valid")
-        return root
+        for _ in range(_READINGS):
+            root = self.read(["#"])
+            while self.pending:
+                target = self.pending.pop()
+                self.nodes[target] = self.read([target])
+            self.sources.refuse_loops()
+            if root is None:
+                unsupported("#", "nothing is valid")
+            dangling = {key for key in self.referred if self.nodes[key] is None}
+            if not dangling:
+                return root
+            # A reference was taken for a value before it was known that there is none: read again, knowing it.
+            self.impossible |= dangling
+            self.nodes, self.referred, self.exclusive = {}, set(), []
+        return unsupported("#", "too many parts of it allow nothing")
 
-    def name_of(self, node: Node) -> str:
-        """Name a definition for where it stood."""
-        keys = [key for key, known in self.nodes.items() if known is node]
-        key = min(keys, key=lambda key: isinstance(key, tuple), default="part")
-        place = key if isinstance(key, str) else min((*key[0], *key[1]))
-        name = place.rpartition("/")[2] if place != "#" else "root"
-        return re.sub(r"[^A-Za-z0-9_.-]", "_", name.replace("~1", "_").replace("~0", "_")) or "part"
+    def names(self) -> dict[int, str]:
+        """Return a name for every node, by its identity: that of the place where it stands."""
+        names: dict[int, str] = {}
+        for key, node in self.nodes.items():
+            place = key if isinstance(key, str) else min((*key[0], *key[1]))
+            outer, _, name = place.rpartition("/")
+            name = "root" if place == "#" else f"{outer.rpartition('/')[2]}_{name}" if name.isdecimal() else name
+            name = re.sub(r"[^A-Za-z0-9_.-]", "_", name.replace("~1", "_").replace("~0", "_"))
+            # The place that a reference names beats one that was merged.
+            if isinstance(key, str) or id(node) not in names:
+                names[id(node)] = name or "part"
+        return names
 
     def note_overlaps(self) -> None:
         """Name each ``oneOf`` of which it is not plain that a value fits only one alternative."""
         for place, options in self.exclusive:
-            if not all(apart(one, two) for index, one in enumerate(options) for two in options[index + 1 :]):
+            if not all_apart(options):
                 self.sources.loosen(place, "it becomes anyOf, and a value may fit several of its alternatives")
 
     def read(self, pointers: Sequence[str]) -> Node | None:
@@ -86,9 +96,10 @@ class Reader:
             return None
         if key in self.nodes:
             known = self.nodes[key]
+            self.referred.add(key)
             return replace(known, notes=found.notes) if isinstance(known, Scalar) else Reference(self.nodes, key)
-        if len(self.nodes) >= _NODES:
-            unsupported(next(iter((*found.bases, *found.groups))), f"merging has made more than {_NODES:,} parts")
+        if self.sources.repeated > _MERGING and len(found.bases) + len(found.groups) > 1:
+            return self.node(self.first_of(found))
         self.nodes[key] = None
         node = self.choice(found) if found.groups else self.merged(list(found.bases), found.notes)
         self.nodes[key] = node
@@ -96,7 +107,19 @@ class Reader:
             self.impossible.add(key)
         return node
 
-    def reference(self, target: str, notes: Mapping[str, str]) -> Reference:
+    def first_of(self, found: Gathered) -> Gathered:
+        """Keep one of the schemas that should be merged: their combinations may be too many to be made."""
+        kept = next(iter((*found.bases, *found.groups)))
+        for place in (*found.bases, *found.groups):
+            if place != kept:
+                self.sources.loosen(place, f"what is to be merged has more than {_MERGING:,} parts")
+        bases = {kept: None} if kept in found.bases else {}
+        return Gathered(bases, {} if bases else {kept: found.groups[kept]}, notes=found.notes)
+
+    def reference(self, target: str, notes: Mapping[str, str]) -> Reference | None:
+        if target in self.impossible:
+            return None
+        self.referred.add(target)
         if target not in self.nodes:
             self.nodes[target] = None
             if target == _ANYTHING:
@@ -135,7 +158,16 @@ class Reader:
         plain = values is None and len(kinds) == len(_KINDS)
         if values is not None:
             kinds = {kind: kinds[kind] for kind in dict.fromkeys(map(kind_of, values)) if kind in kinds}
-        options = [node for kind, name in kinds.items() if (node := self.kind(kind, name, bases, values)) is not None]
+        options: list[Node] = []
+        # A plain loop, and no method for a kind: each frame here is one for every level of a schema.
+        for kind, name in kinds.items():
+            if kind == "array":
+                node = read_array(self, bases)
+            elif kind == "object":
+                node = read_object(self, bases)
+            else:
+                node = self.scalar(kind, name, bases, values)
+            options += [] if node is None else [node]
         if plain and len(options) == len(_KINDS) and all(map(_is_free, options)):
             return self.reference(_ANYTHING, notes)
         return one_of(options, notes, from_types=any("type" in self.sources.at(base) for base in bases))
@@ -170,11 +202,7 @@ class Reader:
         found = {json_key(value): value for value in lists[0] if all(json_key(value) in other for other in others)}
         return list(found.values())
 
-    def kind(self, kind: str, name: str, bases: Sequence[str], values: Sequence[Any] | None) -> Node | None:
-        if kind == "array":
-            return read_array(self, bases)
-        if kind == "object":
-            return read_object(self, bases)
+    def scalar(self, kind: str, name: str, bases: Sequence[str], values: Sequence[Any] | None) -> Node | None:
         scalar = Scalar(name)
         if kind == "number":
             scalar = Scalar(name, self.bounds(bases))
@@ -197,6 +225,8 @@ class Reader:
             schema = self.sources.at(base)
             self.drop(base, {"minLength": 0, "maxLength": None})
             pattern = schema.get("pattern")
+            if not isinstance(pattern, str | None):
+                unsupported(f"{base}/pattern", "a string is expected")
             if pattern is not None and pattern != facets.get("pattern"):
                 refusal = "strict mode takes one pattern for a value" if search else _refusal(pattern)
                 if refusal:
@@ -254,10 +284,8 @@ def _is_free(node: Node) -> bool:
             return False
 
 
-def _refusal(pattern: Any) -> str | None:
+def _refusal(pattern: str) -> str | None:
     """Say why a pattern cannot be sent, None where it can."""
-    if not isinstance(pattern, str):
-        return "a pattern is a string"
     if _UNSUPPORTED_PATTERN.search(pattern):
         return "strict mode takes no lookaround and no references back"
     try:

@@ -27,7 +27,7 @@ _CONSTRAINTS = frozenset(_CONSTRAINING.split())
 _UNCONSTRAINING = """
     title description default examples example deprecated readOnly writeOnly discriminator externalDocs
     contentEncoding contentMediaType contentSchema $comment $schema $id $anchor $dynamicAnchor $vocabulary $defs
-    definitions $ref allOf anyOf oneOf then else minContains maxContains
+    definitions $ref allOf anyOf oneOf then else minContains maxContains additionalItems
 """
 _SILENT = frozenset(_UNCONSTRAINING.split())
 """Annotations, what is read by name, and what means nothing without the keyword that it belongs to."""
@@ -73,6 +73,8 @@ class Sources:
         self._compound: dict[str, dict[str, tuple[str, ...]]] = {}
         self.loosened: dict[str, None] = {}
         """What the strict form does not hold, each a sentence; a dictionary for its order."""
+        self.repeated = 0
+        """How often a part was gathered again: what merging costs, since each part is otherwise gathered once."""
 
     def loosen(self, place: str, reason: str) -> None:
         """Note that a keyword is not held."""
@@ -153,6 +155,7 @@ class Sources:
         if pointer in found.seen:
             return
         found.seen.add(pointer)
+        self.repeated += pointer in self._leads
         schema = self.at(pointer)
         if schema is False:
             found.impossible = True

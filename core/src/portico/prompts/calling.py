@@ -44,7 +44,6 @@ def caller(kernel: Kernel, variables: Mapping[str, object] | None = None) -> Cal
     A result comes as its JSON form. Raises ``FunctionNotFound`` and ``ArgumentsInvalid`` at once; awaiting raises
     what the function raises, and ``FunctionFailed`` for a result that is not of the function's type.
     """
-
     given = {} if variables is None else variables
 
     def call(name: str, arguments: Mapping[str, object], positional: Sequence[object] = (), /) -> Awaitable[object]:

@@ -5,6 +5,7 @@ fixture named for the port; its docstring shows how.
 
 - `portico_testkit.chat_service.ChatServiceKit`
 - `portico_testkit.embedding_generator.EmbeddingGeneratorKit`
+- `portico_testkit.function_source.FunctionSourceKit`
 - `portico_testkit.planner.PlannerKit`
 - `portico_testkit.text_search.TextSearchKit`
 - `portico_testkit.vector_store.VectorStoreKit`

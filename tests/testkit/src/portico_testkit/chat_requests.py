@@ -74,7 +74,7 @@ STRICT = closed(
     name=_STRING,
     size={"type": "string", "enum": ["small", "large"]},
     number={"anyOf": [_INTEGER, _NULL]},
-    parts={"type": "array", "items": closed(kind={"enum": ["lid", "handle"]})},
+    parts={"type": "array", "items": closed(kind={"type": "string", "enum": ["lid", "handle"]})},
 )
 """Of the form of strict mode: every property required, every object closed."""
 

@@ -148,14 +148,14 @@ class ChatServiceKit:
             return
         caller = self._caller(chat_service)
         long_ones = {
-            "question": ask("Say good morning. " * 60),
+            "question": ask("Say good morning. " * 30),
             "system message": ChatRequest(
-                [Message.of("system", "Be brief. " * 60), Message.of("user", "Good morning.")]
+                [Message.of("system", "Be brief. " * 40), Message.of("user", "Good morning.")]
             ),
         }
         if chat_service.capabilities.tools:
             *begun, _ = histories()["one call and its result"]
-            result = Message.of("tool", ToolResult("call_1", CLOCK.name, "It is noon in Oslo. " * 60))
+            result = Message.of("tool", ToolResult("call_1", CLOCK.name, "It is noon in Oslo. " * 25))
             long_ones["result of a tool"] = ChatRequest([*begun, result])
         for way in WAYS:
             usage = (await caller.answer(way, ask("Say good morning."))).usage

@@ -22,6 +22,8 @@ __all__ = [
 ]
 
 _TOOLS = (CLOCK, DICE, LAMP, ODD_TOOL)
+_FEW = (CLOCK, LAMP)
+"""Enough where the number of tools is not the point: a small model reads each of them anew every time."""
 _TIME = "What time is it in Oslo? Ask the clock."
 
 
@@ -34,17 +36,17 @@ async def check_offers(caller: Caller) -> None:
         ToolChoice(include=(CLOCK.name, DICE.name), exclude=(CLOCK.name,)),
         ToolChoice(include=()),
     )
-    for way in WAYS:
-        for choice in choices:
+    for number, choice in enumerate(choices):
+        for way in (WAYS[number % 2],) if number else WAYS:
             await caller.answer(way, ask(_TIME, tools=_TOOLS, tool_choice=choice))
 
 
 async def check_must_not_call(caller: Caller) -> None:
     """Forbid calls: the tools are there, in a history too, and words come back."""
     none = ToolChoice("none")
-    asked = ChatRequest(histories()["one call and its result"], tools=_TOOLS, tool_choice=none)
+    asked = ChatRequest(histories()["one call and its result"], tools=_FEW, tool_choice=none)
     for way in WAYS:
-        for request in (ask(_TIME, tools=_TOOLS, tool_choice=none), asked):
+        for request in (ask(_TIME, tools=_FEW, tool_choice=none), asked):
             reply = await caller.answer(way, request)
             assert reply.message.content, f"{way}: told not to call, it says nothing"
 
@@ -52,15 +54,11 @@ async def check_must_not_call(caller: Caller) -> None:
 async def check_must_call(caller: Caller) -> None:
     """Demand calls: at least one comes, also of the one tool that is left, also several at once."""
     for way in WAYS:
-        await _called(caller, way, tools=_TOOLS)
-    demands = [(way, tool) for tool in _TOOLS for way in WAYS]
+        await _called(caller, way, tools=(CLOCK, DICE))
+        await _called(caller, way, tools=(CLOCK, DICE), exclude=(CLOCK.name,))
+    demands = [(WAYS[number % 2], tool) for number, tool in enumerate(_TOOLS)]
     calls = [_called(caller, way, tools=_TOOLS, include=(tool.name,)) for way, tool in demands]
-    for (way, tool), reply in zip(demands, await asyncio.gather(*calls), strict=True):
-        names = {call.name for call in reply.tool_calls}
-        assert names == {tool.name}, f"{way}: of {tool.name!r} alone it made {names}"
-    others = tuple(tool.name for tool in _TOOLS if tool is not DICE)
-    for way in WAYS:
-        await _called(caller, way, tools=_TOOLS, exclude=others)
+    await asyncio.gather(*calls)
 
 
 async def _called(
@@ -83,6 +81,7 @@ async def check_several_calls(caller: Caller) -> None:
         question = "What time is it in Oslo, and what time is it in Lima? Ask the clock for Oslo first, then for Lima."
         request = ask(question, tools=(CLOCK,), tool_choice=ToolChoice("required"))
         reply = await caller.answer(way, request, share=4)
+        assert reply.finish != "length", f"{way}: cut short after {reply.tool_calls}; try a larger max_output"
         towns = [json.loads(call.arguments).get("town") for call in reply.tool_calls]
         assert towns == ["Oslo", "Lima"], f"{way}: asked for Oslo, then Lima, it calls for {towns}"
 
@@ -93,7 +92,7 @@ async def check_histories(caller: Caller) -> None:
         ways = WAYS if number == 1 else (WAYS[number % 2],)
         for way in ways:
             try:
-                await caller.answer(way, ChatRequest(history, tools=_TOOLS))
+                await caller.answer(way, ChatRequest(history, tools=_FEW))
                 if number % 3 == 1:
                     await caller.answer(way, ChatRequest(history))
             except Exception as error:
@@ -103,10 +102,10 @@ async def check_histories(caller: Caller) -> None:
 async def check_own_calls_go_back(caller: Caller) -> None:
     """Send the service's own calls back with their results, as the tool loop does."""
     for way in WAYS:
-        called = await _called(caller, way, tools=(CLOCK, LAMP))
+        called = await _called(caller, way, tools=_FEW)
         results = [ToolResult(call.id, call.name, '"noon"') for call in called.tool_calls]
         history = [Message.of("user", _TIME), called.message, Message.of("tool", *results)]
-        reply = await caller.answer(way, ChatRequest(history, tools=(CLOCK, LAMP), tool_choice=ToolChoice("none")))
+        reply = await caller.answer(way, ChatRequest(history, tools=_FEW, tool_choice=ToolChoice("none")))
         assert reply.message.content, f"{way}: with the results of its calls, it says nothing"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import random
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -36,7 +37,7 @@ _AWKWARD = (
     "\t\tindented\r\n\r\ntext\x0b",
     "lone \ud800 surrogate",
 )
-_LONG = ("\U0001f9e6" * 3_000, "word " * 20_000, "x" * 100_000)
+_LONG = ("\U0001f9e6 sock " * 2_000, "word " * 20_000, "x" * 100_000)
 """Longer than a service takes, as like as not."""
 
 
@@ -48,8 +49,8 @@ class EmbeddingGeneratorKit:
             def embedding_generator(self) -> AcmeEmbeddings:
                 return AcmeEmbeddings(AcmeSettings(), None)
 
-    It is called some hundred and fifty times, mostly with a few short texts. A generator that works in batches should be
-    run twice, once with batches of two or three texts: what goes wrong between batches shows only there.
+    It is called some hundred and fifty times, mostly with a few short texts. Run a generator that works in batches
+    a second time with batches of two or three texts: what goes wrong between batches shows only there.
     """
 
     tolerance: ClassVar[float] = 1e-6
@@ -88,13 +89,13 @@ class EmbeddingGeneratorKit:
         self, embedding_generator: EmbeddingGenerator
     ) -> None:
         """Whether they are sent, left out or sent once, and wherever a batch ends."""
-        words = ("", *_TEXTS, "bread", "", " ".join(_TEXTS))
-        texts = [words[number * number % 13 % len(words)] for number in range(41)]
+        texts = ["", *_TEXTS, "bread", "", " ".join(_TEXTS)] * 4
+        random.Random(5).shuffle(texts)
         rows = _rows(await embedding_generator.embed(texts))
         assert len(rows) == len(texts), f"{len(texts)} texts, {texts.count('')} of them empty, gave {len(rows)} rows"
         alone = {text: _rows(await embedding_generator.embed([text]))[0] for text in dict.fromkeys(texts)}
         for number, text in enumerate(texts):
-            self._same(rows[number], alone[text], f"row {number} is not that of text {number}, {text[:20]!r}")
+            self._same(rows[number], alone[text], f"row {number} is not that of text {number}")
         turned = _rows(await embedding_generator.embed(texts[::-1]))
         self._same(turned[::-1], rows, "the same texts in the opposite order have other rows")
 
@@ -189,7 +190,7 @@ class EmbeddingGeneratorKit:
         plain = _rows(await embedding_generator.embed(_TEXTS[:2]))
         tasks = asyncio.all_tasks()
         for number, long in enumerate(_LONG):
-            batch = [_TEXTS[0], *([_TEXTS[2]] * 40 * number), long, _TEXTS[1]]
+            batch = [_TEXTS[0], *([_TEXTS[2]] * (number * self.large // 16)), long, _TEXTS[1]]
             what = f"a text of {len(long):,} characters"
             try:
                 rows = _rows(await embedding_generator.embed(batch))
@@ -233,7 +234,11 @@ class EmbeddingGeneratorKit:
         self, embedding_generator: EmbeddingGenerator
     ) -> None:
         """While it runs, the loop may not stand still for half the time (or half a second, if that is more)."""
-        texts = [f"{text} It is number {number}." for number in range(self.large // 6 + 1) for text in _TEXTS]
+        count = len(_TEXTS)
+        texts = [
+            f"{_TEXTS[number % count]} {_TEXTS[number * number // 50 % count]} It is number {number}."
+            for number in range(self.large)
+        ]
         await embedding_generator.embed(_TEXTS)
         loop = asyncio.get_running_loop()
         ticks = [loop.time()]
@@ -256,8 +261,6 @@ class EmbeddingGeneratorKit:
         few = _rows(await embedding_generator.embed([texts[number] for number in picked]))
         for place, number in enumerate(picked):
             self._same(rows[number], few[place], f"row {number} of {len(texts)} is another text's")
-        best = (rows @ few.T).argmax(axis=0).tolist()
-        assert best == picked, f"of {len(texts)} rows, the nearest to texts {picked} are rows {best}"
 
     @pytest.mark.asyncio
     async def test_a_cancelled_call_leaves_it_usable(self, embedding_generator: EmbeddingGenerator) -> None:

@@ -1,4 +1,7 @@
-"""Hypothesis strategies for what crosses ports: JSON values, types with their values, filters, plans."""
+"""Hypothesis strategies for what crosses ports: JSON values, types with their values, filters, plans.
+
+Those for chat are in `portico_testkit.chat_strategies`.
+"""
 
 from __future__ import annotations
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from portico.manuals import schema_manual, text_manual, tool
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
 from portico_cli.output import plain, safe_text, show, write_json
 from portico_cli.sources import choose_sources, docs_option, run, source_option
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from portico.functions import Function
+    from portico.functions import Function, FunctionManual
 
 __all__ = ["command"]
 
@@ -31,11 +31,18 @@ _NONE = (
 @click.command(name="functions")
 @docs_option
 @source_option
-@click.option("--manual", is_flag=True, help="Print the manual that a model reads.")
+@click.option(
+    "--manual",
+    type=click.Choice(["text", "schema", "tools"]),
+    is_flag=False,
+    flag_value="text",
+    help="Print the manual that a planner or a model reads: as text (also without a word), as JSON Schema, or as the "
+    "list of tools for a chat service.",
+)
 @json_option
 @common_options
 @pass_invocation
-def command(invocation: Invocation, docs: tuple[Path, ...], names: tuple[str, ...], manual: bool) -> None:
+def command(invocation: Invocation, docs: tuple[Path, ...], names: tuple[str, ...], manual: str | None) -> None:
     """List the functions of the kernel, by plugin."""
     chosen = choose_sources(invocation, docs, names)
 
@@ -44,14 +51,28 @@ def command(invocation: Invocation, docs: tuple[Path, ...], names: tuple[str, ..
             return dict(kernel.functions)
 
     functions = run(collect)
-    if invocation.json:
-        write_json({"functions": [_as_json(function) for function in functions.values()]})
+    manuals = [function.manual for function in functions.values()]
+    if manual == "schema":
+        write_json({"functions": [schema_manual(each) for each in manuals]})
+    elif manual == "tools":
+        write_json({"tools": [_tool_as_json(each) for each in manuals]})
+    elif invocation.json:
+        write_json(
+            {"manual": text_manual(manuals)}
+            if manual
+            else {"functions": [_as_json(function) for function in functions.values()]}
+        )
     elif not functions:
         show(safe_text(_NONE))
     elif manual:
-        show(*(safe_text(_manual(function)) for function in functions.values()))
+        show(safe_text(text_manual(manuals)))
     else:
         show(*_listed(functions))
+
+
+def _tool_as_json(manual: FunctionManual) -> dict[str, Any]:
+    made = tool(manual)
+    return {"name": made.name, "description": made.description, "parameters": made.parameters}
 
 
 def _as_json(function: Function) -> dict[str, Any]:
@@ -65,17 +86,6 @@ def _as_json(function: Function) -> dict[str, Any]:
         "effects": manual.effects,
         "tags": sorted(manual.tags),
     }
-
-
-def _manual(function: Function) -> str:
-    """Write the indented text manual: name, description, inputs."""
-    lines = [f"{f'{function.plugin}.' if function.plugin else ''}{function.name}:"]
-    lines.append(f"  description: {_one_line(function.description)}")
-    lines.append("  inputs:" if function.parameters else "  inputs: none")
-    for parameter in function.parameters:
-        default = "" if parameter.required else f" (default: {json.dumps(parameter.default, default=str)})"
-        lines.append(f"  - {parameter.name}: {_one_line(parameter.description)}{default}")
-    return "\n".join(lines) + "\n"
 
 
 def _listed(functions: Mapping[str, Function]) -> Iterator[RenderableType]:

@@ -1,0 +1,210 @@
+"""Each service owns its connections: made when first needed, told no more than it must, closed by whoever made it."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import threading
+
+import httpx2
+import pytest
+
+from portico.chat import ChatRequest, Message
+from portico.errors import AuthenticationFailed, ServiceError
+from portico.registration import Secret
+from portico_openai.chat import OpenAIChat
+from portico_openai.config import OpenAIChatSettings, OpenAIEmbeddingsSettings
+from portico_openai.embeddings import OpenAIEmbeddings
+
+REQUEST = ChatRequest([Message.of("user", "Say hello.")])
+
+
+async def test_an_injected_client_is_used_and_stays_open():
+    asked = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        asked.append(request)
+        if request.url.path.endswith("/embeddings"):
+            return httpx2.Response(200, json={"data": [{"index": 0, "embedding": [0.0, 2.0]}]})
+        message = {"role": "assistant", "content": "Hello."}
+        return httpx2.Response(200, json={"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
+
+    async with httpx2.AsyncClient(transport=httpx2.MockTransport(answer)) as client:
+        settings = {"model": "m", "base_url": "http://example.org/v1", "api_key": Secret("k")}
+        chat = OpenAIChat(OpenAIChatSettings(**settings), http_client=client)
+        embeddings = OpenAIEmbeddings(OpenAIEmbeddingsSettings(**settings), http_client=client)
+        assert (await chat.complete(REQUEST)).text == "Hello."
+        assert [delta.text async for delta in chat.stream(REQUEST)] == ["Hello.", ""]
+        assert (await embeddings.embed(["x"])).buffer.tolist() == [0.0, 1.0]
+        await chat.aclose()
+        await embeddings.aclose()
+        assert not client.is_closed
+    assert [str(request.url) for request in asked[1:]] == [
+        "http://example.org/v1/chat/completions",
+        "http://example.org/v1/embeddings",
+    ]
+
+
+def test_another_kind_of_client_is_a_mistake():
+    with pytest.raises(TypeError, match=r"httpx2\.AsyncClient, not Client"):
+        OpenAIChat(OpenAIChatSettings(model="m"), http_client=httpx2.Client())
+
+
+def test_nothing_is_opened_before_the_first_call():
+    before = threading.active_count()
+    chat = OpenAIChat(OpenAIChatSettings(model="m", api_key=Secret("k")))
+    assert chat._connection._sdk is None
+    assert threading.active_count() == before
+    asyncio.run(chat.aclose())
+
+
+async def test_a_closed_service_says_so_and_closing_twice_does_nothing(loopback, make_chat):
+    loopback.will(loopback.whole(loopback.completion()))
+    chat = make_chat()
+    await chat.complete(REQUEST)
+    await chat.aclose()
+    await chat.aclose()
+    with pytest.raises(RuntimeError, match="was closed"):
+        await chat.complete(REQUEST)
+    with pytest.raises(RuntimeError, match="was closed"):
+        await anext(chat.stream(REQUEST))
+
+
+async def test_closing_ends_the_calls_that_are_under_way(loopback, make_chat):
+    async def silence(visit):
+        await visit.until_gone()
+
+    loopback.will(silence)
+    chat = make_chat()
+    call = asyncio.create_task(chat.complete(REQUEST))
+    while not loopback.visits:
+        await asyncio.sleep(0.01)
+    await chat.aclose()
+    with pytest.raises(ServiceError):
+        await asyncio.wait_for(call, 10)
+    await asyncio.wait_for(loopback.visits[0].gone.wait(), 10)
+
+
+def test_a_service_works_in_one_event_loop_after_another_without_being_closed(llmock_url):
+    """As `kernel.run_sync` uses it; an unclosed client would be warned of, and warnings are errors."""
+    chat = OpenAIChat(OpenAIChatSettings(model="m", base_url=llmock_url))
+
+    async def both() -> tuple[str, str]:
+        deltas = [delta async for delta in chat.stream(REQUEST)]
+        return deltas[-1].reply.text, (await chat.complete(REQUEST)).text
+
+    texts = [asyncio.run(both()) for _ in range(3)]
+    assert len({text for pair in texts for text in pair}) == 1
+    asyncio.run(chat.aclose())
+    gc.collect()
+
+
+async def test_many_first_calls_at_once_share_one_client(loopback, make_chat):
+    async def answer(visit):
+        await visit.send(loopback.whole(loopback.completion(visit.json["messages"][0]["content"])))
+
+    loopback.will(answer)
+    chat = make_chat()
+    questions = [f"Question {number}" for number in range(64)]
+    replies = await asyncio.gather(
+        *(chat.complete(ChatRequest([Message.of("user", question)])) for question in questions)
+    )
+    assert [reply.text for reply in replies] == questions
+    assert loopback.connections <= 64
+
+
+@pytest.fixture
+def crowded_environment(monkeypatch):
+    for name in ("API_KEY", "ADMIN_KEY", "ORG_ID", "PROJECT_ID", "WEBHOOK_SECRET"):
+        monkeypatch.setenv(f"OPENAI_{name}", "sk-of-the-environment")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/of-the-environment")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Environment: sk-of-the-environment\nAuthorization: Bearer env")
+
+
+@pytest.mark.usefixtures("crowded_environment")
+async def test_the_environment_is_not_read_and_little_is_told(loopback, make_chat):
+    loopback.will(loopback.whole(loopback.completion()))
+    await make_chat(api_key=None).complete(REQUEST)
+    await make_chat().complete(REQUEST)
+    without, with_key = (visit.headers for visit in loopback.visits)
+    assert "authorization" not in without
+    assert with_key.pop("authorization") == f"Bearer {loopback.key}"
+    assert "environment" not in str(without)
+    assert with_key == without
+    assert without.keys() == {
+        "accept",
+        "accept-encoding",
+        "content-length",
+        "content-type",
+        "host",
+        "user-agent",
+        "x-stainless-retry-count",
+    }
+    assert without["content-type"] == "application/json"
+
+
+async def test_settings_go_into_headers_and_query(loopback, make_chat):
+    loopback.will(loopback.whole(loopback.completion()))
+    settings = {"organization": "org-1", "project": "proj-1", "headers": {"X-Title": "Portico"}, "query": {"v": "a b"}}
+    await make_chat(**settings).complete(REQUEST)
+    (visit,) = loopback.visits
+    assert visit.path == "/v1/chat/completions?v=a+b"
+    assert visit.headers["openai-organization"] == "org-1"
+    assert visit.headers["openai-project"] == "proj-1"
+    assert visit.headers["x-title"] == "Portico"
+    assert visit.headers["authorization"] == f"Bearer {loopback.key}"
+
+
+async def test_azure_takes_its_key_in_a_header_of_its_own(loopback, make_chat, make_embeddings):
+    loopback.will(loopback.whole(loopback.completion()), loopback.whole({"data": [{"index": 0, "embedding": [1.0]}]}))
+    azure = {"base_url": f"http://127.0.0.1:{loopback.port}/openai/v1/", "api_key_header": "api-key", "model": "prod"}
+    await make_chat(**azure).complete(REQUEST)
+    await make_embeddings(**azure).embed(["x"])
+    assert [visit.path for visit in loopback.visits] == ["/openai/v1/chat/completions", "/openai/v1/embeddings"]
+    for visit in loopback.visits:
+        assert visit.headers["api-key"] == loopback.key
+        assert "authorization" not in visit.headers
+        assert visit.json["model"] == "prod"
+
+
+async def test_an_authorization_of_ones_own_is_sent_as_it_is(loopback, make_chat):
+    loopback.will(loopback.whole(loopback.completion()))
+    await make_chat(api_key=None, headers={"Authorization": "Basic dXNlcjp3b3Jk"}).complete(REQUEST)
+    assert loopback.visits[0].headers["authorization"] == "Basic dXNlcjp3b3Jk"
+
+
+@pytest.mark.parametrize("way", ["key", "bare header", "own header"])
+async def test_a_key_that_the_service_quotes_is_blotted_out(way, loopback, make_chat, caplog):
+    caplog.set_level(logging.DEBUG)
+    secret = "sk-very-secret.0123"
+    settings = {
+        "key": {"api_key": Secret(secret)},
+        "bare header": {"api_key": Secret(secret), "api_key_header": "X-Key"},
+        "own header": {"api_key": None, "headers": {"Authorization": f"Token {secret}"}},
+    }[way]
+    body = {"error": {"message": f"Bad key '{secret}' ({secret})."}}
+    loopback.will(loopback.whole(body, status="401 Unauthorized"))
+    chat = make_chat(**settings)
+    with pytest.raises(AuthenticationFailed) as caught:
+        await chat.complete(REQUEST)
+    error: BaseException | None = caught.value
+    assert "Bad key '********' (********)" in str(error)
+    while error is not None:
+        assert secret not in str(error) + repr(error)
+        error = error.__cause__
+    assert secret not in caplog.text
+    if way != "own header":
+        assert secret not in repr(chat._settings)
+
+
+async def test_a_short_key_does_not_blot_out_words(loopback, make_chat):
+    loopback.will(loopback.whole({"error": {"message": "exotic x"}}, status="400 Bad"))
+    with pytest.raises(ServiceError, match=r"exotic \*{8}"):
+        await make_chat(api_key=Secret("x")).complete(REQUEST)
+
+
+def test_a_key_with_a_line_break_is_refused_without_being_shown():
+    with pytest.raises(ValueError, match="api_key") as caught:
+        OpenAIChatSettings(model="m", api_key=Secret("sk-very-secret\n"))
+    assert "very-secret" not in str(caught.value)

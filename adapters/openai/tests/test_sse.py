@@ -1,0 +1,121 @@
+"""The events of a stream do not depend on how its bytes were cut."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portico_openai._errors import Peer
+from portico_openai._replies import Gathering, decoded
+from portico_openai._sse import EventReader, LineTooLong
+
+LINES = st.sampled_from(
+    [
+        b"data: one",
+        b"data:two",
+        b"data:  three ",
+        b"data",
+        b"data:",
+        "data: Köln 中文 🧦".encode(),
+        b"event: message",
+        b"id: 7",
+        b"retry: 10",
+        b": a comment",
+        b":",
+        b"datum: no",
+        b" data: no",
+        b"",
+        b"",
+        b"\xef\xbb\xbfdata: mark",
+        b"data: [DONE]",
+    ]
+)
+ENDS = st.sampled_from([b"\n", b"\r\n", b"\r"])
+STREAMS = st.lists(st.tuples(LINES, ENDS), max_size=12).map(lambda lines: b"".join(b"".join(line) for line in lines))
+
+
+def events_of(pieces: list[bytes]) -> list[bytes]:
+    reader = EventReader(1_000)
+    return [event for piece in pieces if piece for event in reader.feed(piece)] + reader.end()
+
+
+@given(stream=STREAMS | st.binary(max_size=60), data=st.data())
+def test_any_cut_of_the_bytes_gives_the_same_events(stream: bytes, data: st.DataObject):
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=8)))
+    pieces = [stream[start:stop] for start, stop in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
+    bytewise = [stream[place : place + 1] for place in range(len(stream))]
+    assert events_of(pieces) == events_of([stream]) == events_of(bytewise)
+
+
+@given(payloads=st.lists(st.text(st.characters(exclude_characters="\r\n", codec="utf-8"), max_size=20), max_size=5))
+def test_what_is_written_is_read(payloads: list[str]):
+    stream = b"".join(b"event: x\ndata: %s\nid: 1\n\n: ping\n\n" % payload.encode() for payload in payloads)
+    assert events_of([stream]) == [payload.encode() for payload in payloads]
+
+
+def test_the_lines_of_an_event_are_joined():
+    assert events_of([b'data: {"a":\ndata: 1}\n\n']) == [b'{"a":\n1}']
+    assert events_of([b"data\ndata\n\n"]) == [b"\n"]
+    assert events_of([b"\xef\xbb\xbfdata: x\n\n"]) == [b"x"]
+    assert events_of([b"data: x\n\n\xef\xbb\xbfdata: y\n\n"]) == [b"x"]
+
+
+@pytest.mark.parametrize("size", [1, 999, 5_000])
+@pytest.mark.parametrize(
+    "line", [b"data: " + b"x" * 20_000, b": " + b"x" * 20_000, b"data: " + b"x" * 20_000 + b"\n\n"]
+)
+def test_a_line_over_the_bound_is_refused_before_it_is_whole(size: int, line: bytes):
+    reader = EventReader(10_000)
+    read = 0
+    with pytest.raises(LineTooLong):
+        for start in range(0, len(line), size):
+            read = start
+            reader.feed(line[start : start + size])
+    assert read <= 10_000 + size
+
+
+def test_an_event_of_many_lines_is_bounded_too():
+    reader = EventReader(10_000)
+    with pytest.raises(LineTooLong):
+        for _ in range(10_000):
+            reader.feed(b"data: xxxx\n")
+
+
+DELTAS = st.fixed_dictionaries(
+    {},
+    optional={
+        "content": st.none() | st.text(st.characters(codec="utf-8"), max_size=6),
+        "reasoning_content": st.text(st.characters(codec="utf-8"), max_size=6),
+        "tool_calls": st.lists(
+            st.fixed_dictionaries(
+                {"index": st.integers(0, 2)},
+                optional={"function": st.fixed_dictionaries({"arguments": st.text(max_size=5)})},
+            ),
+            max_size=2,
+        ),
+    },
+)
+
+
+@given(deltas=st.lists(DELTAS, min_size=1, max_size=10))
+def test_the_pieces_of_any_stream_make_its_reply(deltas: list[dict[str, object]]):
+    peer = Peer("Chat service", "m", "http://x/v1", "x")
+    gathering = Gathering(peer, "openai")
+    given_out = []
+    for delta in deltas:
+        text = json.dumps({"choices": [{"index": 0, "delta": delta}]}).encode()
+        given_out += gathering.add(decoded(text, peer, "a piece"))
+    gathering.finish = "stop"
+    given_out += gathering.end()
+    reply = gathering.reply()
+    assert "".join(delta.text for delta in given_out) == reply.text
+    pieces = [delta.tool_call for delta in given_out if delta.tool_call]
+    for position, call in enumerate(reply.tool_calls):
+        own = [piece for piece in pieces if piece.index == position]
+        assert own[0].id == call.id
+        assert "".join(piece.arguments for piece in own) == call.arguments != ""
+    assert {piece.index for piece in pieces} == set(range(len(reply.tool_calls)))
+    assert reply.finish == ("tool_calls" if reply.tool_calls else "stop")

@@ -1,0 +1,117 @@
+"""The three renderings of a function's manual."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portico.chat import Tool
+from portico.functions import Function, FunctionManual
+from portico.manuals import schema_manual, text_manual, tool
+from portico.schemas import PlainSchemaValidator
+from portico_testkit.strategies import type_cases
+
+
+@dataclass
+class Forecast:
+    """The weather of a day."""
+
+    degrees: float
+
+
+UNSAID: Any = object()
+
+
+def forecast(
+    city: str, days: Annotated[int, "How many days\n  from today"] = 1, unit: str | None = None, other: str = UNSAID
+) -> list[Forecast]:
+    """Tell the weather
+    of some days.
+
+    Args:
+        city: Where, by its English name.
+
+    Returns:
+        One for each day.
+    """
+    return []
+
+
+def quiet() -> None: ...
+
+
+MANUAL = Function.of(forecast, plugin="Weather").manual
+
+
+def test_the_text_has_a_block_for_each_function_with_names_and_defaults() -> None:
+    assert text_manual([MANUAL, Function.of(quiet).manual]) == (
+        "Weather.forecast:\n"
+        "  description: Tell the weather of some days.\n"
+        "  inputs:\n"
+        "  - city: Where, by its English name.\n"
+        "  - days: How many days from today (default: 1)\n"
+        "  - unit: (default: null)\n"
+        "  - other: (optional)\n"
+        "\n"
+        "quiet:\n"
+        "  description:\n"
+        "  inputs: none"
+    )
+    assert text_manual([]) == ""
+
+
+def test_no_word_of_a_function_can_begin_a_line_of_its_own() -> None:
+    forged = FunctionManual("a", "x\n  inputs:\r\u2028b", {"properties": {"p": {"description": "y\n- q: z"}}}, {})
+    assert text_manual([forged]) == "a:\n  description: x inputs: b\n  inputs:\n  - p: y - q: z (optional)"
+
+
+def test_the_schema_manual_tells_what_goes_in_and_what_comes_out() -> None:
+    made = schema_manual(MANUAL)
+    assert list(made) == ["name", "description", "parameters", "responses"]
+    assert (made["name"], made["description"]) == ("Weather-forecast", "Tell the weather of some days.")
+    assert made["parameters"] == MANUAL.parameters
+    response = made["responses"]["200"]
+    assert response["description"] == "One for each day."
+    assert response["content"]["application/json"]["schema"] == {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "properties": {"degrees": {"type": "number"}},
+            "required": ["degrees"],
+            "additionalProperties": False,
+            "description": "The weather of a day.",
+        },
+        "description": "One for each day.",
+    }
+    assert schema_manual(Function.of(quiet).manual)["responses"]["200"]["description"] == "Success"
+
+
+def test_the_tool_is_what_a_chat_service_takes() -> None:
+    assert tool(MANUAL) == Tool("Weather-forecast", "Tell the weather of some days.", MANUAL.parameters)
+    assert tool(MANUAL, name="forecast").name == "forecast"
+    assert not tool(MANUAL).strict
+
+
+@given(st.data())
+def test_every_rendering_is_of_any_function_and_its_schemas_are_json_that_the_plain_validator_takes(
+    data: st.DataObject,
+) -> None:
+    def run(first, second=None): ...  # type: ignore[no-untyped-def]
+
+    case = data.draw(type_cases())
+    default = data.draw(case.values)
+    run.__annotations__ = {"first": case.hint, "second": case.hint, "return": case.hint}
+    run.__defaults__ = (default,)
+    function = Function.of(run)
+    made = schema_manual(function.manual)
+    assert json.loads(json.dumps(made, allow_nan=False)) == made
+    assert text_manual([function.manual]).count("\n  - ") == 2
+    validate = PlainSchemaValidator().compile(tool(function.manual).parameters)
+    written = function.returns.unstructure(default)
+    assert made["parameters"]["properties"]["second"]["default"] == written
+    assert validate({"first": written}) == []
+    PlainSchemaValidator().compile(made["responses"]["200"]["content"]["application/json"]["schema"])

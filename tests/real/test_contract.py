@@ -1,0 +1,24 @@
+"""OpenAIChat does what every ChatService must, with a real server at the other end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from portico_openai.chat import OpenAIChat
+from portico_openai.config import OpenAIChatSettings
+from portico_testkit.chat_service import ChatServiceKit
+
+
+class TestOpenAIChatOnLlamaCpp(ChatServiceKit):
+    calls_tools = False  # the model's chat template drops tools
+    reports_usage = True
+    max_output = 16
+    long_history = 60
+
+    @pytest.fixture
+    async def chat_service(self, connection: dict[str, Any]) -> Any:
+        service = OpenAIChat(OpenAIChatSettings(**connection, body={"temperature": 0, "repeat_penalty": 1.1}))
+        yield service
+        await service.aclose()

@@ -1,0 +1,228 @@
+"""Replies of a real model that is held to a schema: each validates, and becomes a value of its type.
+
+The model is small and its answers are foolish; what is tested is that nothing but the form asked for ever comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from enum import Enum
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from portico import ChatRequest, Kernel, Message
+from portico.ports.chat_service import ChatService
+from portico.turns import PartialValue, Turn
+from portico.types import compile_type
+from portico_llamacpp.chat import LlamaCppChat
+from portico_openai.chat import OpenAIChat
+
+
+class Colour(Enum):
+    RED = "red"
+    GREEN = "green"
+    BLUE = "blue"
+
+
+@dataclass(frozen=True)
+class Address:
+    town: str
+    number: int | None = None
+
+
+@dataclass(frozen=True)
+class Person:
+    name: str
+    age: int
+    address: Address
+    favourite: Colour
+
+
+@dataclass(frozen=True)
+class CalendarEvent:
+    name: str
+    day: date
+    participants: list[str]
+
+
+@dataclass(frozen=True)
+class Circle:
+    kind: Literal["circle"]
+    radius: float
+
+
+@dataclass(frozen=True)
+class Square:
+    kind: Literal["square"]
+    side: float
+
+
+@dataclass(frozen=True)
+class Drawing:
+    shape: Circle | Square
+    colour: Colour
+
+
+class Point(NamedTuple):
+    x: int
+    y: int
+
+
+@dataclass(frozen=True)
+class Line:
+    start: Point
+    end: Point
+
+
+class Opening(TypedDict):
+    opens: time
+    closes: time
+
+
+@dataclass(frozen=True)
+class Shop:
+    name: str
+    monday: Opening
+    has_parking: bool
+
+
+@dataclass(frozen=True)
+class Invoice:
+    number: int
+    total: float
+    customer: Person | None = None
+
+
+@dataclass(frozen=True)
+class Departure:
+    leaves: datetime
+    platform: Literal[1, 2, 3]
+
+
+@dataclass(frozen=True)
+class Journey:
+    first: Departure
+    change: Departure | None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    answer: Literal["yes", "no", "unknown"]
+    certainty: Annotated[int, "From 0 to 100."]
+    checked: tuple[bool, bool]
+
+
+QUESTIONS: list[tuple[Any, str]] = [
+    (Person, "Ada is 36 years old, lives at 12 Mill Lane in Oxford and likes green."),
+    (CalendarEvent, "Alice and Bob go to a science fair on 14 March 2025."),
+    (Drawing, "Draw a red circle with a radius of 2.5."),
+    (Drawing, "Draw a blue square with a side of 4."),
+    (Line, "A line from 1, 2 to 3, 4."),
+    (Shop, "The bakery is open on Monday from 08:00 to 17:30. It has no parking."),
+    (Invoice, "Invoice 1042 is over 99.50 euros."),
+    (Journey, "The train leaves platform 2 on 1 May 2025 at 09:15, without a change."),
+    (Verdict, "Is water wet?"),
+    (list[Colour] | Colour, "Which colour is grass?"),
+]
+CASES = [(hint, question, seed) for seed in (1, 2) for hint, question in QUESTIONS]
+COMPILED = {hint: compile_type(hint) for hint, _ in QUESTIONS}
+MOST_TOKENS = 250
+
+
+def test_there_are_twenty_cases() -> None:
+    assert len(CASES) == 20
+
+
+@pytest.mark.parametrize("way", ["complete", "stream"])
+async def test_twenty_of_twenty_replies_are_values_of_their_types(
+    way: str, openai_chat: OpenAIChat, local_chat: LlamaCppChat
+) -> None:
+    faults: list[str] = []
+
+    async def ask(chat: ChatService, hint: Any, question: str, seed: int) -> None:
+        compiled = COMPILED[hint]
+        request = ChatRequest(
+            [Message.of("system", "Answer in JSON."), Message.of("user", question)],
+            response_schema=compiled.schema,
+            temperature=0.3,
+            max_tokens=MOST_TOKENS,
+            seed=seed,
+        )
+        if way == "complete":
+            reply = await chat.complete(request)
+        else:
+            deltas = [delta async for delta in chat.stream(request)]
+            reply = deltas[-1].reply
+            assert reply is not None
+            assert "".join(delta.text for delta in deltas) == reply.text
+            assert len(deltas) > 3, f"a streamed reply came in {len(deltas)} pieces"
+        assert reply.usage.input_tokens > 0
+        assert 0 < reply.usage.output_tokens <= MOST_TOKENS
+        faults.extend(faults_of(chat.name, hint, question, seed, reply.text))
+
+    async def ask_all(chat: ChatService) -> None:
+        await asyncio.gather(*(ask(chat, *case) for case in CASES))
+
+    # Side by side: each model has a processor of its own.
+    await asyncio.gather(ask_all(openai_chat), ask_all(local_chat))
+    assert not faults, "\n".join(faults)
+
+
+def faults_of(service: str, hint: Any, question: str, seed: int, text: str) -> list[str]:
+    """Say what is wrong with a reply, by a validator that is not ours and by the type."""
+    compiled = COMPILED[hint]
+    try:
+        value = json.loads(text)
+        found = [error.message for error in Draft202012Validator(compiled.schema).iter_errors(value)]
+        compiled.structure(value)
+    except ValueError as error:
+        found = [str(error)]
+    return [f"{service}: {question!r}, seed {seed}: {fault}: {text!r}" for fault in found]
+
+
+async def test_twenty_of_twenty_turns_of_a_kernel_stream_partial_values_and_end_with_a_whole_one(
+    openai_chat: OpenAIChat, local_chat: LlamaCppChat
+) -> None:
+    kernel = Kernel()
+    repaired = 0
+
+    async def ask(chat: ChatService, hint: Any, question: str, seed: int) -> None:
+        nonlocal repaired
+        events = [
+            event
+            async for event in kernel.stream(
+                question, returns=hint, chat=chat, temperature=0.3, max_tokens=MOST_TOKENS, seed=seed
+            )
+        ]
+        turn = events[-1]
+        assert isinstance(turn, Turn)
+        compiled = COMPILED[hint]
+        assert compiled.structure(compiled.unstructure(turn.value)) == turn.value
+        partial = [event.value for event in events if isinstance(event, PartialValue)]
+        assert partial, f"{chat.name}: {question!r}: nothing was shown while the reply came"
+        assert partial[-1] == turn.value
+        repaired += turn.rounds - 1
+
+    async def ask_all(chat: ChatService) -> None:
+        await asyncio.gather(*(ask(chat, *case) for case in CASES))
+
+    await asyncio.gather(ask_all(openai_chat), ask_all(local_chat))
+    assert repaired == 0, f"{repaired} replies had to be mended"
+
+
+async def test_a_prompt_gives_a_value(local_chat: LlamaCppChat) -> None:
+    event = await Kernel().invoke_prompt(
+        "Extract the event: {{$text}}",
+        {"text": "Alice and Bob go to a science fair on 14 March 2025."},
+        returns=CalendarEvent,
+        chat=local_chat,
+        temperature=0,
+        max_tokens=MOST_TOKENS,
+    )
+    assert isinstance(event, CalendarEvent)
+    assert isinstance(event.day, date)

@@ -1,0 +1,244 @@
+"""What every FunctionSource must do."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from portico.errors import ArgumentsInvalid, ConfigurationError
+from portico.functions import Function, FunctionPlugin
+from portico.kernel import Kernel
+from portico.ports.function_source import FunctionSource
+
+__all__ = ["FunctionSourceKit"]
+
+_NAME = re.compile(r"[0-9A-Za-z_]+")
+_DATA = frozenset({"const", "default", "enum", "examples"})
+_ODD_VALUES: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    10**40,
+    0.5,
+    "",
+    "../..",
+    "\x00\r\n\ud800",
+    "word " * 1_000,
+    [],
+    [[]],
+    [None, {"": [1]}],
+    {},
+    {"$ref": "#"},
+    {"a": {"b": {"c": "d"}}},
+)
+
+
+class FunctionSourceKit:
+    """Subclass it and give fixtures named ``function_source`` and ``unreadable_source``::
+
+        class TestAcmeFunctions(FunctionSourceKit):
+            @pytest.fixture
+            def function_source(self, tmp_path: Path) -> AcmeFunctions:
+                return AcmeFunctions(AcmeSettings(path=written(tmp_path)), None)
+
+            @pytest.fixture
+            def unreadable_source(self, tmp_path: Path) -> AcmeFunctions:
+                return AcmeFunctions(AcmeSettings(path=tmp_path / "no such file"), None)
+
+    The first gives a plugin of several functions, some with parameters. No function is called: what a call does is
+    for the package's own tests. ``unreadable_source`` stands on something that is not there or is of another kind.
+    """
+
+    @pytest.mark.asyncio
+    async def test_the_plugin_has_the_name_it_was_given(self, function_source: FunctionSource) -> None:
+        """The name is the one in the configuration, and part of each function's own."""
+        for name in ("first", "Second_2"):
+            plugin = await _load(function_source, name)
+            assert plugin.name == name, f"load({name!r}) gave the plugin {plugin.name!r}"
+            for function in plugin:
+                assert function.full_name == f"{name}-{function.name}", f"{function.full_name} is not of the plugin"
+        await _close(function_source)
+
+    @pytest.mark.asyncio
+    async def test_there_are_functions_with_names_of_their_own(self, function_source: FunctionSource) -> None:
+        """Plans, templates and models write these names."""
+        plugin = await _load(function_source)
+        assert plugin.functions, "the plugin has no functions"
+        names = [function.name for function in plugin]
+        assert len(set(names)) == len(names), f"names stand twice: {names}"
+        for function in plugin:
+            assert _NAME.fullmatch(function.name), f"{function.name!r} is not of letters, digits and '_'"
+            parameters = [parameter.name for parameter in function.parameters]
+            assert len(set(parameters)) == len(parameters), f"{function.name} has a parameter twice: {parameters}"
+            assert all(parameters), f"{function.name} has a parameter without a name"
+        await _close(function_source)
+
+    @pytest.mark.asyncio
+    async def test_a_kernel_takes_the_plugin(self, function_source: FunctionSource) -> None:
+        """Every function is found by its name, and its result's and parameters' types are compiled."""
+        kernel = Kernel()
+        kernel.add_plugin(await _load(function_source))
+        for name, manual in kernel.manuals.items():
+            assert kernel.function(name).full_name == manual.name == name
+        await _close(function_source)
+
+    @pytest.mark.asyncio
+    async def test_manuals_are_json_schema(self, function_source: FunctionSource) -> None:
+        """They go to models and into journals: JSON, an object of parameters, references that lead somewhere."""
+        for function in await _load(function_source):
+            manual = function.manual
+            for schema in (manual.parameters, manual.returns):
+                text = json.dumps(schema, allow_nan=False)
+                assert json.loads(text) == schema, f"a schema of {function.name} is another after its JSON form"
+                lost = [reference for reference in _references(schema) if not _leads_somewhere(reference, schema)]
+                assert not lost, f"a schema of {function.name} refers to what it does not hold: {lost}"
+            assert manual.parameters["type"] == "object", f"the parameters of {function.name} are no object"
+            known = manual.parameters["properties"]
+            missing = [name for name in manual.parameters.get("required", ()) if name not in known]
+            assert not missing, f"{function.name} requires {missing}, which it does not describe"
+            assert set(known) == {parameter.name for parameter in function.parameters}
+        await _close(function_source)
+
+    @pytest.mark.asyncio
+    async def test_functions_and_plugin_are_described(self, function_source: FunctionSource) -> None:
+        """A planner chooses by these words."""
+        plugin = await _load(function_source)
+        assert isinstance(plugin.description, str)
+        silent = [function.name for function in plugin if not function.description.strip()]
+        assert not silent, f"nothing is said of {silent}"
+        await _close(function_source)
+
+    @pytest.mark.asyncio
+    async def test_it_loads_twice_equally(self, function_source: FunctionSource) -> None:
+        """Plans name functions: another name tomorrow would break them."""
+        first, second = await _load(function_source), await _load(function_source)
+        assert _told(first) == _told(second), "the second load gave another plugin"
+        other = await _load(function_source, "other")
+        assert [one.name for one in other] == [one.name for one in first], "another plugin name changed the functions"
+        await _close(function_source)
+
+    @pytest.mark.asyncio
+    async def test_loads_at_the_same_time_do_not_mix(self, function_source: FunctionSource) -> None:
+        """Each gives the plugin of its own name."""
+        names = ("one", "two", "three")
+        plugins = await asyncio.gather(*(_load(function_source, name) for name in names))
+        assert [plugin.name for plugin in plugins] == list(names)
+        alone = await _load(function_source, "two")
+        assert _told(plugins[1]) == _told(alone), "a load among others gave another plugin than one alone"
+        await _close(function_source)
+
+    @pytest.mark.asyncio
+    async def test_a_cancelled_load_leaves_it_usable(self, function_source: FunctionSource) -> None:
+        """People press Ctrl-C at any moment."""
+        for moments in range(4):
+            loading = asyncio.create_task(_load(function_source))
+            for _ in range(moments):
+                await asyncio.sleep(0)
+            loading.cancel()
+            await asyncio.wait([loading], timeout=30)
+            assert loading.done(), "a cancelled load goes on"
+            if not loading.cancelled():
+                loading.exception()
+        assert (await _load(function_source)).functions
+        await _close(function_source)
+
+    @pytest.mark.asyncio
+    async def test_missing_and_unknown_arguments_are_told(self, function_source: FunctionSource) -> None:
+        """All faults at once, each with the argument's name."""
+        for function in await _load(function_source):
+            required = [parameter.name for parameter in function.parameters if parameter.required]
+            with pytest.raises(ArgumentsInvalid) as raised:
+                function.structure_arguments({"no such parameter": 1})
+            faults = "; ".join(raised.value.faults)
+            for name in [*required, "no such parameter"]:
+                assert name in faults, f"{function.name} does not tell of {name!r}: {faults}"
+        await _close(function_source)
+
+    @pytest.mark.asyncio
+    async def test_an_odd_argument_is_taken_or_refused(self, function_source: FunctionSource) -> None:
+        """A model writes anything: what does not fit is ``ArgumentsInvalid`` and nothing else."""
+        for function in await _load(function_source):
+            for parameter in function.parameters:
+                for value in _ODD_VALUES:
+                    try:
+                        function.structure_arguments({parameter.name: value})
+                    except ArgumentsInvalid:
+                        continue
+        await _close(function_source)
+
+    @pytest.mark.asyncio
+    async def test_an_unreadable_source_is_a_configuration_error(self, unreadable_source: FunctionSource) -> None:
+        """The message names what cannot be read; a second try says the same."""
+        messages = []
+        for _ in range(2):
+            with pytest.raises(ConfigurationError) as raised:
+                await unreadable_source.load("plugin")
+            messages.append(str(raised.value))
+        assert len(messages[0]) > 20, f"the message is {messages[0]!r}"
+        assert messages[0] == messages[1], "the second try says something else"
+        await _close(unreadable_source)
+
+    @pytest.mark.asyncio
+    async def test_it_closes_whenever_it_is_told_to(self, function_source: FunctionSource) -> None:
+        """Before it has done anything, after, and again."""
+        await _close(function_source)
+        await _close(function_source)
+
+    @pytest.mark.asyncio
+    async def test_it_leaves_no_task_behind(self, function_source: FunctionSource) -> None:
+        """What it has started, it has ended when it is closed."""
+        before = asyncio.all_tasks()
+        await _load(function_source)
+        await _close(function_source)
+        await asyncio.sleep(0)
+        left = asyncio.all_tasks() - before
+        assert not left, f"tasks are left: {left}"
+
+
+async def _load(source: FunctionSource, name: str = "plugin") -> FunctionPlugin:
+    plugin = await source.load(name)
+    assert isinstance(plugin, FunctionPlugin), f"load returned {type(plugin).__name__}, not a FunctionPlugin"
+    return plugin
+
+
+async def _close(source: FunctionSource) -> None:
+    close = getattr(source, "aclose", None)
+    if close is not None:
+        await close()
+
+
+def _told(plugin: FunctionPlugin) -> list[Any]:
+    """Return all that is said of a plugin; compared, it tells whether two are the same."""
+    return [plugin.description, *(_of_function(function) for function in plugin)]
+
+
+def _of_function(function: Function) -> tuple[Any, ...]:
+    manual = function.manual
+    told = json.dumps([manual.parameters, manual.returns])
+    return manual.name, manual.description, told, manual.effects, manual.tags
+
+
+def _references(schema: Any) -> Iterator[str]:
+    """Yield every ``$ref`` that is a keyword; what only looks like one is data."""
+    if isinstance(schema, list):
+        for part in schema:
+            yield from _references(part)
+    elif isinstance(schema, Mapping):
+        for key, part in schema.items():
+            if key == "$ref" and isinstance(part, str):
+                yield part
+            elif key in ("properties", "patternProperties", "$defs", "dependentSchemas") and isinstance(part, Mapping):
+                for inner in part.values():
+                    yield from _references(inner)
+            elif key not in _DATA:
+                yield from _references(part)
+
+
+def _leads_somewhere(reference: str, root: Mapping[str, Any]) -> bool:
+    definitions = root.get("$defs", {})
+    return reference == "#" or reference.removeprefix("#/$defs/") in definitions
