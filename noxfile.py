@@ -29,7 +29,7 @@ CHECK_GROUPS = ("test", "lint", "types", "imports")
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv"
 nox.options.reuse_existing_virtualenvs = True
-nox.options.sessions = ["lint", "types", "imports", "tests"]
+nox.options.sessions = ["lint", "types", "imports", "real", "tests"]
 
 
 def distribution(leaf: Path) -> str:
@@ -98,7 +98,14 @@ def imports(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
     """Run the tests; what follows `--` goes to pytest."""
-    run_in_workspace(session, "pytest", "-q", "-m", "not slow", *session.posargs)
+    run_in_workspace(session, "pytest", "-q", "-m", "not slow and not real", *session.posargs)
+
+
+@nox.session(venv_backend="none")
+def real(session: nox.Session) -> None:
+    """Run the tests that ask a real language model on this machine."""
+    places = session.posargs or ["tests/real", "adapters/llamacpp"]
+    run_in_workspace(session, "pytest", "-q", "-m", "real", *places)
 
 
 @nox.session(venv_backend="none")

@@ -351,6 +351,42 @@ def test_a_recursive_class_and_its_schema_agree(value: Any) -> None:
     assert accepts(compiled, value) == valid(compiled.schema, value)
 
 
+class LazyAlias:
+    """Stands for what the statement ``type Tree = date | int | list[Tree]`` of Python 3.12 makes."""
+
+    __name__ = "Tree"
+
+    @property
+    def __value__(self) -> Any:
+        return dt.date | int | list[self]  # type: ignore[valid-type]
+
+
+TREE: Any = LazyAlias()
+
+
+def test_an_alias_is_what_it_stands_for_and_may_contain_itself() -> None:
+    alias = pytest.importorskip("typing_extensions").TypeAliasType
+    assert compile_type(alias("Name", str) | None).structure("a") == "a"
+    tree = compile_type(dict[str, TREE])
+    assert tree.schema["$defs"] == {
+        "Tree": {
+            "anyOf": [
+                {"type": "string", "format": "date"},
+                {"type": "integer"},
+                {"type": "array", "items": {"$ref": "#/$defs/Tree"}},
+            ]
+        }
+    }
+    value = {"a": [1, [dt.date(2024, 1, 1), []]], "b": 2}
+    assert tree.unstructure(value) == {"a": [1, ["2024-01-01", []]], "b": 2}
+    assert tree.structure(tree.unstructure(value)) == value
+    assert tree.draft is not None
+    assert tree.draft({"a": [1, ["2024-0"]]}) == {"a": [1, []]}
+    assert faults(dict[str, TREE], {"a": [[True]]}) == [
+        "$.a[0][0]: expected a date (ISO 8601) or an integer or an array, got True"
+    ]
+
+
 def test_a_typed_dict_with_postponed_annotations_knows_its_required_keys() -> None:
     schema = compile_type(Loose).schema
     assert schema["required"] == ["name"]

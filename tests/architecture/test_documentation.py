@@ -67,6 +67,9 @@ def test_links_between_pages_lead_somewhere():
     assert broken == []
 
 
-def test_the_program_in_the_readme_runs():
-    [program] = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
-    exec(compile(program, "README.md", "exec"), {"__name__": "__main__"})
+def test_the_programs_in_the_readme_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    programs = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    assert len(programs) == 2
+    for program in programs:
+        exec(compile(program, "README.md", "exec"), {"__name__": "__main__"})

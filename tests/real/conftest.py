@@ -51,7 +51,7 @@ def connection(server: LlamaCppServer) -> dict[str, Any]:
 
 @pytest.fixture
 async def openai_chat(connection: dict[str, Any]) -> AsyncIterator[OpenAIChat]:
-    """Give the adapter that is tested, with the penalty that keeps a small model from going round in circles."""
-    chat = OpenAIChat(OpenAIChatSettings(**connection, body={"repeat_penalty": 1.1}))
+    """Give the adapter that is tested."""
+    chat = OpenAIChat(OpenAIChatSettings(**connection))
     yield chat
     await chat.aclose()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import urllib.request
+from contextlib import aclosing
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,9 @@ def ask(*messages: Message, **options: Any) -> ChatRequest:
     return ChatRequest(
         [Message.of("system", "You are a helpful assistant."), *messages], **{"temperature": 0, "seed": 1, **options}
     )
+
+
+LONG = ask(Message.of("user", "Tell me a very long story."), max_tokens=1500)
 
 
 def busy_slots(server: LlamaCppServer) -> int:
@@ -67,20 +71,27 @@ async def test_a_stream_is_the_reply_with_its_usage(openai_chat: OpenAIChat) -> 
 
 
 async def test_a_closed_stream_frees_the_servers_slot(server: LlamaCppServer, openai_chat: OpenAIChat) -> None:
-    stream = openai_chat.stream(ask(Message.of("user", "Tell me a very long story."), max_tokens=1500))
+    stream = openai_chat.stream(LONG)
     await anext(stream)
     await wait_for_slots(server, 1)
     await stream.aclose()
     await wait_for_slots(server, 0)
 
 
-async def test_a_cancelled_call_frees_the_servers_slot(server: LlamaCppServer, openai_chat: OpenAIChat) -> None:
-    request = ask(Message.of("user", "Tell me a very long story."), max_tokens=1500)
-    call = asyncio.create_task(openai_chat.complete(request))
+async def test_a_stream_whose_reader_is_cancelled_frees_the_servers_slot(
+    server: LlamaCppServer, openai_chat: OpenAIChat
+) -> None:
+    # A call that is not streamed goes on there, to its last token: llama.cpp does not look whether anybody waits.
+    async def read() -> None:
+        async with aclosing(openai_chat.stream(LONG)) as stream:
+            async for _ in stream:
+                pass
+
+    reading = asyncio.create_task(read())
     await wait_for_slots(server, 1)
-    call.cancel()
+    reading.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await call
+        await reading
     await wait_for_slots(server, 0)
 
 
@@ -112,7 +123,7 @@ async def test_a_question_that_is_too_long_is_a_context_overflow(openai_chat: Op
 
 
 async def test_a_schema_that_the_server_cannot_take_is_refused_in_words(openai_chat: OpenAIChat) -> None:
-    with pytest.raises(ServiceError, match="(?i)schema"):
+    with pytest.raises(ServiceError, match=r"(?i)schema"):
         await openai_chat.complete(ask(Message.of("user", "Hello."), response_schema={"$ref": "#/$defs/nothing"}))
 
 
@@ -128,6 +139,6 @@ async def test_embeddings_are_unit_vectors_in_order(connection: dict[str, Any]) 
     rows = np.asarray(together.buffer).reshape(4, 576)
     assert np.linalg.norm(rows, axis=1) == pytest.approx([1, 0, 1, 1], abs=1e-4)
     for row, single in zip(rows, alone, strict=True):
-        assert np.asarray(single.buffer) == pytest.approx(row, abs=1e-2)
+        assert np.asarray(single.buffer) == pytest.approx(row, abs=1e-4)
     assert rows[0] @ rows[2] < 0.99
     assert embeddings.usage.input_tokens > 20

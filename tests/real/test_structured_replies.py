@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from enum import Enum
@@ -21,6 +22,7 @@ from portico.turns import PartialValue, Turn
 from portico.types import compile_type
 from portico_llamacpp.chat import LlamaCppChat
 from portico_openai.chat import OpenAIChat
+from portico_openai.config import OpenAIChatSettings
 
 
 class Colour(Enum):
@@ -132,6 +134,14 @@ QUESTIONS: list[tuple[Any, str]] = [
 CASES = [(hint, question, seed) for seed in (1, 2) for hint, question in QUESTIONS]
 COMPILED = {hint: compile_type(hint) for hint, _ in QUESTIONS}
 MOST_TOKENS = 250
+
+
+@pytest.fixture
+async def openai_chat(connection: dict[str, Any]) -> AsyncIterator[OpenAIChat]:
+    """Give the adapter with the penalty that keeps a small model from going round in circles."""
+    chat = OpenAIChat(OpenAIChatSettings(**connection, body={"repeat_penalty": 1.1}))
+    yield chat
+    await chat.aclose()
 
 
 def test_there_are_twenty_cases() -> None:

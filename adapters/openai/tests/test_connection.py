@@ -135,6 +135,7 @@ async def test_the_environment_is_not_read_and_little_is_told(loopback, make_cha
     assert without.keys() == {
         "accept",
         "accept-encoding",
+        "connection",
         "content-length",
         "content-type",
         "host",
@@ -154,6 +155,22 @@ async def test_settings_go_into_headers_and_query(loopback, make_chat):
     assert visit.headers["openai-project"] == "proj-1"
     assert visit.headers["x-title"] == "Portico"
     assert visit.headers["authorization"] == f"Bearer {loopback.key}"
+
+
+async def test_the_second_request_and_one_that_is_sent_again_are_as_whole_as_the_first(loopback, make_chat):
+    good = loopback.whole(loopback.completion())
+    loopback.will(good, good, loopback.whole(b"{}", status="500 Oops", retry_after_ms="1"), good)
+    chat = make_chat(max_retries=1, headers={"X-Title": "Portico"}, organization="org-1")
+    for question in ("first", "the second", "the third one"):
+        await chat.complete(ChatRequest([Message.of("user", question)]))
+    first, *others = loopback.visits
+    assert len(others) == 3
+    for visit, question in zip(others, ("the second", "the third one", "the third one"), strict=True):
+        assert visit.json["messages"] == [{"role": "user", "content": question}]
+        changed = {name for name in first.headers | visit.headers if first.headers.get(name) != visit.headers.get(name)}
+        assert changed <= {"content-length", "x-stainless-retry-count"}
+        assert (visit.method, visit.path) == (first.method, first.path)
+    assert [visit.headers["x-stainless-retry-count"] for visit in others] == ["0", "0", "1"]
 
 
 async def test_azure_takes_its_key_in_a_header_of_its_own(loopback, make_chat, make_embeddings):

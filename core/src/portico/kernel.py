@@ -74,6 +74,7 @@ class Kernel:
         self.type_codecs = tuple(type_codecs)
         self.plugins: dict[str, FunctionPlugin] = {}
         self._functions: dict[str, Function] = {}
+        self._spellings: dict[str, Function] = {}
         self._manuals: dict[str, FunctionManual] | None = None
         for plugin in plugins:
             self.add_plugin(plugin)
@@ -93,6 +94,7 @@ class Kernel:
         self.plugins[plugin.name] = plugin
         self._functions |= {function.full_name: function for function in plugin}
         self._manuals = None
+        self._spellings.clear()
         return plugin
 
     def add_function(self, function: Function | Callable[..., Any]) -> Function:
@@ -103,6 +105,7 @@ class Kernel:
             raise ValueError(f"the kernel has a function {function.full_name!r} already")
         self._functions[function.full_name] = function
         self._manuals = None
+        self._spellings.clear()
         return function
 
     def function(self, name: str) -> Function:
@@ -111,7 +114,10 @@ class Kernel:
         ``Plugin-Function`` is the name; ``Plugin.Function``, ``Plugin_Function`` and a bare ``Function`` are
         understood where they mean one function only. Raises ``FunctionNotFound`` with the nearest names.
         """
-        return find_function(name, self._functions)
+        found = self._functions.get(name) or self._spellings.get(name)
+        if found is None:
+            found = self._spellings[name] = find_function(name, self._functions)
+        return found
 
     @property
     def functions(self) -> Mapping[str, Function]:

@@ -175,6 +175,8 @@ class _Compiler:
         supertype = getattr(hint, "__supertype__", None)
         if supertype is not None:
             return self.compile(supertype)
+        if hasattr(hint, "__value__"):
+            return self.named(hint)
         container = self.container(origin or hint, typing.get_args(hint))
         if container is not None:
             return container
@@ -241,7 +243,7 @@ class _Compiler:
         return None
 
     def named(self, hint: Any) -> Compiled:
-        """Compile a class with fields; one that contains itself becomes a definition with references."""
+        """Compile a class with fields or a ``type`` alias; what contains itself becomes a definition with references."""
         kind = dict if typing.is_typeddict(hint) else hint
         if hint in self.open:
             name = self.recursive.setdefault(
@@ -259,7 +261,7 @@ class _Compiler:
             return self.done[hint]
         cell = self.open[hint] = []
         try:
-            compiled = self.read_as(self.object(hint), kind)
+            compiled = self.read_as(self.object(hint) if isinstance(hint, type) else self.compile(hint.__value__), kind)
         finally:
             del self.open[hint]
         cell.append(compiled)

@@ -237,6 +237,9 @@ def _shown(hint: Any) -> str:
 def instance_test(hint: Any) -> Callable[[Any], bool]:
     """Tell values of a union's members apart: enough to choose how to unstructure."""
     hint = _bare(hint)
+    if hasattr(hint, "__value__"):
+        # An alias may contain itself, a value cannot.
+        return lambda value: instance_test(hint.__value__)(value)
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Literal:
         return lambda value: any(type(value) is type(option) and value == option for option in arguments)

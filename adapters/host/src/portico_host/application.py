@@ -85,20 +85,19 @@ class Application:
         from portico.ports.function_source import FunctionSource
         from portico.ports.run_store import RunStore
         from portico.ports.runner import Runner
-        from portico.ports.schema_validator import SchemaValidator
         from portico.ports.text_search import TextSearch
-        from portico.ports.type_codec import TypeCodec
         from portico.search_functions import search_plugin
+        from portico_host.unasked import schema_validator, type_codecs
 
         async with self.services(sources) as services:
             services.prepare_all()
             kernel = Kernel(
                 services,
-                schema_validator=_if_chosen(services, SchemaValidator),
+                schema_validator=schema_validator(services),
                 runner=_if_chosen(services, Runner),
                 run_store=_if_chosen(services, RunStore),
                 budget=self.budget,
-                type_codecs=[services.get(TypeCodec, name) for name in services.names(TypeCodec)],
+                type_codecs=type_codecs(services),
             )
             for name in services.names(TextSearch):
                 _add(kernel, search_plugin(services.get(TextSearch, name), _function_name(name)), f"search.{name}")

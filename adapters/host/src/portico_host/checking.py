@@ -43,12 +43,16 @@ def check(configuration: Configuration, plugins: Plugins, *, imports: bool = Tru
     problems = package_problems(plugins)
     services = HostServices(configuration, plugins)
     defaults = [(port.name, None) for port in PORTS if port.default and configuration.use(port) is None]
-    for port, name in (*services.chosen(), *defaults):
+    unasked = [(port.name, name) for port in PORTS for name in services.unasked(port.name)]
+    for port, name in (*services.chosen(), *defaults, *unasked):
         try:
             prepared = services.prepare(port, name)
             if imports:
                 factory_of(prepared.offer)
         except PorticoError as error:
+            if (port, name) in unasked and isinstance(error, ConfigurationError):
+                # One that needs settings is active when it has them.
+                continue
             use = _use(configuration, port, name)
             problems += problems_of(error, port, name or use, use=use)
     problems += _idle_tables(configuration, plugins)

@@ -31,6 +31,8 @@ __all__ = ["HostServices", "Prepared"]
 
 P = TypeVar("P")
 _SOURCES = "TextSearch"
+_ALL_AT_ONCE = "TypeCodec"
+_IF_ALONE = "SchemaValidator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +89,32 @@ class HostServices:
             return cast("P", self._made[key])
 
     def names(self, port: Callable[..., object]) -> tuple[str, ...]:
-        """Return the names that are configured for ``port``, the chosen or default one of a single port first."""
+        """Return the names that are configured for ``port``, the chosen or default one of a single port first.
+
+        Those that are active without being configured follow.
+        """
         info = port_named(port.__name__)
         if info.name == _SOURCES and self._sources is not None:
             return self._sources
         configured = [entry.name for entry in self._configuration.entries(info)]
         default = [info.default] if info.default and self._configuration.use(info) is None else []
-        return tuple(dict.fromkeys([*default, *configured]))
+        return tuple(dict.fromkeys([*default, *configured, *self.unasked(info.name)]))
+
+    def unasked(self, port: str) -> tuple[str, ...]:
+        """Return what is active of a port without being configured, sorted by name.
+
+        Every installed type codec is: a type is of one kind only, so that none stands in another's way. A schema
+        validator is, when no other is installed and none is chosen.
+        """
+        info = port_named(port)
+        installed = self._plugins.names(info.name)
+        if info.name == _ALL_AT_ONCE:
+            entries = self._configuration.entries(info)
+            configured = {name for entry in entries for name in (entry.use, entry.name)}
+            return tuple(name for name in installed if name not in configured)
+        if info.name == _IF_ALONE and self._configuration.use(info) is None and len(installed) == 1:
+            return installed
+        return ()
 
     def prepare(self, port: str, name: str | None = None) -> Prepared:
         """Find the plugin and structure the settings, making nothing; the errors are those of `get`."""
@@ -165,7 +186,7 @@ class HostServices:
 
     def _single(self, info: PortInfo, name: str | None) -> Entry:
         chosen = self._configuration.use(info)
-        wanted = name or chosen or info.default
+        wanted = name or chosen or info.default or next(iter(self.unasked(info.name)), None)
         if wanted is None:
             installed = ", ".join(self._plugins.names(info.name)) or "none"
             raise ConfigurationError(

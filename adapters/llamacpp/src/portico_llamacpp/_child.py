@@ -139,6 +139,10 @@ def _load(configuration: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         # A text to embed must fit into one batch.
         params.n_batch = params.n_ubatch = max(params.n_batch, min(size, 2048))
         params.embedding = True
+        # With a cache for each slot, texts of one batch are cut to the length of the shortest, and the mean of a text
+        # would be that of its last part (llama.cpp of October 2026).
+        params.kv_unified = True
+        params.kv_unified_per_slot = size
         if configuration["pooling"] is not None:
             params.pooling_type = llama_pooling_type[f"LLAMA_POOLING_TYPE_{configuration['pooling'].upper()}"]
     else:

@@ -164,7 +164,9 @@ class Connection:
         async with self._making:
             if self._sdk is None:
                 http_client = self._injected or await own_http_client(self.settings)
-                self._sdk = sdk_client(self.settings, self._bearer, self._default_headers, http_client)
+                self._sdk = sdk_client(
+                    self.settings, self._bearer, self._default_headers, http_client, own=self._injected is None
+                )
                 if self._injected is None:
                     # When a loop ends it closes its asynchronous generators: the one moment at which a client
                     # that nobody closed can be closed properly.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from portico.functions import Parameter
 from portico_openapi import _styles
@@ -72,6 +72,15 @@ class Body:
             raise Unwritable("it has characters that no text can be sent with (lone surrogates)") from None
 
 
+class _Form(NamedTuple):
+    """The form of a body that was chosen."""
+
+    media_type: str
+    kind: _Kind
+    schema: dict[str, Any]
+    encodings: Mapping[str, Encoding]
+
+
 def read_body(operation: Mapping[str, Any], base: str, schemas: Schemas, taken: Collection[str]) -> Body | None:
     """Return the body of an operation; ``taken`` are the names of its other parameters.
 
@@ -105,7 +114,7 @@ def _read(target: Target, schemas: Schemas, taken: Collection[str]) -> Body:
         encodings = read_encodings(media, schema, schemas, kind)
     except Wrong as error:
         raise error.under("content", media_type) from None
-    return _planned(target.value, (media_type, kind), schema, encodings, taken)
+    return _planned(target.value, _Form(media_type, kind, schema, encodings), schemas, taken)
 
 
 def _kind(media_type: str) -> _Kind | None:
@@ -136,14 +145,8 @@ def _body_schema(kind: _Kind, media_type: str, media: Target, schemas: Schemas) 
     return compiled
 
 
-def _planned(
-    declared: Mapping[str, Any],
-    form: tuple[str, _Kind],
-    schema: dict[str, Any],
-    encodings: Mapping[str, Encoding],
-    taken: Collection[str],
-) -> Body:
-    media_type, kind = form
+def _planned(declared: Mapping[str, Any], form: _Form, schemas: Schemas, taken: Collection[str]) -> Body:
+    media_type, kind, schema, encodings = form
     required = flag(declared, "required") is True
     if name_of(media_type) in ("*/*", "application/*"):
         media_type = "application/json"
@@ -174,7 +177,7 @@ def _planned(
     definitions = schema.get("$defs", {})
     parameters = []
     for name, part in properties.items():
-        own = _with_definitions(part, definitions)
+        own = schemas.standing_alone(part, "request")
         default = own.get("default", not_given(own))
         about = description_of({}, _said_of(part, definitions))
         parameters.append(Parameter(names[name], about, checked(own), name in needed, default))
@@ -191,23 +194,3 @@ def _said_of(schema: Any, definitions: Mapping[str, Any]) -> Mapping[str, Any]:
         return schema
     behind = definitions.get(reference.removeprefix("#/$defs/"))
     return behind if isinstance(behind, dict) else {}
-
-
-def _with_definitions(schema: Any, definitions: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a part of a schema with those definitions that it needs."""
-    if not isinstance(schema, dict):
-        return {} if schema else {"not": {}}
-    needed: dict[str, Any] = {}
-    stack: list[Any] = [schema]
-    while stack and definitions:
-        part = stack.pop()
-        if isinstance(part, dict):
-            reference = part.get("$ref")
-            name = reference.removeprefix("#/$defs/") if isinstance(reference, str) else None
-            if name is not None and name in definitions and name not in needed:
-                needed[name] = definitions[name]
-                stack.append(definitions[name])
-            stack += part.values()
-        elif isinstance(part, list):
-            stack += part
-    return {**schema, "$defs": needed} if needed else schema

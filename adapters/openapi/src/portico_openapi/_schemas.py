@@ -55,6 +55,10 @@ class Schemas:
         """
         return self._families[direction].compile(schema, base)
 
+    def standing_alone(self, part: Any, direction: Direction) -> dict[str, Any]:
+        """Return a part of a compiled schema with those definitions that it needs itself."""
+        return self._families[direction].standing_alone(part)
+
 
 class _Family:
     def __init__(self, documents: Documents, hidden: str, *, old: bool) -> None:
@@ -71,8 +75,9 @@ class _Family:
         writing = self._writing()
         written = writing.write(schema, base, 0, at_once=True)
         self._finish()
-        leads_to = tuple(writing.leads_to)
-        definitions = self._closure(leads_to)
+        leads_to = dict(writing.leads_to)
+        # What cannot be used is told before anything is made of it.
+        self._closure(tuple(leads_to))
         if written is True:
             return {}
         if written is False:
@@ -80,15 +85,33 @@ class _Family:
         # A name says less than what it stands for: the first level is written out.
         while "$ref" in written:
             definition = self._by_name[written["$ref"].removeprefix("#/$defs/")]
-            leads_to = tuple(name for name in leads_to if name != definition.name) + tuple(definition.leads_to)
             beside = {key: part for key, part in written.items() if key != "$ref"}
             if not isinstance(definition.schema, dict):
                 return beside if definition.schema is True else {"not": {}}
             if set(definition.schema) & set(beside) - {"title", "description", "examples", "default", "deprecated"}:
                 break
             written = {**definition.schema, **beside}
-            definitions = self._closure(tuple(dict.fromkeys(leads_to)))
+            del leads_to[definition.name]
+            leads_to |= definition.leads_to
+        definitions = self._closure(tuple(leads_to))
         return {**written, "$defs": definitions} if definitions else written
+
+    def standing_alone(self, part: Any) -> dict[str, Any]:
+        if not isinstance(part, dict):
+            return {} if part else {"not": {}}
+        names: dict[str, None] = {}
+        stack: list[Any] = [part]
+        while stack:
+            inner = stack.pop()
+            if isinstance(inner, dict):
+                reference = inner.get("$ref")
+                if isinstance(reference, str) and reference.removeprefix("#/$defs/") in self._by_name:
+                    names[reference.removeprefix("#/$defs/")] = None
+                stack += inner.values()
+            elif isinstance(inner, list):
+                stack += inner
+        definitions = self._closure(tuple(names))
+        return {**part, "$defs": definitions} if definitions else part
 
     def name(self, target: Target) -> str:
         """Return the name of the definition that a reference leads to; it is written later."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from functools import cache
+from itertools import islice
 from typing import Any
 
 from portico.compiled import Compiled, Fault, Mismatch, likely, refuse
@@ -22,6 +24,13 @@ class _NotGiven:
 
 NOT_GIVEN = _NotGiven()
 
+
+class _Enough(Exception):
+    """A check has taken all the steps that it may."""
+
+
+_steps: ContextVar[list[int]] = ContextVar("steps left to the check that runs")
+
 _CLASSES: Mapping[str, tuple[type, ...]] = {
     "string": (str,),
     "number": (int, float),
@@ -31,6 +40,7 @@ _CLASSES: Mapping[str, tuple[type, ...]] = {
 }
 _SAYING_NOTHING = frozenset({"type", "title", "description", "default", "examples", "format", "deprecated"})
 _MOST_FAULTS = 20
+_MOST_STEPS = 20_000
 _MOST_EXACT = 2**53
 _MOST_SHOWN = 200
 _OF_A_KIND: Mapping[str, str] = {
@@ -146,7 +156,18 @@ def _validator_class() -> Any:
         if isinstance(instance, str) and compiled and not compiled.search(instance):
             yield ValidationError("does not match")
 
-    return extend(Draft202012Validator, {"pattern": pattern})
+    def counted(keyword: Any) -> Any:
+        def check(validator: Any, wanted: Any, instance: Any, schema: Any) -> Any:
+            steps = _steps.get()
+            steps[0] -= 1
+            if steps[0] < 0:
+                raise _Enough
+            return keyword(validator, wanted, instance, schema)
+
+        return check
+
+    keywords = {**Draft202012Validator.VALIDATORS, "pattern": pattern}
+    return extend(Draft202012Validator, {name: counted(keyword) for name, keyword in keywords.items()})
 
 
 def _compile(schema: Mapping[str, Any]) -> Callable[[Any], list[Fault]]:
@@ -158,10 +179,17 @@ def _compile(schema: Mapping[str, Any]) -> Callable[[Any], list[Fault]]:
 
     def check(value: Any) -> list[Fault]:
         faults: dict[tuple[tuple[str | int, ...], str], Fault] = {}
-        for fault in _faults(validator.iter_errors(value), definitions):
-            faults.setdefault((fault.path, fault.expected), fault)
-            if len(faults) >= _MOST_FAULTS:
-                break
+        token = _steps.set([_MOST_STEPS])
+        try:
+            for fault in _faults(validator.iter_errors(value), definitions):
+                faults.setdefault((fault.path, fault.expected), fault)
+                if len(faults) >= _MOST_FAULTS:
+                    break
+        except _Enough:
+            # Alternatives of alternatives can take for ever; what is not found by now is the service's to find.
+            pass
+        finally:
+            _steps.reset(token)
         return list(faults.values())
 
     return check
@@ -180,7 +208,8 @@ def _faults(errors: Iterable[Any], definitions: Mapping[str, Any]) -> Iterator[F
             patterns = [compiled_pattern(pattern) for pattern in error.schema.get("patternProperties", {})]
             for key in value:
                 if key not in known and not any(pattern and pattern.search(key) for pattern in patterns):
-                    yield Fault((*path, key), f"one of {', '.join(known)}" if known else "no keys", "an unknown key")
+                    names = shortened(", ".join(islice(known, _MOST_FAULTS)), _MOST_SHOWN)
+                    yield Fault((*path, key), f"one of {names}" if known else "no keys", "an unknown key")
         elif keyword in ("anyOf", "oneOf"):
             yield from _of_alternatives(error, path, definitions)
         else:

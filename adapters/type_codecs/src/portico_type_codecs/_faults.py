@@ -1,10 +1,10 @@
-"""How core describes a value that came, for faults that the codecs find themselves."""
+"""Words of faults that the codecs find themselves: core's own, as far as it has them."""
 
 from __future__ import annotations
 
 from portico.compiled import Mismatch, refuse
 
-__all__ = ["got"]
+__all__ = ["counted", "got"]
 
 
 def got(value: object) -> str:
@@ -13,3 +13,8 @@ def got(value: object) -> str:
         refuse("", value)
     except Mismatch as error:
         return error.faults[0].got
+
+
+def counted(number: int, unit: str) -> str:
+    """Write a number of things."""
+    return f"{number} {unit}" if number == 1 else f"{number} {unit}s"

@@ -9,11 +9,11 @@ from math import isclose
 from typing import Any
 
 from portico.compiled import Compiled, Fault, Mismatch
-from portico_type_codecs._faults import got
+from portico_type_codecs._faults import counted, got
 
 __all__ = ["Limits"]
 
-_LENGTHS = {"string": ("Length", "characters"), "array": ("Items", "elements"), "object": ("Properties", "keys")}
+_LENGTHS = {"string": ("Length", "character"), "array": ("Items", "element"), "object": ("Properties", "key")}
 _KINDS: Mapping[str, type[Any]] = {"string": str, "array": list, "object": dict}
 
 
@@ -90,9 +90,9 @@ class Limits:
     def _length_checks(self, kind: type[Any], unit: str) -> Iterator[tuple[str, Callable[[Any], bool]]]:
         least, most = self.min_length, self.max_length
         if least is not None:
-            yield f"at least {least} {unit}", lambda value: type(value) is not kind or len(value) >= least
+            yield f"at least {counted(least, unit)}", lambda value: type(value) is not kind or len(value) >= least
         if most is not None:
-            yield f"at most {most} {unit}", lambda value: type(value) is not kind or len(value) <= most
+            yield f"at most {counted(most, unit)}", lambda value: type(value) is not kind or len(value) <= most
 
 
 _NONE = Limits()

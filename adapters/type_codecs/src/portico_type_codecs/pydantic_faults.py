@@ -175,10 +175,10 @@ def _fault(each: Located, name: str, schema: Mapping[str, Any]) -> Fault:
     if kind in _OWN:
         return Fault(each.path, f"a valid {_noun(each.path, name)}", str(context.get("error", error["msg"])))
     expected = _EXPECTED.get(kind)
-    if expected is not None and error["loc"][-1:] == ("[key]",):
-        return Fault(each.path, f"a key that is {expected.format_map(_Shown(context))}", got(error["input"]))
     if expected is not None:
-        return Fault(each.path, expected.format_map(_Shown(context)), got(error["input"]))
+        said = re.sub(r"\b1 (character|element)s$", r"1 \1", expected.format_map(_Shown(context)))
+        is_key = error["loc"][-1:] == ("[key]",)
+        return Fault(each.path, f"a key that is {said}" if is_key else said, got(error["input"]))
     sentence = str(error["msg"])
     wanted = re.sub(r"^(Input|Value|String|URL|Datetime|Date|Time|Tuple|List) should (be |have )?", "", sentence)
     if wanted != sentence:

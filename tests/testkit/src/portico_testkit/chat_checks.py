@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
-import pytest
-
 from portico.chat import (
     ChatCapabilities,
     ChatDelta,
@@ -182,7 +180,7 @@ def _check_arguments(call: ToolCall) -> None:
     try:
         arguments = json.loads(call.arguments, parse_constant=_no_constant)
     except ValueError as error:
-        pytest.fail(f"the arguments of {call.name!r} are not JSON ({error}): {call.arguments!r}")
+        raise AssertionError(f"the arguments of {call.name!r} are not JSON ({error}): {call.arguments!r}") from error
     assert isinstance(arguments, dict), f"the arguments of {call.name!r} are not an object: {call.arguments!r}"
 
 
@@ -205,7 +203,7 @@ def check_json(text: str, schema: Mapping[str, Any], what: str) -> None:
     try:
         value = json.loads(text, parse_constant=_no_constant)
     except ValueError as error:
-        pytest.fail(f"{what}: this is not JSON ({error}): {text!r}")
+        raise AssertionError(f"{what}: this is not JSON ({error}): {text!r}") from error
     faults = PlainSchemaValidator().compile(schema)(value)
     assert not faults, f"{what}: {text!r} does not satisfy its schema: {'; '.join(faults)}"
 

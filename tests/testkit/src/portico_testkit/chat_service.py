@@ -322,8 +322,9 @@ class ChatServiceKit:
         before, _ = [await caller.answer(way, request) for way in WAYS]
         tasks = asyncio.all_tasks()
         stream = chat_service.stream(request)
+        assert hasattr(stream, "aclose"), "a stream has an `aclose`, as generators do: how else is it to be ended early"
         await anext(stream)
-        await cast("Any", stream).aclose()
+        await stream.aclose()
         await cast("Any", chat_service.stream(request)).aclose()
         stream = chat_service.stream(request)
         await anext(stream)
