@@ -334,6 +334,16 @@ def test_arguments_of_a_model_are_taken_where_nothing_is_lost_and_else_every_fau
     )
 
 
+@pytest.mark.parametrize("named", [True, False])
+async def test_a_kernel_reads_leniently_only_where_it_is_asked_to(named: bool) -> None:
+    kernel = Kernel()
+    made = kernel.add_function(add)
+    function = made.full_name if named else made
+    assert await kernel.invoke_json(function, {"left": "1"}, lenient=True) == 2
+    with pytest.raises(ArgumentsInvalid, match="expected an integer, got '1'"):
+        await kernel.invoke_json(function, {"left": "1"})
+
+
 def test_an_argument_nested_without_end_is_a_fault() -> None:
     value: Any = 1
     for _ in range(100_000):

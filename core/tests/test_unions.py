@@ -18,6 +18,7 @@ import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
+from portico.compiled import refuse
 from portico.errors import SchemaUnsupported
 from portico.schemas import PlainSchemaValidator
 from portico.types import Compiled, Mismatch, compile_type
@@ -373,6 +374,9 @@ class HandleCodec:
     name = "handles"
 
     def compile(self, hint: object, inner: Any) -> Compiled | None:
+        if hint == Annotated[int, {"even": True}]:
+            number = inner(int)
+            return Compiled({"type": "integer", "multipleOf": 2}, number.structure, number.unstructure)
         if hint is not Handle:
             return None
         text = inner(str)
@@ -385,3 +389,50 @@ def test_a_codec_that_borrows_a_schema_does_not_read_alike() -> None:
     compiled = compile_type(Handle | int | None, [HandleCodec()])
     assert compiled.structure("a").text == "a"
     assert compiled.structure(1) == 1
+
+
+class Evens(TypedDict):
+    x: Annotated[int, {"even": True}]
+
+
+class Odds(TypedDict):
+    x: float
+
+
+def test_a_hint_of_a_codec_need_not_have_a_hash() -> None:
+    assert compile_type(Evens | Named, [HandleCodec()]).structure({"x": 2}) == {"x": 2}
+    with pytest.raises(SchemaUnsupported, match=r"Evens and Odds: a number at \$\.x"):
+        compile_type(Evens | Odds, [HandleCodec()])
+
+
+@dataclass
+class TaggedCodec:
+    """Two classes told apart by a tag that may be left out when they are read."""
+
+    whole: bool
+    name: str = "tagged"
+
+    def compile(self, hint: object, inner: Any) -> Compiled | None:
+        if not isinstance(hint, type) or hint.__name__ not in ("Ham", "Egg"):
+            return None
+        tag = inner(Literal[hint.__name__])  # type: ignore[valid-type, misc]
+        schema = {"type": "object", "properties": {"tag": tag.schema}, "additionalProperties": False}
+        return Compiled(
+            {"$ref": "#/$defs/It", "$defs": {"It": schema}},
+            lambda value: hint() if value.get("tag", hint.__name__) == hint.__name__ else refuse("another", value),
+            lambda value: {"tag": hint.__name__},
+            whole=self.whole,
+        )
+
+
+class Ham: ...
+
+
+class Egg: ...
+
+
+def test_a_codec_may_say_that_its_classes_are_always_written_whole() -> None:
+    compiled = compile_type(Ham | Egg, [TaggedCodec(whole=True)])
+    assert isinstance(there_and_back(compiled, Egg()), Egg)
+    with pytest.raises(SchemaUnsupported, match="Ham and Egg"):
+        compile_type(Ham | Egg, [TaggedCodec(whole=False)])

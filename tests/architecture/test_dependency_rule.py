@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,8 @@ def offenders(imports: Imports, leaf: Any, root: Path, allowed: set[str]) -> lis
 
 def declared(leaf: Any, leaves: list[Any]) -> tuple[set[str], set[str]]:
     """Return what a leaf declares: distributions of the workspace, and the import names of all its dependencies."""
-    names = {normal(re.split(r"[^A-Za-z0-9._-]", item, maxsplit=1)[0]) for item in leaf.project["dependencies"]}
+    items = [*leaf.project["dependencies"], *chain(*leaf.project.get("optional-dependencies", {}).values())]
+    names = {normal(re.split(r"[^A-Za-z0-9._-]", item, maxsplit=1)[0]) for item in items}
     ours = {other.import_name for other in leaves if other.name in names}
     provided = importlib.metadata.packages_distributions()
     return ours, ours | {package for package, owners in provided.items() if {normal(owner) for owner in owners} & names}

@@ -1,9 +1,9 @@
-"""LlamaCppChat does what every ChatService must, with chat templates that know tools and that do not."""
+"""LlamaCppChat does what every ChatService must."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
+import asyncio
+from collections.abc import Iterator
 
 import pytest
 
@@ -13,16 +13,15 @@ from portico_testkit.chat_service import ChatServiceKit
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
-TEMPLATE = Path(__file__).with_name("hermes.jinja")
-
 
 class TestLlamaCppChat(ChatServiceKit):
     reports_usage = True
-    max_output = 16
-    long_history = 100
+    max_output = 12
+    long_history = 60
 
-    @pytest.fixture
-    async def chat_service(self) -> AsyncIterator[LlamaCppChat]:
-        service = LlamaCppChat(LlamaCppSettings(context_size=4096, parallel=2, temperature=0, threads=1))
+    @pytest.fixture(scope="class")
+    def chat_service(self) -> Iterator[LlamaCppChat]:
+        # One for all tests: it belongs to no event loop, and the model is loaded once.
+        service = LlamaCppChat(LlamaCppSettings(context_size=2048, parallel=2, temperature=0, threads=1))
         yield service
-        await service.aclose()
+        asyncio.run(service.aclose())

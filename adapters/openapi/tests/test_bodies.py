@@ -303,6 +303,12 @@ async def test_text_goes_as_it_is(opened, call, described, service):
     assert service.last.body == b"5"
 
 
+async def test_a_form_that_is_text_is_the_callers_to_write(opened, call, described, service):
+    plugin = await opened(described({"/": body(FORM, {"type": "string"})}))
+    await call(plugin, "make", body="a=1&b=%20")
+    assert (service.last.headers["content-type"], service.last.body) == (FORM, b"a=1&b=%20")
+
+
 async def test_other_text_formats_are_the_callers_to_write(opened, call, described, service):
     plugin = await opened(described({"/": body("application/xml", PET)}))
     assert plugin["make"].parameters[0].schema == {"type": "string", "description": "A thing."}
@@ -342,6 +348,8 @@ async def test_a_body_that_cannot_be_written_loses_its_operation(opened, describ
         "/c": {"post": {"requestBody": {"$ref": "#/components/requestBodies/None"}}},
         "/d": {"post": {"operationId": "make", "requestBody": {"content": {"multipart/related": {}, FORM: {}}}}},
         "/e": body("text/plain\r\nX: y", {"type": "string"}),
+        "/f": body(FORM, {"type": "array"}),
+        "/g": body("multipart/form-data", {"type": "string"}),
     }
     plugin = await opened(described(paths))
     assert [function.name for function in plugin] == ["make_2"]
@@ -350,4 +358,6 @@ async def test_a_body_that_cannot_be_written_loses_its_operation(opened, describ
         "POST /b": "requestBody.content: it has no content",
         "POST /c": "requestBody.$ref: '#/components/requestBodies/None' leads nowhere: there is no 'components'",
         "POST /e": "requestBody.content: none of text/plain X: y can be written",
+        "POST /f": f"requestBody.content.{FORM}.schema: a form is an object, and its schema is of array",
+        "POST /g": "requestBody.content.multipart/form-data.schema: a form is an object, and its schema is of string",
     }

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from portico_openapi import _styles
@@ -109,9 +109,9 @@ def test_exploded_in_a_query(style, kind, data):
 def test_joined_in_a_query(style, delimiter, kind, data):
     # What delimits cannot be told from what is delimited: such styles are not invertible for it.
     letter = unquote(delimiter)
-    value = data.draw(
-        VALUES[kind].filter(is_writable).filter(lambda value: style == "form" or letter not in str(value))
-    )
+    value = data.draw(VALUES[kind].filter(is_writable))
+    told = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    assume(style == "form" or kind == "single" or letter not in told)
     (written,) = _styles.query(style, "n", value, explode=False, reserved=False)
     assert not set(written) & set("&# +")
     text = written.removeprefix("n=")
@@ -119,7 +119,7 @@ def test_joined_in_a_query(style, delimiter, kind, data):
         assert unquote(text) == text_of(value)
     elif kind == "array":
         assert read_list(text, delimiter) == text_of(value)
-    elif style == "form" or not any(letter in key for key in value):
+    else:
         assert pairs(text.split(delimiter)) == text_of(value)
 
 

@@ -122,13 +122,22 @@ async def test_without_its_secret_an_operation_stays_and_says_so(opened, call, s
     assert service.requests == []
 
 
+@pytest.mark.parametrize("security", [5, [5], [{"key": []}, None], {"key": []}])
+async def test_a_mistake_in_the_requirements_is_something_missing(opened, call, described, security):
+    document = described({"/": {"get": {"operationId": "look"}}}, security=security)
+    plugin = await opened(document)
+    assert opened.lost == {}
+    with pytest.raises(AuthenticationFailed, match="the document does not tell"):
+        await call(plugin, "look")
+
+
 async def test_a_header_of_the_settings_stands_for_a_scheme(opened, call, secured, service):
     document = secured(needing("no such"))
-    headers = {"Authorization": Secret("Custom abc"), "X-Tenant": "seven"}
-    await call(await opened(document, headers=headers), "look")
+    secret = {"Authorization": Secret("Custom abc")}
+    await call(await opened(document, headers={"X-Tenant": "seven"}, secret_headers=secret), "look")
     assert service.last.headers["authorization"] == "Custom abc"
     assert service.last.headers["x-tenant"] == "seven"
-    await call(await opened(secured(needing("in_header")), headers={"x-api-key": Secret("abc")}), "look")
+    await call(await opened(secured(needing("in_header")), secret_headers={"x-api-key": Secret("abc")}), "look")
     assert service.last.headers["x-api-key"] == "abc"
 
 
@@ -164,14 +173,21 @@ async def test_a_secret_that_cannot_be_meant_is_a_configuration_error(opened, se
 
 
 async def test_without_schemes_a_secret_is_told_where_to_go(opened, described):
-    with pytest.raises(ConfigurationError, match="It has none; `headers` sends a secret in a header"):
+    with pytest.raises(ConfigurationError, match="It has none; `secret_headers` sends a secret in a header"):
         await opened(described({}), credentials={"key": Secret("abc")})
 
 
-@pytest.mark.parametrize("headers", [{"bad name": "x"}, {"X-A": "a\r\nX-B: c"}, {"X-A": Secret("hunter2!\n")}])
-async def test_headers_of_the_settings_are_headers(opened, described, headers):
-    with pytest.raises(ConfigurationError, match=r"functions\.service\.headers\.") as raised:
-        await opened(described({}), headers=headers)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"headers": {"bad name": "x"}},
+        {"headers": {"X-A": "a\r\nX-B: c"}},
+        {"secret_headers": {"X-A": Secret("hunter2!\n")}},
+    ],
+)
+async def test_headers_of_the_settings_are_headers(opened, described, settings):
+    with pytest.raises(ConfigurationError, match=rf"functions\.service\.{next(iter(settings))}\.") as raised:
+        await opened(described({}), **settings)
     assert "hunter2" not in str(raised.value)
 
 
@@ -197,7 +213,7 @@ async def test_no_error_and_no_log_repeats_a_secret(opened, call, secured, servi
 
 
 async def test_settings_do_not_show_their_secrets():
-    settings = OpenAPISettings(document="d", credentials={"a": Secret(KEY)}, headers={"b": Secret(KEY)})
+    settings = OpenAPISettings(document="d", credentials={"a": Secret(KEY)}, secret_headers={"b": Secret(KEY)})
     assert KEY not in repr(settings)
     assert KEY not in repr(OpenAPIFunctions(settings))
 
@@ -213,7 +229,7 @@ async def test_secrets_go_to_the_chosen_origin_only(opened, call, described, ser
         "/below": {"get": {"operationId": "below", "servers": [{"url": f"{service.url}/v2"}], **secured}},
     }
     document = described(paths, components={"securitySchemes": SCHEMES})
-    settings = {"credentials": {"bearer": Secret("abc")}, "headers": {"X-Own": Secret("def")}}
+    settings = {"credentials": {"bearer": Secret("abc")}, "secret_headers": {"X-Own": Secret("def")}}
     plugin = await opened(document, **settings)
     await call(plugin, "here")
     assert (service.last.headers["authorization"], service.last.headers["x-own"]) == ("Bearer abc", "def")

@@ -56,7 +56,6 @@ class Asking:
             toolset = self._toolbox.toolset(
                 self._functions(functions, choice),
                 strict=chat.capabilities.strict and options.get("strict", True),
-                validator=self._kernel.schema_validator,
             )
         if choice.mode == "required" and not toolset.tools:
             raise ValueError("tool_choice is 'required', and there is no function to call")

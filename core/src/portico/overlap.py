@@ -259,17 +259,19 @@ class _Search:
             # An integer type reads 1.0 as 1, a float type 1 as 1.0: equal, but not what it was.
             if other_kind is AS_IT_IS and other.values is None:
                 return kind in (AS_IT_IS, int, float)
-            return _number_types(one, kind) == _number_types(other, other_kind) and len(_number_types(one, kind)) == 1
+            return _number_type(one, kind) == _number_type(other, other_kind) is not None
         plain = {"array": list, "object": dict}.get(one.kind)
         if plain is None:
             return kind == other_kind or (kind in _PLAIN and other_kind in _PLAIN)
         return (plain if kind is AS_IT_IS else kind) == (plain if other_kind is AS_IT_IS else other_kind)
 
 
-def _number_types(piece: _Piece, kind: object) -> set[object]:
+def _number_type(piece: _Piece, kind: object) -> object:
+    """Return the type that all numbers of a schema have; None for several."""
     if kind is not AS_IT_IS:
-        return {kind}
-    return {int, float} if piece.values is None else {type(value) for value in piece.values}
+        return kind
+    found = {type(value) for value in piece.values or (1, 1.0)}
+    return found.pop() if len(found) == 1 else None
 
 
 def _known(schema: Any) -> Any:

@@ -14,7 +14,6 @@ from portico.errors import SchemaUnsupported
 from portico.partial_json import NOTHING, PartialJson, json_in
 
 if TYPE_CHECKING:
-    from portico.compiled import Compiled
     from portico.ports.schema_validator import SchemaValidator
     from portico.ports.type_codec import TypeCodec
     from portico.strict import StrictForm
@@ -56,13 +55,11 @@ class ResponseFormat(Generic[T]):
         draft: Callable[[Any], T],
         *,
         name: str = "reply",
-        validator: SchemaValidator | None = None,
     ) -> None:
         self.schema = schema
         self.name = _NAME.sub("_", name)[:64] or "reply"
         self._structure = structure
         self._draft = draft
-        self._validator = validator
         self._strict: StrictForm | Literal["not tried"] | None = "not tried"
 
     @classmethod
@@ -83,7 +80,7 @@ class ResponseFormat(Generic[T]):
 
         compiled = compile_type(returns, codecs)
         name = getattr(returns, "__name__", "reply")
-        return ResponseFormat(compiled.schema, compiled.structure, _drafting(compiled), name=name, validator=validator)
+        return ResponseFormat(compiled.schema, compiled.structure, compiled.draft or compiled.structure, name=name)
 
     def manner(self, capabilities: ChatCapabilities, *, tools: bool) -> Manner:
         """Choose how to ask a service.
@@ -101,7 +98,7 @@ class ResponseFormat(Generic[T]):
             from portico.strict import require_nullable_defaults, strict_form
 
             try:
-                self._strict = strict_form(require_nullable_defaults(self.schema), validator=self._validator)
+                self._strict = strict_form(require_nullable_defaults(self.schema), close=True)
             except SchemaUnsupported:
                 self._strict = None
         return self._strict
@@ -113,9 +110,7 @@ class ResponseFormat(Generic[T]):
         does not know what is wanted fills it with anything: those are told in words too.
         """
         if manner == "strict" and self.strict is not None:
-            return replace(
-                request, response_schema=self.strict.schema, response_name=self.name, response_strict=True
-            )
+            return replace(request, response_schema=self.strict.schema, response_name=self.name, response_strict=True)
         request = replace(request, messages=(*self._instructed(request.messages),))
         if manner == "instruct":
             return request
@@ -202,10 +197,4 @@ def _of_schema(schema: Mapping[str, Any], validator: SchemaValidator | None) -> 
         return value
 
     title = schema.get("title")
-    return ResponseFormat(
-        schema, structure, copied, name=title if isinstance(title, str) else "reply", validator=validator
-    )
-
-
-def _drafting(compiled: Compiled) -> Callable[[Any], Any]:
-    return compiled.draft or compiled.structure
+    return ResponseFormat(schema, structure, copied, name=title if isinstance(title, str) else "reply")

@@ -15,7 +15,6 @@ from portico.naming import find_function, wire_name
 
 if TYPE_CHECKING:
     from portico.functions import Function
-    from portico.ports.schema_validator import SchemaValidator
     from portico.strict import StrictForm
 
 __all__ = ["Toolbox", "Toolset"]
@@ -85,23 +84,21 @@ class Toolbox:
         self._offered: dict[tuple[Function, bool], _Offered] = {}
         self._sets: dict[tuple[bool, tuple[Function, ...]], Toolset] = {}
 
-    def toolset(
-        self, functions: tuple[Function, ...], *, strict: bool, validator: SchemaValidator | None = None
-    ) -> Toolset:
+    def toolset(self, functions: tuple[Function, ...], *, strict: bool) -> Toolset:
         """Return the tools of these functions; with ``strict`` in strict form, where that is exact."""
         key = (strict, functions)
         found = self._sets.pop(key, None)
         if found is None:
-            found = Toolset(self._make(function, strict, validator) for function in functions)
+            found = Toolset(self._make(function, strict) for function in functions)
             _make_room(self._sets, _SETS)
         self._sets[key] = found
         return found
 
-    def _make(self, function: Function, strict: bool, validator: SchemaValidator | None) -> _Offered:
+    def _make(self, function: Function, strict: bool) -> _Offered:
         key = (function, strict)
         if key not in self._offered:
             _make_room(self._offered, _TOOLS)
-            self._offered[key] = _offered(function, strict, validator)
+            self._offered[key] = _offered(function, strict)
         return self._offered[key]
 
 
@@ -111,21 +108,14 @@ def _make_room(kept: dict[Any, Any], most: int) -> None:
         del kept[next(iter(kept))]
 
 
-def _offered(function: Function, strict: bool, validator: SchemaValidator | None) -> _Offered:
+def _offered(function: Function, strict: bool) -> _Offered:
     plain = tool(function.manual, name=wire_name(function.full_name))
     if not strict:
         return _Offered(function, plain)
-    from portico.strict import strict_form
+    from portico.strict import require_nullable_defaults, strict_form
 
     try:
-        form = strict_form(_without_needless_choice(function), validator=validator, loosen=False)
+        form = strict_form(require_nullable_defaults(function.manual.parameters), loosen=False, close=True)
     except SchemaUnsupported:
         return _Offered(function, plain)
     return _Offered(function, Tool(plain.name, plain.description, form.schema, strict=True), form)
-
-
-def _without_needless_choice(function: Function) -> Mapping[str, Any]:
-    """Return the parameters' schema in which null is the one way to leave out what is null by default."""
-    from portico.strict import require_nullable_defaults
-
-    return require_nullable_defaults(function.manual.parameters)

@@ -243,7 +243,7 @@ class _Compiler:
         return None
 
     def named(self, hint: Any) -> Compiled:
-        """Compile a class with fields or a ``type`` alias; what contains itself becomes a definition with references."""
+        """Compile a class with fields or an alias; what contains itself becomes a definition with references."""
         kind = dict if typing.is_typeddict(hint) else hint
         if hint in self.open:
             name = self.recursive.setdefault(

@@ -210,8 +210,9 @@ class UnionOf:
 
 def _number_rank(form: Form | None, schema: Mapping[str, Any]) -> int | None:
     """Return which of int, Any and float is to read a number first, so that 1 stays 1 and 1.0 stays 1.0."""
-    ranks: Mapping[object, int] = {int: 0, AS_IT_IS: _ANY_RANK, float: _FLOAT_RANK}
-    return ranks.get(form.kind) if form is not None and "enum" not in schema else None
+    if form is None or "enum" in schema:
+        return None
+    return next((rank for rank, kind in enumerate((int, AS_IT_IS, float)) if form.kind is kind), None)
 
 
 def _bare(hint: Any) -> Any:
@@ -239,7 +240,7 @@ def instance_test(hint: Any) -> Callable[[Any], bool]:
     hint = _bare(hint)
     if hasattr(hint, "__value__"):
         # An alias may contain itself, a value cannot.
-        return lambda value: instance_test(hint.__value__)(value)
+        return lambda value: instance_test(hint.__value__)(value)  # noqa: PLW0108
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Literal:
         return lambda value: any(type(value) is type(option) and value == option for option in arguments)

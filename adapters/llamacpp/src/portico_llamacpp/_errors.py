@@ -47,9 +47,10 @@ def unfit(model: str, failure: Failure, log: Iterable[str]) -> PorticoError:
         return ConfigurationError(f"{failure.message}. Set `model` of [chat.llamacpp] to a GGUF file.")
     if failure.type in ("ImportError", "ModuleNotFoundError"):
         return ServiceUnavailable(f"{_WHO} cannot import xllamacpp: {failure.message}. Run `pip install xllamacpp`.")
+    log = list(log)
     lines = [_LOG_HEAD.sub("", line).strip() for line in log]
     reason = next((line for line in lines if _REASON.search(line)), failure.message)
-    if "template" in " ".join(lines):
+    if any("chat_template" in line for line in log):
         return ConfigurationError(f"The chat template for {model} is not one that llama.cpp can use: {_short(reason)}")
     return ServiceUnavailable(f'{_WHO} cannot load {model}: {_short(reason)}. `log = "errors"` shows all of it.')
 

@@ -111,6 +111,10 @@ def _read(target: Target, schemas: Schemas, taken: Collection[str]) -> Body:
         if type(media.value) is not dict:
             raise Wrong(f"expected an object, not {described(media.value)}")
         schema = _body_schema(kind, media_type, media, schemas)
+        if kind in ("form", "multipart") and "object" not in (types := _types(schema)):
+            if kind == "multipart" or "string" not in types:
+                raise Wrong(f"a form is an object, and its schema is of {' or '.join(types)}", ("schema",))
+            kind = "text"
         encodings = read_encodings(media, schema, schemas, kind)
     except Wrong as error:
         raise error.under("content", media_type) from None
@@ -138,11 +142,15 @@ def _body_schema(kind: _Kind, media_type: str, media: Target, schemas: Schemas) 
         compiled = schemas.compile(media.value.get("schema"), media.uri, "request")
     except Wrong as error:
         raise error.under("schema") from None
-    if kind == "text":
-        kinds = compiled.get("type", ())
-        if not kinds or not set([kinds] if isinstance(kinds, str) else kinds) <= _SIMPLE:
-            return {"type": "string", "description": f"The whole body, as {shown(media_type)}."}
+    if kind == "text" and ("type" not in compiled or not set(_types(compiled)) <= _SIMPLE):
+        return {"type": "string", "description": f"The whole body, as {shown(media_type)}."}
     return compiled
+
+
+def _types(schema: Mapping[str, Any]) -> list[str]:
+    """Return the types of a compiled schema; one that does not say may be an object."""
+    kinds = schema.get("type", "object")
+    return [kinds] if isinstance(kinds, str) else list(kinds)
 
 
 def _planned(declared: Mapping[str, Any], form: _Form, schemas: Schemas, taken: Collection[str]) -> Body:

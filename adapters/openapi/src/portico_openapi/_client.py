@@ -105,7 +105,7 @@ class Client:
         loop = asyncio.get_running_loop()
         if self._opened is None or self._opened[0] is not loop:
             # Connections belong to the loop that opened them; those of one that has ended are gone.
-            self._opened = (loop, httpx.AsyncClient())
+            self._opened = (loop, httpx.AsyncClient(headers={"User-Agent": "portico-openapi"}))
         return self._opened[1]
 
     async def aclose(self) -> None:

@@ -6,37 +6,31 @@ only narrow what the service takes, and the service decides that itself. What gi
 
 from __future__ import annotations
 
-import re
-import warnings
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any, TypeAlias
 
 from portico_openapi._documents import Documents, Target
-from portico_openapi._wrong import Twice, Wrong, described, shortened
+from portico_openapi._keywords import (
+    ANNOTATIONS,
+    compiled_pattern,
+    mend_bounds,
+    nullable,
+    types,
+    with_texts,
+    write_simple,
+)
+from portico_openapi._wrong import Wrong, described
 
-__all__ = ["Writing", "compiled_pattern", "plain_data"]
+__all__ = ["Writing"]
 
 _DEEPEST = 60
-_LONGEST_TEXT = 2_000
-_LONGEST_PATTERN = 1_000
-_MOST_DATA = 10_000
-
-_TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
-_NUMBERS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
-_COUNTS = frozenset(
-    {"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "minContains", "maxContains"}
-)
-_TEXTS = frozenset({"title", "description", "format", "contentEncoding", "contentMediaType"})
-_FLAGS = frozenset({"uniqueItems", "deprecated"})
 _SAME_VALUE = frozenset({"not", "if", "then", "else"})
 _PARTS = frozenset(
     {"additionalProperties", "unevaluatedProperties", "unevaluatedItems", "contains", "propertyNames", "items"}
 )
 _CHOICES = frozenset({"allOf", "anyOf", "oneOf"})
-_ANNOTATIONS = frozenset({"title", "description", "example", "examples", "default", "deprecated", "format"})
 _UNSEEN = frozenset({"readOnly", "writeOnly", "xml", "externalDocs", "discriminator", "$comment", "$schema", "$anchor"})
-_PLAIN_OBJECT = frozenset({"type", "properties", "required", "allOf", "additionalProperties"}) | _ANNOTATIONS | _UNSEEN
+_PLAIN_OBJECT = frozenset({"type", "properties", "required", "allOf", "additionalProperties"}) | ANNOTATIONS | _UNSEEN
 
 _Parts: TypeAlias = list[tuple[Mapping[str, Any], str]]
 
@@ -68,12 +62,12 @@ class Writing:
         joined = self._one_object(schema, base) if schema.get("allOf") else None
         if joined is not None:
             written = self._object(schema, joined, depth)
-        elif set(schema) <= _ANNOTATIONS | _UNSEEN | {"allOf", "nullable"} and _single(schema.get("allOf")):
+        elif set(schema) <= ANNOTATIONS | _UNSEEN | {"allOf", "nullable"} and _single(schema.get("allOf")):
             # One alternative with texts beside it: how 3.0 writes a description beside a reference.
-            written = _beside(self._inside("allOf", schema["allOf"][0], base, depth, at_once=at_once), schema)
+            written = with_texts(self._inside("allOf", schema["allOf"][0], base, depth, at_once=at_once), schema)
         else:
             written = self._keywords(schema, base, depth, at_once=at_once)
-        return _nullable(written) if schema.get("nullable") is True else written
+        return nullable(written) if schema.get("nullable") is True else written
 
     def _reference(self, schema: Mapping[str, Any], base: str, depth: int, *, at_once: bool) -> Any:
         # Before 3.1 nothing beside a reference counts; a text does no harm.
@@ -97,7 +91,7 @@ class Writing:
             if value is None and key not in ("const", "default", "example"):
                 continue
             if key == "type":
-                written |= _types(value)
+                written |= types(value)
             elif key == "properties":
                 written[key] = self._properties(value, base, depth, unseen)
             elif key == "required":
@@ -126,8 +120,8 @@ class Writing:
             elif key == "$dynamicRef":
                 written |= {"allOf": [self._reference({key: value}, base, depth, at_once=at_once)]}
             else:
-                _write_simple(key, value, written)
-        _mend_bounds(schema, written)
+                write_simple(key, value, written)
+        mend_bounds(schema, written)
         self._discriminate(schema, base, written)
         return written
 
@@ -237,7 +231,7 @@ class Writing:
         written["properties"] = properties
         if left := [name for name in required if name not in unseen]:
             written["required"] = left
-        whole: dict[str, Any] = _beside(written, schema)
+        whole: dict[str, Any] = with_texts(written, schema)
         return whole
 
     def _discriminate(self, schema: Mapping[str, Any], base: str, written: dict[str, Any]) -> None:
@@ -260,118 +254,5 @@ class Writing:
             written["discriminator"]["mapping"] = found
 
 
-def _types(value: Any) -> dict[str, Any]:
-    if value == "file":
-        # What Swagger 2 called a file.
-        return {"type": "string", "format": "binary"}
-    names = value if type(value) is list else [value]
-    for name in names:
-        if type(name) is not str or name not in _TYPES:
-            raise Wrong(f"{described(name)} is no type of JSON Schema", ("type",))
-    return {"type": value} if names else {}
-
-
-def _write_simple(key: str, value: Any, written: dict[str, Any]) -> None:
-    """Write a keyword that holds no schema, unless its value makes no sense."""
-    if key in _TEXTS:
-        if type(value) is str:
-            written[key] = shortened(value, _LONGEST_TEXT)
-    elif key in _FLAGS:
-        if type(value) is bool:
-            written[key] = value
-    elif key in _COUNTS:
-        if type(value) in (int, float) and value >= 0 and value == int(value):
-            written[key] = int(value)
-    elif key in _NUMBERS:
-        if type(value) in (int, float) and (key != "multipleOf" or value > 0):
-            written[key] = value
-    elif key == "enum":
-        if type(value) is list and value and plain_data(value):
-            written[key] = value
-    elif key in ("const", "default"):
-        if plain_data(value):
-            written[key] = value
-    elif key == "example":
-        if plain_data(value):
-            written.setdefault("examples", [value])
-    elif key == "examples":
-        if type(value) is list and value and plain_data(value):
-            written[key] = value
-    elif key == "pattern":
-        if type(value) is str and compiled_pattern(value):
-            written[key] = value
-    elif key == "dependentRequired" and type(value) is dict and all(map(_are_names, value.values())):
-        written[key] = value
-
-
-def _are_names(value: Any) -> bool:
-    return type(value) is list and all(type(name) is str for name in value)
-
-
-def _mend_bounds(schema: Mapping[str, Any], written: dict[str, Any]) -> None:
-    """Turn 3.0's ``exclusiveMinimum: true`` into the bound itself."""
-    for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
-        if schema.get(exclusive) is True and bound in written:
-            written[exclusive] = written.pop(bound)
-
-
-def _nullable(written: Any) -> Any:
-    """Let null be a value too, as 3.0's ``nullable`` means it."""
-    if not isinstance(written, dict) or not written:
-        return written
-    kind = written.get("type")
-    simple = not any(key in written for key in ("$ref", "allOf", "anyOf", "oneOf", "not", "if", "const"))
-    if simple and kind is not None:
-        names = [kind] if isinstance(kind, str) else kind
-        written["type"] = names if "null" in names else [*names, "null"]
-        if "enum" in written and None not in written["enum"]:
-            written["enum"] = [*written["enum"], None]
-        return written
-    if simple and "enum" not in written:
-        return written
-    outside = {key: written.pop(key) for key in ("title", "description", "deprecated") if key in written}
-    return {**outside, "anyOf": [written, {"type": "null"}]}
-
-
-def _beside(written: Any, schema: Mapping[str, Any]) -> Any:
-    """Add the texts that stand beside an ``allOf``."""
-    texts: dict[str, Any] = {}
-    for key in _ANNOTATIONS & set(schema):
-        if schema[key] is not None or key in ("default", "example"):
-            _write_simple(key, schema[key], texts)
-    if not isinstance(written, dict):
-        return texts if written is True else written
-    return {**written, **dict(sorted(texts.items()))}
-
-
 def _single(value: Any) -> bool:
     return type(value) is list and len(value) == 1
-
-
-def plain_data(value: Any) -> bool:
-    """Return whether a value is JSON all through, of a size that a manual can hold."""
-    stack = [value]
-    count = 0
-    while stack:
-        part = stack.pop()
-        count += 1
-        if count > _MOST_DATA or type(part) is Twice:
-            return False
-        if type(part) is dict:
-            stack += part.values()
-        elif type(part) is list:
-            stack += part
-    return True
-
-
-@lru_cache(maxsize=4096)
-def compiled_pattern(pattern: str) -> re.Pattern[str] | None:
-    """Compile a pattern of ECMA-262 as Python has it; None where Python has not."""
-    if len(pattern) > _LONGEST_PATTERN:
-        return None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return re.compile(pattern)
-    except (re.error, OverflowError, RecursionError):
-        return None

@@ -14,7 +14,7 @@ from portico.registration import Secret
 from portico_openapi._documents import Documents
 from portico_openapi._wrong import Wrong, described, listing, mapping, shown, text
 
-__all__ = ["Credentials", "Scheme", "requirements_of"]
+__all__ = ["Credentials", "Scheme"]
 
 _Place: TypeAlias = Literal["header", "query", "cookie"]
 
@@ -70,14 +70,15 @@ class Credentials:
         for given, secret in secrets.items():
             self._check(given, secret)
         for header, value in headers.items():
-            _check_header(f"functions.{name}.headers.{header}", header, value)
+            setting = "secret_headers" if isinstance(value, Secret) else "headers"
+            _check_header(f"functions.{name}.{setting}.{header}", header, value)
 
     def _check(self, given: str, secret: Secret) -> None:
         place = f"functions.{self._name}.credentials.{given}"
         if given not in self._schemes:
             known = list(self._schemes)
             if not known:
-                advice = "It has none; `headers` sends a secret in a header."
+                advice = "It has none; `secret_headers` sends a secret in a header."
             else:
                 advice = f"Nearest: {', '.join(nearest(given, known)) or ', '.join(known)}."
             raise ConfigurationError(f"{place}: the document has no security scheme of this name. {advice}")
@@ -89,16 +90,22 @@ class Credentials:
         if scheme.form == "basic" and ":" not in secret.reveal():
             raise ConfigurationError(f"{place}: expected `user:password`, with a colon.")
 
-    def choose(self, requirements: list[Any]) -> tuple[Scheme, ...] | str:
+    def choose(self, operation: Mapping[str, Any], document: Mapping[str, Any]) -> tuple[Scheme, ...] | str:
         """Return the schemes of the first alternative whose secrets are there, or what is missing.
 
-        An alternative without schemes means that nothing is needed; it comes last. Raises `Wrong`.
+        The alternatives are the operation's own, or the document's. One without schemes means that nothing is
+        needed; it comes last. A mistake in them is something missing: it may concern every operation.
         """
+        try:
+            requirements = listing(operation if operation.get("security") is not None else document, "security")
+        except Wrong as error:
+            return f"which the document does not tell: {error}"
         missing: list[str] = []
         open_to_all = not requirements
-        for number, requirement in enumerate(requirements):
+        for requirement in requirements:
             if type(requirement) is not dict:
-                raise Wrong(f"expected an object, not {described(requirement)}", ("security", number))
+                missing.append(f"which the document does not tell: it has {described(requirement)} for an object")
+                continue
             if not requirement:
                 open_to_all = True
                 continue
@@ -190,8 +197,3 @@ def _check_header(place: str, name: str, value: str | Secret) -> None:
         raise ConfigurationError(f"{place}: this is no name of a header.")
     if _UNSENDABLE.search(content) or content != content.strip():
         raise ConfigurationError(f"{place}: the value has line breaks, control characters or spaces around it.")
-
-
-def requirements_of(operation: Mapping[str, Any], document: Mapping[str, Any]) -> list[Any]:
-    """Return the security requirements of an operation: its own, or the document's."""
-    return listing(operation if operation.get("security") is not None else document, "security")

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from portico.compiled import Compiled, Fault, Mismatch, likely, refuse
-from portico_openapi._schema_writing import compiled_pattern
+from portico_openapi._keywords import compiled_pattern
 from portico_openapi._wrong import shortened
 
 __all__ = ["NOT_GIVEN", "checked", "not_given", "settled", "unchecked"]
@@ -40,6 +40,7 @@ _CLASSES: Mapping[str, tuple[type, ...]] = {
 }
 _SAYING_NOTHING = frozenset({"type", "title", "description", "default", "examples", "format", "deprecated"})
 _MOST_FAULTS = 20
+_MOST_ERRORS = 100
 _MOST_STEPS = 20_000
 _MOST_EXACT = 2**53
 _MOST_SHOWN = 200
@@ -181,7 +182,7 @@ def _compile(schema: Mapping[str, Any]) -> Callable[[Any], list[Fault]]:
         faults: dict[tuple[tuple[str | int, ...], str], Fault] = {}
         token = _steps.set([_MOST_STEPS])
         try:
-            for fault in _faults(validator.iter_errors(value), definitions):
+            for fault in _faults(islice(validator.iter_errors(value), _MOST_ERRORS), definitions):
                 faults.setdefault((fault.path, fault.expected), fault)
                 if len(faults) >= _MOST_FAULTS:
                     break

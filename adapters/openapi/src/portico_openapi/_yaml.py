@@ -17,7 +17,7 @@ from portico_openapi._wrong import Twice, Wrong, shown
 
 __all__ = ["read_yaml"]
 
-MOST_NODES = 2_000_000
+MOST_NODES = 1_000_000
 """Values in a document, what aliases repeat counted each time."""
 
 DEEPEST = 200
@@ -44,7 +44,7 @@ def read_yaml(text: str) -> Any:
     """Return the value of the only document in ``text``.
 
     Raises `Wrong` with the line for anything that is not YAML, for a tag that makes more than JSON values, and
-    for a document whose aliases make it larger than 2,000,000 values or that nests deeper than 200 levels. A key
+    for a document whose aliases make it larger than 1,000,000 values or that nests deeper than 200 levels. A key
     that stands twice has the value `Twice`.
     """
     try:

@@ -40,8 +40,11 @@ class OpenAPISettings:
             "or `user:password`."
         },
     )
-    headers: Mapping[str, str | Secret] = field(
-        factory=dict, metadata={"doc": "Headers for every call, such as a tenant's name; a value may be a secret."}
+    headers: Mapping[str, str] = field(
+        factory=dict, metadata={"doc": "Headers for every call, such as a tenant's name. They are no secrets."}
+    )
+    secret_headers: Mapping[str, Secret] = field(
+        factory=dict, metadata={"doc": "Headers for every call whose values are secrets."}
     )
     include: tuple[str, ...] = field(
         default=(),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from portico.errors import ConfigurationError
 from portico.functions import Function, FunctionPlugin
-from portico.registration import Services
+from portico.registration import Secret, Services
 from portico_openapi._bodies import read_body
 from portico_openapi._calls import Call, Caller, Plan, written_path
 from portico_openapi._client import Client
@@ -20,7 +20,7 @@ from portico_openapi._parameters import read_parameters
 from portico_openapi._reading import located, read_documents
 from portico_openapi._responses import read_responses
 from portico_openapi._schemas import Schemas
-from portico_openapi._security import Credentials, requirements_of
+from portico_openapi._security import Credentials
 from portico_openapi._selection import names_path, selected
 from portico_openapi._servers import NoServer, Server, chosen_server, own_server
 from portico_openapi._validation import unchecked
@@ -109,7 +109,8 @@ class _Making:
             raise ConfigurationError(f"The OpenAPI document {place} cannot be used: {error}.") from error
         base = documents.root_uri
         self._server = chosen_server(root, base, settings.server, settings.server_variables, name)
-        self._credentials = Credentials(documents, settings.credentials, settings.headers, name)
+        headers: dict[str, str | Secret] = {**settings.headers, **settings.secret_headers}
+        self._credentials = Credentials(documents, settings.credentials, headers, name)
         self._caller = Caller(
             client, self._credentials, settings.timeout, settings.retries, settings.maximum_response_bytes
         )
@@ -153,7 +154,7 @@ class _Making:
     def _function(self, operation: Operation, *, effects: bool) -> Function:
         value, base = operation.value, operation.base
         server, trusted = self._server_of(operation)
-        schemes = self._credentials.choose(requirements_of(value, self._documents.root))
+        schemes = self._credentials.choose(value, self._documents.root)
         lacking = None
         if isinstance(schemes, str):
             lacking = f"it needs credentials that are not configured, {schemes}. Set them in `credentials`."

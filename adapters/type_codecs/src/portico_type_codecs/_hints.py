@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import typing
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -18,24 +19,27 @@ def field_hints(hint: Any) -> dict[str, Any]:
     name that cannot be found.
     """
     cls = typing.get_origin(hint) or hint
+    arguments = _arguments(hint)
+    found: dict[str, Any] = {}
     try:
-        hints = typing.get_type_hints(cls, localns={cls.__name__: cls}, include_extras=True)
+        for base in reversed(cls.__mro__[:-1]):
+            hints = typing.get_type_hints(base, localns={base.__name__: base}, include_extras=True)
+            own = inspect.get_annotations(base)
+            # One type variable may stand for one type in a class and for another in the class that it derives from.
+            found |= {name: _filled(hints[name], arguments.get(base, {})) for name in own}
     except (NameError, TypeError) as error:
         raise SchemaUnsupported(f"The annotations of {cls.__qualname__} cannot be resolved: {error}.") from error
-    arguments = _arguments(hint)
-    return {name: _filled(member, arguments) for name, member in hints.items()}
+    return found
 
 
-def _arguments(hint: Any) -> dict[Any, Any]:
-    """Return what the type variables of a class and of its bases stand for."""
+def _arguments(hint: Any) -> dict[Any, dict[Any, Any]]:
+    """Return what the type variables of a class and of each of its bases stand for."""
     cls = typing.get_origin(hint) or hint
-    found = dict(zip(getattr(cls, "__parameters__", ()), typing.get_args(hint), strict=False))
-    for base in getattr(cls, "__orig_bases__", ()):
-        if typing.get_origin(base) not in (None, typing.Generic, typing.Protocol):
-            found = _arguments(_filled(base, found)) | found
-    for base in cls.__bases__:
-        if "__orig_bases__" in vars(base):
-            found = {key: value for key, value in _arguments(base).items() if key not in found} | found
+    own = dict(zip(getattr(cls, "__parameters__", ()), typing.get_args(hint), strict=False))
+    found = {cls: own}
+    for base in getattr(cls, "__orig_bases__", cls.__bases__):
+        if typing.get_origin(base) not in (typing.Generic, typing.Protocol):
+            found |= _arguments(_filled(base, own))
     return found
 
 
@@ -50,8 +54,6 @@ def _filled(hint: Any, arguments: Mapping[Any, Any]) -> Any:
 
 def require_arguments(hint: Any, needed: Iterable[str]) -> None:
     """Refuse a class that cannot be called with its fields, because it has an ``__init__`` of its own."""
-    import inspect
-
     cls = typing.get_origin(hint) or hint
     parameters = inspect.signature(cls).parameters.values()
     given = {parameter.name for parameter in parameters if parameter.kind is not parameter.POSITIONAL_ONLY}

@@ -19,7 +19,7 @@ from portico_type_codecs._records import EMPTY, Member, Record, as_array, as_obj
 
 __all__ = ["compile_noted", "compile_struct"]
 
-_PLACE = re.compile(r" - at `(?:key in )?\$(.*)`$")
+_PLACE = re.compile(r" - at (`key` in )?`\$(.*)`$")
 _STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
 
 
@@ -29,6 +29,8 @@ def compile_struct(hint: Any, inner: Callable[[object], Compiled]) -> Compiled:
     A key that it does not have is a fault, also without ``forbid_unknown_fields``. Raises ``SchemaUnsupported``.
     """
     cls = typing.get_origin(hint) or hint
+    if cls is msgspec.Struct:
+        raise SchemaUnsupported("Struct itself has no fields: name a class of it.")
     config = cls.__struct_config__
     fields = msgspec.structs.fields(cls)
     require_arguments(cls, [field.name for field in fields])
@@ -138,27 +140,27 @@ def _compiled(hint: Any, inner: Callable[[object], Compiled]) -> Compiled:
     except SchemaUnsupported as error:
         try:
             (schema,), definitions = msgspec.json.schema_components([hint])
-        except (TypeError, NotImplementedError):
+        except (TypeError, RuntimeError):
             raise error from None
-        if definitions:
+        if definitions or not schema:
             raise
-    name = getattr(hint, "__name__", str(hint))
 
     def structure(value: Any) -> Any:
         try:
-            return msgspec.convert(value, hint, strict=True)
+            return msgspec.convert(value, hint, strict=True, str_keys=True)
         except msgspec.ValidationError as error:
-            raise Mismatch([_fault(error, name)]) from error
+            raise Mismatch([_fault(error)]) from error
 
-    return Compiled(schema, structure, msgspec.to_builtins)
+    return Compiled(schema, structure, lambda value: msgspec.to_builtins(value, str_keys=True))
 
 
-def _fault(error: msgspec.ValidationError, name: str) -> Fault:
+def _fault(error: msgspec.ValidationError) -> Fault:
     """Read a fault off msgspec's message; of several it tells the first."""
     text = str(error)
     place = _PLACE.search(text)
     text = text[: place.start()] if place else text
-    steps = _STEP.findall(place.group(1)) if place else []
+    steps = _STEP.findall(place[2]) if place else []
     expected, _, came = text.removeprefix("Expected ").replace("`", "").partition(", got ")
     path = tuple(word or int(number) for word, number in steps)
-    return Fault(path, expected if came else f"a valid {name}", came or text)
+    expected = f"a key that is of {expected}" if place and place[1] else expected
+    return Fault(path, expected if came else "a valid value", came or text)

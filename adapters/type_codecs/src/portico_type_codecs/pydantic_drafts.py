@@ -63,9 +63,13 @@ def _root(cls: type[pydantic.RootModel[Any]], part: Callable[[Any], Compiled]) -
 
 def _fields(cls: Any, part: Callable[[Any], Compiled], *, aliased: bool) -> Draft:
     fields: Mapping[str, FieldInfo] = cls.__pydantic_fields__
-    parts = {}
+    parts: dict[str, tuple[str, Draft]] = {}
     for name, info in fields.items():
-        compiled = part(info.rebuild_annotation())
+        try:
+            compiled = part(info.rebuild_annotation())
+        except SchemaUnsupported:
+            # A generic model refers to itself in a way that only pydantic understands: shown when all is there.
+            continue
         key = (aliased and first_alias(info.validation_alias)) or name
         parts[key] = (name, compiled.draft or compiled.structure)
 

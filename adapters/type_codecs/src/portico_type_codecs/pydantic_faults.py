@@ -180,10 +180,14 @@ def _fault(each: Located, name: str, schema: Mapping[str, Any]) -> Fault:
         is_key = error["loc"][-1:] == ("[key]",)
         return Fault(each.path, f"a key that is {said}" if is_key else said, got(error["input"]))
     sentence = str(error["msg"])
-    wanted = re.sub(r"^(Input|Value|String|URL|Datetime|Date|Time|Tuple|List) should (be |have )?", "", sentence)
-    if wanted != sentence:
-        return Fault(each.path, wanted, got(error["input"]))
-    return Fault(each.path, f"a valid {_noun(each.path, name)}", sentence)
+    wanted = re.fullmatch(r"(\w+) should (be|have) (.+)", sentence, re.DOTALL)
+    if wanted is None:
+        return Fault(each.path, f"a valid {_noun(each.path, name)}", sentence)
+    noun, verb, what = wanted.groups()
+    if noun == "Input" and verb == "be":
+        return Fault(each.path, what, got(error["input"]))
+    thing = {"Input": "value", "URL": "URL"}.get(noun, noun.lower())
+    return Fault(each.path, f"a {thing} {what if verb == 'be' else f'with {what}'}", got(error["input"]))
 
 
 class _Shown(dict[str, Any]):

@@ -10,7 +10,15 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from portico.errors import SchemaUnsupported
 
-__all__ = ["ClosedSchema", "OpenSchema", "aliases_agree", "lets_extra_in", "require_written", "serializes_itself"]
+__all__ = [
+    "ClosedSchema",
+    "OpenSchema",
+    "aliases_agree",
+    "first_alias",
+    "lets_extra_in",
+    "require_written",
+    "serializes_itself",
+]
 
 
 class OpenSchema(GenerateJsonSchema):
@@ -58,7 +66,10 @@ class OpenSchema(GenerateJsonSchema):
 
     def enum_schema(self, schema: Any) -> JsonSchemaValue:
         """Describe an enumeration."""
-        return _enumerated(super().enum_schema(schema))
+        described = _enumerated(super().enum_schema(schema))
+        if described.get("title") == schema["cls"].__name__:
+            described.pop("title")
+        return described
 
     def decimal_schema(self, schema: Any) -> JsonSchemaValue:
         """Describe a decimal: what is written, with an exponent too, is of this format."""
@@ -144,7 +155,7 @@ def serializes_itself(adapter: TypeAdapter[Any]) -> bool:
 
 
 def require_written(adapter: TypeAdapter[Any], schema: JsonSchemaValue, name: str) -> None:
-    """Refuse a type of which a part would not come back from JSON."""
+    """Refuse a type of which a part would not come back from JSON, or that does more than read it."""
     for field, node in _fields(adapter):
         if node.get("serialization_exclude"):
             raise SchemaUnsupported(f"{name} does not write its field {field!r}: no value would come back whole.")
@@ -152,8 +163,13 @@ def require_written(adapter: TypeAdapter[Any], schema: JsonSchemaValue, name: st
             raise SchemaUnsupported(f"{name} is made from {field!r}, which it does not keep.")
         if node.get("init") is False:
             raise SchemaUnsupported(f"{name} writes {field!r}, which it is not made from.")
-    if any(node.get("writeOnly") is True for node in _nodes(schema)):
+    functions = {getattr(node.get("function"), "__name__", "") for node in _nodes(adapter.core_schema)}
+    if any(function.startswith("_serialize_secret") for function in functions) or any(
+        node.get("writeOnly") is True for node in _nodes(schema)
+    ):
         raise SchemaUnsupported(f"{name} holds a secret, which is masked when it is written. Use a str.")
+    if "import_string" in functions:
+        raise SchemaUnsupported(f"{name} imports what a text names; a text from outside must not choose code.")
 
 
 def _fields(adapter: TypeAdapter[Any]) -> Iterator[tuple[str, dict[str, Any]]]:

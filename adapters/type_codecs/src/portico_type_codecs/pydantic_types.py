@@ -103,7 +103,7 @@ def _compile(hint: Any) -> Compiled:
             return validate(text)
         except ValidationError as error:
             told = error.errors(include_url=False)
-            if told[0]["type"] == "json_invalid":
+            if told[0]["type"] == "json_invalid" and told[0]["input"] in (text, text.decode()):
                 refuse(_limit(told[0]), value)
             found = located(value, told)
             whole = _with_integers(value, [each.path for each in found if each.error["type"] == "int_type"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any, Protocol, TypeAlias
 
 from portico.compiled import Fault, Mismatch
@@ -124,6 +123,8 @@ def _is_multiple(value: Any, of: Any) -> bool:
         quotient = value / of
         return bool(int(quotient) == quotient)
     except OverflowError:
+        from fractions import Fraction
+
         return (Fraction(value) / Fraction(of)).denominator == 1
 
 

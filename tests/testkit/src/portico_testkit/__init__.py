@@ -7,7 +7,9 @@ fixture named for the port; its docstring shows how.
 - `portico_testkit.embedding_generator.EmbeddingGeneratorKit`
 - `portico_testkit.function_source.FunctionSourceKit`
 - `portico_testkit.planner.PlannerKit`
+- `portico_testkit.schema_validator.SchemaValidatorKit`
 - `portico_testkit.text_search.TextSearchKit`
+- `portico_testkit.type_codec.TypeCodecKit`
 - `portico_testkit.vector_store.VectorStoreKit`
 
 `portico_testkit.fakes` has a stand-in for each port, `portico_testkit.strategies` draws with Hypothesis what

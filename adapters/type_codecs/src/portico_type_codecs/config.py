@@ -1,0 +1,1 @@
+"""There is nothing to set: what a type is in JSON, its author says in the class."""
