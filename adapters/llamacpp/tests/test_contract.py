@@ -14,14 +14,19 @@ from portico_testkit.chat_service import ChatServiceKit
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
 
+@pytest.fixture(scope="module")
+def loaded_chat() -> Iterator[LlamaCppChat]:
+    """Give one service to all tests: it belongs to no event loop, and its model is loaded once."""
+    service = LlamaCppChat(LlamaCppSettings(context_size=2048, parallel=2, temperature=0, threads=1))
+    yield service
+    asyncio.run(service.aclose())
+
+
 class TestLlamaCppChat(ChatServiceKit):
     reports_usage = True
     max_output = 12
     long_history = 60
 
-    @pytest.fixture(scope="class")
-    def chat_service(self) -> Iterator[LlamaCppChat]:
-        # One for all tests: it belongs to no event loop, and the model is loaded once.
-        service = LlamaCppChat(LlamaCppSettings(context_size=2048, parallel=2, temperature=0, threads=1))
-        yield service
-        asyncio.run(service.aclose())
+    @pytest.fixture
+    def chat_service(self, loaded_chat: LlamaCppChat) -> LlamaCppChat:
+        return loaded_chat

@@ -118,6 +118,27 @@ async def test_json_of_another_name_keeps_its_name(opened, call, described, serv
     assert service.last.headers["content-type"] == "application/json"
 
 
+async def test_of_the_kinds_of_json_the_plain_one_is_chosen(opened, call, described, service):
+    operation = body("application/json-patch+json", PET)
+    content = operation["post"]["requestBody"]["content"]
+    content["application/merge-patch+json"] = {"schema": PET}
+    await call(await opened(described({"/": operation})), "make", name="x")
+    assert service.last.headers["content-type"] == "application/merge-patch+json"
+    content["application/json; charset=utf-8"] = {"schema": PET}
+    await call(await opened(described({"/": operation})), "make", name="x")
+    assert service.last.headers["content-type"] == "application/json; charset=utf-8"
+
+
+async def test_a_form_without_fields_is_no_parameter(opened, call, described, service):
+    empty = {"type": "object", "properties": {}}
+    plugin = await opened(described({"/": body(FORM, empty, required=False)}))
+    assert names(plugin) == []
+    await call(plugin, "make")
+    assert service.last.body == b""
+    assert names(await opened(described({"/": body(FORM, empty)}))) == ["body"]
+    assert names(await opened(described({"/": body("application/json", empty, required=False)}))) == ["body"]
+
+
 async def test_of_several_media_types_json_is_chosen(opened, call, described, service):
     operation = body("application/xml", PET)
     operation["post"]["requestBody"]["content"] |= {

@@ -182,6 +182,13 @@ async def test_a_document_without_operations_has_no_functions(opened, version, p
     assert plugin.description.startswith("T.")
 
 
+async def test_a_number_without_end_is_none(opened):
+    parameter = '{"name": "x", "in": "query", "schema": {"minimum": 1e999, "minLength": 1e999, "default": 1e999}}'
+    get = f'{{"operationId": "x", "parameters": [{parameter}]}}'
+    plugin = await opened(f'{{"openapi": "3.1.0", "paths": {{"/": {{"get": {get}}}}}}}')
+    assert plugin["x"].parameters[0].schema == {"default": "1e999"}
+
+
 async def test_encodings_are_found_out(tmp_path):
     text = json.dumps({"openapi": "3.1.0", "info": {"title": "Zoë"}}, ensure_ascii=False)
     for encoding in ("utf-8", "utf-8-sig", "utf-16", "utf-32-be"):

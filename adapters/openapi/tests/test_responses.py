@@ -94,6 +94,7 @@ async def test_json_with_another_label_is_json_where_only_json_is_documented(
         ("<html><title>Log in</title>", "text/html; charset=utf-8", "text/html; charset=utf-8: an HTML page, 'Log in'"),
         ('{"half": ', "application/json", 'application/json: {"half":'),
         ("NaN", "application/json", "application/json: NaN"),
+        ("[1e999]", "application/json", "application/json: [1e999]"),
         ("[" * 100_000, "application/json", "application/json: [[["),
         (b"\xff\xfe\x00\x01", "image/png", "image/png: 4 bytes of image/png"),
     ],

@@ -92,6 +92,9 @@ def test_an_object_is_made_by_its_own_init() -> None:
     assert made.label == "3-m"
 
 
+repeated = attrs.Converter(lambda word, self: word * int(self.size), takes_self=True)
+
+
 def test_a_converter_gets_what_was_read_and_the_schema_is_that_of_the_field() -> None:
     @attrs.define
     class Converted:
@@ -221,7 +224,7 @@ def test_classes_of_one_name_that_contain_themselves_are_told_apart() -> None:
 def test_a_codec_keeps_no_class_alive() -> None:
     @attrs.define
     class Passing:
-        next: Passing | None = None
+        next: Passing | None = None  # noqa: F821 - deleted below
 
     compile_type(Passing, [CODEC])
     watched = weakref.ref(Passing)

@@ -40,7 +40,8 @@ class Dialect:
             # What a dynamic reference means depends on the way to it, so that nothing may be taken as known.
             runs.now = Run(limit, None if prepared.dynamic else {}, prepared.patterns)
             try:
-                return [sentence for error in validator.iter_errors(value) for sentence in _sentences(error)]
+                told = (sentence for error in validator.iter_errors(value) for sentence in _sentences(error))
+                return list(dict.fromkeys(told))
             except RecursionError:
                 return ["$: nested too deeply to be checked"]
             except TooMuch:

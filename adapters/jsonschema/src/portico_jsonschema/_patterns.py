@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 __all__ = ["Pattern", "read_pattern"]
 
@@ -86,7 +87,9 @@ class _Reader:
             letter = self.text[self.at]
             if letter == "(":
                 parts.append(self.open())
-            elif letter == ")" and len(self.groups) > 1:
+            elif letter == ")":
+                if len(self.groups) == 1:
+                    self.fail("a group is closed that was not opened")
                 self.at += 1
                 parts.append(")")
                 parts.append(self.close())
@@ -103,7 +106,12 @@ class _Reader:
             else:
                 parts.append(self.atom(letter))
                 parts.append(self.quantifier(nullable=False, stretchy=False))
+        if len(self.groups) > 1:
+            self.fail("a group is not closed")
         return "".join(parts)
+
+    def fail(self, reason: str) -> NoReturn:
+        raise ValueError(f"the pattern {self.text!r} cannot be used: {reason}")
 
     def open(self) -> str:
         found = re.compile(r"\((\?(?:[:=!]|<[=!]|<(\w+)>))?").match(self.text, self.at)
@@ -146,7 +154,8 @@ class _Reader:
             return self.character_class()
         if letter != "\\":
             self.at += 1
-            return letter
+            # To Python "{,2}" is a quantifier.
+            return r"\{" if letter == "{" else letter
         named = re.compile(r"\\k<(\w+)>").match(self.text, self.at)
         if named:
             self.at = named.end()
@@ -164,8 +173,10 @@ class _Reader:
             letter = self.text[self.at]
             size = 2 if letter == "\\" else 1
             part = self.text[self.at : self.at + size]
-            doubled = letter == "-" and self.text.startswith("--", self.at)
+            doubled = part == parts[-1] == "-"
             parts.append(f"\\{letter}" if letter in _IN_CLASS or doubled else part)
             self.at += size
+        if self.at >= len(self.text):
+            self.fail("a class is not closed")
         self.at += 1
         return "".join(parts) + "]"

@@ -58,7 +58,8 @@ class Run:
         if self.known is None:
             return errors
         if key not in self.known:
-            self.known[key] = tuple(map(Known.of, errors))
+            # Two ways to one fault would make four at the next level.
+            self.known[key] = tuple(dict.fromkeys(map(Known.of, errors)))
         return [known.error() for known in self.known[key]]
 
 

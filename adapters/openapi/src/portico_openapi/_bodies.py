@@ -92,9 +92,18 @@ def read_body(operation: Mapping[str, Any], base: str, schemas: Schemas, taken: 
     if operation.get("requestBody") is None:
         return None
     try:
-        return _read(schemas.documents.follow(operation["requestBody"], base), schemas, taken)
+        body = _read(schemas.documents.follow(operation["requestBody"], base), schemas, taken)
+        return None if _holds_nothing(body) else body
     except Wrong as error:
         raise error.under("requestBody") from None
+
+
+def _holds_nothing(body: Body) -> bool:
+    """Return whether a body is a form without fields that may be left out, as some documents give every operation."""
+    if body.kind not in ("form", "multipart") or body.required or body.members is not None:
+        return False
+    schema = body.parameters[0].compiled.schema
+    return schema.get("properties") == {} and not set(schema) - {"type", "properties", "title", "description"}
 
 
 def _read(target: Target, schemas: Schemas, taken: Collection[str]) -> Body:
@@ -105,7 +114,7 @@ def _read(target: Target, schemas: Schemas, taken: Collection[str]) -> Body:
     if not kinds:
         reason = f"none of {', '.join(map(shown, content))} can be written" if content else "it has no content"
         raise Wrong(reason, ("content",))
-    media_type, kind = min(kinds.items(), key=lambda item: _PREFERRED.index(item[1]))
+    media_type, kind = min(kinds.items(), key=_rank)
     try:
         media = schemas.documents.follow(content[media_type], target.uri)
         if type(media.value) is not dict:
@@ -119,6 +128,14 @@ def _read(target: Target, schemas: Schemas, taken: Collection[str]) -> Body:
     except Wrong as error:
         raise error.under("content", media_type) from None
     return _planned(target.value, _Form(media_type, kind, schema, encodings), schemas, taken)
+
+
+def _rank(form: tuple[str, _Kind]) -> tuple[int, int]:
+    """Order media types by how well arguments go into them; of the kinds of JSON, the plain one first."""
+    media_type, kind = form
+    names = ("application/json", "*/*", "application/*", "application/merge-patch+json")
+    name = name_of(media_type)
+    return _PREFERRED.index(kind), names.index(name) if name in names else len(names)
 
 
 def _kind(media_type: str) -> _Kind | None:

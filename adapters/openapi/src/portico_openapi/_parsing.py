@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 from urllib.parse import urljoin
@@ -56,7 +57,7 @@ def parse(content: bytes, uri: str) -> Parsed:
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_object, parse_constant=_refuse)
+        return json.loads(text, object_pairs_hook=_object, parse_float=_number, parse_constant=_refuse)
     except RecursionError:
         raise Wrong(f"it nests deeper than {DEEPEST} levels") from None
 
@@ -70,6 +71,12 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
                 made[key] = Twice(key)
             seen.add(key)
     return made
+
+
+def _number(text: str) -> float | str:
+    """Read a number; one that no float can hold stays what it is, text."""
+    number = float(text)
+    return number if math.isfinite(number) else text
 
 
 def _refuse(word: str) -> NoReturn:

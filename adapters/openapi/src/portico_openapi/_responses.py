@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -143,7 +144,10 @@ def _json(text: str) -> Any:
     def refuse(word: str) -> Any:
         raise ValueError(f"{word} is no JSON number")
 
+    def number(word: str) -> float:
+        return made if math.isfinite(made := float(word)) else refuse(word)
+
     try:
-        return json.loads(text, parse_constant=refuse)
+        return json.loads(text, parse_constant=refuse, parse_float=number)
     except RecursionError:
         raise ValueError("it nests too deeply") from None

@@ -81,6 +81,8 @@ def checked(schema: Mapping[str, Any]) -> Compiled:
 
     def structure(value: Any) -> Any:
         nonlocal check
+        if value is NOT_GIVEN:
+            refuse("a value", value)
         if kinds is not None and not any(_is_of(value, kind) for kind in kinds):
             refuse(" or ".join(kinds), value)
         if kind_is_all:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from portico.compiled import Mismatch, refuse
 
-__all__ = ["counted", "got"]
+__all__ = ["counted", "got", "line"]
 
 
 def got(value: object) -> str:
@@ -18,3 +18,8 @@ def got(value: object) -> str:
 def counted(number: int, unit: str) -> str:
     """Write a number of things."""
     return f"{number} {unit}" if number == 1 else f"{number} {unit}s"
+
+
+def line(text: str) -> str:
+    """Put a text on one line, as what is told of a fault is."""
+    return " ".join(text.split())

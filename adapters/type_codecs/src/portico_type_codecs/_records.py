@@ -15,7 +15,7 @@ from typing import Any
 from portico.compiled import Compiled, Fault, Mismatch, refuse
 from portico.docstrings import Documentation, describe_class
 from portico.types import json_default
-from portico_type_codecs._faults import got
+from portico_type_codecs._faults import got, line
 
 __all__ = ["EMPTY", "Member", "Record", "as_array", "as_object", "reason"]
 
@@ -78,7 +78,7 @@ class Record:
 def reason(error: Exception) -> str:
     """Return what an error says: those of attrs carry the attribute and the value behind their text."""
     first = error.args[0] if error.args else None
-    return first if isinstance(first, str) else str(error)
+    return line(first if isinstance(first, str) else str(error))
 
 
 def as_object(record: Record) -> Compiled:

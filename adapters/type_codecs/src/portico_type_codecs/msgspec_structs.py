@@ -142,7 +142,7 @@ def _compiled(hint: Any, inner: Callable[[object], Compiled]) -> Compiled:
             (schema,), definitions = msgspec.json.schema_components([hint])
         except (TypeError, RuntimeError):
             raise error from None
-        if definitions or not schema:
+        if definitions or _is_raw(hint):
             raise
 
     def structure(value: Any) -> Any:
@@ -152,6 +152,11 @@ def _compiled(hint: Any, inner: Callable[[object], Compiled]) -> Compiled:
             raise Mismatch([_fault(error)]) from error
 
     return Compiled(schema, structure, lambda value: msgspec.to_builtins(value, str_keys=True))
+
+
+def _is_raw(hint: Any) -> bool:
+    """Tell whether a type holds JSON that is not read, and never equals what was written."""
+    return hint is msgspec.Raw or any(map(_is_raw, typing.get_args(hint)))
 
 
 def _fault(error: msgspec.ValidationError) -> Fault:

@@ -12,6 +12,7 @@ from pydantic.fields import FieldInfo
 
 from portico.compiled import Compiled, Fault, Mismatch, refuse
 from portico.errors import SchemaUnsupported
+from portico_type_codecs._faults import line
 from portico_type_codecs.pydantic_schema import first_alias
 
 __all__ = ["drafting"]
@@ -86,7 +87,7 @@ def _fields(cls: Any, part: Callable[[Any], Compiled], *, aliased: bool) -> Draf
         try:
             return _made(cls, values, fields)
         except Exception as error:  # what a class does to itself when it is made may need all of its fields
-            raise Mismatch([Fault((), f"more of {cls.__name__}", str(error))]) from error
+            raise Mismatch([Fault((), f"more of a {cls.__name__}", line(str(error)))]) from error
 
     return draft
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from portico.compiled import Fault
-from portico_type_codecs._faults import got
+from portico_type_codecs._faults import got, line
 
 __all__ = ["Located", "faults_of", "located"]
 
@@ -173,14 +173,14 @@ def _fault(each: Located, name: str, schema: Mapping[str, Any]) -> Fault:
         told = got(error["input"].get(key)) if "tag" in context and isinstance(error["input"], dict) else "nothing"
         return Fault((*each.path, key), f"one of {wanted}" if wanted else "a value", told)
     if kind in _OWN:
-        return Fault(each.path, f"a valid {_noun(each.path, name)}", str(context.get("error", error["msg"])))
+        return Fault(each.path, f"a valid {_noun(each.path, name)}", line(str(context.get("error", error["msg"]))))
     expected = _EXPECTED.get(kind)
     if expected is not None:
         said = re.sub(r"\b1 (character|element)s$", r"1 \1", expected.format_map(_Shown(context)))
         is_key = error["loc"][-1:] == ("[key]",)
         return Fault(each.path, f"a key that is {said}" if is_key else said, got(error["input"]))
-    sentence = str(error["msg"])
-    wanted = re.fullmatch(r"(\w+) should (be|have) (.+)", sentence, re.DOTALL)
+    sentence = line(str(error["msg"]))
+    wanted = re.fullmatch(r"(\w+) should (be|have) (.+)", sentence)
     if wanted is None:
         return Fault(each.path, f"a valid {_noun(each.path, name)}", sentence)
     noun, verb, what = wanted.groups()

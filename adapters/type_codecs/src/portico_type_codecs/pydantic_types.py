@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import typing
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +16,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from portico.compiled import Compiled, Fault, Mismatch, refuse
 from portico.errors import SchemaUnsupported
 from portico.types import compile_type
+from portico_type_codecs._faults import got, line
 from portico_type_codecs.pydantic_drafts import drafting
 from portico_type_codecs.pydantic_faults import faults_of, located
 from portico_type_codecs.pydantic_schema import (
@@ -111,7 +111,7 @@ def _compile(hint: Any) -> Compiled:
                 raise Mismatch(faults_of(found, name, schema)) from error
         except (ValueError, TypeError) as error:
             # Raised by a validator of the model itself; pydantic lets a TypeError through.
-            raise Mismatch([Fault((), f"a valid {name}", str(error))]) from error
+            raise Mismatch([Fault((), f"a valid {name}", line(str(error)))]) from error
         return structure(whole)
 
     def unstructure(value: Any) -> Any:
@@ -150,26 +150,23 @@ def _text(value: Any) -> bytes:
     """Write a JSON value for pydantic, whose strict mode takes a date from JSON text only."""
     try:
         text = to_json(value)
-    except (PydanticSerializationError, ValueError):
-        _refuse_unwritable(value)
-        raise
+    except (PydanticSerializationError, ValueError) as error:
+        raise Mismatch(
+            _faults_of_json(value) or [Fault((), "a value that is nested less deeply", got(value))]
+        ) from error
     if b"NaN" in text or b"Infinity" in text:
-        _refuse_unwritable(value)
+        faults = _faults_of_json(value)
+        if faults:
+            raise Mismatch(faults)
     return text
 
 
-def _refuse_unwritable(value: Any) -> None:
-    """Find what JSON has no form for; Python's own parser lets all of it in."""
+def _faults_of_json(value: Any) -> list[Fault]:
+    """Find what JSON has no form for; Python's own parser lets it in."""
     try:
-        faults = list(_unwritable(value, ()))
+        return list(_unwritable(value, ()))
     except RecursionError:
-        refuse("a value that is nested less deeply", value)
-    if faults:
-        raise Mismatch(faults)
-    try:
-        json.dumps(value)
-    except (RecursionError, ValueError):
-        refuse("a value that is nested less deeply", value)
+        return []
 
 
 def _unwritable(value: Any, path: tuple[str | int, ...]) -> Iterator[Fault]:
