@@ -19,6 +19,8 @@ class TestOpenAIChatOnLlamaCpp(ChatServiceKit):
 
     @pytest.fixture
     async def chat_service(self, connection: dict[str, Any]) -> Any:
-        service = OpenAIChat(OpenAIChatSettings(**connection, body={"temperature": 0, "repeat_penalty": 1.1}))
+        service = OpenAIChat(
+            OpenAIChatSettings(**connection, images=False, body={"temperature": 0, "repeat_penalty": 1.1})
+        )
         yield service
         await service.aclose()

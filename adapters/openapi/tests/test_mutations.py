@@ -148,7 +148,7 @@ def loaded(folder: Path, document: Any, **options: Any) -> tuple[FunctionPlugin,
 
 
 @given(document=broken())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=300)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_a_document_broken_anywhere_raises_our_errors_and_loses_what_is_broken(tmp_path, document):
     whole = isinstance(document.get("paths"), dict) and str(document.get("openapi")).startswith("3.0")
     try:

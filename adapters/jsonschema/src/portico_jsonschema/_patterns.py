@@ -179,4 +179,7 @@ class _Reader:
         if self.at >= len(self.text):
             self.fail("a class is not closed")
         self.at += 1
+        if len(parts) == 1:
+            # Python takes the bracket for a member: here there is none.
+            return r"[\s\S]" if parts[0] == "[^" else "(?!)"
         return "".join(parts) + "]"
