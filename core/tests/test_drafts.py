@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.compiled import Compiled, Mismatch
-from portico.drafts import may_become
-from portico.partial_json import NOTHING, PartialJson
+from portico.turns.partial_json import NOTHING, PartialJson
 from portico.types import compile_type
+from portico.types.compiled import Compiled, Mismatch
+from portico.types.drafts import may_become
 from portico_testkit.strategies import json_values, type_cases
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.partial_json import NOTHING, PartialJson, json_in
+from portico.turns.partial_json import NOTHING, PartialJson, json_in
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -126,7 +126,13 @@ def test_time_is_linear_in_the_text():
 
 @pytest.mark.parametrize(
     "text",
-    ['{"a": 1}', ' {"a": 1}\n', 'Sure!\n```json\n{"a": 1}\n```', 'I [think] it is {"a": 1}, you see.', '{"a": 1} {"b": 2}'],
+    [
+        '{"a": 1}',
+        ' {"a": 1}\n',
+        'Sure!\n```json\n{"a": 1}\n```',
+        'I [think] it is {"a": 1}, you see.',
+        '{"a": 1} {"b": 2}',
+    ],
 )
 def test_the_json_of_a_talkative_reply_is_found(text):
     assert json_in(text) == {"a": 1}

@@ -15,9 +15,9 @@ from portico.chat import ChatCapabilities, ChatReply, Message, ToolCall, Usage
 from portico.errors import ResponseInvalid, SchemaUnsupported
 from portico.functions import function
 from portico.kernel import Kernel
-from portico.partial_json import NOTHING
-from portico.structured import DraftReader, Manner, ReplyFault, ResponseFormat
 from portico.turns import PartialValue, Turn, TurnLimits
+from portico.turns.partial_json import NOTHING
+from portico.turns.structured import DraftReader, Manner, ReplyFault, ResponseFormat
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.strategies import json_values
 
@@ -234,4 +234,3 @@ def test_reading_gives_a_value_or_faults(text):
             assert isinstance(form.read(text, manner), Event)  # type: ignore[arg-type]
         except ReplyFault as fault:
             assert fault.faults
-

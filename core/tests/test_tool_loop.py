@@ -28,8 +28,8 @@ from portico.errors import FunctionNotFound, ResponseInvalid, TurnLimitExceeded
 from portico.filters import Filters, ToolCallInvocation
 from portico.functions import FunctionPlugin, function
 from portico.kernel import Kernel
-from portico.toolset import Toolbox
 from portico.turns import ToolFinished, ToolStarted, Turn, TurnLimits
+from portico.turns.toolset import Toolbox
 from portico_testkit.fakes.chat_service import Line, ScriptedChat
 
 TOOLS = ChatCapabilities(tools=True)
@@ -148,7 +148,9 @@ async def test_an_unknown_name_is_answered_with_the_nearest_that_were_offered(na
     assert turn.value == "Sorry."
 
 
-@pytest.mark.parametrize("name", ["Weather.today", "Weather_today", "today", "weather-today", "functions.Weather_today"])
+@pytest.mark.parametrize(
+    "name", ["Weather.today", "Weather_today", "today", "weather-today", "functions.Weather_today"]
+)
 async def test_another_spelling_of_an_offered_name_is_understood(name):
     asked = case(calling(call(name, city="Oslo")), "Sun.")
     await asked.complete(functions=["Weather"])
@@ -235,7 +237,7 @@ async def test_a_turn_that_takes_too_long_is_stopped_with_its_tools():
         stopped.clear()
         asked = case(calling(*calls))
         asked.kernel.add_function(forever)
-        with pytest.raises(TurnLimitExceeded, match="0.05 seconds"):
+        with pytest.raises(TurnLimitExceeded, match=r"0\.05 seconds"):
             await asked.complete(functions=["forever"], limits=TurnLimits(seconds=0.05))
         assert stopped.is_set()
 
@@ -349,9 +351,14 @@ async def test_tool_call_filters_see_the_call_and_may_answer_for_it():
             return ToolResult(context.call.id, context.call.name, "Not today.", error=True)
         return await proceed()
 
-    asked = case(calling(call("Weather.today", 1, city="Oslo"), call("Weather-storms", 2)), "x", filters=Filters(tool_call=[guard]))
+    asked = case(
+        calling(call("Weather.today", 1, city="Oslo"), call("Weather-storms", 2)),
+        "x",
+        filters=Filters(tool_call=[guard]),
+    )
     await asked.complete(functions=["Weather"])
     assert [result.content for result in asked.results()] == ["Sun over Oslo", "Not today."]
+    assert seen == ["Weather-today", "Weather-storms"]
 
 
 async def test_an_application_stops_a_turn_by_raising_in_a_filter():

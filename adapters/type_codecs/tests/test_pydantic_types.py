@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field
 
-from portico.compiled import Mismatch
 from portico.errors import SchemaUnsupported
 from portico.types import compile_type
+from portico.types.compiled import Mismatch
 from portico_type_codecs.codecs import AttrsTypeCodec, PydanticTypeCodec
 
 CODEC = PydanticTypeCodec()

@@ -11,12 +11,12 @@ from functools import cached_property, partial
 from types import ModuleType
 from typing import Any, TypeVar, final, overload
 
-from portico.classes import note
-from portico.coercion import structure_leniently
-from portico.definitions import hoisted
 from portico.docstrings import describe
 from portico.errors import ArgumentsInvalid
 from portico.types import Compiled, Mismatch, compile_type, json_default
+from portico.types.classes import note
+from portico.types.coercion import structure_leniently
+from portico.types.definitions import hoisted
 
 if typing.TYPE_CHECKING:
     from portico.ports.type_codec import TypeCodec
@@ -233,8 +233,8 @@ class Function:
     def structure_arguments(self, arguments: Mapping[str, Any], *, lenient: bool = False) -> dict[str, Any]:
         """Turn JSON arguments into Python values.
 
-        ``lenient`` is for arguments that a model wrote: what does not fit is read as `portico.coercion` says, where
-        nothing is lost by it. Raises ``ArgumentsInvalid`` with every fault of the arguments as they came: missing,
+        ``lenient`` is for arguments that a model wrote: what does not fit is read as `portico.types.coercion` says,
+        where nothing is lost by it. Raises ``ArgumentsInvalid`` with every fault of the arguments as they came: missing,
         unknown, or not of the type.
         """
         values: dict[str, Any] = {}

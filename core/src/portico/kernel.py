@@ -14,7 +14,6 @@ from portico.functions import Function, FunctionManual, FunctionPlugin
 from portico.naming import find_function
 
 if TYPE_CHECKING:
-    from portico.asking import Asking
     from portico.chat import ToolCall, ToolResult
     from portico.plans.task import Budget, Emit
     from portico.ports.planner import Planner
@@ -26,8 +25,9 @@ if TYPE_CHECKING:
     from portico.prompts.cache import PromptCache
     from portico.pursuit import Pursuit
     from portico.registration import Services
-    from portico.toolset import Toolset
     from portico.turns import Asked, Turn, TurnEvent, TurnOptions
+    from portico.turns.asking import Asking
+    from portico.turns.toolset import Toolset
 
 __all__ = ["Kernel"]
 
@@ -341,7 +341,7 @@ class Kernel:
 
     @cached_property
     def _asking(self) -> Asking:
-        from portico.asking import Asking
+        from portico.turns.asking import Asking
 
         return Asking(self)
 

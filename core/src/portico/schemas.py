@@ -9,8 +9,8 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from portico.compiled import likely, place
 from portico.errors import SchemaUnsupported
+from portico.types.compiled import likely, place
 
 __all__ = ["PlainSchemaValidator"]
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from portico.compiled import Compiled
 from portico.errors import ConfigurationError
 from portico.functions import Function, FunctionPlugin, Parameter
 from portico.types import compile_type
+from portico.types.compiled import Compiled
 from portico_testkit.function_source import FunctionSourceKit
 
 

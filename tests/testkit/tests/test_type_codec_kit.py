@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from portico.compiled import Compiled, Fault, Mismatch, refuse
 from portico.errors import SchemaUnsupported
+from portico.types.compiled import Compiled, Fault, Mismatch, refuse
 from portico_testkit.type_codec import Chain, CodecCase, TypeCodecKit
 
 

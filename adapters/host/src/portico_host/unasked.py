@@ -12,7 +12,7 @@ from portico.ports.type_codec import TypeCodec
 from portico_host.services import HostServices
 
 if TYPE_CHECKING:
-    from portico.compiled import Compiled
+    from portico.types.compiled import Compiled
 
 __all__ = ["schema_validator", "type_codecs"]
 

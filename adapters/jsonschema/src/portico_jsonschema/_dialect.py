@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from jsonschema.exceptions import ValidationError  # type: ignore[import-untyped]
 from jsonschema.validators import extend  # type: ignore[import-untyped]
 
-from portico.compiled import place
+from portico.types.compiled import place
 from portico_jsonschema._formats import FORMATS
 from portico_jsonschema._keywords import keywords
 from portico_jsonschema._run import Run, Runs, TooMuch

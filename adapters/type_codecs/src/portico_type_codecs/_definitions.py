@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from portico.compiled import Compiled, refuse
+from portico.types.compiled import Compiled, refuse
 
 __all__ = ["Definitions"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from math import isclose
 from typing import Any
 
-from portico.compiled import Compiled, Fault, Mismatch
+from portico.types.compiled import Compiled, Fault, Mismatch
 from portico_type_codecs._faults import counted, got
 
 __all__ = ["Limits"]

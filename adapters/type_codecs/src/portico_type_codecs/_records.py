@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from portico.compiled import Compiled, Fault, Mismatch, refuse
 from portico.docstrings import Documentation, describe_class
 from portico.types import json_default
+from portico.types.compiled import Compiled, Fault, Mismatch, refuse
 from portico_type_codecs._faults import got, line
 
 __all__ = ["EMPTY", "Member", "Record", "as_array", "as_object", "reason"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from portico.compiled import Compiled, Fault
+from portico.types.compiled import Compiled, Fault
 from portico_type_codecs._hints import field_hints, require_arguments
 from portico_type_codecs._limits import Limits
 from portico_type_codecs._records import EMPTY, Member, Record, as_object, reason

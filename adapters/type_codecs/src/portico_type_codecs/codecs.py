@@ -5,8 +5,8 @@ import typing
 from collections.abc import Callable
 from importlib.util import find_spec
 
-from portico.compiled import Compiled
 from portico.registration import Services
+from portico.types.compiled import Compiled
 from portico_type_codecs._definitions import Definitions
 
 __all__ = ["AttrsTypeCodec", "MsgspecTypeCodec", "PydanticTypeCodec"]
@@ -28,7 +28,7 @@ class AttrsTypeCodec:
     Stay(hotel='Ritz', nights=2)
     >>> stay.structure({"hotel": 5, "nights": 0})
     Traceback (most recent call last):
-    portico.compiled.Mismatch: $.hotel: expected a string, got 5; $.nights: expected at least 1, got 0
+    portico.types.compiled.Mismatch: $.hotel: expected a string, got 5; $.nights: expected at least 1, got 0
 
     May be used from several threads.
     """
@@ -60,7 +60,7 @@ class MsgspecTypeCodec:
     Stay(hotel_name='Ritz', nights=1)
     >>> stay.structure({"hotelName": 5, "nights": 0})
     Traceback (most recent call last):
-    portico.compiled.Mismatch: $.hotelName: expected a string, got 5; $.nights: expected at least 1, got 0
+    portico.types.compiled.Mismatch: $.hotelName: expected a string, got 5; $.nights: expected at least 1, got 0
 
     May be used from several threads.
     """
@@ -98,7 +98,7 @@ class PydanticTypeCodec:
     Stay(hotel='Ritz', nights=1)
     >>> stay.structure({"hotel": 5, "nights": 0})
     Traceback (most recent call last):
-    portico.compiled.Mismatch: $.hotel: expected a string, got 5; $.nights: expected at least 1, got 0
+    portico.types.compiled.Mismatch: $.hotel: expected a string, got 5; $.nights: expected at least 1, got 0
 
     May be used from several threads.
     """

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from portico.compiled import Compiled, Fault, Mismatch, refuse
 from portico.errors import SchemaUnsupported
+from portico.types.compiled import Compiled, Fault, Mismatch, refuse
 from portico_type_codecs._hints import field_hints, require_arguments
 from portico_type_codecs._limits import Limits
 from portico_type_codecs._records import EMPTY, Member, Record, as_array, as_object, reason

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from portico.compiled import Fault
+from portico.types.compiled import Fault
 from portico_type_codecs._faults import got, line
 
 __all__ = ["Located", "faults_of", "located"]

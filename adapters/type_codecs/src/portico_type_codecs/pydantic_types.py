@@ -13,9 +13,9 @@ from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnno
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError, to_json
 
-from portico.compiled import Compiled, Fault, Mismatch, refuse
 from portico.errors import SchemaUnsupported
 from portico.types import compile_type
+from portico.types.compiled import Compiled, Fault, Mismatch, refuse
 from portico_type_codecs._faults import got, line
 from portico_type_codecs.pydantic_drafts import drafting
 from portico_type_codecs.pydantic_faults import faults_of, located

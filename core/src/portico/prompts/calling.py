@@ -6,10 +6,10 @@ import json
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from portico.compiled import Mismatch
 from portico.errors import ArgumentsInvalid, FunctionFailed, FunctionNotFound, PorticoError, SchemaUnsupported
 from portico.functions import Function, Parameter
 from portico.naming import find_function
+from portico.types.compiled import Mismatch
 
 if TYPE_CHECKING:
     from portico.kernel import Kernel

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 from uuid import UUID
 
-from portico.compiled import Compiled, refuse
+from portico.types.compiled import Compiled, refuse
 
 __all__ = [
     "FOREIGN",

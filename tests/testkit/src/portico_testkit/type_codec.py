@@ -18,10 +18,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.compiled import Compiled, Fault, Mismatch, place
 from portico.errors import SchemaUnsupported
 from portico.ports.type_codec import TypeCodec
 from portico.types import compile_type
+from portico.types.compiled import Compiled, Fault, Mismatch, place
 from portico_testkit.codec_cases import (
     FOREIGN,
     INSIDE,

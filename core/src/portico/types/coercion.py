@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from portico.compiled import Compiled, Mismatch
-from portico.scalars import copied
+from portico.types.compiled import Compiled, Mismatch
+from portico.types.scalars import copied
 
 __all__ = ["structure_leniently"]
 

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from portico._strict.arrays import Array, Fixed
-from portico._strict.choice import Choice, one_of
-from portico._strict.nodes import Node, Reference, Scalar
-from portico._strict.objects import Member, Object
-from portico._strict.sources import Sources, unsupported
+from portico.strict._arrays import Array, Fixed
+from portico.strict._choice import Choice, one_of
+from portico.strict._nodes import Node, Reference, Scalar
+from portico.strict._objects import Member, Object
+from portico.strict._sources import Sources, unsupported
 
 if TYPE_CHECKING:
-    from portico._strict.reading import Reader
+    from portico.strict._reading import Reader
 
 __all__ = ["read_array", "read_object"]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
-from portico.compiled import Fault, Mismatch
+from portico.types.compiled import Fault, Mismatch
 
 __all__ = [
     "Node",

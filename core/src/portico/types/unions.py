@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any, Literal, NoReturn
 
-from portico.classes import QUALIFIERS, required_keys
-from portico.compiled import Compiled, Fault, Mismatch, likely, place, refuse
-from portico.drafts import agreed, drafting, may_become
 from portico.errors import SchemaUnsupported
-from portico.overlap import AS_IT_IS, Form, Overlap, json_kinds, overlap
-from portico.scalars import FORMATS, SCALARS, strict_integer
+from portico.types.classes import QUALIFIERS, required_keys
+from portico.types.compiled import Compiled, Fault, Mismatch, likely, place, refuse
+from portico.types.drafts import agreed, drafting, may_become
+from portico.types.overlap import AS_IT_IS, Form, Overlap, json_kinds, overlap
+from portico.types.scalars import FORMATS, SCALARS, strict_integer
 
 __all__ = ["Tried", "UnionOf", "instance_test"]
 

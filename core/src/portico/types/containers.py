@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from portico.compiled import Compiled, Fault, Mismatch, refuse
-from portico.drafts import drafting, drafts
+from portico.types.compiled import Compiled, Fault, Mismatch, refuse
+from portico.types.drafts import drafting, drafts
 
 __all__ = ["array", "fixed", "mapping"]
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Any
 
-from portico.compiled import Compiled, Mismatch, refuse
 from portico.errors import SchemaUnsupported
-from portico.overlap import Format
+from portico.types.compiled import Compiled, Mismatch, refuse
+from portico.types.overlap import Format
 
 __all__ = ["FORMATS", "SCALARS", "choice", "copied", "strict_integer"]
 

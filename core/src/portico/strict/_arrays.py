@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from portico._strict.nodes import Node, Refer, Run, closed, converted, counts, noted
-from portico.compiled import Fault, Mismatch, refuse
+from portico.strict._nodes import Node, Refer, Run, closed, converted, counts, noted
+from portico.types.compiled import Fault, Mismatch, refuse
 
 __all__ = ["Array", "Fixed"]
 

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
 from portico.chat import ChatCapabilities, ChatRequest, Message
-from portico.compiled import Mismatch
 from portico.errors import SchemaUnsupported
-from portico.partial_json import NOTHING, PartialJson, json_in
+from portico.turns.partial_json import NOTHING, PartialJson, json_in
+from portico.types.compiled import Mismatch
 
 if TYPE_CHECKING:
     from portico.ports.schema_validator import SchemaValidator
@@ -45,7 +45,7 @@ class ResponseFormat(Generic[T]):
     {'a': 1}
     >>> format.read('{"a": "x"}', "schema")
     Traceback (most recent call last):
-    portico.structured.ReplyFault: $.a: expected an integer, got 'x'
+    portico.turns.structured.ReplyFault: $.a: expected an integer, got 'x'
     """
 
     def __init__(
@@ -185,8 +185,8 @@ class DraftReader(Generic[T]):
 
 
 def _of_schema(schema: Mapping[str, Any], validator: SchemaValidator | None) -> ResponseFormat[Any]:
-    from portico.scalars import copied
     from portico.schemas import PlainSchemaValidator
+    from portico.types.scalars import copied
 
     validate = (validator or PlainSchemaValidator()).compile(schema)
 

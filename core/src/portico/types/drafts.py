@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from portico.compiled import Compiled, Mismatch, refuse
+from portico.types.compiled import Compiled, Mismatch, refuse
 
 __all__ = ["agreed", "drafting", "drafts", "may_become"]
 

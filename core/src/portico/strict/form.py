@@ -17,16 +17,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from portico._strict.arrays import Fixed
-from portico._strict.choice import choose_wrappers
-from portico._strict.limits import within_limits
-from portico._strict.narrowing import require_nullable_defaults
-from portico._strict.nodes import Node, Reference, closed, unused_name
-from portico._strict.objects import Object
-from portico._strict.reading import Reader
-from portico.compiled import Fault, Mismatch, refuse
 from portico.errors import SchemaUnsupported
 from portico.ports.schema_validator import SchemaValidator, Validate
+from portico.strict._arrays import Fixed
+from portico.strict._choice import choose_wrappers
+from portico.strict._limits import within_limits
+from portico.strict._narrowing import require_nullable_defaults
+from portico.strict._nodes import Node, Reference, closed, unused_name
+from portico.strict._objects import Object
+from portico.strict._reading import Reader
+from portico.types.compiled import Fault, Mismatch, refuse
 
 __all__ = ["StrictForm", "require_nullable_defaults", "strict_form"]
 

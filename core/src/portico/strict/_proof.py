@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 
-from portico._strict.choice import alternatives, listed_values, original_kind
-from portico._strict.nodes import Node, Reference, Scalar
-from portico._strict.objects import Object
+from portico.strict._choice import alternatives, listed_values, original_kind
+from portico.strict._nodes import Node, Reference, Scalar
+from portico.strict._objects import Object
 
 __all__ = ["all_apart"]
 

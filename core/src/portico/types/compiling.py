@@ -14,16 +14,16 @@ from dataclasses import dataclass, is_dataclass, replace
 from enum import Enum
 from typing import Any, Literal, Protocol
 
-from portico.classes import QUALIFIERS, class_members, note, object_of
-from portico.compiled import Compiled, Fault, Mismatch, refuse
-from portico.containers import array, fixed, mapping
-from portico.definitions import free_name, hoisted, with_definitions
 from portico.docstrings import describe_class
-from portico.drafts import drafting
 from portico.errors import SchemaUnsupported
-from portico.overlap import AS_IT_IS, Form
-from portico.scalars import SCALARS, choice, copied
-from portico.unions import Tried, UnionOf
+from portico.types.classes import QUALIFIERS, class_members, note, object_of
+from portico.types.compiled import Compiled, Fault, Mismatch, refuse
+from portico.types.containers import array, fixed, mapping
+from portico.types.definitions import free_name, hoisted, with_definitions
+from portico.types.drafts import drafting
+from portico.types.overlap import AS_IT_IS, Form
+from portico.types.scalars import SCALARS, choice, copied
+from portico.types.unions import Tried, UnionOf
 
 __all__ = ["Compiled", "Fault", "Mismatch", "compile_type", "json_default"]
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, InitVar, dataclass, field, fields
 from typing import Any
 
-from portico.compiled import Compiled, Fault, Mismatch, refuse
 from portico.docstrings import Documentation, describe_class
-from portico.drafts import drafting, drafts
 from portico.errors import SchemaUnsupported
+from portico.types.compiled import Compiled, Fault, Mismatch, refuse
+from portico.types.drafts import drafting, drafts
 
 __all__ = ["QUALIFIERS", "Members", "class_members", "note", "object_of", "required_keys"]
 

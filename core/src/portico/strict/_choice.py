@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
-from portico._strict.arrays import Array, Fixed
-from portico._strict.nodes import Node, Refer, Reference, Run, Scalar, closed, json_key, kind_of, noted
-from portico._strict.objects import Object
-from portico.compiled import Mismatch, refuse
+from portico.strict._arrays import Array, Fixed
+from portico.strict._nodes import Node, Refer, Reference, Run, Scalar, closed, json_key, kind_of, noted
+from portico.strict._objects import Object
+from portico.types.compiled import Mismatch, refuse
 
 __all__ = ["Choice", "alternatives", "choose_wrappers", "listed_values", "one_of", "original_kind"]
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from portico.chat import Tool, ToolCall
-from portico.compiled import Mismatch
 from portico.errors import FunctionNotFound, SchemaUnsupported
 from portico.manuals import tool
 from portico.naming import find_function, wire_name
+from portico.types.compiled import Mismatch
 
 if TYPE_CHECKING:
     from portico.functions import Function

@@ -24,10 +24,10 @@ from portico.chat import (
     render_sources,
 )
 from portico.errors import ResponseInvalid, TurnLimitExceeded
-from portico.partial_json import NOTHING
-from portico.structured import DraftReader, Manner, ReplyFault, ResponseFormat
-from portico.toolset import Toolset
 from portico.turns import PartialValue, ToolFinished, ToolStarted, Turn, TurnEvent, TurnLimits
+from portico.turns.partial_json import NOTHING
+from portico.turns.structured import DraftReader, Manner, ReplyFault, ResponseFormat
+from portico.turns.toolset import Toolset
 
 if TYPE_CHECKING:
     from portico.kernel import Kernel

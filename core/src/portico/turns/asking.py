@@ -12,10 +12,10 @@ from portico.errors import nearest
 from portico.functions import Function, FunctionPlugin
 from portico.naming import find_function
 from portico.ports.chat_service import ChatService
-from portico.structured import ResponseFormat
-from portico.tool_loop import take_turn
-from portico.toolset import Toolbox, Toolset
 from portico.turns import Asked, TurnEvent, TurnOptions
+from portico.turns.structured import ResponseFormat
+from portico.turns.tool_loop import take_turn
+from portico.turns.toolset import Toolbox, Toolset
 
 if TYPE_CHECKING:
     from portico.kernel import Kernel

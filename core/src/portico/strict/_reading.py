@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from portico._strict.arrays import Array
-from portico._strict.choice import Choice, one_of
-from portico._strict.containers import read_array, read_object
-from portico._strict.nodes import Node, Reference, Scalar, json_key, kind_of
-from portico._strict.objects import Object
-from portico._strict.proof import all_apart
-from portico._strict.sources import Gathered, Key, Sources, unsupported
+from portico.strict._arrays import Array
+from portico.strict._choice import Choice, one_of
+from portico.strict._containers import read_array, read_object
+from portico.strict._nodes import Node, Reference, Scalar, json_key, kind_of
+from portico.strict._objects import Object
+from portico.strict._proof import all_apart
+from portico.strict._sources import Gathered, Key, Sources, unsupported
 
 __all__ = ["Reader"]
 

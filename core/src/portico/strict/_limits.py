@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from portico._strict.nodes import unused_name
 from portico.errors import SchemaUnsupported
+from portico.strict._nodes import unused_name
 
 __all__ = ["within_limits"]
 

@@ -1,1 +1,0 @@
-"""The rewriting behind `portico.strict`."""
