@@ -169,8 +169,22 @@ def test_a_type_variable_may_mean_one_type_in_a_class_and_another_in_its_base() 
     ]
 
 
+def test_a_generic_class_may_be_in_a_union_and_contain_itself() -> None:
+    made = compiled(Chain[int] | None)
+    value = Chain(1, Chain(2))
+    assert made.structure(made.unstructure(value)) == value
+    assert made.unstructure(None) is None
+    assert faults(Chain[int], {"value": 1, "next": {"value": "x"}}) == ["$.next.value: expected an integer, got 'x'"]
+
+
 def test_a_generic_class_without_arguments_holds_anything() -> None:
     assert compiled(Box).structure({"inside": {"a": [1]}}) == Box({"a": [1]})
+
+
+@attrs.define
+class Chain(Generic[T]):
+    value: T
+    next: Chain[T] | None = None
 
 
 @attrs.define

@@ -234,8 +234,8 @@ class Function:
         """Turn JSON arguments into Python values.
 
         ``lenient`` is for arguments that a model wrote: what does not fit is read as `portico.types.coercion` says,
-        where nothing is lost by it. Raises ``ArgumentsInvalid`` with every fault of the arguments as they came: missing,
-        unknown, or not of the type.
+        where nothing is lost by it. Raises ``ArgumentsInvalid`` with every fault of the arguments as they came:
+        missing, unknown, or not of the type.
         """
         values: dict[str, Any] = {}
         try:

@@ -77,7 +77,7 @@ def operations_of(documents: Documents, paths: Mapping[str, Any]) -> tuple[list[
             except Wrong as error:
                 lost.append(LostOperation(shown(path), str(error)))
         elif not path.startswith("x-"):
-            lost.append(LostOperation(shown(path), "a path begins with a slash"))
+            lost.append(LostOperation(shown(path) or "a path without a name", "a path begins with a slash"))
     ids = [one.value.get("operationId") if type(one.value) is dict else None for one in found]
     texts = [id if type(id) is str else None for id in ids]
     names = function_names((one.method, one.path, id) for one, id in zip(found, texts, strict=True))

@@ -30,16 +30,25 @@ _PARTS = frozenset(
 )
 _CHOICES = frozenset({"allOf", "anyOf", "oneOf"})
 _UNSEEN = frozenset({"readOnly", "writeOnly", "xml", "externalDocs", "discriminator", "$comment", "$schema", "$anchor"})
+_BESIDE_ONE = ANNOTATIONS | _UNSEEN | {"allOf", "nullable"}
 _PLAIN_OBJECT = frozenset({"type", "properties", "required", "allOf", "additionalProperties"}) | ANNOTATIONS | _UNSEEN
 
 _Parts: TypeAlias = list[tuple[Mapping[str, Any], str]]
 
 
 class Writing:
-    """Writes one schema; ``leads_to`` and ``at_once`` are the definitions that it names."""
+    """Writes one schema; ``leads_to`` and ``at_once`` are the definitions that it names.
 
-    def __init__(self, documents: Documents, name: Callable[[Target], str], hidden: str, *, old: bool) -> None:
+    ``name`` gives the name of the definition behind a reference, ``hidden`` is the keyword of the properties to leave
+    out, and ``allowance`` how many properties may still be joined into objects, shared with the other schemas.
+    """
+
+    def __init__(
+        self, documents: Documents, name: Callable[[Target], str], hidden: str, allowance: list[int], *, old: bool
+    ) -> None:
         self._documents = documents
+        self._allowance = allowance
+        self._joining = False
         self._name = name
         self._hidden = hidden
         self._old = old
@@ -59,12 +68,11 @@ class Writing:
             raise Wrong(f"it nests deeper than {_DEEPEST} schemas")
         if "$ref" in schema:
             return self._reference(schema, base, depth, at_once=at_once)
-        joined = self._one_object(schema, base) if schema.get("allOf") else None
-        if joined is not None:
-            written = self._object(schema, joined, depth)
-        elif set(schema) <= ANNOTATIONS | _UNSEEN | {"allOf", "nullable"} and _single(schema.get("allOf")):
-            # One alternative with texts beside it: how 3.0 writes a description beside a reference.
+        if _single(schema.get("allOf")) and all(key in _BESIDE_ONE or key.startswith("x-") for key in schema):
+            # One part with texts beside it: how 3.0 writes a description beside a reference.
             written = with_texts(self._inside("allOf", schema["allOf"][0], base, depth, at_once=at_once), schema)
+        elif schema.get("allOf") and (parts := self._one_object(schema, base)) is not None:
+            written = self._object(schema, parts, depth)
         else:
             written = self._keywords(schema, base, depth, at_once=at_once)
         return nullable(written) if schema.get("nullable") is True else written
@@ -184,8 +192,11 @@ class Writing:
     def _one_object(self, schema: Mapping[str, Any], base: str) -> _Parts | None:
         """Return the parts of an ``allOf`` that says no more than one object could; None where it says more.
 
-        One object is what models, strict tools and the check of plans understand best.
+        One object is what models, strict tools and the check of plans understand best. Inside one that was joined
+        no other is: of what refers to itself there would be no end, and of what refers to much too much.
         """
+        if self._joining:
+            return None
         parts: _Parts = []
         seen: set[tuple[str, str]] = set()
         names: dict[str, tuple[Any, str]] = {}
@@ -213,6 +224,9 @@ class Writing:
             for name, inner in properties.items():
                 if names.setdefault(name, (inner, uri)) != (inner, uri):
                     return None
+            self._allowance[0] -= len(properties)
+            if self._allowance[0] < 0:
+                return None
             parts.append((part, uri))
             stack += [(choice, uri) for choice in reversed(choices)]
         return parts
@@ -224,7 +238,11 @@ class Writing:
         properties: dict[str, Any] = {}
         required: dict[str, None] = {}
         for part, uri in ordered:
-            properties |= self._properties(part.get("properties") or {}, uri, depth, unseen)
+            self._joining = True
+            try:
+                properties |= self._properties(part.get("properties") or {}, uri, depth, unseen)
+            finally:
+                self._joining = False
             names = part.get("required")
             required |= dict.fromkeys(name for name in (names if type(names) is list else ()) if type(name) is str)
         written: dict[str, Any] = {"type": "object"} if any("type" in part for part, _ in parts) else {}

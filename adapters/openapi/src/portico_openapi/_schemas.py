@@ -18,6 +18,7 @@ __all__ = ["Direction", "Schemas"]
 Direction: TypeAlias = Literal["request", "response"]
 
 _LONGEST_NAME = 64
+_MOST_JOINED = 1_000_000
 
 
 @dataclass(slots=True)
@@ -69,6 +70,7 @@ class _Family:
         self._by_name: dict[str, _Definition] = {}
         self._waiting: deque[_Definition] = deque()
         self._clear: set[str] = set()
+        self._allowance = [_MOST_JOINED]
         self._closures: dict[tuple[str, ...], Mapping[str, Any]] = {}
 
     def compile(self, schema: Any, base: str) -> dict[str, Any]:
@@ -128,7 +130,7 @@ class _Family:
         return found.name
 
     def _writing(self) -> Writing:
-        return Writing(self._documents, self.name, self._hidden, old=self._old)
+        return Writing(self._documents, self.name, self._hidden, self._allowance, old=self._old)
 
     def _finish(self) -> None:
         fresh = []

@@ -8,7 +8,7 @@ import threading
 import typing
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from portico.types.compiled import Compiled, refuse
@@ -101,7 +101,7 @@ class Definitions:
         if schema is compiled.schema:
             return compiled
         draft = compiled.draft or compiled.structure
-        return Compiled(schema, _bounded(compiled.structure), compiled.unstructure, _bounded(draft))
+        return replace(compiled, schema=schema, structure=_bounded(compiled.structure), draft=_bounded(draft))
 
     def _within(self, opened: _Open, hint: object) -> Compiled:
         if opened.reference is None:

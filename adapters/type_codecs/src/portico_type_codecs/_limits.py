@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isclose
 from typing import Any
 
@@ -42,7 +42,7 @@ class Limits:
         schema = {**compiled.schema, **self._schema(compiled.schema), **self.keywords}
         checks = list(self._checks())
         if not checks:
-            return Compiled(schema, compiled.structure, compiled.unstructure, compiled.draft)
+            return replace(compiled, schema=schema)
 
         def structure(value: Any) -> Any:
             made = compiled.structure(value)
@@ -52,7 +52,7 @@ class Limits:
             return made
 
         # What has come of a value so far may still be too short.
-        return Compiled(schema, structure, compiled.unstructure, compiled.draft or structure)
+        return replace(compiled, schema=schema, structure=structure, draft=compiled.draft or structure)
 
     def _schema(self, schema: Mapping[str, Any]) -> dict[str, Any]:
         keywords: dict[str, Any] = {

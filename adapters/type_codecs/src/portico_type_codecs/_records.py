@@ -86,8 +86,7 @@ def as_object(record: Record) -> Compiled:
     members, tag = {member.key: member for member in record.members}, record.tag
     documentation = describe_class(record.kind)
     properties = {key: member.schema(documentation) for key, member in members.items()}
-    # A field that has one value only is by what a union knows its members: it may not be left out.
-    required = [key for key, member in members.items() if member.required or len(properties[key].get("enum", ())) == 1]
+    required = [key for key, member in members.items() if member.required]
     if tag is not None:
         # As an enumeration: by that the members of a union are told apart.
         properties = {tag[0]: {"enum": [tag[1]]}, **properties}
@@ -136,7 +135,8 @@ def as_object(record: Record) -> Compiled:
                 written[key] = member.compiled.unstructure(content)
         return written
 
-    return Compiled(schema, structure, unstructure, draft)
+    whole = all(member.left_out is None for member in record.members)
+    return Compiled(schema, structure, unstructure, draft, whole)
 
 
 def as_array(record: Record) -> Compiled:

@@ -7,6 +7,7 @@ import operator
 import re
 import typing
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated, Any
 
 import msgspec
@@ -102,7 +103,7 @@ def _zoned(compiled: Compiled, *, aware: bool) -> Compiled:
             refuse("a time with its offset" if aware else "a time without an offset", value)
         return made
 
-    return Compiled(compiled.schema, structure, compiled.unstructure, compiled.draft)
+    return replace(compiled, structure=structure)
 
 
 def _without_unset(hint: Any) -> tuple[Any, bool]:

@@ -18,6 +18,7 @@ __all__ = [
     "lets_extra_in",
     "require_written",
     "serializes_itself",
+    "writes_all",
 ]
 
 
@@ -151,6 +152,13 @@ def serializes_itself(adapter: TypeAdapter[Any]) -> bool:
         callable(writer := node.get("function")) and not str(getattr(writer, "__module__", "")).startswith("pydantic")
         for holder in _nodes(adapter.core_schema)
         if isinstance(node := holder.get("serialization"), dict)
+    )
+
+
+def writes_all(adapter: TypeAdapter[Any]) -> bool:
+    """Tell whether a value is always written with every field."""
+    return not serializes_itself(adapter) and not any(
+        node.get("serialization_exclude_if") for _, node in _fields(adapter)
     )
 
 

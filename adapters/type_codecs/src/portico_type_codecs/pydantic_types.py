@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import typing
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pydantic
@@ -26,6 +27,7 @@ from portico_type_codecs.pydantic_schema import (
     lets_extra_in,
     require_written,
     serializes_itself,
+    writes_all,
 )
 
 __all__ = ["compile_class", "compile_noted"]
@@ -50,14 +52,12 @@ def compile_noted(hint: Any, inner: Callable[[object], Compiled]) -> Compiled:
         text = next((text for text in texts if text), None)
         if not text:
             return compiled
-        schema = {**compiled.schema, "description": text}
-        return Compiled(schema, compiled.structure, compiled.unstructure, compiled.draft)
+        return replace(compiled, schema={**compiled.schema, "description": text})
     compiled = _compile(hint)
     text = next((note for note in notes if isinstance(note, str)), None)
     if text is None or "description" in compiled.schema:
         return compiled
-    schema = {**compiled.schema, "description": text}
-    return Compiled(schema, compiled.structure, compiled.unstructure, compiled.draft)
+    return replace(compiled, schema={**compiled.schema, "description": text})
 
 
 def _only_text(note: Any) -> str | None:
@@ -126,7 +126,8 @@ def _compile(hint: Any) -> Compiled:
         except Mismatch as error:
             raise SchemaUnsupported(f"What the serializer of {name} writes does not fit {name}: {error}") from error
 
-    return Compiled(schema, structure, unstructure, drafting(hint, structure, _part, aliased=aliased))
+    draft = drafting(hint, structure, _part, aliased=aliased)
+    return Compiled(schema, structure, unstructure, draft, whole=writes_all(adapter))
 
 
 def _part(hint: Any) -> Compiled:

@@ -256,7 +256,8 @@ def instance_test(hint: Any) -> Callable[[Any], bool]:
         return lambda value: True
     if f"{kind.__module__}.{kind.__qualname__}" in SCALARS:
         return lambda value: type(value) is kind
-    if not arguments:
+    if not arguments or kind.__module__ not in ("builtins", "collections", "collections.abc"):
+        # What stands in the brackets of a class of another kind says nothing of what it holds.
         return lambda value: isinstance(value, kind)
     tests = [instance_test(argument) for argument in arguments if argument is not Ellipsis]
     if issubclass(kind, Mapping):
