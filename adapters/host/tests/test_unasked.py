@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import portico_host
-from portico.errors import PluginBroken, PluginConflict, PluginNotInstalled, SchemaUnsupported
+from portico.errors import ConfigurationError, PluginBroken, PluginConflict, PluginNotInstalled, SchemaUnsupported
 from portico.functions import function
 from portico.ports.schema_validator import SchemaValidator
 from portico.ports.type_codec import TypeCodec
@@ -206,6 +206,15 @@ async def test_the_only_schema_validator_is_used_without_being_chosen(site: Any)
         assert kernel.service(SchemaValidator) is kernel.schema_validator
         assert kernel.services is not None
         assert kernel.services.names(SchemaValidator) == ("checks",)
+
+
+async def test_settings_of_a_validator_that_nobody_chose_are_not_passed_over(site: Any) -> None:
+    install(site, validators=[("checks", "Checks")])
+    wrong = {"schemas": {"checks": {"formats": True}}}
+    with pytest.raises(ConfigurationError, match=r"schemas\.checks\.formats: is not known"):
+        async with portico_host.open(overrides=wrong):
+            pass
+    assert [problem.subject for problem in portico_host.load(overrides=wrong).check()] == ["schemas.checks.formats"]
 
 
 async def test_of_two_schema_validators_the_chosen_one_is_used_and_none_without_a_choice(site: Any) -> None:

@@ -54,7 +54,7 @@ def test_another_kind_of_client_is_a_mistake():
 def test_nothing_is_opened_before_the_first_call():
     before = threading.active_count()
     chat = OpenAIChat(OpenAIChatSettings(model="m", api_key=Secret("k")))
-    assert chat._connection._sdk is None
+    assert len(chat._connection._clients) == 0
     assert threading.active_count() == before
     asyncio.run(chat.aclose())
 

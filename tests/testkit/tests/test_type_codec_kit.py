@@ -8,6 +8,7 @@ import threading
 import typing
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -164,6 +165,33 @@ class TestRecordCodec(TypeCodecKit):
     def holding(hint: Any) -> tuple[Any, Callable[[Any], Any]]:
         made = type("Holder", (Record,), {"__annotations__": {"inside": hint}})
         return made, made
+
+
+class FractionCodec:
+    """The codec of the documentation: its types have no fields."""
+
+    name = "fractions"
+
+    def compile(self, hint: Any, inner: Callable[[object], Compiled]) -> Compiled | None:
+        if hint is not Fraction:
+            return None
+        text = inner(str)
+
+        def structure(value: Any) -> Fraction:
+            try:
+                return Fraction(text.structure(value))
+            except (ValueError, ZeroDivisionError):
+                refuse("a fraction such as 3/4", value)
+
+        return Compiled({"type": "string"}, structure, str)
+
+
+class TestFractionCodec(TypeCodecKit):
+    cases = (CodecCase(Fraction, [Fraction(3, 4), Fraction(-2)], [(5, ["$"]), ("1/0", ["$"])]),)
+
+    @pytest.fixture
+    def type_codec(self) -> FractionCodec:
+        return FractionCodec()
 
 
 class Nameless(RecordCodec):

@@ -50,7 +50,8 @@ def check(configuration: Configuration, plugins: Plugins, *, imports: bool = Tru
             if imports:
                 factory_of(prepared.offer)
         except PorticoError as error:
-            if (port, name) in unasked and isinstance(error, ConfigurationError):
+            waits = name is not None and (port, name) in unasked and not services.has_settings(port, name)
+            if waits and isinstance(error, ConfigurationError):
                 # One that needs settings is active when it has them.
                 continue
             use = _use(configuration, port, name)

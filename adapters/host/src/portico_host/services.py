@@ -116,6 +116,11 @@ class HostServices:
             return installed
         return ()
 
+    def has_settings(self, port: str, name: str) -> bool:
+        """Tell whether the configuration has settings of that name for a port."""
+        entry = self._configuration.entry(port_named(port), name)
+        return entry is not None and bool(entry.settings)
+
     def prepare(self, port: str, name: str | None = None) -> Prepared:
         """Find the plugin and structure the settings, making nothing; the errors are those of `get`."""
         with self._lock:

@@ -50,6 +50,8 @@ def _spared(services: HostServices, port: Callable[..., P], name: str) -> P | No
     try:
         return services.get(port, name)
     except ConfigurationError:
+        if services.has_settings(port.__name__, name):
+            raise
         # One that needs settings is active when it has them.
         return None
     except PorticoError as error:

@@ -19,6 +19,9 @@ deadline: ContextVar[float] = ContextVar("deadline")
 """The time of the event loop at which the present call ends."""
 
 _ERROR_BYTES = 64 * 1024
+_AT_ONCE = 1024 * 1024
+"""Bytes of a body that is sent in one go; aiohttp warns of more."""
+_PORTION = 256 * 1024
 
 
 def sdk_client(
@@ -87,19 +90,41 @@ class _Sdk(openai.AsyncOpenAI):
         return self._own_headers
 
     def _build_request(self, options: Any, **rest: Any) -> httpx2.Request:
-        if not self._copies or rest.get("retries_taken") or not isinstance(options.content, bytes):
+        body = options.content
+        if not self._copies or not isinstance(body, bytes):
             return super()._build_request(options, **rest)
         kind = (options.url, options.headers["Accept"])
         model = self._models.get(kind)
-        if model is None:
+        if model is None or rest.get("retries_taken"):
             request = super()._build_request(options, **rest)
-            model = self._models[kind] = httpx2.Request(request.method, request.url, headers=request.headers)
-            del model.headers["Content-Length"]
-            model.extensions = request.extensions
-            return request
-        return httpx2.Request(
-            model.method, model.url, headers=model.headers, content=options.content, extensions=model.extensions
-        )
+            if model is None:
+                model = self._models[kind] = httpx2.Request(request.method, request.url, headers=request.headers)
+                del model.headers["Content-Length"]
+                model.extensions = request.extensions
+            return request if len(body) <= _AT_ONCE else _in_portions(request, body)
+        if len(body) > _AT_ONCE:
+            return _in_portions(model, body)
+        return httpx2.Request(model.method, model.url, headers=model.headers, content=body, extensions=model.extensions)
+
+
+class _Portions(httpx2.AsyncByteStream):
+    """A large body, such as one with images: sent at once it would hold up the event loop, and aiohttp warns of it."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        whole = memoryview(self._body)
+        for start in range(0, len(whole), _PORTION):
+            yield bytes(whole[start : start + _PORTION])
+
+
+def _in_portions(request: httpx2.Request, body: bytes) -> httpx2.Request:
+    headers = request.headers.copy()
+    headers["Content-Length"] = str(len(body))
+    return httpx2.Request(
+        request.method, request.url, headers=headers, stream=_Portions(body), extensions=request.extensions
+    )
 
 
 class _Beginning(httpx2.AsyncByteStream):

@@ -12,21 +12,25 @@ from typing import Any, cast
 import httpx2
 import openai
 
-from portico.errors import ServiceError
+from portico.errors import ServiceError, ServiceUnavailable
 from portico_openai._client import deadline, own_http_client, pieces_of, sdk_client
 from portico_openai._errors import TRANSPORT_ERRORS, Peer, invalid, timed_out, translated
+from portico_openai._loops import ClientPerLoop
 from portico_openai.config import ConnectionSettings
 
 _DRAINING = 0.05
 """Seconds that a server has to end a reply after it said that it is complete."""
 
 
+_FAILURES = (*TRANSPORT_ERRORS, RuntimeError)
+"""``RuntimeError`` is what a client says that was closed while it was used."""
+
+
 class Connection:
     """Send requests to one service with the SDK's retries and authentication, on aiohttp.
 
-    The client belongs to the event loop on which it was made: it is closed when that loop ends, if nobody closed
-    it before, and another loop gets one of its own. An unclosed client of the SDK that is garbage-collected makes
-    later requests hang, which is why each service owns one. An injected HTTP client is used as it is and not closed.
+    Each event loop has a client of its own. An unclosed client of the SDK that is garbage-collected makes later
+    requests hang, which is why each service owns its clients. An injected HTTP client is used as it is and not closed.
     """
 
     def __init__(self, settings: ConnectionSettings, kind: str, http_client: httpx2.AsyncClient | None = None) -> None:
@@ -38,11 +42,9 @@ class Connection:
         )
         self.settings = settings
         self._injected = http_client
-        self._sdk: openai.AsyncOpenAI | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._making = asyncio.Lock()
-        self._until_the_loop_ends: AsyncGenerator[None, None] | None = None
-        self._closed = False
+        self._clients = ClientPerLoop(
+            self._made, own=http_client is None, refusal=f"{kind} 'openai' was closed: make a new one"
+        )
         by_header = settings.api_key_header.lower() != "authorization"
         own_scheme = any(name.lower() == "authorization" for name in settings.headers)
         self._bearer = "" if by_header else key
@@ -64,24 +66,25 @@ class Connection:
         """
         timeout = self.settings.timeout
         pieces: list[bytes] = []
+        sdk = await self._clients.here()
         try:
             async with asyncio.timeout(timeout):
                 try:
-                    await self._read_whole(path, body, pieces)
+                    await self._read_whole(sdk, path, body, pieces)
                 except httpx2.NetworkError:
                     # The SDK tries again until an answer begins. One that breaks off has reached nobody yet.
                     if not self.settings.max_retries:
                         raise
                     pieces.clear()
-                    await self._read_whole(path, body, pieces)
+                    await self._read_whole(sdk, path, body, pieces)
         except TimeoutError as error:
             raise timed_out(self.peer, timeout, "timeout", received=sum(map(len, pieces))) from error
-        except TRANSPORT_ERRORS as error:
+        except _FAILURES as error:
             raise self.mapped(error, sum(map(len, pieces))) from self.shown(error)
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
-    async def _read_whole(self, path: str, body: bytes, pieces: list[bytes]) -> None:
-        response = await self._post(path, body, "application/json", "gzip, deflate")
+    async def _read_whole(self, sdk: openai.AsyncOpenAI, path: str, body: bytes, pieces: list[bytes]) -> None:
+        response = await self._post(sdk, path, body, "application/json", "gzip, deflate")
         received = 0
         try:
             async for piece in pieces_of(response):
@@ -98,12 +101,13 @@ class Connection:
         loop = asyncio.get_running_loop()
         started = loop.time()
         timeout = self.settings.timeout
+        sdk = await self._clients.here()
         try:
             async with asyncio.timeout(timeout):
-                response = await self._post(path, body, "text/event-stream", "identity")
+                response = await self._post(sdk, path, body, "text/event-stream", "identity")
         except TimeoutError as error:
             raise timed_out(self.peer, timeout, "timeout") from error
-        except TRANSPORT_ERRORS as error:
+        except _FAILURES as error:
             raise self.mapped(error) from self.shown(error)
         incoming = Incoming(self, response, timeout - (loop.time() - started))
         try:
@@ -118,7 +122,11 @@ class Connection:
             raise invalid(self.peer, f"sent more than {limit:,} bytes (max_reply_bytes); the rest was not read.")
 
     def mapped(self, error: BaseException, received: int = 0) -> ServiceError:
-        """Return core's error for one of the SDK's or its transport's."""
+        """Return core's error for one of the SDK's or its transport's; what is a mistake of ours is raised as it is."""
+        if self._clients.closed:
+            return ServiceUnavailable(self.peer.says("was closed while this call was under way."))
+        if isinstance(error, RuntimeError):
+            raise error
         return translated(self.peer, error, received=received)
 
     def shown(self, error: BaseException) -> BaseException | None:
@@ -127,18 +135,11 @@ class Connection:
 
     async def aclose(self) -> None:
         """Close the client; calls under way fail, later ones are refused. A second time does nothing."""
-        self._closed = True
-        await self._discard()
+        await self._clients.aclose()
 
-    async def _discard(self) -> None:
-        guard, self._until_the_loop_ends, self._sdk = self._until_the_loop_ends, None, None
-        if guard is not None and self._loop is asyncio.get_running_loop():
-            await guard.aclose()
-
-    async def _post(self, path: str, body: bytes, accept: str, encoding: str) -> httpx2.Response:
-        sdk = self._sdk
-        if sdk is None or self._loop is not asyncio.get_running_loop():
-            sdk = await self._made()
+    async def _post(
+        self, sdk: openai.AsyncOpenAI, path: str, body: bytes, accept: str, encoding: str
+    ) -> httpx2.Response:
         deadline.set(asyncio.get_running_loop().time() + self.settings.timeout)
         # Asked to stream into a response of the HTTP client, the SDK hands over that response without reading it;
         # its own hints do not say so.
@@ -156,23 +157,8 @@ class Connection:
         return cast("httpx2.Response", response)
 
     async def _made(self) -> openai.AsyncOpenAI:
-        if self._closed:
-            raise RuntimeError(f"{self.peer.kind} 'openai' was closed: make a new one")
-        loop = asyncio.get_running_loop()
-        if self._loop is not loop:
-            self._loop, self._making, self._sdk = loop, asyncio.Lock(), None
-        async with self._making:
-            if self._sdk is None:
-                http_client = self._injected or await own_http_client(self.settings)
-                self._sdk = sdk_client(
-                    self.settings, self._bearer, self._default_headers, http_client, own=self._injected is None
-                )
-                if self._injected is None:
-                    # When a loop ends it closes its asynchronous generators: the one moment at which a client
-                    # that nobody closed can be closed properly.
-                    self._until_the_loop_ends = _closing(self._sdk)
-                    await anext(self._until_the_loop_ends)
-            return self._sdk
+        http_client = self._injected or await own_http_client(self.settings)
+        return sdk_client(self.settings, self._bearer, self._default_headers, http_client, own=self._injected is None)
 
 
 class Incoming:
@@ -207,7 +193,7 @@ class Incoming:
             setting = "timeout" if gap == self._left else "stream_timeout"
             seconds = self._connection.settings.timeout if gap == self._left else gap
             raise timed_out(self._connection.peer, seconds, setting, received=self.received) from error
-        except TRANSPORT_ERRORS as error:
+        except _FAILURES as error:
             raise self._connection.mapped(error, self.received) from self._connection.shown(error)
         if piece is None:
             return b""
@@ -226,7 +212,7 @@ class Incoming:
 
     async def drain(self) -> None:
         """Take the end of a reply that is complete, so that its connection can be used again."""
-        with suppress(TimeoutError, *TRANSPORT_ERRORS):
+        with suppress(TimeoutError, *_FAILURES):
             async with asyncio.timeout(_DRAINING):
                 await anext(self._pieces, None)
 
@@ -236,13 +222,6 @@ class Incoming:
             if isinstance(self._pieces, AsyncGenerator):
                 await self._pieces.aclose()
             await self._response.aclose()
-
-
-async def _closing(sdk: openai.AsyncOpenAI) -> AsyncGenerator[None, None]:
-    try:
-        yield
-    finally:
-        await sdk.close()
 
 
 def _secrets(key: str, headers: Mapping[str, str]) -> re.Pattern[str] | None:

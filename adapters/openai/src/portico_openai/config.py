@@ -27,6 +27,8 @@ _OWN_FIELDS = frozenset(
     }
 )
 
+_OWN_HEADERS = {"content-length", "transfer-encoding"}
+
 
 def _filled(_: object, attribute: Attribute[Any], value: str) -> None:
     if not value.strip():
@@ -47,10 +49,27 @@ def _key(_: object, attribute: Attribute[Any], value: Secret | None) -> None:
         raise ValueError(f"{attribute.name} has characters in it that no key has, perhaps a line break")
 
 
-def _headers(_: object, attribute: Attribute[Any], value: Mapping[str, str]) -> None:
+def _is_header(name: str) -> bool:
+    return name.isascii() and name.replace("-", "").replace("_", "").isalnum()
+
+
+def _header_name(_: object, attribute: Attribute[Any], value: str) -> None:
+    if not _is_header(value):
+        raise ValueError(f"{attribute.name} is a header's name such as X-Api-Key, not {value!r}")
+
+
+def _header_value(_: object, attribute: Attribute[Any], value: str | None) -> None:
+    if value is not None and not (value.isascii() and value.isprintable()):
+        raise ValueError(f"{attribute.name} goes into a header, which holds ASCII characters on one line")
+
+
+def _headers(_: object, attribute: Attribute[Any], value: Mapping[str, str | Secret]) -> None:
     for name, content in value.items():
-        if not name.isascii() or not name.replace("-", "").replace("_", "").isalnum() or not content.isprintable():
+        text = content.reveal() if isinstance(content, Secret) else content
+        if not _is_header(name) or not (text.isascii() and text.isprintable()):
             raise ValueError(f"{attribute.name} has {name!r}, which cannot be sent: a line break or an odd character")
+        if name.lower() in _OWN_HEADERS:
+            raise ValueError(f"{attribute.name} may not set {name}: it follows from the request")
 
 
 def _names(_: object, attribute: Attribute[Any], value: Iterable[str]) -> None:
@@ -93,15 +112,24 @@ class ConnectionSettings:
     )
     api_key_header: str = field(
         default="Authorization",
-        validator=_filled,
+        validator=_header_name,
         metadata={"doc": "Header that carries the key: after `Bearer ` in `Authorization`, bare in any other."},
     )
-    organization: str | None = field(default=None, metadata={"doc": "Organization that is billed, at OpenAI."})
-    project: str | None = field(default=None, metadata={"doc": "Project that is billed, at OpenAI."})
+    organization: str | None = field(
+        default=None, validator=_header_value, metadata={"doc": "Organization that is billed, at OpenAI."}
+    )
+    project: str | None = field(
+        default=None, validator=_header_value, metadata={"doc": "Project that is billed, at OpenAI."}
+    )
     headers: dict[str, str] = field(
         factory=dict,
         validator=_headers,
-        metadata={"doc": "Further headers of every request. Keys belong in `api_key`."},
+        metadata={"doc": "Further headers of every request. Keys belong in `api_key` or `secret_headers`."},
+    )
+    secret_headers: dict[str, Secret] = field(
+        factory=dict,
+        validator=_headers,
+        metadata={"doc": "Further headers of every request whose values are secrets, such as a gateway's token."},
     )
     query: dict[str, str] = field(factory=dict, metadata={"doc": "Further query parameters of every request."})
     body: dict[str, Any] = field(

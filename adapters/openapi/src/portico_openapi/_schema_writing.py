@@ -48,7 +48,6 @@ class Writing:
     ) -> None:
         self._documents = documents
         self._allowance = allowance
-        self._joining = False
         self._name = name
         self._hidden = hidden
         self._old = old
@@ -71,7 +70,7 @@ class Writing:
         if _single(schema.get("allOf")) and all(key in _BESIDE_ONE or key.startswith("x-") for key in schema):
             # One part with texts beside it: how 3.0 writes a description beside a reference.
             written = with_texts(self._inside("allOf", schema["allOf"][0], base, depth, at_once=at_once), schema)
-        elif schema.get("allOf") and (parts := self._one_object(schema, base)) is not None:
+        elif schema.get("allOf") and (parts := self._one_object(schema, base, depth)) is not None:
             written = self._object(schema, parts, depth)
         else:
             written = self._keywords(schema, base, depth, at_once=at_once)
@@ -189,14 +188,12 @@ class Writing:
             return False
         return type(behind) is dict and behind.get(self._hidden) is True
 
-    def _one_object(self, schema: Mapping[str, Any], base: str) -> _Parts | None:
+    def _one_object(self, schema: Mapping[str, Any], base: str, depth: int) -> _Parts | None:
         """Return the parts of an ``allOf`` that says no more than one object could; None where it says more.
 
-        One object is what models, strict tools and the check of plans understand best. Inside one that was joined
-        no other is: of what refers to itself there would be no end, and of what refers to much too much.
+        One object is what models, strict tools and the check of plans understand best. Only a schema as a whole
+        takes in what it refers to: inside, that would repeat much, and without end what refers to itself.
         """
-        if self._joining:
-            return None
         parts: _Parts = []
         seen: set[tuple[str, str]] = set()
         names: dict[str, tuple[Any, str]] = {}
@@ -206,7 +203,7 @@ class Writing:
             if type(part) is not dict:
                 return None
             if "$ref" in part:
-                if set(part) - {"$ref", "description"} and not self._old:
+                if depth or (set(part) - {"$ref", "description"} and not self._old):
                     return None
                 target = self._documents.resolve(part["$ref"], uri)
                 if (target.uri, target.pointer) not in seen:
@@ -238,11 +235,7 @@ class Writing:
         properties: dict[str, Any] = {}
         required: dict[str, None] = {}
         for part, uri in ordered:
-            self._joining = True
-            try:
-                properties |= self._properties(part.get("properties") or {}, uri, depth, unseen)
-            finally:
-                self._joining = False
+            properties |= self._properties(part.get("properties") or {}, uri, depth, unseen)
             names = part.get("required")
             required |= dict.fromkeys(name for name in (names if type(names) is list else ()) if type(name) is str)
         written: dict[str, Any] = {"type": "object"} if any("type" in part for part, _ in parts) else {}

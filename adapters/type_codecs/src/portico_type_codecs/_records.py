@@ -96,28 +96,25 @@ def as_object(record: Record) -> Compiled:
     if documentation.summary:
         schema["description"] = documentation.summary
 
-    def read(value: Any, *, part: bool) -> tuple[dict[str, Any], list[Fault]]:
+    parts = [(key, member.argument, member.compiled.structure, member.required) for key, member in members.items()]
+    writers = [(key, member.attribute, member.compiled.unstructure, member.left_out) for key, member in members.items()]
+    head = 0 if tag is None else 1
+
+    def structure(value: Any) -> Any:
         if type(value) is not dict:
             refuse("an object", value)
         values: dict[str, Any] = {}
-        faults = [] if tag is None or (part and tag[0] not in value) else _tag_faults(tag, value)
-        if part and faults:
-            raise Mismatch(faults)
-        for key, member in members.items():
+        faults = [] if tag is None else _tag_faults(tag, value)
+        for key, argument, read, needed in parts:
             if key in value:
                 try:
-                    structure = member.compiled.draft if part else None
-                    values[member.argument] = (structure or member.compiled.structure)(value[key])
+                    values[argument] = read(value[key])
                 except Mismatch as error:
                     faults.extend(error.under(key))
-            elif member.required:
+            elif needed:
                 faults.append(Fault((key,), "a value", "nothing"))
-        faults += [Fault((key,), known, "an unknown key") for key in value if key not in properties]
-        return values, faults
-
-    def structure(value: Any) -> Any:
-        values, faults = read(value, part=False)
-        if faults:
+        if faults or len(values) + head < len(value):
+            faults += [Fault((key,), known, "an unknown key") for key in value if key not in properties]
             raise Mismatch(faults)
         return _made(record, values)
 
@@ -125,14 +122,16 @@ def as_object(record: Record) -> Compiled:
         try:
             return structure(value)
         except Mismatch:
-            return _drafted(record, read(value, part=True)[0])
+            if type(value) is not dict or (tag is not None and not _may_become(tag, value)):
+                raise
+        return _drafted(record, [(member, value[key]) for key, member in members.items() if key in value])
 
     def unstructure(value: Any) -> Any:
-        written = {} if tag is None else {tag[0]: tag[1]}
-        for key, member in members.items():
-            content = getattr(value, member.attribute)
-            if member.left_out is None or not member.left_out(content):
-                written[key] = member.compiled.unstructure(content)
+        written: dict[str, Any] = {} if tag is None else {tag[0]: tag[1]}
+        for key, attribute, write, left_out in writers:
+            content = getattr(value, attribute)
+            if left_out is None or not left_out(content):
+                written[key] = write(content)
         return written
 
     whole = all(member.left_out is None for member in record.members)
@@ -156,23 +155,16 @@ def as_array(record: Record) -> Compiled:
         schema["description"] = documentation.summary
     size = str(most) if least == most else f"{least} to {most}"
 
-    def read(value: Any, *, part: bool) -> tuple[dict[str, Any], list[Fault]]:
-        if type(value) is not list or len(value) > most or (len(value) < least and not part):
+    def structure(value: Any) -> Any:
+        if type(value) is not list or not least <= len(value) <= most:
             refuse(f"an array of {size}", value)
         values: dict[str, Any] = {}
-        faults = [Fault((0,), repr(tag[1]), got(value[0]))] if tag and value and not _same(value[0], tag[1]) else []
-        if part and faults:
-            raise Mismatch(faults)
-        for index, member in enumerate(members[: max(len(value) - head, 0)], head):
+        faults = [Fault((0,), repr(tag[1]), got(value[0]))] if tag and not _same(value[0], tag[1]) else []
+        for index, member in enumerate(members[: len(value) - head], head):
             try:
-                structure = member.compiled.draft if part else None
-                values[member.argument] = (structure or member.compiled.structure)(value[index])
+                values[member.argument] = member.compiled.structure(value[index])
             except Mismatch as error:
                 faults.extend(error.under(index))
-        return values, faults
-
-    def structure(value: Any) -> Any:
-        values, faults = read(value, part=False)
         if faults:
             raise Mismatch(faults)
         return _made(record, values)
@@ -181,7 +173,9 @@ def as_array(record: Record) -> Compiled:
         try:
             return structure(value)
         except Mismatch:
-            return _drafted(record, read(value, part=True)[0])
+            if type(value) is not list or len(value) > most or (tag and value and not _same(value[0], tag[1])):
+                raise
+        return _drafted(record, list(zip(members, value[head:], strict=False)))
 
     def unstructure(value: Any) -> Any:
         contents = [member.compiled.unstructure(getattr(value, member.attribute)) for member in members]
@@ -208,7 +202,19 @@ def _made(record: Record, values: dict[str, Any]) -> Any:
         raise Mismatch(record.explain(values, error)) from error
 
 
-def _drafted(record: Record, values: dict[str, Any]) -> Any:
+def _may_become(tag: tuple[str, str | int], value: dict[str, Any]) -> bool:
+    """Tell whether an unfinished object may still be of a tag: a text of which a part has come is."""
+    came = value.get(tag[0], tag[1])
+    return _same(came, tag[1]) or (isinstance(came, str) and str(tag[1]).startswith(came))
+
+
+def _drafted(record: Record, came: Sequence[tuple[Member, Any]]) -> Any:
+    values: dict[str, Any] = {}
+    for member, part in came:
+        try:
+            values[member.argument] = (member.compiled.draft or member.compiled.structure)(part)
+        except Mismatch:
+            continue
     try:
         return record.blank(values)
     except Exception as error:
