@@ -68,6 +68,13 @@ def test_an_installed_source_without_settings_is_used_when_named_and_never_by_it
         made.get(TextSearch, "acme")
 
 
+def test_settings_that_are_missing_belong_into_the_file_whoever_chose_the_plugin(acme: Any) -> None:
+    """As with `--chat NAME`, which has no settings to change."""
+    made = services({"search": {"mine": {"use": "acme"}}})
+    with pytest.raises(ConfigurationError, match=r"^no portico\.toml: search\.mine\.api_key: is missing"):
+        made.get(TextSearch, "mine")
+
+
 def test_a_plugin_that_is_not_installed_is_named_with_file_key_and_remedy(acme: Any, work: Path) -> None:
     (work / "portico.toml").write_text("[chat]\nuse = 'acne'\n[search.web]\nuse = 'brave'\n[plugins]\nonly = ['acme']")
     made = services()
@@ -200,7 +207,7 @@ async def test_services_are_closed_in_reverse_order_and_only_once(acme: Any) -> 
     assert closed == ["acme", "chat", "plain"]
     await made.aclose()
     assert len(closed) == 3
-    with pytest.raises(RuntimeError, match="the services are closed"):
+    with pytest.raises(RuntimeError, match=r"the services are closed: use the kernel while portico_host\.open\(\) is entered"):
         made.get(ChatService)
 
 

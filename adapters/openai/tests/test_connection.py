@@ -10,7 +10,7 @@ import threading
 import httpx2
 import pytest
 
-from portico.chat import ChatRequest, Message
+from portico.chat import ChatRequest, Image, Message
 from portico.errors import AuthenticationFailed, ServiceError
 from portico.registration import Secret
 from portico_openai.chat import OpenAIChat
@@ -98,6 +98,98 @@ def test_a_service_works_in_one_event_loop_after_another_without_being_closed(ll
     assert len({text for pair in texts for text in pair}) == 1
     asyncio.run(chat.aclose())
     gc.collect()
+
+
+def test_threads_that_each_have_a_loop_share_a_service(llmock_url):
+    chat = OpenAIChat(OpenAIChatSettings(model="m", base_url=llmock_url, max_retries=0))
+    together = threading.Barrier(4)
+    outcomes: list[object] = []
+
+    async def several() -> list[str]:
+        await asyncio.to_thread(together.wait, 10)
+        return [(await chat.complete(REQUEST)).text for _ in range(5)]
+
+    def work() -> None:
+        try:
+            outcomes.append(asyncio.run(several()))
+        except Exception as error:
+            outcomes.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert [outcome for outcome in outcomes if not isinstance(outcome, list)] == []
+    assert len(outcomes) == 4
+    asyncio.run(chat.aclose())
+
+
+async def test_a_service_that_is_forgotten_while_the_loop_runs_closes_its_connections(loopback):
+    async def answer(visit):
+        await visit.send(loopback.whole(loopback.completion()))
+        await visit.until_gone()
+
+    loopback.will(answer)
+    chat = OpenAIChat(OpenAIChatSettings(model="m", base_url=loopback.base_url))
+    await chat.complete(REQUEST)
+    del chat
+    gc.collect()
+    await asyncio.wait_for(loopback.visits[0].gone.wait(), 10)
+
+
+async def test_a_call_that_waits_to_be_tried_again_ends_with_the_service(loopback, make_chat):
+    loopback.will(loopback.whole({"error": {"message": "x"}}, status="500 Oops", retry_after_ms="200"))
+    chat = make_chat(max_retries=2)
+    call = asyncio.create_task(chat.complete(REQUEST))
+    while not loopback.visits:
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0.05)
+    await chat.aclose()
+    with pytest.raises(ServiceError, match="was closed while this call was under way"):
+        await asyncio.wait_for(call, 10)
+
+
+async def test_a_stream_ends_with_the_service(loopback, make_chat):
+    async def begin(visit):
+        await visit.send(loopback.stream_head + loopback.chunk(loopback.event({"content": "x"})))
+        await visit.until_gone()
+
+    loopback.will(begin)
+    chat = make_chat()
+    stream = chat.stream(REQUEST)
+    await anext(stream)
+    await chat.aclose()
+    with pytest.raises(ServiceError, match="was closed while this call was under way"):
+        await asyncio.wait_for(anext(stream), 10)
+
+
+async def test_closing_while_the_client_is_made_leaves_none_behind(loopback, make_chat):
+    # Certificates are read in a thread.
+    chat = make_chat(base_url=loopback.base_url.replace("http:", "https:"))
+    call = asyncio.create_task(chat.complete(REQUEST))
+    await asyncio.sleep(0)
+    await chat.aclose()
+    with pytest.raises(RuntimeError, match="was closed: make a new one"):
+        await asyncio.wait_for(call, 10)
+    assert len(chat._connection._clients) == 0
+
+
+async def test_a_request_with_large_images_goes_out_in_portions_and_is_tried_again_whole(loopback, make_chat):
+    """Sent at once it would hold up the loop; aiohttp warns of it, and warnings are errors."""
+    good = loopback.whole(loopback.completion())
+    busy = loopback.whole(b"{}", status="500 Oops", retry_after_ms="1")
+    loopback.will(busy, good, good)
+    chat = make_chat(max_retries=1)
+    request = ChatRequest([Message("user", (Image(data=bytes(3_000_000), media_type="image/png"),))])
+    for _ in range(2):
+        await chat.complete(request)
+    assert len(loopback.visits) == 3
+    for visit in loopback.visits:
+        assert visit.headers["content-length"] == str(len(visit.body))
+        assert visit.headers["authorization"] == f"Bearer {loopback.key}"
+        (part,) = visit.json["messages"][0]["content"]
+        assert part["image_url"]["url"] == "data:image/png;base64," + "A" * 4_000_000
 
 
 async def test_many_first_calls_at_once_share_one_client(loopback, make_chat):
@@ -224,4 +316,49 @@ async def test_a_short_key_does_not_blot_out_words(loopback, make_chat):
 def test_a_key_with_a_line_break_is_refused_without_being_shown():
     with pytest.raises(ValueError, match="api_key") as caught:
         OpenAIChatSettings(model="m", api_key=Secret("sk-very-secret\n"))
+    assert "very-secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"api_key": Secret("sk-" + "Ab12" * 15)}, {"headers": {"Helicone-Auth": "h" * 63}}]
+)
+@pytest.mark.parametrize("before", [240, 270, 295])
+async def test_a_key_is_blotted_out_before_a_long_message_is_cut(before, settings, loopback, make_chat):
+    secret = "sk-" + "Ab12" * 15 if "api_key" in settings else "h" * 63
+    for kind, body in (("application/json", {"error": {"message": f"{'x' * before} {secret}"}}), ("text/plain", None)):
+        text = f"{'x' * before} {secret}".encode() if body is None else body
+        loopback.will(loopback.whole(text, status="400 Bad", kind=kind))
+        with pytest.raises(ServiceError) as caught:
+            await make_chat(**settings).complete(REQUEST)
+        assert secret[:5] not in str(caught.value)
+
+
+async def test_secret_headers_are_sent_and_do_not_show(loopback, make_chat):
+    loopback.will(loopback.whole({"error": {"message": "no gate-0123456789"}}, status="401 Unauthorized"))
+    chat = make_chat(secret_headers={"X-Gate": Secret("gate-0123456789")})
+    with pytest.raises(AuthenticationFailed, match=r"no \*{8}\."):
+        await chat.complete(REQUEST)
+    assert loopback.visits[0].headers["x-gate"] == "gate-0123456789"
+    assert "gate-0123456789" not in repr(chat._settings)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"headers": {"X-Title": "Übersicht"}},
+        {"headers": {"X-Title": "a\nb"}},
+        {"headers": {"Content-Length": "3"}},
+        {"headers": {"transfer-encoding": "chunked"}},
+        {"secret_headers": {"X-Gate": Secret("very-secret\n")}},
+        {"api_key_header": "X Key"},
+        {"api_key_header": "X-Schlüssel"},
+        {"organization": "Größe"},
+        {"project": "a\nb"},
+    ],
+    ids=str,
+)
+def test_what_no_header_can_hold_is_refused_when_it_is_set(settings):
+    (name,) = settings
+    with pytest.raises(ValueError, match=name) as caught:
+        OpenAIChatSettings(model="m", **settings)
     assert "very-secret" not in str(caught.value)

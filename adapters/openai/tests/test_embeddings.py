@@ -184,6 +184,7 @@ def answer(*rows: object, **further: object) -> dict[str, object]:
         (answer("not base64!", "x"), "`$.data[0].embedding`"),
         (answer([None], [1.0]), "`$.data[0].embedding"),
         (answer("AACAfw==", "AACAfw=="), "not finite"),
+        (answer([1e300], [1.0]), "not finite"),
         ({}, "0 vectors"),
         (b"<html><title>Oops</title>", "not JSON: a page in HTML with the title “Oops”"),
         (b"", "empty"),

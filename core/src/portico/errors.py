@@ -84,6 +84,9 @@ __all__ = [
 ]
 
 
+_LISTED = 8
+
+
 def nearest(word: str, known: Sequence[str], *, count: int = 3) -> tuple[str, ...]:
     """Return the known words most like ``word``, the most alike first.
 
@@ -137,9 +140,11 @@ class FunctionNotFound(FunctionError):
         if self.nearest:
             advice = f"Nearest: {', '.join(self.nearest)}."
         elif known:
-            advice = f"There are {len(known)} functions; `portico functions` lists them."
+            count = f"There are {len(known)} functions" if len(known) > 1 else "There is one function"
+            listed = f": {', '.join(known)}." if len(known) <= _LISTED else "; `portico functions` lists them."
+            advice = count + listed
         else:
-            advice = "The kernel has no functions."
+            advice = "There are no functions to call."
         super().__init__(f"There is no function {name!r}. {advice}")
 
 
@@ -157,7 +162,15 @@ class FunctionFailed(FunctionError):
 
     def __init__(self, function: str, cause: BaseException) -> None:
         self.function = function
-        super().__init__(f"The function {function} failed: {type(cause).__name__}: {cause}")
+        super().__init__(f"The function {function} failed: {_shown(cause)}")
+
+
+def _shown(cause: BaseException) -> str:
+    try:
+        words = str(cause)
+    except Exception:  # noqa: BLE001 - an error that cannot be shown must not hide that there is one
+        words = "(its message cannot be shown)"
+    return f"{type(cause).__name__}: {words}" if words else type(cause).__name__
 
 
 class SchemaUnsupported(PorticoError):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from functools import cached_property
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
+from portico.calls import called
 from portico.errors import ArgumentsInvalid, FunctionFailed, PluginNotInstalled, PorticoError
 from portico.filters import Filters, FunctionInvocation, PromptRender, ToolCallInvocation, run_filters
 from portico.functions import Function, FunctionManual, FunctionPlugin
@@ -154,21 +155,13 @@ class Kernel:
     async def _invoke_otherwise(self, function: Function, arguments: dict[str, Any]) -> Any:
         if self.filters.function:
             return await self._invoke_filtered(function, arguments)
-        if function.thread and not function.is_async:
-            return await asyncio.to_thread(function.callable, **arguments)
-        result = function.callable(**arguments)
-        # A decorator may hide that what it wraps is asynchronous.
-        return await result if isinstance(result, CoroutineType) else result
+        return await called(function, arguments)
 
     async def _invoke_filtered(self, function: Function, arguments: dict[str, Any]) -> Any:
         context = FunctionInvocation(function, arguments)
 
         async def final() -> Any:
-            target = context.function
-            if target.thread and not target.is_async:
-                return await asyncio.to_thread(target.callable, **context.arguments)
-            result = target.callable(**context.arguments)
-            return await result if target.is_async or isinstance(result, CoroutineType) else result
+            return await called(context.function, context.arguments)
 
         return await run_filters(self.filters.function, context, final)
 
@@ -209,10 +202,15 @@ class Kernel:
             return ToolResult(context.call.id, context.call.name, await self._call_tool(context.call, offered))
 
         try:
-            return await (run_filters(self.filters.tool_call, context, final) if self.filters.tool_call else final())
+            if not self.filters.tool_call:
+                return await final()
+            result = await run_filters(self.filters.tool_call, context, final)
         except PorticoError as error:
             cause = error.__cause__ if isinstance(error, FunctionFailed) else error
             return ToolResult(context.call.id, context.call.name, str(error), error=True, cause=cause or error)
+        if not isinstance(result, ToolResult):
+            raise TypeError(f"a tool call filter returned {result!r}, not a ToolResult, such as proceed() gives")
+        return result
 
     async def _call_tool(self, call: ToolCall, offered: Toolset | None) -> str:
         import json
@@ -253,22 +251,23 @@ class Kernel:
     @overload
     def stream(
         self, messages: Asked, *, returns: type[T], **options: Unpack[TurnOptions]
-    ) -> AsyncIterator[TurnEvent[T]]: ...
+    ) -> AsyncGenerator[TurnEvent[T], None]: ...
     @overload
     def stream(
         self, messages: Asked, *, returns: None = None, **options: Unpack[TurnOptions]
-    ) -> AsyncIterator[TurnEvent[str]]: ...
+    ) -> AsyncGenerator[TurnEvent[str], None]: ...
     @overload
     def stream(
         self, messages: Asked, *, returns: object, **options: Unpack[TurnOptions]
-    ) -> AsyncIterator[TurnEvent[Any]]: ...
+    ) -> AsyncGenerator[TurnEvent[Any], None]: ...
     def stream(
         self, messages: Asked, *, returns: object = None, **options: Unpack[TurnOptions]
-    ) -> AsyncIterator[TurnEvent[Any]]:
+    ) -> AsyncGenerator[TurnEvent[Any], None]:
         """Do what `complete` does, and yield what happens as it happens; the last event is the `Turn`.
 
         Pieces of text and of tool calls come as `ChatDelta`, tools as `ToolStarted` and `ToolFinished`, and an
-        answer with a form as `PartialValue`, each time that there is more of it.
+        answer with a form as `PartialValue`, each time that there is more of it. Who stops before the end closes
+        it, as ``async with contextlib.aclosing(kernel.stream(…))`` does: that ends what is under way.
         """
         return self._asking.turn(messages, returns, options, streamed=True)
 
@@ -309,7 +308,8 @@ class Kernel:
     ) -> Any:
         """Render a prompt, ask with it, and return the answer: text, or what ``returns`` says.
 
-        A prompt that is text is a template in the Semantic Kernel language. `complete` says what may be raised.
+        A prompt that is text is a template in the Semantic Kernel language. What others wrote belongs in
+        ``arguments``: in the prompt itself, ``{{…}}`` calls functions. `complete` says what may be raised.
         """
         text = await self.render_prompt(prompt, arguments)
         return (await self.complete(text, returns=returns, **options)).value
@@ -330,7 +330,10 @@ class Kernel:
         async def final() -> str:
             return await template.render(context.arguments, call=caller(self, context.arguments))
 
-        return await run_filters(self.filters.prompt, context, final)
+        text = await run_filters(self.filters.prompt, context, final)
+        if not isinstance(text, str):
+            raise TypeError(f"a prompt filter returned {text!r}, not a text, such as proceed() gives")
+        return text
 
     @cached_property
     def _prompts(self) -> PromptCache:

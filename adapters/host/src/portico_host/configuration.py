@@ -86,8 +86,7 @@ class Configuration:
 
     def place(self, key: Key) -> str:
         """Return the file or variable that a key is from; the file where it is from none."""
-        origin = origin_of(self.origins, key)
-        return origin or (str(self.path) if self.path else f"no {FILE_NAME}")
+        return origin_of(self.origins, key) or self._file
 
     def structurer(self) -> Structurer:
         """Return what makes settings of raw values, with this configuration's folder and rules on secrets."""
@@ -95,12 +94,17 @@ class Configuration:
 
     def invalid(self, entry: Entry, unfit: Unfit) -> SettingsInvalid:
         """Return the error for an entry's settings."""
-        return SettingsInvalid(
-            [
-                Mistake(self.place((*entry.key, *key)), dotted((*entry.key, *key)), sentence)
-                for key, sentence in unfit.faults
-            ]
-        )
+        mistakes = []
+        for key, sentence in unfit.faults:
+            full = (*entry.key, *key)
+            # Where nobody gave any, the only origin near is that of the plugin's choice: `--chat` has no settings.
+            place = self.place(full) if entry.settings else self._file
+            mistakes.append(Mistake(place, dotted(full), sentence))
+        return SettingsInvalid(mistakes)
+
+    @property
+    def _file(self) -> str:
+        return str(self.path) if self.path else f"no {FILE_NAME}"
 
     def _named(self, port: PortInfo, name: str, values: Mapping[str, Any]) -> Entry:
         settings = {key: value for key, value in values.items() if key != "use"}

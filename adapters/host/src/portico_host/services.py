@@ -125,7 +125,7 @@ class HostServices:
         """Find the plugin and structure the settings, making nothing; the errors are those of `get`."""
         with self._lock:
             if self._closed:
-                raise RuntimeError("the services are closed")
+                raise RuntimeError("the services are closed: use the kernel while portico_host.open() is entered")
             info = port_named(port)
             entry = self._many(info, name) if info.many else self._single(info, name)
             key = (info.name, entry.name)

@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 from portico_llamacpp._gguf import Head, NotGguf, read_head
 
 _PROMPT_CACHE_MIB = 512
+_FEW_PROCESSORS = 4
 _BATCH_ON_PROCESSOR, _BATCH_ON_GPU = 256, 512
 
 
@@ -126,8 +127,7 @@ def _load(configuration: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     params.fit_params = has_gpu and configuration["gpu_layers"] is None
     if configuration["gpu_layers"] is not None:
         params.n_gpu_layers = configuration["gpu_layers"]
-    if configuration["threads"] is not None:
-        params.cpuparams.n_threads = configuration["threads"]
+    params.cpuparams.n_threads = configuration["threads"] or _threads()
     if configuration["chat_template"] is not None:
         params.chat_template = configuration["chat_template"]
     # The library always listens somewhere: on loopback only, for who has the key only.
@@ -156,6 +156,18 @@ def _load(configuration: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         "tools": bool(properties.get("chat_template_caps", {}).get("supports_tools")),
         "control": head.control,
     }
+
+
+def _threads() -> int:
+    """Leave processors to others.
+
+    The threads of llama.cpp wait for each other in a loop after every layer: with one of two processors taken by
+    something else, two threads are twenty times slower than one.
+    """
+    count = os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):
+        count = len(os.sched_getaffinity(0))
+    return count // 2 if count > _FEW_PROCESSORS else max(1, count - 1)
 
 
 def _head(path: Path) -> Head:

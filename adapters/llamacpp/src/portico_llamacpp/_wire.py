@@ -126,9 +126,8 @@ def guard_of(control: Sequence[str]) -> Guard:
     def guard(text: str) -> str:
         if not text.isascii():
             text = text.encode("utf-8", "replace").decode("utf-8")
-        found = True
-        while found:  # what two of them leave may be a third
-            text, found = pattern.subn(lambda match: f"{match[0][0]} {match[0][1:]}", text)
+        while pattern.search(text):  # what two of them leave may be a third
+            text = pattern.sub(lambda match: f"{match[0][0]} {match[0][1:]}", text)
         return text
 
     return guard

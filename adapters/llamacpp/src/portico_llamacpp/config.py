@@ -39,7 +39,9 @@ class LlamaCppSettings:
         metadata={"doc": "Calls answered at once, each with a context of its own; the others wait for their turn."},
     )
     threads: int | None = field(
-        default=None, validator=_at_least_one, metadata={"doc": "Processor threads. Not set: llama.cpp's choice."}
+        default=None,
+        validator=_at_least_one,
+        metadata={"doc": "Processor threads. Not set: half of the processors; of four or fewer, all but one."},
     )
     gpu_layers: int | None = field(
         default=None,
@@ -69,7 +71,7 @@ class LlamaCppSettings:
         },
     )
     max_tokens: int | None = field(
-        default=4096,
+        default=2048,
         validator=_at_least_one,
         metadata={"doc": "For requests that set none: tokens of one reply at most."},
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Container, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from importlib.metadata import version
 from typing import Any, cast
@@ -37,27 +37,33 @@ class Connection:
         if http_client is not None and not isinstance(http_client, httpx2.AsyncClient):
             raise TypeError(f"http_client is an httpx2.AsyncClient, not {type(http_client).__name__}")
         key = settings.api_key.reveal() if settings.api_key else ""
-        self.peer = Peer(
-            kind, settings.model, settings.base_url, settings.host, bool(key), _secrets(key, settings.headers)
-        )
+        headers = {
+            **settings.headers,
+            **{name: secret.reveal() for name, secret in settings.secret_headers.items()},
+        }
+        secrets = [key, *_secret_values(headers, settings.secret_headers)]
+        self.peer = Peer(kind, settings.model, settings.base_url, settings.host, bool(key), _pattern(secrets))
         self.settings = settings
-        self._injected = http_client
-        self._clients = ClientPerLoop(
-            self._made, own=http_client is None, refusal=f"{kind} 'openai' was closed: make a new one"
-        )
         by_header = settings.api_key_header.lower() != "authorization"
-        own_scheme = any(name.lower() == "authorization" for name in settings.headers)
-        self._bearer = "" if by_header else key
+        own_scheme = any(name.lower() == "authorization" for name in headers)
+        bearer = "" if by_header else key
         # The SDK insists on this header until it is told that there is none.
-        self._headers = {} if self._bearer or own_scheme else {"Authorization": openai.Omit()}
-        self._default_headers = {
+        self._headers = {} if bearer or own_scheme else {"Authorization": openai.Omit()}
+        default_headers = {
             "Content-Type": "application/json",
             "User-Agent": f"portico-openai/{version('portico-openai')} openai/{openai.__version__}",
             **({"OpenAI-Organization": settings.organization} if settings.organization else {}),
             **({"OpenAI-Project": settings.project} if settings.project else {}),
             **({settings.api_key_header: key} if by_header and key else {}),
-            **settings.headers,
+            **headers,
         }
+        own = http_client is None
+
+        async def make() -> openai.AsyncOpenAI:
+            client = http_client or await own_http_client(settings)
+            return sdk_client(settings, bearer, default_headers, client, own=own)
+
+        self._clients = ClientPerLoop(make, own=own, refusal=f"{kind} 'openai' was closed: make a new one")
 
     async def fetch(self, path: str, body: bytes) -> bytes:
         """Post ``body`` and return the whole reply.
@@ -156,10 +162,6 @@ class Connection:
         )
         return cast("httpx2.Response", response)
 
-    async def _made(self) -> openai.AsyncOpenAI:
-        http_client = self._injected or await own_http_client(self.settings)
-        return sdk_client(self.settings, self._bearer, self._default_headers, http_client, own=self._injected is None)
-
 
 class Incoming:
     """A reply that is being read: its content type, and its bytes piece by piece, bounded."""
@@ -224,14 +226,15 @@ class Incoming:
             await self._response.aclose()
 
 
-def _secrets(key: str, headers: Mapping[str, str]) -> re.Pattern[str] | None:
-    """Return a pattern of what may not show: the key, and what stands in headers that are named for such."""
-    named = [
-        word
-        for name, value in headers.items()
-        if any(sign in name.lower() for sign in ("authorization", "key", "token", "secret", "cookie"))
-        for word in (value, value.rpartition(" ")[2])
-    ]
-    secrets = sorted({secret for secret in (key, *named) if secret.strip()}, key=len, reverse=True)
+def _secret_values(headers: Mapping[str, str], secret: Container[str]) -> Iterator[str]:
+    """Yield what may not show of headers: the ``secret`` ones, and those that are named as if they were."""
+    for name, value in headers.items():
+        if name in secret or any(sign in name.lower() for sign in ("auth", "key", "token", "secret", "cookie")):
+            yield value
+            yield value.rpartition(" ")[2]
+
+
+def _pattern(secrets: Iterable[str]) -> re.Pattern[str] | None:
+    longest_first = sorted({secret for secret in secrets if secret.strip()}, key=len, reverse=True)
     # Whole words: a local server's key may be no more than "x".
-    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, secrets))})(?!\w)") if secrets else None
+    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)") if longest_first else None

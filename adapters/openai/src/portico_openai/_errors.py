@@ -78,6 +78,15 @@ class Peer:
         """Blot out the secrets that a service may have quoted back."""
         return self.secrets.sub("********", text) if self.secrets else text
 
+    def shortened(self, text: str) -> str:
+        """Return what people can read of an answer, on one line and not too long."""
+        title = re.search(r"<title[^>]*>(.*?)</title", text, re.IGNORECASE | re.DOTALL)
+        if title and "<" in text[:100]:
+            text = f"a page in HTML with the title “{title.group(1)}”"
+        # Before it is cut: half a key would not be known for one.
+        text = " ".join(self.scrubbed(text).split()).rstrip(".")
+        return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
 
 def translated(peer: Peer, error: BaseException, *, received: int = 0) -> ServiceError:
     """Return core's error for one of the SDK's or the transport's; ``received`` bytes had come by then."""
@@ -86,7 +95,9 @@ def translated(peer: Peer, error: BaseException, *, received: int = 0) -> Servic
         return answered(peer, response.status_code, response.content, response.headers)
     chain = list(_chain(error))
     if any(isinstance(link, httpx2.DecodingError) for link in chain):
-        return ResponseInvalid(peer.says(f"sent a reply whose compression is broken: {_words(str(chain[-1]))}."))
+        return ResponseInvalid(
+            peer.says(f"sent a reply whose compression is broken: {peer.shortened(str(chain[-1]))}.")
+        )
     if any(isinstance(link, httpx2.InvalidURL | httpx2.UnsupportedProtocol) for link in chain):
         return ServiceError(peer.says(f"cannot be reached: {peer.base_url} is no address. Mend base_url."))
     return _unreachable(peer, chain, received)
@@ -96,7 +107,7 @@ def _unreachable(peer: Peer, chain: list[BaseException], received: int) -> Servi
     def found(*kinds: type[BaseException]) -> bool:
         return any(isinstance(link, kinds) for link in chain)
 
-    said = _words(str(chain[-1])) or type(chain[-1]).__name__
+    said = peer.shortened(str(chain[-1])) or type(chain[-1]).__name__
     cut = found(aiohttp.ClientPayloadError)
     if found(ConnectionRefusedError):
         reason = f"cannot be reached: nothing listens at {peer.host}. Start the server, or mend base_url."
@@ -131,8 +142,9 @@ def invalid(peer: Peer, what: str, excerpt: bytes | str = b"") -> ResponseInvali
     """Return the error for a reply that is not in the agreed format, with its beginning."""
     beginning = excerpt[:4096]
     text = beginning.decode("utf-8", "replace") if isinstance(beginning, bytes) else beginning
-    shown = f": {_words(text)}" if text.strip() else ""
-    return ResponseInvalid(peer.says(f"{what}{shown}"))
+    shown = f": {peer.shortened(text)}" if text.strip() else ""
+    advice = ". Look at base_url." if shown.startswith((": a page in HTML", ": <")) else ""
+    return ResponseInvalid(peer.says(f"{what}{shown}{advice}"))
 
 
 def answered(peer: Peer, status: int, body: bytes, headers: Mapping[str, str]) -> ServiceError:
@@ -140,17 +152,19 @@ def answered(peer: Peer, status: int, body: bytes, headers: Mapping[str, str]) -
     if 300 <= status < 400:
         # Following it would send the conversation to an address that nobody configured.
         location = headers.get("location", "somewhere else")
-        return ServiceError(peer.says(f"redirects to {_words(location)}. Set base_url to the service's new address."))
+        return ServiceError(
+            peer.says(f"redirects to {peer.shortened(location)}. Set base_url to the service's new address.")
+        )
     try:
-        said = _Said.of(msgspec.json.decode(body))
+        said = _Said.of(msgspec.json.decode(body), peer)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        said = _Said(_words(body[:4096].decode("utf-8", "replace")))
+        said = _Said(peer.shortened(body[:4096].decode("utf-8", "replace")))
     return _classified(peer, status, said, headers)
 
 
 def reported(peer: Peer, error: Any) -> ServiceError:
     """Return the error for an ``error`` object that came with status 200, whole or inside of a stream."""
-    said = _Said.of({"error": error})
+    said = _Said.of({"error": error}, peer)
     status = int(said.code) if said.code.isdecimal() and len(said.code) == 3 else _status_of(said)
     return _classified(peer, status, said, {})
 
@@ -192,22 +206,22 @@ class _Said:
     categories: str = ""
 
     @classmethod
-    def of(cls, body: Any) -> _Said:
+    def of(cls, body: Any, peer: Peer) -> _Said:
         """Read the forms that servers use: OpenAI's, a bare string, FastAPI's ``detail``, a list of one."""
         if isinstance(body, list) and body:
             body = body[0]
         if not isinstance(body, dict):
-            return cls(_words(body if isinstance(body, str) else msgspec.json.encode(body).decode()))
+            return cls(peer.shortened(body if isinstance(body, str) else msgspec.json.encode(body).decode()))
         error = body.get("error") or body
         if not isinstance(error, dict):
-            return cls(_words(str(error)), code=_lower(body.get("code")))
+            return cls(peer.shortened(str(error)), code=_lower(body.get("code")))
         words = error.get("message") or error.get("detail") or error.get("error") or error
         if not isinstance(words, str):
             words = msgspec.json.encode(words).decode()
         inner, metadata = error.get("innererror"), error.get("metadata")
         inner = inner if isinstance(inner, dict) else {}
         return cls(
-            _words(words),
+            peer.shortened(words),
             _lower(error.get("code")),
             _lower(error.get("type")),
             # Azure and OpenRouter tell of their filters beside the code.
@@ -229,7 +243,7 @@ def _classified(peer: Peer, status: int, said: _Said, headers: Mapping[str, str]
         return RateLimited(peer.says(advice)) if status == 429 else ServiceError(peer.says(advice))
     if status == 429:
         wait = retry_after(headers)
-        advice = f"in {wait:g} s" if wait is not None else "later"
+        advice = "later" if wait is None else f"in {wait:,.0f} s" if wait >= 10 else f"in {wait:g} s"
         return RateLimited(peer.says(f"asks for fewer requests: {words}. Try again {advice}."), retry_after=wait)
     if status in {401, 403}:
         advice = "Look at api_key." if peer.has_key else "No api_key is set."
@@ -273,12 +287,3 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 def _lower(value: Any) -> str:
     return str(value).lower() if isinstance(value, str | int) else ""
-
-
-def _words(text: str) -> str:
-    """Return what people can read of an answer, on one line and not too long."""
-    title = re.search(r"<title[^>]*>(.*?)</title", text, re.IGNORECASE | re.DOTALL)
-    if title and "<" in text[:100]:
-        text = f"a page in HTML with the title “{title.group(1)}”"
-    text = " ".join(text.split()).rstrip(".")
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -39,25 +39,26 @@ class ClientPerLoop:
         """Return the running loop's client; raises ``RuntimeError`` after closing."""
         loop = asyncio.get_running_loop()
         place = self._places.get(loop)
-        if place is not None and place.sdk is not None:
-            return place.sdk
-        self._refuse_if_closed()
         if place is None:
-            # A loop that was closed without ending its asynchronous generators left its place behind.
-            for other in [known for known in list(self._places) if known.is_closed()]:
-                self._places.pop(other, None)
+            self._refuse_if_closed()
+            for other in list(self._places):
+                if other.is_closed():
+                    self._places.pop(other, None)
             place = self._places[loop] = _Place()
+        if place.sdk is not None and not (self._own and place.sdk.is_closed()):
+            return place.sdk
         async with place.making:
-            if place.sdk is None:
+            self._refuse_if_closed()
+            if place.sdk is None or (self._own and place.sdk.is_closed()):
                 sdk = await self._make()
-                if self.closed and self._own:
-                    await sdk.close()
-                self._refuse_if_closed()
                 if self._own:
                     # When a loop ends it closes its asynchronous generators: the one moment at which a client
                     # that nobody closed can be closed properly.
-                    place.until_the_loop_ends = self._closing(loop, sdk)
+                    place.until_the_loop_ends = _closing(sdk)
                     await anext(place.until_the_loop_ends)
+                    if self.closed:
+                        await place.until_the_loop_ends.aclose()
+                self._refuse_if_closed()
                 place.sdk = sdk
             return place.sdk
 
@@ -75,9 +76,11 @@ class ClientPerLoop:
         if self.closed:
             raise RuntimeError(self._refusal)
 
-    async def _closing(self, loop: asyncio.AbstractEventLoop, sdk: openai.AsyncOpenAI) -> AsyncGenerator[None, None]:
-        try:
-            yield
-        finally:
-            self._places.pop(loop, None)
-            await sdk.close()
+
+async def _closing(sdk: openai.AsyncOpenAI) -> AsyncGenerator[None, None]:
+    # It knows nothing else: in a circle of references, a service that was forgotten would be taken apart before this
+    # comes to close its client.
+    try:
+        yield
+    finally:
+        await sdk.close()

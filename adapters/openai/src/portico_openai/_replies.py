@@ -34,7 +34,7 @@ class _Message(msgspec.Struct):
 
 
 class _Choice(msgspec.Struct):
-    index: int = 0
+    index: int | None = 0
     message: _Message | None = None
     delta: _Message | None = None
     finish_reason: str | None = None
@@ -63,6 +63,7 @@ class Piece(msgspec.Struct):
     usage: _Usage | None = None
     model: str | None = None
     error: Any = None
+    message: Any = None
 
 
 _decode = msgspec.json.Decoder(Piece).decode
@@ -81,6 +82,9 @@ def decoded(text: bytes, peer: Peer, what: str) -> Piece:
         ) from error
     if piece.error:
         raise reported(peer, piece.error)
+    if piece.choices is None and isinstance(piece.message, str):
+        # An error without its envelope.
+        raise reported(peer, {"message": piece.message})
     return piece
 
 
@@ -88,6 +92,8 @@ def decoded(text: bytes, peer: Peer, what: str) -> Piece:
 class _WrittenCall:
     id: str
     name: str
+    given: str | None
+    """The service's own identifier, which another call of the reply may have as well."""
     arguments: list[str] = field(default_factory=list)
 
 
@@ -206,10 +212,10 @@ class Gathering:
             number = piece.index if piece.index is not None else order
             position = self._positions.get(number)
             # Some servers count every call as the first: another id is another call.
-            if position is None or (name and piece.id and piece.id != self._calls[position].id):
+            if position is None or (name and piece.id and piece.id != self._calls[position].given):
                 position = self._positions[number] = len(self._calls)
                 # Some servers give no id; the answer to a call needs one.
-                self._calls.append(_WrittenCall(piece.id or f"call_{position}", name))
+                self._calls.append(_WrittenCall(self._own_id(piece.id or f"call_{position}"), name, piece.id))
                 first = True
             else:
                 first = False
@@ -222,6 +228,12 @@ class Gathering:
                 deltas.append(ChatDelta(tool_call=ToolCallDelta(position, call.id, name, arguments)))
             elif arguments:
                 deltas.append(ChatDelta(tool_call=ToolCallDelta(position, arguments=arguments)))
+
+    def _own_id(self, wanted: str) -> str:
+        taken = {call.id for call in self._calls}
+        while wanted in taken:
+            wanted += f"_{len(taken)}"
+        return wanted
 
 
 def _join_details(known: list[Any], pieces: list[Any]) -> None:

@@ -79,6 +79,10 @@ class EventReader:
                 events.append(self._data[0] if len(self._data) == 1 else b"\n".join(self._data))
                 self._data.clear()
                 self._data_bytes = 0
+        elif line.startswith(b"error: {"):
+            # So llama.cpp has long written what went wrong in a stream.
+            self._data.append(b'{"error":' + line[7:].rstrip(b"\r\n") + b"}")
+            self._check(len(line))
         elif line.rstrip(b"\r\n") == b"data":
             self._data.append(b"")
         else:

@@ -66,8 +66,10 @@ def unit_rows(answer: bytes, count: int, peer: Peer) -> tuple[Rows, int]:
     if len(lengths) != 1 or 0 in lengths:
         raise invalid(peer, f"sent vectors of {_few(sorted(lengths))} numbers: all must have one length, and not 0.")
     rows = np.empty((count, lengths.pop()), dtype=np.float32)
-    for place, vector in zip(places, vectors, strict=True):
-        rows[place] = vector
+    # A number that is too large for float32 becomes infinite, and is told of below.
+    with np.errstate(over="ignore"):
+        for place, vector in zip(places, vectors, strict=True):
+            rows[place] = vector
     if not np.isfinite(rows).all():
         raise invalid(peer, "sent vectors with numbers that are not finite.")
     return normalized(rows), (read.usage.prompt_tokens if read.usage else None) or 0

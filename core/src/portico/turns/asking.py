@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from portico.chat import ChatRequest, Message, ToolChoice
-from portico.errors import nearest
+from portico.errors import SchemaUnsupported, nearest
 from portico.functions import Function, FunctionPlugin
 from portico.naming import find_function
 from portico.ports.chat_service import ChatService
@@ -24,6 +24,7 @@ __all__ = ["Asking"]
 
 _SETTINGS = ("temperature", "top_p", "max_tokens", "stop", "seed", "extras")
 _OPTIONS = ("functions", "tool_choice", "chat", "limits", "strict", *_SETTINGS)
+_MODES = ("auto", "required", "none")
 _FORMATS = 256
 _NO_TOOLS = Toolset(())
 
@@ -38,24 +39,27 @@ class Asking:
 
     def turn(
         self, messages: Asked, returns: object, options: TurnOptions, *, streamed: bool
-    ) -> AsyncIterator[TurnEvent[Any]]:
+    ) -> AsyncGenerator[TurnEvent[Any], None]:
         """Return the events of a turn; see `Kernel.complete`."""
         unknown = [name for name in options if name not in _OPTIONS]
         if unknown:
             near = nearest(unknown[0], _OPTIONS)
             raise TypeError(f"{unknown[0]!r} is not an option of a turn" + (f"; {near[0]!r} is" if near else ""))
-        request = _request(messages, {name: value for name, value in options.items() if name in _SETTINGS})
-        chosen = options.get("chat")
+        given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+        request = _request(messages, {name: value for name, value in given.items() if name in _SETTINGS})
+        chosen = given.get("chat")
         chat = self._kernel.service(ChatService, chosen) if chosen is None or isinstance(chosen, str) else chosen
-        choice = options.get("tool_choice", request.tool_choice)
-        if isinstance(choice, str):
+        choice = given.get("tool_choice", request.tool_choice)
+        if not isinstance(choice, ToolChoice):
             choice = ToolChoice(choice)
-        functions = options.get("functions")
+        if choice.mode not in _MODES:
+            raise ValueError(f"tool_choice is one of {', '.join(_MODES)}, not {choice.mode!r}")
+        functions = given.get("functions")
         toolset = _NO_TOOLS
-        if functions is not None or "tool_choice" in options or choice != ToolChoice():
+        if functions is not None or "tool_choice" in given or choice != ToolChoice():
             toolset = self._toolbox.toolset(
                 self._functions(functions, choice),
-                strict=chat.capabilities.strict and options.get("strict", True),
+                strict=chat.capabilities.strict and given.get("strict", True),
             )
         if choice.mode == "required" and not toolset.tools:
             raise ValueError("tool_choice is 'required', and there is no function to call")
@@ -67,7 +71,7 @@ class Asking:
             request,
             toolset=toolset,
             format=None if returns is None or returns is str else self.format(returns),
-            limits=options.get("limits"),
+            limits=given.get("limits"),
             streamed=streamed,
         )
 
@@ -75,11 +79,15 @@ class Asking:
         """Return the form of answers of a type or a JSON Schema, made once; a `ResponseFormat` is one already."""
         if isinstance(returns, ResponseFormat):
             return returns
-        key: object = json.dumps(returns) if isinstance(returns, Mapping) else returns
+        key = returns
+        if isinstance(returns, Mapping):
+            key = _as_json(returns)
+            returns = json.loads(key)  # a copy, which the caller cannot change under the key
         try:
-            found = self._formats.pop(key, None)
+            hash(key)
         except TypeError:  # an annotation that cannot be hashed
             return self._make(returns)
+        found = self._formats.pop(key, None)
         if found is None:
             found = self._make(returns)
             while len(self._formats) >= _FORMATS:
@@ -98,7 +106,10 @@ class Asking:
         if functions is None:
             named = dict(self._kernel.functions)
         else:
-            named = {function.full_name: function for each in functions for function in self._named(each)}
+            named = {}
+            for function in self._each(functions):
+                if named.setdefault(function.full_name, function) is not function:
+                    raise ValueError(f"two functions are called {function.full_name!r}; a model cannot tell them apart")
         if choice.include is not None:
             included = [find_function(name, named) for name in choice.include]
             named = {function.full_name: function for function in included}
@@ -106,20 +117,41 @@ class Asking:
             named.pop(find_function(name, named).full_name)
         return tuple(named.values())
 
-    def _named(self, each: str | Function | FunctionPlugin) -> Iterable[Function]:
-        if isinstance(each, Function):
-            return (each,)
-        if isinstance(each, FunctionPlugin):
-            return each
-        plugin = self._kernel.plugins.get(each)
-        return (self._kernel.function(each),) if plugin is None else plugin
+    def _each(self, functions: Iterable[str | Function | FunctionPlugin]) -> Iterator[Function]:
+        if isinstance(functions, str | Function):
+            raise TypeError(f"functions= takes several: write functions=[{functions!r}]")
+        for each in functions:
+            if isinstance(each, Function):
+                yield each
+            elif isinstance(each, FunctionPlugin):
+                yield from each
+            elif isinstance(each, str):
+                yield from self._kernel.plugins.get(each) or (self._kernel.function(each),)
+            else:
+                raise TypeError(
+                    f"{each!r} is no function of a kernel: give what Kernel.add_function returns, or a name"
+                )
 
 
 def _request(messages: Asked, settings: Mapping[str, Any]) -> ChatRequest:
     if isinstance(messages, str):
         messages = (Message.of("user", messages),)
+    if isinstance(settings.get("stop"), str):
+        raise TypeError(f"stop= takes several: write stop=({settings['stop']!r},)")
     if not isinstance(messages, ChatRequest):
-        return ChatRequest(messages, **settings)
+        return ChatRequest(tuple(messages), **settings)
     if messages.tools or messages.response_schema is not None:
         raise ValueError("the request has tools or a response schema already: give functions= and returns= instead")
-    return replace(messages, **settings) if settings else messages
+    return replace(messages, messages=tuple(messages.messages), **settings)
+
+
+def _as_json(schema: Mapping[str, Any]) -> str:
+    def plain(part: object) -> dict[Any, Any]:
+        if not isinstance(part, Mapping):
+            raise TypeError(f"a {type(part).__name__} has no JSON form")
+        return dict(part)
+
+    try:
+        return json.dumps(schema, default=plain)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise SchemaUnsupported(f"The schema given as returns= is not JSON: {error}.") from error

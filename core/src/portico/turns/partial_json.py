@@ -32,12 +32,13 @@ class PartialJson:
 
     A string shows as far as it has come; a number, true, false or null once its end is known; a key once its
     value has begun. The value given is the reader's own and grows with the next `feed`: copy what is kept.
-    With ``search``, text before the first bracket and after the end of the value is passed over.
+    ``values`` counts those that have begun, inner ones too. With ``search``, text before the first bracket and after the end of the value is passed over.
     Raises ``ValueError`` for what can be no JSON any more, and for more than 200 levels.
     """
 
     def __init__(self, *, search: bool = False) -> None:
         self.complete = False
+        self.values = 0
         self._search = search
         self._rest = ""
         self._root: Any = NOTHING
@@ -62,7 +63,8 @@ class PartialJson:
 
     def _shown(self) -> Any:
         if self._text is not None and self._expect != "key":
-            self._put("".join(self._text))
+            self._text = ["".join(self._text)]
+            self._put(self._text[0])
             self._begun = True
         return self._root
 
@@ -176,6 +178,7 @@ class PartialJson:
             container[-1] = value
         else:
             container.append(value)
+        self.values += not self._begun
 
     def _ended(self) -> None:
         self._begun = False

@@ -27,6 +27,8 @@ Manner: TypeAlias = Literal["strict", "schema", "instruct"]
 
 _NAME = re.compile(r"[^0-9A-Za-z_-]+")
 _FAULTS_SHOWN = 20
+_VALUES_A_CHARACTER = 16
+"""How many values of a reply are made anew for each character of it that has come, at most."""
 
 
 class ReplyFault(ValueError):
@@ -154,6 +156,8 @@ class ResponseFormat(Generic[T]):
 class DraftReader(Generic[T]):
     """Makes values of a reply while it streams: each time that there is more to show.
 
+    Of a reply of many parts only each time that some more characters have come: every value is made of the whole
+    text, and a long reply would otherwise take time that grows with its square.
     A reply that turns out to be no JSON has no drafts any more; reading it whole says what is wrong.
     """
 
@@ -161,6 +165,7 @@ class DraftReader(Generic[T]):
         self._format = format
         self._manner = manner
         self._reader: PartialJson | None = PartialJson(search=manner == "instruct")
+        self._read = self._due = 0
         self._nothing: T = NOTHING
         self._last = self._nothing
 
@@ -169,19 +174,30 @@ class DraftReader(Generic[T]):
         if self._reader is None:
             return self._nothing
         try:
-            value = self._reader.feed(text)
-            if value is NOTHING:
+            reader = self._reader
+            value = reader.feed(text)
+            self._read += len(text)
+            if value is NOTHING or (self._read < self._due and not reader.complete):
                 return self._nothing
+            self._due = self._read + reader.values // _VALUES_A_CHARACTER
+            if reader.complete and self._manner == "instruct":
+                self._reader = None  # what follows are words
             draft = self._format.draft(value, self._manner)
         except Mismatch:
             return self._nothing
         except (ValueError, RecursionError):
             self._reader = None
             return self._nothing
-        if self._last is not NOTHING and draft == self._last:
+        if not self._is_news(draft):
             return self._nothing
         self._last = draft
         return draft
+
+    def _is_news(self, draft: T) -> bool:
+        try:
+            return self._last is NOTHING or draft != self._last
+        except Exception:  # noqa: BLE001 - a class may know how to compare whole values only
+            return True
 
 
 def _of_schema(schema: Mapping[str, Any], validator: SchemaValidator | None) -> ResponseFormat[Any]:

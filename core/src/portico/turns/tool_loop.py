@@ -6,6 +6,7 @@ Every way to use a model goes through here: `Kernel.complete`, `Kernel.stream`, 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Awaitable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -37,6 +38,12 @@ __all__ = ["take_turn"]
 
 T = TypeVar("T")
 
+_NO_TOOLS = Toolset(())
+_HALF = (
+    "The reply was cut short before this call was whole, so nothing was called. "
+    "Call again with shorter arguments, and with fewer words before the call."
+)
+
 
 async def take_turn(
     kernel: Kernel,
@@ -54,16 +61,10 @@ async def take_turn(
     Raises ``TurnLimitExceeded``; ``ResponseInvalid`` for a reply that is not of its form after all repairs, or
     was cut short; what the service raises. A function that fails is a message to the model, never an error here.
     """
-    limits = limits or TurnLimits()
-    turn = _Turn(kernel, chat, request, toolset=toolset, format=format, limits=limits)
-    try:
-        async with aclosing(turn.events(streamed=streamed)) as events:
-            async for event in events:
-                yield event
-    except TimeoutError as error:
-        if turn.deadline is None or asyncio.get_running_loop().time() < turn.deadline:
-            raise
-        raise turn.exceeded(f"{limits.seconds:g} seconds") from error
+    turn = _Turn(kernel, chat, request, toolset=toolset, format=format, limits=limits or TurnLimits())
+    async with aclosing(turn.events(streamed=streamed)) as events:
+        async for event in events:
+            yield event
 
 
 class _Turn:
@@ -109,7 +110,7 @@ class _Turn:
                 self.reply = await self.within(self.chat.complete(request))
             reply = self.taken()
             if reply.tool_calls:
-                async with aclosing(self.carry_out(reply.tool_calls)) as steps:
+                async with aclosing(self.carry_out(reply)) as steps:
                     async for step in steps:
                         yield step
                 continue
@@ -161,20 +162,24 @@ class _Turn:
         self.added.append(reply.message)
         return reply
 
-    async def carry_out(self, calls: Sequence[ToolCall]) -> AsyncGenerator[ToolStarted | ToolFinished, None]:
+    async def carry_out(self, reply: ChatReply) -> AsyncGenerator[ToolStarted | ToolFinished, None]:
         """Carry out the calls of one reply, side by side where there are several."""
+        calls = reply.tool_calls
         self.calls += len(calls)
         if self.calls > self.limits.calls:
             raise self.exceeded(f"{self.limits.calls} tool calls (the last reply asks for {len(calls)})")
+        # A model may call what it was told of, and in mode "none" that is nothing.
+        toolset = self.toolset if self.request.tool_choice.mode != "none" else _NO_TOOLS
+        plain = [toolset.plain(call) for call in calls]
+        half = plain[-1] if reply.finish == "length" and not _is_whole(plain[-1]) else None
         if len(calls) == 1:
-            plain = self.toolset.plain(calls[0])
-            yield ToolStarted(plain)
-            finished = await self.within(self.timed(plain))
+            yield ToolStarted(plain[0])
+            finished = await self.within(self.timed(plain[0], toolset, half))
             yield finished
             results = [finished.result]
         else:
             results = []
-            async with aclosing(self.side_by_side([self.toolset.plain(call) for call in calls], results)) as steps:
+            async with aclosing(self.side_by_side(plain, toolset, half, results)) as steps:
                 async for step in steps:
                     yield step
         answers = tuple(
@@ -188,10 +193,10 @@ class _Turn:
             self.request = replace(self.request, tool_choice=choice)
 
     async def side_by_side(
-        self, calls: Sequence[ToolCall], results: list[ToolResult]
+        self, calls: Sequence[ToolCall], toolset: Toolset, half: ToolCall | None, results: list[ToolResult]
     ) -> AsyncGenerator[ToolStarted | ToolFinished, None]:
         """Run the calls at once, yield each when it is done, and append the results in the order of the calls."""
-        tasks = [asyncio.ensure_future(self.timed(call)) for call in calls]
+        tasks = [asyncio.ensure_future(self.timed(call, toolset, half)) for call in calls]
         try:
             for call in calls:
                 yield ToolStarted(call)
@@ -206,10 +211,21 @@ class _Turn:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def timed(self, call: ToolCall) -> ToolFinished:
+    async def timed(self, call: ToolCall, toolset: Toolset, half: ToolCall | None) -> ToolFinished:
         clock = asyncio.get_running_loop().time
         started = clock()
-        result = await self.kernel.call_tool(call, offered=self.toolset)
+        try:
+            if call is half:
+                result = ToolResult(call.id, call.name, _HALF, error=True)
+            else:
+                result = await self.kernel.call_tool(call, offered=toolset)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # Nobody has cancelled the turn: what the function waited for was, and that is a failure of its own.
+            words = f"The function {call.name} did not end: something that it waited for was cancelled."
+            result = ToolResult(call.id, call.name, words, error=True, cause=error)
         return ToolFinished(call, result, clock() - started)
 
     def cut(self, result: ToolResult) -> ToolResult:
@@ -265,8 +281,22 @@ class _Turn:
         """Wait for no longer than the turn may take."""
         if self.deadline is None:
             return await awaitable
-        async with asyncio.timeout_at(self.deadline):
-            return await awaitable
+        try:
+            async with asyncio.timeout_at(self.deadline) as limit:
+                return await awaitable
+        except TimeoutError as error:
+            if not limit.expired():  # the service's own
+                raise
+            raise self.exceeded(f"{self.limits.seconds:g} seconds") from error
+
+
+def _is_whole(call: ToolCall) -> bool:
+    """Tell whether a call's arguments are all there; empty ones stand for none only where the reply went on."""
+    try:
+        json.loads(call.arguments)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _has_sources(messages: Sequence[Message]) -> bool:

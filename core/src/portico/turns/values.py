@@ -70,6 +70,12 @@ class TurnLimits:
     repairs: int = 2
     result_characters: int = 100_000
 
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            value = getattr(self, name)
+            if value is not None and not value >= 0:  # a number that is none is not, either
+                raise ValueError(f"a limit is at least 0, and {name} is {value!r}")
+
 
 @dataclass(frozen=True, slots=True)
 class ToolStarted:
@@ -92,7 +98,8 @@ class PartialValue(Generic[T]):
     """What a reply with a form amounts to so far.
 
     Fields that have not come have their default, or None where they have none; what does not fit yet is left
-    out. A later one has more of it, unless a reply was not of its form and is written anew.
+    out. A later one has more of it, unless a reply was not of its form and is written anew. Of a reply with hundreds
+    of values not every piece makes one.
     """
 
     value: T

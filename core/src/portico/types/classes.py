@@ -123,8 +123,9 @@ def object_of(kind: Any, members: Members, inner: Mapping[str, Compiled]) -> Com
             raise Mismatch(faults)
         try:
             return make(**values)
-        except (ValueError, TypeError) as error:
-            raise Mismatch([Fault((), f"a valid {kind.__name__}", str(error))]) from error
+        except Exception as error:  # the class refuses the value, in whatever way it does
+            words = str(error) if isinstance(error, ValueError | TypeError) else f"{type(error).__name__}: {error}"
+            raise Mismatch([Fault((), f"a valid {kind.__name__}", words)]) from error
 
     def unstructure(value: Any) -> Any:
         if sparse:

@@ -1,4 +1,4 @@
-"""UnionOfs made ready: each value is written by the member that it is of, and read by that member again."""
+"""Unions made ready: each value is written by the member that it is of, and read by that member again."""
 
 from __future__ import annotations
 
