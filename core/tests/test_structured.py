@@ -234,3 +234,68 @@ def test_reading_gives_a_value_or_faults(text):
             assert isinstance(form.read(text, manner), Event)  # type: ignore[arg-type]
         except ReplyFault as fault:
             assert fault.faults
+
+
+async def test_a_class_that_cannot_compare_what_is_half_there_is_shown_all_the_same():
+    @dataclass(eq=False)
+    class Group:
+        name: str
+        members: list[int]
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, Group) and len(self.members) == len(other.members)
+
+        __hash__ = None  # type: ignore[assignment]
+
+    chat = ScriptedChat('{"name": "The first of many", "members": [1]}', capabilities=HELD)
+    kernel = Kernel()
+    shown = [event.value async for event in kernel.stream("Who?", chat=chat, returns=Group) if _is_partial(event)]
+    assert [shown[0].members, shown[-1].members] == [None, [1]]
+
+
+def _is_partial(event: object) -> bool:
+    return isinstance(event, PartialValue)
+
+
+@pytest.mark.parametrize("manner", ["schema", "instruct"])
+def test_drafts_of_a_long_reply_cost_no_more_than_in_proportion(manner: Manner):
+    made = 0
+
+    def draft(value: Any) -> Any:
+        nonlocal made
+        made += len(value)
+        return list(value)
+
+    parts = 5000
+    reader = DraftReader(ResponseFormat({}, list, draft), manner)
+    text = json.dumps(list(range(parts)))
+    drafts = [reader.feed(text[start : start + 4]) for start in range(0, len(text), 4)]
+    drafts = [value for value in drafts if value is not NOTHING]
+    assert drafts[-1] == list(range(parts)), "the whole value is always shown"
+    assert [len(value) for value in drafts] == sorted({len(value) for value in drafts})
+    assert made < 100 * parts * 5, "each draft is of the whole value: one for every piece takes the square of it"
+
+
+def test_a_long_text_is_shown_with_every_piece():
+    reader = DraftReader(ResponseFormat.of(dict[str, str]), "schema")
+    text = json.dumps({"essay": "word " * 5000})
+    drafts = [reader.feed(text[start : start + 5]) for start in range(0, len(text), 5)]
+    assert sum(value is not NOTHING for value in drafts) > 4900
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'By [1] and {"a": 2} it is {"name": "Fair", "day": "2026-01-02"}.',
+        '<think>Is it [2026]? {"name": 3} is not.</think>\n```json\n{"name": "Fair", "day": "2026-01-02"}\n```',
+        '{"name": "Fair", "day": "2026-01-02"} as in [1].',
+    ],
+)
+def test_of_several_values_in_a_reply_the_one_of_the_form_is_taken(text: str):
+    assert ResponseFormat.of(Event).read(text, "instruct") == Event("Fair", date(2026, 1, 2))
+
+
+def test_a_value_inside_of_another_is_not_taken_for_the_reply():
+    inner = json.dumps({"name": "Fair", "day": "2026-01-02"})
+    with pytest.raises(ReplyFault, match="event: expected one of name"):
+        ResponseFormat.of(Event).read(f'Here: {{"event": {inner}}}', "instruct")

@@ -285,6 +285,8 @@ async def test_none_offers_nothing_and_carries_out_nothing():
     asked = case(calling(call("Weather-today", city="Oslo")), "Sun.")
     await asked.complete(tool_choice="none")
     assert asked.chat.requests[0].offered == ()
+    assert asked.weather.asked == [], "what a model was not told of, it cannot call"
+    assert "no function" in asked.results()[0].content
 
 
 async def test_functions_are_included_and_excluded_by_name():

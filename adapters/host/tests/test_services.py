@@ -207,7 +207,9 @@ async def test_services_are_closed_in_reverse_order_and_only_once(acme: Any) -> 
     assert closed == ["acme", "chat", "plain"]
     await made.aclose()
     assert len(closed) == 3
-    with pytest.raises(RuntimeError, match=r"the services are closed: use the kernel while portico_host\.open\(\) is entered"):
+    with pytest.raises(
+        RuntimeError, match=r"the services are closed: use the kernel while portico_host\.open\(\) is entered"
+    ):
         made.get(ChatService)
 
 

@@ -45,7 +45,7 @@ def ask(question: str, **options: Any) -> ChatRequest:
 
 
 GREETING = ask("Say good morning.", max_tokens=6)
-LONG = ask("Tell me a very long story.", max_tokens=1000)
+LONG = ask("Tell me a very long story.", max_tokens=1900)
 
 
 @pytest.fixture
@@ -174,10 +174,10 @@ async def test_a_question_is_given_up_while_it_is_read() -> None:
 
 
 async def test_a_reply_that_takes_too_long_is_a_timeout() -> None:
-    chat = LlamaCppChat(settings(timeout=0.4))
+    chat = LlamaCppChat(settings(timeout=3.5, context_size=2048))
     await chat._loaded()
     try:
-        with pytest.raises(ServiceTimeout, match=r"0\.4 seconds"):
+        with pytest.raises(ServiceTimeout, match=r"3\.5 seconds"):
             await chat.complete(LONG)
         assert (await chat.complete(GREETING)).text
     finally:
@@ -254,6 +254,30 @@ async def test_the_model_ends_with_the_program_however_that_ends(stop: str) -> N
     assert running.returncode != 0
     assert ("KeyboardInterrupt" in errors) == (stop == "SIGINT")
     assert await has_ended(process)
+
+
+FORK = """
+import asyncio, os, sys
+from portico.chat import ChatRequest, Message
+from portico_llamacpp.chat import LlamaCppChat
+from portico_llamacpp.config import LlamaCppSettings
+
+chat = LlamaCppChat(LlamaCppSettings(context_size=512, threads=1))
+request = ChatRequest([Message.of("user", "Hello.")], max_tokens=4)
+asyncio.run(chat.complete(request))
+process = chat._process
+child = os.fork()
+if child == 0:
+    sys.exit()
+assert os.waitpid(child, 0)[1] == 0
+asyncio.run(chat.complete(request))
+assert chat._process is process
+"""
+
+
+def test_a_fork_of_the_program_that_ends_does_not_take_the_model_along() -> None:
+    done = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 async def test_llama_cpps_own_words_are_shown_when_asked_for() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import socket
 import threading
 
 import httpx2
@@ -235,6 +236,21 @@ async def test_the_environment_is_not_read_and_little_is_told(loopback, make_cha
         "x-stainless-retry-count",
     }
     assert without["content-type"] == "application/json"
+
+
+async def test_a_proxy_of_the_environment_is_used_and_blamed_when_it_is_gone(loopback, make_chat, monkeypatch):
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{loopback.port}")
+    loopback.will(loopback.whole(loopback.completion()))
+    assert (await make_chat(base_url="http://model.invalid/v1").complete(REQUEST)).text == "Hello."
+    assert loopback.visits[0].path == "http://model.invalid/v1/chat/completions"
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{port}")
+        with pytest.raises(ServiceError, match=rf"the proxy 127\.0\.0\.1:{port} does not take a connection"):
+            await make_chat(base_url="http://model.invalid/v1").complete(REQUEST)
 
 
 async def test_settings_go_into_headers_and_query(loopback, make_chat):

@@ -280,7 +280,10 @@ class LimitExceeded(PorticoError):
 
 
 class TurnLimitExceeded(LimitExceeded):
-    """A turn reached one of its limits; ``messages`` are those that it added, ``usage`` is what it cost."""
+    """A turn reached one of its limits; ``messages`` are those that it added, ``usage`` is what it cost.
+
+    Calls that had no result yet are answered there with an error, so that the conversation can go on.
+    """
 
     def __init__(self, message: str, *, messages: Sequence[object] = (), usage: object = None) -> None:
         self.messages = tuple(messages)

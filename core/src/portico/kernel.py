@@ -152,10 +152,8 @@ class Kernel:
             return await function.callable(**arguments)
         return await self._invoke_otherwise(function, arguments)
 
-    async def _invoke_otherwise(self, function: Function, arguments: dict[str, Any]) -> Any:
-        if self.filters.function:
-            return await self._invoke_filtered(function, arguments)
-        return await called(function, arguments)
+    def _invoke_otherwise(self, function: Function, arguments: dict[str, Any]) -> Awaitable[Any]:
+        return self._invoke_filtered(function, arguments) if self.filters.function else called(function, arguments)
 
     async def _invoke_filtered(self, function: Function, arguments: dict[str, Any]) -> Any:
         context = FunctionInvocation(function, arguments)

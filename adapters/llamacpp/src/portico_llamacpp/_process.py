@@ -5,6 +5,7 @@ Threads read and write the pipes, so that no event loop ever waits for them; a c
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -53,7 +54,8 @@ class ModelProcess:
         self._calls: dict[int, Call] = {}
         self._waiting: deque[Call] = deque()
         self._number = 0
-        self._over = False
+        self._end: PorticoError | None = None
+        self._owner = os.getpid()
         self._outbox: SimpleQueue[bytes | None] = SimpleQueue()
         self._log: deque[str] = deque(maxlen=_LAST_LINES)
         self._process = _start(show_log=show_log)
@@ -69,16 +71,17 @@ class ModelProcess:
     @property
     def over(self) -> bool:
         """Whether the process has ended or been closed."""
-        return self._over
+        return self._end is not None
 
     def submit(self, call: Call) -> None:
         """Have a request answered when its turn comes."""
         with self._lock:
-            if not self._over:
+            if self._end is None:
                 self._waiting.append(call)
                 self._send_next()
                 return
-        call.tell(closed())
+            end = self._end
+        call.tell(end)
 
     def cancel(self, call: Call) -> None:
         """Withdraw a request, or stop it at its next piece; it is told of nothing more. Does nothing at its end."""
@@ -91,6 +94,8 @@ class ModelProcess:
 
     def close(self) -> None:
         """End the process; every call under way is told. The process keeps nothing that could be lost."""
+        if os.getpid() != self._owner:  # a fork of the program ends, and the model is not its own
+            return
         self._fail(closed())
         self._process.terminate()
         try:
@@ -114,7 +119,7 @@ class ModelProcess:
 
     def _fail(self, error: PorticoError) -> None:
         with self._lock:
-            self._over = True
+            self._end = self._end or error
             calls = [*self._calls.values(), *self._waiting]
             self._calls.clear()
             self._waiting.clear()

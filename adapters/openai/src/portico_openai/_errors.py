@@ -109,7 +109,11 @@ def _unreachable(peer: Peer, chain: list[BaseException], received: int) -> Servi
 
     said = peer.shortened(str(chain[-1])) or type(chain[-1]).__name__
     cut = found(aiohttp.ClientPayloadError)
-    if found(ConnectionRefusedError):
+    proxy = next((link for link in chain if isinstance(link, aiohttp.ClientProxyConnectionError)), None)
+    if proxy is not None:
+        where = f"the proxy {proxy.host}:{proxy.port} does not take a connection"
+        reason = f"cannot be reached: {where}. Look at HTTPS_PROXY, HTTP_PROXY and NO_PROXY."
+    elif found(ConnectionRefusedError):
         reason = f"cannot be reached: nothing listens at {peer.host}. Start the server, or mend base_url."
     elif found(aiohttp.ClientConnectorDNSError):
         reason = f"cannot be reached: the name in {peer.host} is not known. Mend base_url, or look at the network."

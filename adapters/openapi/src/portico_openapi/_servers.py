@@ -33,6 +33,10 @@ class NoServer:
     reason: str
 
 
+class _NoOption(Wrong):
+    """The settings give a variable a value that the document does not allow."""
+
+
 def origin_of(url: str) -> tuple[str, str, int] | None:
     """Return scheme, host and port (RFC 6454) of an http(s) URL; None for any other.
 
@@ -96,6 +100,8 @@ def chosen_server(
         raise ConfigurationError(f"functions.{name}.server: there is no server {number}: {known}.")
     try:
         return _from_object(servers[number] if servers else {"url": "/"}, base, variables)
+    except _NoOption as error:
+        raise ConfigurationError(f"functions.{name}.server_variables: {error}.") from error
     except Wrong as error:
         return NoServer(f"the document's server: {error}" if servers else problem)
 
@@ -156,7 +162,7 @@ def _from_object(server: Any, base: str, variables: Mapping[str, str]) -> Server
         options = listing(one, "enum")
         known = [str(option) for option in options]
         if variable in variables and known and str(given) not in known:
-            raise Wrong(f"the variable {shown(variable)!r} is one of {', '.join(map(shown, known))}")
+            raise _NoOption(f"the variable {shown(variable)!r} is one of {', '.join(map(shown, known))}")
         return str(given)
 
     return _server(_VARIABLE.sub(value, url), base)

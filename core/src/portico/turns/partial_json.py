@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["NOTHING", "PartialJson", "json_in"]
+__all__ = ["NOTHING", "PartialJson", "json_in", "values_in"]
 
 NOTHING: Any = object()
 """Stands for "no value has begun yet"; None is JSON's null."""
@@ -17,6 +18,7 @@ _LITERAL = re.compile(r'[^\s,:\[\]{}"]+')
 _START = re.compile(r"[\[{]")
 _ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _MAXIMUM_DEPTH = 200
+_ATTEMPTS = 20
 
 
 class PartialJson:
@@ -32,7 +34,8 @@ class PartialJson:
 
     A string shows as far as it has come; a number, true, false or null once its end is known; a key once its
     value has begun. The value given is the reader's own and grows with the next `feed`: copy what is kept.
-    ``values`` counts those that have begun, inner ones too. With ``search``, text before the first bracket and after the end of the value is passed over.
+    ``values`` counts those that have begun, inner ones too. With ``search``, text before the first bracket and
+    after the end of the value is passed over.
     Raises ``ValueError`` for what can be no JSON any more, and for more than 200 levels.
     """
 
@@ -192,19 +195,44 @@ def json_in(text: str) -> Any:
     >>> json_in('Here it is: {"ok": true}.')
     {'ok': True}
 
-    The whole text is tried first, then from each opening bracket on, at most 20 of them. Raises ``ValueError``.
+    Where there are several, it is the first, see `values_in`. Raises ``ValueError``.
     """
+    return next(values_in(text))
+
+
+def values_in(text: str) -> Iterator[Any]:
+    """Yield the JSON values that stand in a text beside one another: one for the whole text, where that is JSON.
+
+    >>> list(values_in('By [1] and [2] it is {"ok": true}.'))
+    [[1], [2], {'ok': True}]
+
+    Otherwise each opening bracket that is not inside of a value may begin one; at most 20 that begin none are tried.
+    Raises ``ValueError`` where there is no value at all.
+    """
+    whole = _whole(text)
+    if not isinstance(whole, ValueError):
+        yield whole
+        return
+    decoder = json.JSONDecoder()
+    position = found = failed = 0
+    while failed < _ATTEMPTS and (start := _START.search(text, position)) is not None:
+        try:
+            value, position = decoder.raw_decode(text, start.start())
+        except (ValueError, RecursionError):
+            failed += 1
+            position = start.end()
+            continue
+        found += 1
+        yield value
+    if not found:
+        raise whole
+
+
+def _whole(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        whole = error
-    decoder = json.JSONDecoder()
-    for start, _ in zip(_START.finditer(text), range(20), strict=False):
-        try:
-            return decoder.raw_decode(text, start.start())[0]
-        except (ValueError, RecursionError):
-            continue
-    raise whole
+        return error
 
 
 def _constant(text: str) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
 from portico.chat import ChatCapabilities, ChatRequest, Message
 from portico.errors import SchemaUnsupported
-from portico.turns.partial_json import NOTHING, PartialJson, json_in
+from portico.turns.partial_json import NOTHING, PartialJson, values_in
 from portico.types.compiled import Mismatch
 
 if TYPE_CHECKING:
@@ -132,11 +132,23 @@ class ResponseFormat(Generic[T]):
         return told
 
     def read(self, text: str, manner: Manner) -> T:
-        """Make the value of a whole reply; raises `ReplyFault` with everything that does not fit."""
+        """Make the value of a whole reply; raises `ReplyFault` with everything that does not fit.
+
+        A model that was asked in words may put others around the value, and JSON of another form in them: the first
+        value that is of the form is taken, and the faults are those of the last.
+        """
         try:
-            value = json_in(text) if manner == "instruct" else json.loads(text)
+            values = list(values_in(text)) if manner == "instruct" else [json.loads(text)]
         except (ValueError, RecursionError) as error:
             raise ReplyFault([f"it is not JSON: {error}"]) from error
+        for value in values[:-1]:
+            try:
+                return self._value(value, manner)
+            except ReplyFault:
+                continue
+        return self._value(values[-1], manner)
+
+    def _value(self, value: Any, manner: Manner) -> T:
         try:
             if manner == "strict" and self.strict is not None and not self.strict.identity:
                 value = self.strict.decode(value)

@@ -39,6 +39,7 @@ __all__ = ["take_turn"]
 T = TypeVar("T")
 
 _NO_TOOLS = Toolset(())
+_OPEN = "A limit of the turn was reached before this call had a result."
 _HALF = (
     "The reply was cut short before this call was whole, so nothing was called. "
     "Call again with shorter arguments, and with fewer words before the call."
@@ -271,9 +272,12 @@ class _Turn:
         )
 
     def exceeded(self, limit: str) -> TurnLimitExceeded:
+        calls = [part for part in self.added[-1].content if isinstance(part, ToolCall)] if self.added else []
+        # Services refuse a conversation with a call that has no answer, and this one may be gone on with.
+        answers = tuple(ToolResult(call.id, call.name, _OPEN, error=True) for call in calls)
         return TurnLimitExceeded(
             f"The turn reached its limit of {limit} before the model answered. Allow more with limits=TurnLimits(…).",
-            messages=self.added,
+            messages=(*self.added, Message("tool", answers)) if answers else self.added,
             usage=self.usage,
         )
 
