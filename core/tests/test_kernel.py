@@ -339,3 +339,12 @@ async def test_calls_run_concurrently_in_one_kernel(kernel: Kernel) -> None:
 
     kernel.add_function(meet)
     assert await asyncio.gather(*(kernel.invoke("meet", number=n) for n in range(20))) == list(range(20))
+
+
+def test_what_fails_in_a_script_is_not_told_as_a_failure_to_find_an_event_loop() -> None:
+    async def fail() -> None:
+        raise LookupError("the reason")
+
+    with pytest.raises(LookupError) as caught:
+        Kernel().run_sync(fail())
+    assert caught.value.__context__ is None

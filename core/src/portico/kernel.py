@@ -376,10 +376,16 @@ class Kernel:
         async def wait() -> T:
             return await awaitable
 
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
+        if not _loop_is_running():
             return asyncio.run(wait())
         if isinstance(awaitable, CoroutineType):
             awaitable.close()
         raise RuntimeError("an event loop is running here: await instead of calling run_sync")
+
+
+def _loop_is_running() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
