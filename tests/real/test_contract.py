@@ -14,8 +14,8 @@ from portico_testkit.chat_service import ChatServiceKit
 class TestOpenAIChatOnLlamaCpp(ChatServiceKit):
     calls_tools = False  # the model's chat template drops tools
     reports_usage = True
-    max_output = 12
-    long_history = 40
+    max_output = 10
+    long_history = 30
 
     @pytest.fixture
     async def chat_service(self, connection: dict[str, Any]) -> Any:

@@ -24,8 +24,8 @@ def loaded_chat() -> Iterator[LlamaCppChat]:
 
 class TestLlamaCppChat(ChatServiceKit):
     reports_usage = True
-    max_output = 12
-    long_history = 60
+    max_output = 10
+    long_history = 30
 
     @pytest.fixture
     def chat_service(self, loaded_chat: LlamaCppChat) -> LlamaCppChat:

@@ -173,13 +173,15 @@ async def test_a_question_is_given_up_while_it_is_read() -> None:
     assert usage.cached_tokens < 600, "what nobody waited for was read to its end"
 
 
-async def test_a_reply_that_takes_too_long_is_a_timeout() -> None:
-    chat = LlamaCppChat(settings(timeout=3.5, context_size=2048))
-    await chat._loaded()
+async def test_a_reply_that_takes_too_long_is_a_timeout_and_frees_its_slot() -> None:
+    chat = LlamaCppChat(settings(timeout=0.5, context_size=2048))
+    process, _ = await chat._loaded()
     try:
-        with pytest.raises(ServiceTimeout, match=r"3\.5 seconds"):
+        with pytest.raises(ServiceTimeout, match=r"0\.5 seconds"):
             await chat.complete(LONG)
-        assert (await chat.complete(GREETING)).text
+        async with asyncio.timeout(30):
+            while not process._free:
+                await asyncio.sleep(0.01)
     finally:
         await chat.aclose()
 

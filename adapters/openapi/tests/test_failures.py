@@ -121,11 +121,13 @@ async def test_long_words_are_cut(opened, call, described, service):
         ("soon", None),
         ("nan", None),
         ("", None),
-        (format_datetime(datetime.now(UTC) + timedelta(hours=2), usegmt=True), 7200.0),
-        (format_datetime(datetime.now(UTC) - timedelta(hours=2), usegmt=True), 0.0),
+        (timedelta(hours=2), 7200.0),
+        (timedelta(hours=-2), 0.0),
     ],
 )
 async def test_a_rate_limit_tells_how_long(opened, call, described, service, header, seconds):
+    if isinstance(header, timedelta):
+        header = format_datetime(datetime.now(UTC) + header, usegmt=True)
     service.answer("", 429, Retry_After=header)
     with pytest.raises(RateLimited) as raised:
         await call(await opened(described({"/": GET})), "look")

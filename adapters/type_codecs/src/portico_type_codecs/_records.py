@@ -62,8 +62,7 @@ class Member:
 class Record:
     """A class with fields.
 
-    ``make`` takes the fields by argument and may raise ValueError or TypeError, of which ``explain`` tells the
-    places. ``blank`` makes a value of some of the fields, None in place of required ones that are missing, for
+    ``make`` takes the fields by argument and may raise anything, of which ``explain`` tells the places. ``blank`` makes a value of some of the fields, None in place of required ones that are missing, for
     drafts. ``tag`` is a key with the one value that it has.
     """
 
@@ -76,9 +75,17 @@ class Record:
 
 
 def reason(error: Exception) -> str:
-    """Return what an error says: those of attrs carry the attribute and the value behind their text."""
+    """Return what an error says: those of attrs carry the attribute and the value behind their text.
+
+    An error that was not raised to be read, as a KeyError is not, says little without its kind.
+    """
     first = error.args[0] if error.args else None
-    return line(first if isinstance(first, str) else str(error))
+    try:
+        text = line(first if isinstance(first, str) else str(error))
+    except Exception:  # an integer of more digits than Python writes
+        text = ""
+    kind = type(error).__name__
+    return text if text and isinstance(error, ValueError | TypeError) else f"{kind}: {text}" if text else kind
 
 
 def as_object(record: Record) -> Compiled:
@@ -198,7 +205,7 @@ def _same(value: Any, wanted: str | int) -> bool:
 def _made(record: Record, values: dict[str, Any]) -> Any:
     try:
         return record.make(values)
-    except (ValueError, TypeError) as error:
+    except Exception as error:  # the class refuses the value, in whatever way it does
         raise Mismatch(record.explain(values, error)) from error
 
 

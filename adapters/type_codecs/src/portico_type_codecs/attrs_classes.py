@@ -84,17 +84,18 @@ def _explained(cls: type[Any], values: dict[str, Any], error: Exception) -> list
     for field in fields:
         try:
             _set(probe, field, values)
-        except (ValueError, TypeError) as fault:
+        except Exception as fault:  # a converter refuses in whatever way it does
             faults.append(_fault(field, fault))
     for field in fields:
         if field.validator is not None and field.alias in values and hasattr(probe, field.name):
             try:
                 field.validator(probe, field, getattr(probe, field.name))
-            except (ValueError, TypeError) as fault:
+            except AttributeError as fault:
+                # Where a field could not be set, it may have looked at that one, which is a fault already.
+                if not faults:
+                    faults.append(_fault(field, fault))
+            except Exception as fault:  # and so does a validator
                 faults.append(_fault(field, fault))
-            except AttributeError:
-                # It looks at a field that could not be set, which is a fault already.
-                continue
     return faults or [Fault((), f"a valid {cls.__name__}", reason(error))]
 
 
@@ -110,7 +111,7 @@ def _blank(cls: type[Any], values: dict[str, Any]) -> Any:
         object.__setattr__(made, field.name, None)
         try:
             _set(made, field, values)
-        except (ValueError, TypeError):
+        except Exception:  # what a converter needs may not have come yet
             object.__setattr__(made, field.name, values.get(field.alias))
     return made
 

@@ -151,6 +151,8 @@ def _compiled(hint: Any, inner: Callable[[object], Compiled]) -> Compiled:
             return msgspec.convert(value, hint, strict=True, str_keys=True)
         except msgspec.ValidationError as error:
             raise Mismatch([_fault(error)]) from error
+        except UnicodeEncodeError as error:
+            raise Mismatch([Fault((), "text of whole characters", "half of a surrogate pair")]) from error
 
     return Compiled(schema, structure, lambda value: msgspec.to_builtins(value, str_keys=True))
 

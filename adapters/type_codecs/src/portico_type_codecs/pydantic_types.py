@@ -17,7 +17,8 @@ from pydantic_core import PydanticSerializationError, to_json
 from portico.errors import SchemaUnsupported
 from portico.types import compile_type
 from portico.types.compiled import Compiled, Fault, Mismatch, refuse
-from portico_type_codecs._faults import got, line
+from portico_type_codecs._faults import got
+from portico_type_codecs._records import reason
 from portico_type_codecs.pydantic_drafts import drafting
 from portico_type_codecs.pydantic_faults import faults_of, located
 from portico_type_codecs.pydantic_schema import (
@@ -109,13 +110,21 @@ def _compile(hint: Any) -> Compiled:
             whole = _with_integers(value, [each.path for each in found if each.error["type"] == "int_type"])
             if whole is None:
                 raise Mismatch(faults_of(found, name, schema)) from error
-        except (ValueError, TypeError) as error:
-            # Raised by a validator of the model itself; pydantic lets a TypeError through.
-            raise Mismatch([Fault((), f"a valid {name}", line(str(error)))]) from error
+        except Exception as error:
+            # Raised by a validator of the model itself; pydantic lets all but ValueError and AssertionError through.
+            raise Mismatch([Fault((), f"a valid {name}", reason(error))]) from error
         return structure(whole)
 
     def unstructure(value: Any) -> Any:
-        written = adapter.dump_python(value, mode="json", by_alias=aliased, round_trip=True, warnings="error")
+        try:
+            written = adapter.dump_python(value, mode="json", by_alias=aliased, round_trip=True, warnings="error")
+        except UnicodeDecodeError as error:
+            raise SchemaUnsupported(
+                f"{name} holds bytes that are no text in UTF-8. Set ser_json_bytes and val_json_bytes to 'base64' "
+                "in its model_config."
+            ) from error
+        except PydanticSerializationError as error:
+            raise TypeError(f"This is no whole {name}: {_unexpected(error)}") from error
         if checked:
             _require_readable(written)
         return written
@@ -210,6 +219,12 @@ def _replaced(value: Any, place: tuple[str | int, ...], part: Any) -> Any:
     copy: Any = dict(value) if isinstance(value, dict) else list(value)
     copy[place[0]] = _replaced(value[place[0]], place[1:], part)
     return copy
+
+
+def _unexpected(error: PydanticSerializationError) -> str:
+    """Return what pydantic says of a value that is not of its type, without its words on warnings."""
+    text = " ".join(str(error).removeprefix("Pydantic serializer warnings:").split())
+    return text.replace("PydanticSerializationUnexpectedValue(", "").removesuffix(")").rstrip(".") + "."
 
 
 def _sentence(error: Exception) -> str:
