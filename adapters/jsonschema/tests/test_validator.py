@@ -227,3 +227,26 @@ def test_settings_refuse_what_makes_no_sense() -> None:
     for name in ("maximum_pattern_text", "maximum_steps"):
         with pytest.raises(ValueError, match=name):
             JsonschemaSettings(**{name: 0})
+
+
+@pytest.mark.parametrize("levels", [60, 200, 500, 900])
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"a": {"$ref": "#"}}},
+        {"additionalProperties": {"$dynamicRef": "#it"}, "$dynamicAnchor": "it"},
+        {"anyOf": [{"allOf": [{"properties": {"a": {"$ref": "#"}}}]}]},
+        {"properties": {"a": {"$ref": "#/$defs/b"}}, "$defs": {"b": {"$ref": "#/$defs/c"}, "c": {"$ref": "#"}}},
+        {"properties": {"a": {"$ref": "#"}}, "unevaluatedProperties": False},
+    ],
+    ids=str,
+)
+def test_a_value_that_nests_too_deeply_is_a_fault_and_never_a_panic(schema: Any, levels: int) -> None:
+    value: Any = {}
+    for _ in range(levels):
+        value = {"a": value}
+    told = faults(schema, value)
+    if levels >= 500:
+        assert told == ["$: nested too deeply to be checked"]
+    else:
+        assert told in ([], ["$: nested too deeply to be checked"])

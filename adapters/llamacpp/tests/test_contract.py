@@ -24,7 +24,7 @@ def loaded_chat() -> Iterator[LlamaCppChat]:
 
 class TestLlamaCppChat(ChatServiceKit):
     reports_usage = True
-    max_output = 10
+    max_output = 12
     long_history = 30
 
     @pytest.fixture

@@ -142,7 +142,7 @@ paths:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", "it holds one value where an object is expected"),
+        (b"", "it is empty"),
         (b"hello", "it holds one value"),
         (b"[1]", "it holds one value"),
         (b"<!DOCTYPE html><html>", "it is HTML or XML"),
@@ -441,3 +441,11 @@ async def test_anchors_and_identifiers_are_found(opened):
     assert plugin["a"].parameters[0].schema == {"type": "integer"}
     assert plugin["b"].parameters[0].schema == {"type": "boolean"}
     assert plugin["c"].parameters[0].compiled.structure({"next": {"next": {}}}) == {"next": {"next": {}}}
+
+
+@pytest.mark.parametrize("file", ["empty.yaml", "empty.json"])
+@pytest.mark.parametrize("text", ["", " \n"])
+async def test_an_empty_document_is_called_empty(file: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / file).write_text(text)
+    with pytest.raises(ConfigurationError, match="cannot be read: it is empty"):
+        await OpenAPIFunctions(OpenAPISettings(document=tmp_path / file)).load("service")

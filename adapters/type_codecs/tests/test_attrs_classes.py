@@ -263,3 +263,19 @@ def test_a_field_that_json_cannot_hold_is_refused_when_it_is_compiled() -> None:
 
     with pytest.raises(SchemaUnsupported, match="bytes has no JSON form"):
         compiled(Binary)
+
+
+def test_a_validator_or_converter_that_fails_in_any_way_refuses_the_value() -> None:
+    towns = {1: "Oslo"}
+
+    @attrs.define
+    class Town:
+        number: int = field(validator=lambda instance, attribute, value: towns[value] and None)
+        share: int = field(default=2, converter=lambda value: 10 // value)
+
+    assert faults(Town, {"number": 2, "share": 0}) == [
+        "$.share: expected a valid share, got ZeroDivisionError: integer division or modulo by zero",
+        "$.number: expected a valid number, got KeyError: 2",
+    ]
+    assert faults(Town, {"number": 10**5000}) == ["$.number: expected a valid number, got KeyError"]
+    assert compiled(Town).draft({"share": 0}).number is None

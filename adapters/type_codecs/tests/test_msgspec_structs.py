@@ -244,3 +244,23 @@ def test_a_draft_has_what_has_come() -> None:
     assert compiled(Row).draft([]) == Row(None, None)
     with pytest.raises(Mismatch):
         compiled(Leaf).draft({"type": "fork"})
+
+
+def test_a_struct_that_refuses_in_any_way_is_a_fault() -> None:
+    class Town(Struct):
+        name: str
+
+        def __post_init__(self) -> None:
+            self.name = {"oslo": "Oslo"}[self.name]
+
+    assert faults(list[Town], [{"name": "rome"}]) == ["$[0]: expected a valid Town, got KeyError: rome"]
+
+
+def test_half_of_a_surrogate_pair_is_a_fault_where_msgspec_reads() -> None:
+    class Own(Struct):
+        data: bytes = b""
+        lasts: dt.timedelta = dt.timedelta(0)
+
+    assert faults(Own, {"data": "\udc80", "lasts": "\udc80"}) == [
+        f"$.{name}: expected text of whole characters, got half of a surrogate pair" for name in ("data", "lasts")
+    ]

@@ -392,3 +392,38 @@ def test_an_older_pydantic_is_refused_with_what_to_do(monkeypatch: pytest.Monkey
     monkeypatch.setattr(pydantic, "VERSION", "2.9.2")
     with pytest.raises(SchemaUnsupported, match=r"Cat needs pydantic 2\.12 or newer, not 2\.9\.2"):
         compiled(Cat)
+
+
+def test_a_validator_that_fails_in_any_way_refuses_the_value() -> None:
+    class Town(BaseModel):
+        name: str
+
+        @pydantic.field_validator("name")
+        @classmethod
+        def _known(cls, name: str) -> str:
+            return {"oslo": "Oslo"}[name]
+
+    assert faults(Town, {"name": "rome"}) == ["$: expected a valid Town, got KeyError: rome"]
+
+
+def test_bytes_that_are_no_text_are_refused_with_what_to_do() -> None:
+    class Picture(BaseModel):
+        data: bytes
+
+    with pytest.raises(SchemaUnsupported, match="Picture holds bytes that are no text in UTF-8"):
+        compiled(Picture).unstructure(Picture(data=b"\xff"))
+
+    class Encoded(BaseModel):
+        model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+        data: bytes
+
+    made = compiled(Encoded)
+    assert made.structure(made.unstructure(Encoded(data=b"\xff"))) == Encoded(data=b"\xff")
+
+
+def test_what_is_not_of_its_type_is_no_error_of_pydantic() -> None:
+    for wrong in ("a cat", Dog.model_construct(bark=5)):
+        with pytest.raises(ValueError, match="This Dog cannot be written: Expected `") as caught:
+            compiled(Dog).unstructure(wrong)
+        assert "\n" not in str(caught.value)
+        assert "warning" not in str(caught.value)

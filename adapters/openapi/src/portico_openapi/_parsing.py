@@ -37,6 +37,8 @@ def parse(content: bytes, uri: str) -> Parsed:
         raise Wrong(f"it is not text: byte {error.start} is not {error.encoding.upper()}") from None
     text = text.removeprefix("\ufeff")
     beginning = text.lstrip()[:1]
+    if not beginning:
+        raise Wrong("it is empty")
     if beginning == "<":
         raise Wrong("it is HTML or XML, not JSON or YAML")
     named_json = uri.partition("?")[0].casefold().endswith(".json")

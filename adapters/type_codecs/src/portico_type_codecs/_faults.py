@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from portico.types.compiled import Mismatch, refuse
 
-__all__ = ["counted", "got", "line"]
+__all__ = ["counted", "got", "line", "reason"]
 
 
 def got(value: object) -> str:
@@ -23,3 +23,17 @@ def counted(number: int, unit: str) -> str:
 def line(text: str) -> str:
     """Put a text on one line, as what is told of a fault is."""
     return " ".join(text.split())
+
+
+def reason(error: Exception) -> str:
+    """Return what an error says: those of attrs carry the attribute and the value behind their text.
+
+    An error that was not raised to be read, as a KeyError is not, says little without its kind.
+    """
+    first = error.args[0] if error.args else None
+    try:
+        text = line(first if isinstance(first, str) else str(error))
+    except ValueError:  # an integer of more digits than Python writes
+        text = ""
+    kind = type(error).__name__
+    return text if text and isinstance(error, ValueError | TypeError) else f"{kind}: {text}" if text else kind

@@ -15,9 +15,9 @@ from typing import Any
 from portico.docstrings import Documentation, describe_class
 from portico.types import json_default
 from portico.types.compiled import Compiled, Fault, Mismatch, refuse
-from portico_type_codecs._faults import got, line
+from portico_type_codecs._faults import got, reason
 
-__all__ = ["EMPTY", "Member", "Record", "as_array", "as_object", "reason"]
+__all__ = ["EMPTY", "Member", "Record", "as_array", "as_object"]
 
 EMPTY = (list, dict, set, frozenset, tuple, str, int, float, bool)
 """Factories that make the same each time, so that the default can be told."""
@@ -62,7 +62,8 @@ class Member:
 class Record:
     """A class with fields.
 
-    ``make`` takes the fields by argument and may raise anything, of which ``explain`` tells the places. ``blank`` makes a value of some of the fields, None in place of required ones that are missing, for
+    ``make`` takes the fields by argument and may raise anything, of which ``explain`` tells the places.
+    ``blank`` makes a value of some of the fields, None in place of required ones that are missing, for
     drafts. ``tag`` is a key with the one value that it has.
     """
 
@@ -72,20 +73,6 @@ class Record:
     explain: Callable[[dict[str, Any], Exception], list[Fault]]
     blank: Callable[[dict[str, Any]], Any]
     tag: tuple[str, str | int] | None = None
-
-
-def reason(error: Exception) -> str:
-    """Return what an error says: those of attrs carry the attribute and the value behind their text.
-
-    An error that was not raised to be read, as a KeyError is not, says little without its kind.
-    """
-    first = error.args[0] if error.args else None
-    try:
-        text = line(first if isinstance(first, str) else str(error))
-    except Exception:  # an integer of more digits than Python writes
-        text = ""
-    kind = type(error).__name__
-    return text if text and isinstance(error, ValueError | TypeError) else f"{kind}: {text}" if text else kind
 
 
 def as_object(record: Record) -> Compiled:

@@ -9,9 +9,10 @@ from typing import Any
 import attrs
 
 from portico.types.compiled import Compiled, Fault
+from portico_type_codecs._faults import reason
 from portico_type_codecs._hints import field_hints, require_arguments
 from portico_type_codecs._limits import Limits
-from portico_type_codecs._records import EMPTY, Member, Record, as_object, reason
+from portico_type_codecs._records import EMPTY, Member, Record, as_object
 
 __all__ = ["compile_class"]
 
@@ -84,7 +85,7 @@ def _explained(cls: type[Any], values: dict[str, Any], error: Exception) -> list
     for field in fields:
         try:
             _set(probe, field, values)
-        except Exception as fault:  # a converter refuses in whatever way it does
+        except Exception as fault:  # noqa: BLE001 - a converter refuses in whatever way it does
             faults.append(_fault(field, fault))
     for field in fields:
         if field.validator is not None and field.alias in values and hasattr(probe, field.name):
@@ -94,7 +95,7 @@ def _explained(cls: type[Any], values: dict[str, Any], error: Exception) -> list
                 # Where a field could not be set, it may have looked at that one, which is a fault already.
                 if not faults:
                     faults.append(_fault(field, fault))
-            except Exception as fault:  # and so does a validator
+            except Exception as fault:  # noqa: BLE001 - and so does a validator
                 faults.append(_fault(field, fault))
     return faults or [Fault((), f"a valid {cls.__name__}", reason(error))]
 
@@ -111,7 +112,7 @@ def _blank(cls: type[Any], values: dict[str, Any]) -> Any:
         object.__setattr__(made, field.name, None)
         try:
             _set(made, field, values)
-        except Exception:  # what a converter needs may not have come yet
+        except Exception:  # noqa: BLE001 - what a converter needs may not have come yet
             object.__setattr__(made, field.name, values.get(field.alias))
     return made
 

@@ -14,9 +14,10 @@ import msgspec
 
 from portico.errors import SchemaUnsupported
 from portico.types.compiled import Compiled, Fault, Mismatch, refuse
+from portico_type_codecs._faults import reason
 from portico_type_codecs._hints import field_hints, require_arguments
 from portico_type_codecs._limits import Limits
-from portico_type_codecs._records import EMPTY, Member, Record, as_array, as_object, reason
+from portico_type_codecs._records import EMPTY, Member, Record, as_array, as_object
 
 __all__ = ["compile_noted", "compile_struct"]
 

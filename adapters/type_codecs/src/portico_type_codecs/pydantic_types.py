@@ -17,8 +17,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from portico.errors import SchemaUnsupported
 from portico.types import compile_type
 from portico.types.compiled import Compiled, Fault, Mismatch, refuse
-from portico_type_codecs._faults import got
-from portico_type_codecs._records import reason
+from portico_type_codecs._faults import got, reason
 from portico_type_codecs.pydantic_drafts import drafting
 from portico_type_codecs.pydantic_faults import faults_of, located
 from portico_type_codecs.pydantic_schema import (
@@ -85,8 +84,10 @@ def _compile(hint: Any) -> Compiled:
         raise SchemaUnsupported(f"{name} holds a type that pydantic does not know. {_sentence(error)}") from error
     except (PydanticUserError, PydanticUndefinedAnnotation) as error:
         if error.code in ("class-not-fully-defined", "undefined-annotation"):
-            reason = "a type that is not defined yet, or not where pydantic looks for it"
-            raise SchemaUnsupported(f"{name} refers to {reason}. Call its model_rebuild when all are there.") from error
+            undefined = "a type that is not defined yet, or not where pydantic looks for it"
+            raise SchemaUnsupported(
+                f"{name} refers to {undefined}. Call its model_rebuild when all are there."
+            ) from error
         raise SchemaUnsupported(f"{name} has no JSON form: {_sentence(error)}") from error
     except ImportError as error:
         raise SchemaUnsupported(f"{name} needs another package: {_sentence(error)}") from error
@@ -124,7 +125,7 @@ def _compile(hint: Any) -> Compiled:
                 "in its model_config."
             ) from error
         except PydanticSerializationError as error:
-            raise TypeError(f"This is no whole {name}: {_unexpected(error)}") from error
+            raise ValueError(f"This {name} cannot be written: {_unexpected(error)}") from error
         if checked:
             _require_readable(written)
         return written
