@@ -71,7 +71,7 @@ class LlamaCppSettings:
         },
     )
     max_tokens: int | None = field(
-        default=2048,
+        default=1024,
         validator=_at_least_one,
         metadata={"doc": "For requests that set none: tokens of one reply at most."},
     )
