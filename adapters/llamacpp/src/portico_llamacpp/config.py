@@ -56,10 +56,10 @@ class LlamaCppSettings:
         metadata={"doc": "Sent first where a conversation has no system message of its own; empty sends none."},
     )
     temperature: float = field(
-        default=0.2,
+        default=0.5,
         validator=validators.ge(0),
         metadata={
-            "doc": "For requests that set none. Small models soon stray at higher ones; 0 takes the likeliest word."
+            "doc": "For requests that set none. Small models stray at higher ones and repeat themselves at lower."
         },
     )
     repeat_penalty: float = field(
