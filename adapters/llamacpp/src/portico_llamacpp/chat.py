@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 import weakref
-from collections.abc import AsyncGenerator
-from contextlib import aclosing, suppress
+from collections.abc import AsyncIterator
 
 from portico.chat import ChatCapabilities, ChatDelta, ChatReply, ChatRequest, check_request
-from portico.errors import PorticoError, ResponseInvalid, ServiceTimeout
+from portico.errors import PorticoError, ServiceTimeout, ServiceUnavailable
 from portico.registration import Services
 from portico_llamacpp._errors import refusal
 from portico_llamacpp._exchange import ReplyReader, body_of
@@ -53,15 +52,12 @@ class LlamaCppChat:
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Return the whole reply."""
-        reply: ChatReply | None = None
-        async with aclosing(self.stream(request)) as deltas:
-            async for delta in deltas:
-                reply = delta.reply
-        if reply is None:
-            raise ResponseInvalid(f"The chat service {self.name!r} ended without a reply.")
-        return reply
+        async for delta in self.stream(request):
+            if delta.reply is not None:
+                return delta.reply
+        raise ServiceUnavailable(f"The chat service {self.name!r} ended without a reply.")
 
-    async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta, None]:
+    async def stream(self, request: ChatRequest) -> AsyncIterator[ChatDelta]:
         """Yield the reply token by token; a call to a tool that is held to its form comes whole."""
         check_request(request, self.capabilities, self.name)
         if not request.messages:
@@ -109,23 +105,12 @@ class LlamaCppChat:
         process = self._process
         if process is None or process.over:
             process = await asyncio.to_thread(self._started)
-        if not process.ready.done():
-            await self._wait_for(process)
-        return process, process.ready.result()
-
-    async def _wait_for(self, process: ModelProcess) -> None:
-        """Wait until the model is loaded, or cannot be; to give up waiting is not to give up loading."""
-        loaded = asyncio.Event()
-        loop = asyncio.get_running_loop()
-
-        def tell(_: object) -> None:
-            with suppress(RuntimeError):  # the loop was closed, and nobody waits any more
-                loop.call_soon_threadsafe(loaded.set)
-
-        process.ready.add_done_callback(tell)
+        if process.ready.done():
+            return process, process.ready.result()
         try:
             async with asyncio.timeout(self._settings.load_timeout):
-                await loaded.wait()
+                # Shielded: others may wait for the same model.
+                return process, await asyncio.shield(asyncio.wrap_future(process.ready))
         except TimeoutError as error:
             raise ServiceTimeout(
                 f"The chat service {self.name!r} loaded no model within {self._settings.load_timeout:g} seconds. "
