@@ -30,6 +30,7 @@ __all__ = [
     "FunctionPlugin",
     "FunctionSource",
     "Hold",
+    "HttpClient",
     "Infeasible",
     "Kernel",
     "ListOf",
@@ -77,7 +78,9 @@ __all__ = [
     "VectorRecord",
     "VectorStore",
     "Vectors",
+    "WebSearchConnector",
     "function",
+    "search_method",
     "search_plugin",
 ]
 
@@ -106,6 +109,7 @@ if TYPE_CHECKING:
     from portico.ports.chat_service import ChatService
     from portico.ports.embedding_generator import EmbeddingGenerator
     from portico.ports.function_source import FunctionSource
+    from portico.ports.http_client import HttpClient
     from portico.ports.page_reader import PageReader
     from portico.ports.planner import Planner
     from portico.ports.run_store import RunStore
@@ -124,10 +128,12 @@ if TYPE_CHECKING:
         SearchResults,
         TextSearchOptions,
         TextSearchResult,
+        search_method,
     )
     from portico.search_functions import search_plugin
     from portico.turns import PartialValue, ToolFinished, ToolStarted, Turn, TurnLimits
     from portico.vectors import Vectors
+    from portico.web_search import WebSearchConnector
 
 _MODULES = {
     "chat": "ChatCapabilities ChatDelta ChatReply ChatRequest Citation Message Source Text ToolCall ToolChoice "
@@ -142,6 +148,7 @@ _MODULES = {
     "ports.chat_service": "ChatService",
     "ports.embedding_generator": "EmbeddingGenerator",
     "ports.function_source": "FunctionSource",
+    "ports.http_client": "HttpClient",
     "ports.page_reader": "PageReader",
     "ports.planner": "Planner",
     "ports.run_store": "RunStore",
@@ -154,10 +161,11 @@ _MODULES = {
     "ports.vector_store": "VectorRecord VectorStore",
     "pursuit": "Pursuit",
     "registration": "Registration Secret Services",
-    "search": "SearchCapabilities SearchConnector SearchResults TextSearchOptions TextSearchResult",
+    "search": "SearchCapabilities SearchConnector SearchResults TextSearchOptions TextSearchResult search_method",
     "search_functions": "search_plugin",
     "turns": "PartialValue ToolFinished ToolStarted Turn TurnLimits",
     "vectors": "Vectors",
+    "web_search": "WebSearchConnector",
 }
 
 

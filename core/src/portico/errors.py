@@ -25,6 +25,7 @@ them to one of these and keeps the original as ``__cause__``. Programmer mistake
     │   ├── ServiceTimeout            no answer in time
     │   ├── AuthenticationFailed      the key is missing, wrong or not allowed
     │   ├── RateLimited               too many requests; ``retry_after`` seconds when known
+    │   ├── QuotaExceeded             what the account may ask is used up; waiting a moment does not help
     │   ├── ResponseInvalid           the answer is not in the agreed format
     │   ├── ContentRefused            the model itself refused
     │   │   └── ContentFiltered       a filter of the service stopped the question or the answer
@@ -66,6 +67,7 @@ __all__ = [
     "PluginIncompatible",
     "PluginNotInstalled",
     "PorticoError",
+    "QuotaExceeded",
     "RateLimited",
     "ResponseInvalid",
     "SchemaUnsupported",
@@ -207,6 +209,10 @@ class RateLimited(ServiceError):
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         self.retry_after = retry_after
         super().__init__(message)
+
+
+class QuotaExceeded(ServiceError):
+    """What the account may ask of the service is used up, for the day, the month or the money."""
 
 
 class ResponseInvalid(ServiceError):

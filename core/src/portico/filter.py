@@ -7,7 +7,7 @@ filters (to SQL, to query parameters) must agree with.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -23,8 +23,10 @@ __all__ = [
     "Or",
     "Range",
     "Scalar",
+    "Wanted",
     "check_filter",
     "matches",
+    "wanted",
 ]
 
 Scalar: TypeAlias = str | int | float | bool
@@ -116,6 +118,16 @@ class FilterSupport:
         """No filter at all."""
         return cls({}, frozenset())
 
+    @classmethod
+    def fields_of(cls, *fields: str, offered: Iterable[str] = (), **more: Iterable[str]) -> FilterSupport:
+        """Take these fields by equality, and ``more`` by the clauses named; combined by And.
+
+        >>> FilterSupport.fields_of("site", date=("Range",)).describe()
+        'date (Range), site (Equal)'
+        """
+        clauses = {field: frozenset({"Equal"}) for field in fields}
+        return cls(clauses | {field: frozenset(kinds) for field, kinds in more.items()}, offered=tuple(offered))
+
     def describe(self) -> str:
         """Say in words what is supported, for error messages and `portico plugins`."""
         if self.fields is None:
@@ -148,6 +160,48 @@ def check_filter(filter: Filter | None, support: FilterSupport, source: str) -> 
                 raise UnsupportedFilter(
                     f"{source} cannot apply {kind} to {clause.field!r}. It supports {support.describe()}."
                 )
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a filter of clauses joined by And wants of each field: the values allowed, and the ranges.
+
+    ``nothing`` is True where no record can pass, as with two different values for one field.
+    """
+
+    values: Mapping[str, tuple[Scalar, ...]]
+    ranges: Mapping[str, tuple[Range, ...]]
+    nothing: bool = False
+
+
+def wanted(filter: Filter | None) -> Wanted:
+    """Sort the clauses of a filter by field, for a source that asks for fields one by one.
+
+    >>> wanted(And((Equal("site", "a.example"), Range("date", at_least="2026"))))
+    Wanted(values={'site': ('a.example',)}, ranges={'date': (Range(field='date', at_least='2026', at_most=None, \
+above=None, below=None),)}, nothing=False)
+
+    Raises ``ValueError`` for Or and Not, which a source that calls this does not declare.
+    """
+    values: dict[str, tuple[Scalar, ...]] = {}
+    ranges: dict[str, tuple[Range, ...]] = {}
+    for clause in () if filter is None else _clauses(filter, 0):
+        match clause:
+            case Equal(field, value):
+                allowed: tuple[Scalar, ...] = (value,)
+            case AnyOf(field, allowed):
+                allowed = tuple(dict.fromkeys(allowed))
+            case Range(field):
+                if clause not in ranges.get(field, ()):
+                    ranges[field] = (*ranges.get(field, ()), clause)
+                continue
+            case And():
+                continue
+            case _:
+                raise ValueError(f"{type(clause).__name__} cannot be told field by field")
+        known = values.get(field, allowed)
+        values[field] = tuple(value for value in known if any(_same(value, other) for other in allowed))
+    return Wanted(values, ranges, nothing=not all(values.values()))
 
 
 def matches(filter: Filter | None, record: Mapping[str, object]) -> bool:

@@ -6,10 +6,12 @@ port.
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, get_args, get_origin, get_type_hints
 
 from portico.filter import Filter, FilterSupport, check_filter
 
@@ -19,9 +21,12 @@ if TYPE_CHECKING:
 __all__ = [
     "SearchCapabilities",
     "SearchConnector",
+    "SearchMethod",
     "SearchResults",
     "TextSearchOptions",
     "TextSearchResult",
+    "search_method",
+    "search_methods",
 ]
 
 Record = TypeVar("Record")
@@ -111,6 +116,8 @@ class SearchCapabilities:
     filter: FilterSupport = field(default_factory=FilterSupport.nothing)
     total_count: bool = False
     """Whether ``include_total_count`` is honoured; a source without it leaves ``total_count`` None."""
+    most: int | None = None
+    """The most results that a source gives of one query, over all pages; None for no bound."""
 
 
 class SearchConnector(ABC, Generic[Record]):
@@ -141,6 +148,15 @@ class SearchConnector(ABC, Generic[Record]):
     name: str
     capabilities: SearchCapabilities = SearchCapabilities()
     index: SearchIndex | None = None
+    record_type: Any = Any
+    """The type of the records, ``SearchConnector[Record]``'s; functions of a kernel describe their results by it."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for base in cls.__dict__.get("__orig_bases__", ()):
+            origin, arguments = get_origin(base), get_args(base)
+            if isinstance(origin, type) and issubclass(origin, SearchConnector) and len(arguments) == 1:
+                cls.record_type = Any if isinstance(arguments[0], TypeVar) else arguments[0]
 
     @abstractmethod
     async def fetch(self, query: str, options: TextSearchOptions) -> SearchResults[Record]:
@@ -179,15 +195,88 @@ class SearchConnector(ABC, Generic[Record]):
 
     async def get_search_results(self, query: str, options: TextSearchOptions | None = None) -> SearchResults[Record]:
         """Find passages and return the source's own records."""
-        options = options or TextSearchOptions()
-        check_filter(options.filter, self.capabilities.filter, f"Text search {self.name!r}")
-        counted = options.include_total_count and self.capabilities.total_count
-        if not query.strip():
-            return SearchResults([], total_count=0 if counted else None)
-        found = await self.fetch(query, options)
-        return SearchResults(
-            _first(found, options.top), total_count=found.total_count if counted else None, metadata=found.metadata
-        )
+        return await _checked(self, self.fetch, query, options)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchMethod:
+    """A further search method of a connector: its name as a function of a kernel, what it does, what it returns."""
+
+    name: str
+    method: str
+    description: str
+    record_type: Any
+
+
+_Method = Callable[[Any, str, TextSearchOptions], Awaitable[SearchResults[Mapped]]]
+_MARK = "__portico_search_method__"
+
+
+def search_method(
+    fetch: _Method[Mapped],
+) -> Callable[[Any, str, TextSearchOptions | None], Coroutine[Any, Any, SearchResults[Mapped]]]:
+    """Make a further search method of a connector, as for news or images; `search_plugin` can offer it.
+
+    It is written as `SearchConnector.fetch` is, and called only with what that is called with. Its name ``get_news``
+    makes the function ``GetNews``, its docstring the description, and the type of its records the function's result.
+
+    >>> class Papers(SearchConnector[str]):
+    ...     name = "papers"
+    ...     async def fetch(self, query, options): ...
+    ...     def to_text(self, record): ...
+    ...     def to_result(self, record): ...
+    ...
+    ...     @search_method
+    ...     async def get_news(self, query: str, options: TextSearchOptions) -> SearchResults[str]:
+    ...         '''Find what was in the papers.'''
+    ...         return SearchResults(["Anvil falls.", "Anvil found."])
+    >>> [method.name for method in search_methods(Papers)]
+    ['GetNews']
+    >>> async def news(query, top):
+    ...     return await (await Papers().get_news(query, TextSearchOptions(top=top))).list()
+    >>> import asyncio; asyncio.run(news("anvil", 1)), asyncio.run(news(" ", 1))
+    (['Anvil falls.'], [])
+    """
+
+    @wraps(fetch)
+    async def method(self: Any, query: str, options: TextSearchOptions | None = None) -> SearchResults[Mapped]:
+        return await _checked(self, partial(fetch, self), query, options)
+
+    setattr(method, _MARK, True)
+    return method
+
+
+def search_methods(connector: object) -> tuple[SearchMethod, ...]:
+    """Return the further search methods of a connector or its class, in the order of definition."""
+    kind = connector if isinstance(connector, type) else type(connector)
+    found: dict[str, SearchMethod] = {}
+    for base in reversed(kind.__mro__):
+        for name, member in vars(base).items():
+            if getattr(member, _MARK, False):
+                returned = get_type_hints(member, include_extras=True).get("return", Any)
+                record = (get_args(returned) or (Any,))[0]
+                about = (inspect.getdoc(member) or "").partition("\n\n")[0].replace("\n", " ")
+                function = "".join(word[:1].upper() + word[1:] for word in name.split("_"))
+                found[name] = SearchMethod(function, name, about, record)
+    return tuple(found.values())
+
+
+async def _checked(
+    connector: SearchConnector[Any],
+    fetch: Callable[[str, TextSearchOptions], Awaitable[SearchResults[Mapped]]],
+    query: str,
+    options: TextSearchOptions | None,
+) -> SearchResults[Mapped]:
+    """Ask with what the connector declares, and give what was asked for."""
+    options = options or TextSearchOptions()
+    capabilities = connector.capabilities
+    check_filter(options.filter, capabilities.filter, f"Text search {connector.name!r}")
+    counted = options.include_total_count and capabilities.total_count
+    if not query.strip():
+        return SearchResults([], total_count=0 if counted else None)
+    found = await fetch(query, options)
+    total_count = found.total_count if counted else None
+    return SearchResults(_first(found, options.top), total_count=total_count, metadata=found.metadata)
 
 
 async def _stream(items: Iterable[Record]) -> AsyncIterator[Record]:

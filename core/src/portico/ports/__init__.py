@@ -46,5 +46,6 @@ PORTS: tuple[PortInfo, ...] = (
     PortInfo("Runner", "runner", 1, "portico_runners", "runner"),
     PortInfo("TypeCodec", "type codec", 1, "portico_type_codecs", "types", many=True),
     PortInfo("SchemaValidator", "schema validator", 1, "portico_schema_validators", "schemas"),
-    PortInfo("PageReader", "page reader", 1, "portico_page_readers", "pages"),
+    PortInfo("PageReader", "page reader", 1, "portico_page_readers", "pages", default="web-pages"),
+    PortInfo("HttpClient", "HTTP client", 1, "portico_http_clients", "http", default="httpx"),
 )

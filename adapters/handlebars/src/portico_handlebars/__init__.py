@@ -1,0 +1,1 @@
+"""Prompts in Handlebars for Portico, with asynchronous helpers."""

@@ -1,0 +1,1 @@
+"""HTTP for connectors of Portico, on httpx."""

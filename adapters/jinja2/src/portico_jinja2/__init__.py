@@ -1,0 +1,1 @@
+"""Prompts in Jinja2 for Portico, sandboxed and asynchronous."""

@@ -1,0 +1,1 @@
+"""What portico-jinja2 registers."""

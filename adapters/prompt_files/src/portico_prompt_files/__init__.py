@@ -1,0 +1,1 @@
+"""A directory of prompts as functions of Portico."""

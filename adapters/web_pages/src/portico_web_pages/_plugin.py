@@ -1,0 +1,1 @@
+"""What portico-web-pages registers."""

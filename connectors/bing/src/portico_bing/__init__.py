@@ -1,0 +1,1 @@
+"""Search services that speak the Bing v7 interface with Portico."""

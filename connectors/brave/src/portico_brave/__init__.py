@@ -1,0 +1,1 @@
+"""Search the web with Brave and Portico."""

@@ -1,0 +1,1 @@
+"""Several searches of Portico as one, fused by rank."""

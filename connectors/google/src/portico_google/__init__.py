@@ -1,0 +1,1 @@
+"""Search with Google Custom Search and Portico."""

@@ -1,0 +1,1 @@
+"""Search Wikipedia and every other MediaWiki with Portico; no key."""

@@ -1,0 +1,1 @@
+"""Search the web with Portico through a SearXNG of your own."""

@@ -1,0 +1,1 @@
+"""What portico-searxng registers."""
