@@ -17,7 +17,7 @@ settings.register_profile("dev", deadline=None)
 # The same examples on every run: a failure in CI is a failure here.
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=100, database=None, print_blob=True)
 settings.register_profile(
-    "fuzz", deadline=None, max_examples=10_000, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+    "fuzz", deadline=None, max_examples=5_000, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 settings.load_profile(os.environ.get("PORTICO_HYPOTHESIS") or ("ci" if os.environ.get("CI") else "dev"))
 

@@ -1,7 +1,8 @@
 """Runs the Python examples of the pages.
 
 The blocks of a page share their names and one event loop, and may `await` at top level. They run in a folder
-of their own that holds a copy of `docs`. `<!-- skip: next -->` before a block leaves it out.
+of their own that holds a copy of `docs` and, in `recorded`, the recorded answers of the connectors' tests.
+`<!-- skip: next -->` before a block leaves it out.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ def enter(namespace: dict[str, Any]) -> None:
     """Move to a fresh folder with the docs in it."""
     folder = tempfile.mkdtemp(prefix="portico-docs-")
     shutil.copytree(DOCS, Path(folder) / "docs", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    for recorded in DOCS.parent.glob("connectors/*/tests/recorded"):
+        shutil.copytree(recorded, Path(folder) / "recorded" / recorded.parent.parent.name)
     namespace[FOLDERS] = (Path.cwd(), folder)
     namespace[MODULES] = set(sys.modules)
     namespace[RUNNER] = asyncio.Runner()

@@ -185,42 +185,16 @@ async def test_a_fixed_filter_is_kept_whatever_a_model_asks(library: Library) ->
     assert library.asked[0][1].top == 7
 
 
-async def test_a_parameter_that_the_source_does_not_take_is_refused_by_the_source(library: Library) -> None:
-    kernel = kernel_with(search_plugin(library, "Books", parameters={"colour": "Which."}))
-    with pytest.raises(UnsupportedFilter, match="colour"):
-        await kernel.invoke_json("Search", {"query": "q", "colour": "red"})
-
-
 async def test_a_count_that_makes_no_sense_is_told_to_the_model(library: Library) -> None:
     kernel = kernel_with(search_plugin(library, "Books"))
     with pytest.raises(ArgumentsInvalid, match="count: must be 1 to 1000, not 0"):
         await kernel.invoke_json("Search", {"query": "q", "count": 0})
 
 
-def test_the_application_chooses_functions_and_words(library: Library) -> None:
-    plugin = search_plugin(
-        library,
-        "Books",
-        description="All our books.",
-        functions=["Search"],
-        descriptions={"Search": "Find a book."},
-        parameters={},
-    )
-    assert plugin.description == "All our books."
-    (made,) = plugin
-    assert made.description == "Find a book."
-    assert list(made.manual.parameters["properties"]) == ["query", "count", "skip"]
-    assert made.manual.parameters["required"] == ["query"]
-
-
-def test_mistakes_in_making_the_plugin_are_told_at_once(library: Library) -> None:
-    for mistake in ({"functions": ["Find"]}, {"parameters": {"count": "How many."}}):
-        with pytest.raises(ValueError):
-            search_plugin(library, "Books", **mistake)  # type: ignore[arg-type]
-
-
 async def test_records_without_json_form_are_an_error_of_the_function_only(library: Library) -> None:
     class Opaque(Library):
+        record_type = object
+
         async def fetch(self, query: str, options: TextSearchOptions) -> SearchResults[Any]:
             return SearchResults([object()])
 

@@ -145,7 +145,7 @@ def test_the_doctor_is_told_state_cause_and_remedy(
     acme.install("portico-bad", "import no_such_vendor")
     monkeypatch.delenv("ACME_KEY")
     (configured / "portico.toml").write_text(
-        FILE + "[search.third]\nuse = 'brave'\n[chat.opnai]\nmodel = 'x'\n[plugins]\ndisable = ['foo']\n"
+        FILE + "[search.third]\nuse = 'exa'\n[chat.opnai]\nmodel = 'x'\n[plugins]\ndisable = ['foo']\n"
     )
     found = portico_host.diagnose()
     assert not found.healthy
@@ -155,8 +155,8 @@ def test_the_doctor_is_told_state_cause_and_remedy(
     assert "`pip uninstall portico-bad`, or set PORTICO_DISABLE=bad" in bad.mend
     assert "export ACME_KEY" in by_subject["search.my-web.api_key"].cause
     assert by_subject["search.my-web.api_key"].mend == "Edit portico.toml."
-    assert "pip install portico-brave" in by_subject["text search third"].cause
-    assert by_subject["text search third"].mend.startswith("Run `pip install portico-brave`")
+    assert "pip install portico-exa" in by_subject["text search third"].cause
+    assert by_subject["text search third"].mend.startswith("Run `pip install portico-exa`")
     assert by_subject["chat.opnai"].severity == "warning"
     assert by_subject["foo"].severity == "warning"
 

@@ -38,7 +38,7 @@ def refusal(text: str | bytes | None = None, environ: dict[str, str] | None = No
         (b"[chat]\n\n# \xff", "portico.toml, line 3: the file is not UTF-8 text."),
         ("x = " + "[" * 5000, "portico.toml: the values are nested too deeply."),
         (b"#" * 1_100_000, "portico.toml: the file has more than 1048576 bytes."),
-        ("[chatt]", "portico.toml: chatt: is not a table of the configuration. Nearest: chat."),
+        ("[chatt]", "portico.toml: chatt: is not a table of the configuration. Nearest: chat,"),
         ("[qqqq]", "is not a table of the configuration. Known: chat, embeddings, functions"),
         ("chat = 5", "portico.toml: chat: expected a table, got an integer."),
         ("[chat]\nuse = 5", "portico.toml: chat.use: expected a name, got an integer."),
@@ -124,7 +124,7 @@ def test_variables_that_are_no_settings_are_left_alone(work: Path) -> None:
 @pytest.mark.parametrize(
     ("environ", "said"),
     [
-        ({"PORTICO_CHATT__USE": "x"}, "PORTICO_CHATT__USE: chatt: is not a table of the configuration. Nearest: chat."),
+        ({"PORTICO_CHATT__USE": "x"}, "PORTICO_CHATT__USE: chatt: is not a table of the configuration. Nearest: chat,"),
         ({"PORTICO___X": "x"}, "PORTICO___X: is not of the form PORTICO_TABLE__KEY."),
         (
             {"PORTICO_CHAT__X": "a", "PORTICO_CHAT__X__B": "b"},

@@ -179,9 +179,9 @@ def test_a_name_that_switches_nothing_off_is_told(acme: Any) -> None:
 def test_a_name_not_installed_says_what_to_install(acme: Any) -> None:
     plugins = portico_host.discover(only=["acme"])
     with pytest.raises(PluginNotInstalled) as caught:
-        plugins.registration("TextSearch", "brave")
+        plugins.registration("TextSearch", "exa")
     assert str(caught.value) == (
-        "Text search 'brave' is not installed. Run `pip install portico-brave`. Installed: acme, plain."
+        "Text search 'exa' is not installed. Run `pip install portico-brave`. Installed: acme, plain."
     )
     with pytest.raises(PluginNotInstalled, match=r"pip install portico-structured-planner`. Installed: none"):
         plugins.registration("Planner", "structured")

@@ -76,12 +76,12 @@ def test_settings_that_are_missing_belong_into_the_file_whoever_chose_the_plugin
 
 
 def test_a_plugin_that_is_not_installed_is_named_with_file_key_and_remedy(acme: Any, work: Path) -> None:
-    (work / "portico.toml").write_text("[chat]\nuse = 'acne'\n[search.web]\nuse = 'brave'\n[plugins]\nonly = ['acme']")
+    (work / "portico.toml").write_text("[chat]\nuse = 'acne'\n[search.web]\nuse = 'exa'\n[plugins]\nonly = ['acme']")
     made = services()
     with pytest.raises(PluginNotInstalled) as caught:
         made.get(TextSearch, "web")
     assert str(caught.value) == (
-        "portico.toml: search.web.use: Text search 'brave' is not installed. Run `pip install portico-brave`. "
+        "portico.toml: search.web.use: Text search 'exa' is not installed. Run `pip install portico-brave`. "
         "Installed: acme, plain."
     )
     with pytest.raises(PluginNotInstalled, match=r"^portico\.toml: chat\.use: .*Did you mean acme"):

@@ -29,6 +29,7 @@ __all__ = [
     "Function",
     "FunctionPlugin",
     "FunctionSource",
+    "FusedSearch",
     "Hold",
     "HttpClient",
     "Infeasible",
@@ -43,6 +44,8 @@ __all__ = [
     "Plan",
     "Planner",
     "PorticoError",
+    "Prompt",
+    "PromptInput",
     "Pursuit",
     "Range",
     "Registration",
@@ -52,6 +55,7 @@ __all__ = [
     "SearchCapabilities",
     "SearchConnector",
     "SearchIndex",
+    "SearchParameter",
     "SearchResults",
     "Secret",
     "ServiceError",
@@ -70,6 +74,7 @@ __all__ = [
     "ToolFinished",
     "ToolResult",
     "ToolStarted",
+    "Trusted",
     "Turn",
     "TurnLimits",
     "TypeCodec",
@@ -80,6 +85,7 @@ __all__ = [
     "Vectors",
     "WebSearchConnector",
     "function",
+    "prompt_function",
     "search_method",
     "search_plugin",
 ]
@@ -103,6 +109,7 @@ if TYPE_CHECKING:
     from portico.filter import And, AnyOf, Equal, Filter, Not, Or, Range
     from portico.filters import Filters, Hold
     from portico.functions import Function, FunctionPlugin, function
+    from portico.fused_search import FusedSearch
     from portico.kernel import Kernel
     from portico.plans.plan import From, ListOf, ObjectOf, Plan, Step, TextOf, Value
     from portico.plans.task import Answer, Budget, Infeasible, Task
@@ -120,6 +127,9 @@ if TYPE_CHECKING:
     from portico.ports.text_search import TextSearch
     from portico.ports.type_codec import TypeCodec
     from portico.ports.vector_store import VectorRecord, VectorStore
+    from portico.prompts.functions import prompt_function
+    from portico.prompts.inputs import PromptInput
+    from portico.prompts.prompt import Prompt, Trusted
     from portico.pursuit import Pursuit
     from portico.registration import Registration, Secret, Services
     from portico.search import (
@@ -130,7 +140,7 @@ if TYPE_CHECKING:
         TextSearchResult,
         search_method,
     )
-    from portico.search_functions import search_plugin
+    from portico.search_functions import SearchParameter, search_plugin
     from portico.turns import PartialValue, ToolFinished, ToolStarted, Turn, TurnLimits
     from portico.vectors import Vectors
     from portico.web_search import WebSearchConnector
@@ -141,6 +151,7 @@ _MODULES = {
     "errors": "ConfigurationError PorticoError ServiceError",
     "filter": "And AnyOf Equal Filter Not Or Range",
     "filters": "Filters Hold",
+    "fused_search": "FusedSearch",
     "functions": "Function FunctionPlugin function",
     "kernel": "Kernel",
     "plans.plan": "From ListOf ObjectOf Plan Step TextOf Value",
@@ -159,10 +170,13 @@ _MODULES = {
     "ports.text_search": "TextSearch",
     "ports.type_codec": "TypeCodec",
     "ports.vector_store": "VectorRecord VectorStore",
+    "prompts.functions": "prompt_function",
+    "prompts.inputs": "PromptInput",
+    "prompts.prompt": "Prompt Trusted",
     "pursuit": "Pursuit",
     "registration": "Registration Secret Services",
     "search": "SearchCapabilities SearchConnector SearchResults TextSearchOptions TextSearchResult search_method",
-    "search_functions": "search_plugin",
+    "search_functions": "SearchParameter search_plugin",
     "turns": "PartialValue ToolFinished ToolStarted Turn TurnLimits",
     "vectors": "Vectors",
     "web_search": "WebSearchConnector",

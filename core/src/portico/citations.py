@@ -1,19 +1,122 @@
-"""Citation marks in answers: ``[1]`` refers to the source of that number."""
+"""Citations in answers: which sources an answer cites, which it never does, and what no source backs."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from portico.chat import Citation, Source
+from portico.links import find_links, place_of, without_code, without_links
+from portico.search import TextSearchResult
 
-__all__ = ["cited_numbers", "find_citations", "unbacked_citations"]
+__all__ = ["CitationCheck", "check_citations", "cited_numbers", "numbered_sources"]
 
-# One mark or several numbers in one: [1], [1, 2]. A bracket that is part of code or a link target, as in
-# `items[1]` or `[1](url)`, is not a citation.
-# Marks may follow one another ([1][2]) and a word of a script that is written without spaces.
-_MARKS = re.compile(r"(?<![0-9A-Za-z_)\]])((?:\[\d{1,4}(?:\s*,\s*\d{1,4})*\])+)(?!\()")
-_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
+_NUMBER = r"\^?\d{1,3}"
+_WORD = r"(?:[Ss]ources?|[Pp]assages?|[Dd]oc(?:ument)?s?|[Rr]ef(?:erence)?s?\.?)\s{0,2}[:#]?\s{0,2}"
+_MORE = rf"(?:\s{{0,2}}(?:[,;，、；]|[-–—]|and|und|&)\s{{0,2}}(?:{_WORD})?{_NUMBER}){{0,40}}"
+# [1]  [1, 2]  [1-3]  [^1]  [Source 1]  【1】  【1†source】  ［1］  (Source 1)
+_MARK = re.compile(
+    rf"\[(?P<square>(?:{_WORD})?{_NUMBER}{_MORE})\]|[【［](?P<wide>{_NUMBER}{_MORE})(?:†[^】\n]{{0,100}})?[】］]"
+    rf"|\((?P<round>{_WORD}{_NUMBER}{_MORE})\)"
+)
+# What a mark is attached to, and what of it is a name in code: rows_2, $x, rowCount, sys.argv, rows2, x, a call.
+_ATTACHED = re.compile(r"[\w.$)\]\\'’=]+\Z")
+_NAME = re.compile(r"[_$\\\]=]|[a-z][A-Z]|[a-z]{2}\.[a-z]{2}|^[a-z]+\d+$|^[A-Za-z]?\)?$")
+_DEFINITION = re.compile(r"^[ \t]{0,3}\[\^?\d{1,3}\]:(?=\s)", re.MULTILINE)
+_ENTRY = re.compile(r"^[ \t]{0,8}(?:[-*+][ \t]{1,3})?\**\[\^?(\d{1,3})\]\**:?[ \t]{0,3}(\S[^\n]*)$", re.MULTILINE)
+"""A line of a list of sources, such as models put at the end: [1] Its name, https://its.address/"""
+_WIDEST = 20
+"""How many sources a range such as [1-3] may name."""
+
+
+def numbered_sources(results: Iterable[TextSearchResult | Mapping[str, Any]], *, first: int = 1) -> tuple[Source, ...]:
+    """Give passages numbers, so that an answer can cite them.
+
+    >>> numbered_sources([TextSearchResult("Ports are protocols.", name="Ports")])
+    (Source(number=1, text='Ports are protocols.', name='Ports', link=None),)
+
+    ``results`` are passages as a search gives them, or in the JSON form that functions return.
+    """
+    return tuple(
+        Source(number, result.value, result.name, result.link)
+        if isinstance(result, TextSearchResult)
+        else Source(number, result["value"], result.get("name"), result.get("link"))
+        for number, result in enumerate(results, first)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CitationCheck:
+    """How an answer cites its sources.
+
+    ``cited`` are the sources that it cites, by number or by link, in the order of their first mark; a quote is the
+    whole passage, since marks do not say which words they rely on. ``unbacked`` are the numbers and the links that
+    it gives and no source has, in order. ``uncited`` are the sources that it never cites.
+    """
+
+    cited: tuple[Citation, ...] = ()
+    unbacked: tuple[int | str, ...] = ()
+    uncited: tuple[Source, ...] = ()
+
+    @property
+    def grounded(self) -> bool:
+        """Whether the answer cites a source, and nothing that no source backs."""
+        return bool(self.cited) and not self.unbacked
+
+
+def check_citations(text: str, sources: Sequence[Source]) -> CitationCheck:
+    """Check an answer's citations against the sources that it was made from.
+
+    >>> sources = numbered_sources(
+    ...     [
+    ...         TextSearchResult("Ports are protocols.", link="https://docs.example/ports"),
+    ...         TextSearchResult("Plans are data.", link="https://docs.example/plans"),
+    ...     ]
+    ... )
+    >>> check = check_citations("Plans [are data](https://docs.example/plans/#intro), says [7].", sources)
+    >>> [citation.number for citation in check.cited], check.unbacked, [source.number for source in check.uncited]
+    ([2], (7,), [1])
+
+    Read as citations are the marks that models write (`cited_numbers`), links, and bare addresses; in code is none
+    of them. `portico.links.place_of` says which links are one. A link to a place that several sources have cites
+    them all, unless the part of the place (``#L12``) tells them apart. An address that a source's own words have is
+    backed. A line that lists a source, by its number and its name or link, cites nothing: a statement does.
+    """
+    prose = without_code(text)
+    by_number = {source.number: source for source in sources}
+    by_place = _by_place(sources)
+    mentioned: set[tuple[str, str]] | None = None
+    cited: dict[int, Source] = {}
+    unbacked: dict[int | str, None] = {}
+    marks: list[tuple[int, int | str]] = [*_marks(prose), *find_links(prose)]
+    entries = _entries(prose, by_number)
+    for start, mark in sorted(marks, key=lambda found: found[0]):
+        line = bisect_right(entries, start, key=lambda entry: entry[0].start) - 1
+        if line >= 0 and start in entries[line][0]:
+            listed = entries[line][1]
+            if mark == listed.number or _is_link_of(listed, mark):
+                continue
+        if isinstance(mark, int):
+            if mark in by_number:
+                cited[mark] = by_number[mark]
+            else:
+                unbacked[mark] = None
+            continue
+        found = _sources_at(mark, by_place)
+        cited |= {source.number: source for source in found if source.number not in cited}
+        if not found:
+            if mentioned is None:
+                mentioned = {place_of(link) for source in sources for _, link in find_links(source.text)}
+            if place_of(mark) not in mentioned:
+                unbacked[mark] = None
+    return CitationCheck(
+        tuple(Citation(source.number, source.name, source.link, source.text) for source in cited.values()),
+        tuple(unbacked),
+        tuple(source for source in sources if source.number not in cited),
+    )
 
 
 def cited_numbers(text: str) -> tuple[int, ...]:
@@ -21,26 +124,89 @@ def cited_numbers(text: str) -> tuple[int, ...]:
 
     >>> cited_numbers("Ports are protocols [2]. They are async [1, 2]; `a[3]` is code.")
     (2, 1)
+
+    Marks are ``[1]``, ``[1, 2]``, ``[1-3]``, ``[^1]``, ``[Source 1]``, ``(Source 1)``, and 【1】 with what services put
+    into it. A number has at most three digits, so ``[2024]`` is none. What is attached to a name (``rows_2[1]``) is
+    code; attached to a plain word it is a mark, for many models write ``as protocols[1].`` A mark that is a link's
+    label cites by that link.
     """
-    prose = _CODE.sub(" ", text)
-    numbers = (int(number) for marks in _MARKS.finditer(prose) for number in re.findall(r"\d+", marks[1]))
-    return tuple(dict.fromkeys(numbers))
+    return tuple(dict.fromkeys(number for _, number in _marks(without_code(text))))
 
 
-def find_citations(text: str, sources: Sequence[Source]) -> tuple[Citation, ...]:
-    """Return a citation for each source that an answer cites, in the order of the marks.
+def _marks(prose: str) -> Iterator[tuple[int, int]]:
+    """Yield the numbers of marks with their places, given a text without code."""
+    prose = _DEFINITION.sub(lambda match: " " * len(match[0]), without_links(prose))
+    end_of_last = -1
+    for match in _MARK.finditer(prose):
+        if prose.startswith("(", match.end()) or prose.startswith("](", match.end()):
+            continue
+        if match.start() != end_of_last and _is_code(prose, match):
+            continue
+        end_of_last = match.end()
+        for number in _numbers(match["square"] or match["wide"] or match["round"]):
+            yield match.start(), number
 
-    The quote is the whole passage, since an answer's marks do not say which words they rely on.
-    """
-    by_number = {source.number: source for source in sources}
-    return tuple(
-        Citation(number, by_number[number].name, by_number[number].link, by_number[number].text)
-        for number in cited_numbers(text)
-        if number in by_number
-    )
+
+def _is_code(prose: str, match: re.Match[str]) -> bool:
+    """Tell whether a mark is an index, by what it is attached to and by what follows."""
+    attached = _ATTACHED.search(prose, max(0, match.start() - 80), match.start())
+    if attached is None or match["square"] is None:
+        return False
+    goes_on = re.match(r"\.[a-z]|=", prose[match.end() : match.end() + 2])
+    is_zero = "0" in re.findall(r"\d+", match[0])
+    return bool(goes_on or is_zero or _NAME.search(attached[0]))
 
 
-def unbacked_citations(text: str, sources: Sequence[Source]) -> tuple[int, ...]:
-    """Return the numbers that an answer cites and no source has."""
-    known = {source.number for source in sources}
-    return tuple(number for number in cited_numbers(text) if number not in known)
+def _numbers(written: str) -> Iterator[int]:
+    """Yield the numbers of a mark, those of a range in between too; none for an interval such as [0, 1]."""
+    found = [
+        (int(number), separator) for separator, number in re.findall(r"([-–—]?)\s*\^?(\d+)", re.sub(_WORD, "", written))
+    ]
+    if len(found) > 1 and any(number == 0 for number, _ in found):
+        return
+    last = 0
+    for number, separator in found:
+        if separator and last < number <= last + _WIDEST:
+            yield from range(last + 1, number)
+        yield number
+        last = number
+
+
+def _entries(prose: str, by_number: Mapping[int, Source]) -> list[tuple[range, Source]]:
+    """Return the lines that list a source, and which."""
+    entries = []
+    for line in _ENTRY.finditer(prose):
+        source = by_number.get(int(line[1]))
+        if source is None:
+            continue
+        # After a name a list goes on with a mark or ends, and a statement goes on with a word.
+        named = source.name and re.match(
+            rf"[*_[\"“]*{re.escape(source.name)}(?:\s*[^\w\s]|\s*$)", line[2], re.IGNORECASE
+        )
+        if named or any(_is_link_of(source, link) for _, link in find_links(line[2])):
+            entries.append((range(line.start(), line.end()), source))
+    return entries
+
+
+def _is_link_of(source: Source, mark: int | str) -> bool:
+    return isinstance(mark, str) and source.link is not None and place_of(source.link)[0] == place_of(mark)[0]
+
+
+def _by_place(sources: Iterable[Source]) -> Mapping[str, list[tuple[str, Source]]]:
+    by_place: dict[str, list[tuple[str, Source]]] = {}
+    for source in sources:
+        if source.link:
+            place, part = place_of(source.link)
+            by_place.setdefault(place, []).append((part, source))
+    return by_place
+
+
+def _sources_at(link: str, by_place: Mapping[str, list[tuple[str, Source]]]) -> list[Source]:
+    """Return the sources that a link leads to: those of its very part, or all of its place."""
+    # Scripts that are written without spaces go on after an address.
+    for spelling in dict.fromkeys((link, re.split(r"[^\x00-\x7f]", link, maxsplit=1)[0])):
+        place, part = place_of(spelling)
+        found = by_place.get(place, [])
+        if found:
+            return [source for known, source in found if known == part] or [source for _, source in found]
+    return []

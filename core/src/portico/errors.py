@@ -24,6 +24,7 @@ them to one of these and keeps the original as ``__cause__``. Programmer mistake
     │   ├── ServiceUnavailable        no connection, or a failure on its side
     │   ├── ServiceTimeout            no answer in time
     │   ├── AuthenticationFailed      the key is missing, wrong or not allowed
+    │   ├── AccessRefused             what was asked for may not be reached; nothing is wrong with a key
     │   ├── RateLimited               too many requests; ``retry_after`` seconds when known
     │   ├── QuotaExceeded             what the account may ask is used up; waiting a moment does not help
     │   ├── ResponseInvalid           the answer is not in the agreed format
@@ -48,6 +49,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 
 __all__ = [
+    "AccessRefused",
     "ArgumentsInvalid",
     "AuthenticationFailed",
     "ConfigurationError",
@@ -201,6 +203,10 @@ class ServiceTimeout(ServiceError):
 
 class AuthenticationFailed(ServiceError):
     """The service did not accept the key, or the key may not do this."""
+
+
+class AccessRefused(ServiceError):
+    """What was asked for may not be reached: an address that is not public, what robots.txt or a server keeps back."""
 
 
 class RateLimited(ServiceError):

@@ -120,13 +120,14 @@ class FilterSupport:
 
     @classmethod
     def fields_of(cls, *fields: str, offered: Iterable[str] = (), **more: Iterable[str]) -> FilterSupport:
-        """Take these fields by equality, and ``more`` by the clauses named; combined by And.
+        """Take these fields and those ``offered`` by equality, and ``more`` by the clauses named; combined by And.
 
         >>> FilterSupport.fields_of("site", date=("Range",)).describe()
         'date (Range), site (Equal)'
         """
-        clauses = {field: frozenset({"Equal"}) for field in fields}
-        return cls(clauses | {field: frozenset(kinds) for field, kinds in more.items()}, offered=tuple(offered))
+        offered = tuple(offered)
+        clauses = {field: frozenset({"Equal"}) for field in (*fields, *offered)}
+        return cls(clauses | {field: frozenset(kinds) for field, kinds in more.items()}, offered=offered)
 
     def describe(self) -> str:
         """Say in words what is supported, for error messages and `portico plugins`."""
@@ -166,7 +167,8 @@ def check_filter(filter: Filter | None, support: FilterSupport, source: str) -> 
 class Wanted:
     """What a filter of clauses joined by And wants of each field: the values allowed, and the ranges.
 
-    ``nothing`` is True where no record can pass, as with two different values for one field.
+    A field holds one value here. ``nothing`` is True where none can pass, as with two different values for one field,
+    or a range that ends before it begins.
     """
 
     values: Mapping[str, tuple[Scalar, ...]]
@@ -190,7 +192,7 @@ above=None, below=None),)}, nothing=False)
             case Equal(field, value):
                 allowed: tuple[Scalar, ...] = (value,)
             case AnyOf(field, allowed):
-                allowed = tuple(dict.fromkeys(allowed))
+                pass
             case Range(field):
                 if clause not in ranges.get(field, ()):
                     ranges[field] = (*ranges.get(field, ()), clause)
@@ -199,9 +201,35 @@ above=None, below=None),)}, nothing=False)
                 continue
             case _:
                 raise ValueError(f"{type(clause).__name__} cannot be told field by field")
-        known = values.get(field, allowed)
-        values[field] = tuple(value for value in known if any(_same(value, other) for other in allowed))
-    return Wanted(values, ranges, nothing=not all(values.values()))
+        values[field] = _common(values.get(field, allowed), allowed)
+    for field, bounds in ranges.items():
+        if field in values:
+            values[field] = tuple(value for value in values[field] if all(_within(value, bound) for bound in bounds))
+    return Wanted(values, ranges, nothing=not all(values.values()) or any(map(_contradict, ranges.values())))
+
+
+def _common(known: tuple[Scalar, ...], allowed: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
+    # As `_same` has it: a bool is no number, and a NaN is nothing's equal.
+    keys = {(isinstance(value, bool), value) for value in allowed if _same(value, value)}
+    kept: dict[tuple[bool, Scalar], Scalar] = {}
+    for value in known:
+        if (key := (isinstance(value, bool), value)) in keys:
+            kept.setdefault(key, value)
+    return tuple(kept.values())
+
+
+def _contradict(bounds: tuple[Range, ...]) -> bool:
+    """Tell whether no value lies within all the ranges: a lower bound is above an upper one, or of another kind."""
+    lower = [(bound, False) for each in bounds for bound in (each.at_least,) if bound is not None]
+    lower += [(bound, True) for each in bounds for bound in (each.above,) if bound is not None]
+    upper = [(bound, False) for each in bounds for bound in (each.at_most,) if bound is not None]
+    upper += [(bound, True) for each in bounds for bound in (each.below,) if bound is not None]
+    for low, above in lower:
+        for high, below in upper:
+            order = _order(low, high)
+            if order is None or order > 0 or (order == 0 and (above or below)):
+                return True
+    return False
 
 
 def matches(filter: Filter | None, record: Mapping[str, object]) -> bool:

@@ -41,7 +41,11 @@ class FunctionInvocation:
 
 @dataclass(slots=True)
 class PromptRender:
-    """A prompt about to be rendered; the result is its text."""
+    """A prompt about to be rendered; the result is its text, a `Prompt` where messages may stand in it.
+
+    A filter that returns a plain string makes it one user message; `Prompt.map` changes a text and keeps the roles.
+    Functions of prompts give their full name.
+    """
 
     name: str
     arguments: dict[str, Any]

@@ -6,10 +6,12 @@ import inspect
 import re
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from types import ModuleType
 from typing import Any, TypeVar, final, overload
+from weakref import WeakValueDictionary
 
 from portico.docstrings import describe
 from portico.errors import ArgumentsInvalid
@@ -19,6 +21,7 @@ from portico.types.coercion import structure_leniently
 from portico.types.definitions import hoisted
 
 if typing.TYPE_CHECKING:
+    from portico.kernel import Kernel
     from portico.ports.type_codec import TypeCodec
 
 __all__ = ["Function", "FunctionManual", "FunctionPlugin", "Parameter", "function"]
@@ -127,8 +130,8 @@ class Function:
     ('Tone-shout', ['text'])
     """
 
-    __slots__ = ("_manual", "_reading", "callable", "description", "effects", "full_name", "is_async", "name",
-                 "parameters", "plugin", "returns", "tags", "thread")  # fmt: skip
+    __slots__ = ("__weakref__", "_bind", "_bound", "_manual", "_reading", "callable", "description", "effects",
+                 "full_name", "is_async", "name", "parameters", "plugin", "returns", "tags", "thread")  # fmt: skip
 
     def __init__(
         self,
@@ -142,6 +145,7 @@ class Function:
         thread: bool = False,
         effects: bool = False,
         tags: frozenset[str] = frozenset(),
+        bind: Callable[[Kernel], Callable[..., Any]] | None = None,
     ) -> None:
         for word in (name, plugin):
             if word is not None and not _NAME.fullmatch(word):
@@ -150,7 +154,10 @@ class Function:
         self.plugin = plugin
         self.full_name = f"{plugin}-{name}" if plugin else name
         self.callable = callable
-        self.is_async = inspect.iscoroutinefunction(callable) or inspect.iscoroutinefunction(type(callable).__call__)
+        self._bind = bind
+        # By identity, and held by the kernels: a function outlives the kernels that it was added to.
+        self._bound: WeakValueDictionary[int, Function] | None = None if bind is None else WeakValueDictionary()
+        self.is_async = _is_async(callable)
         self.description = description
         self.parameters = tuple(parameters)
         self.returns = returns
@@ -209,6 +216,21 @@ class Function:
             effects=options.effects,
             tags=options.tags,
         )
+
+    def bound(self, kernel: Kernel) -> Function:
+        """Return the function as it is in a kernel: itself, but for one that was made with ``bind``.
+
+        ``bind`` is given the kernel and returns what is called there, as functions of prompts need it.
+        """
+        if self._bind is None or self._bound is None:
+            return self
+        found = self._bound.get(id(kernel))
+        if found is None:
+            found = copy(self)
+            found.callable = self._bind(kernel)
+            found.is_async = _is_async(found.callable)
+            self._bound[id(kernel)] = found
+        return found
 
     @property
     def manual(self) -> FunctionManual:
@@ -338,11 +360,20 @@ class FunctionPlugin:
         description = inspect.getdoc(group) or ""
         return cls(name, functions, description.partition("\n\n")[0])
 
+    def bound(self, kernel: Kernel) -> FunctionPlugin:
+        """Return the plugin as it is in a kernel; see `Function.bound`."""
+        functions = tuple(function.bound(kernel) for function in self.functions)
+        return self if functions == self.functions else replace(self, functions=functions)
+
     def __iter__(self) -> Iterator[Function]:
         return iter(self.functions)
 
     def __getitem__(self, name: str) -> Function:
         return self._by_name[name]
+
+
+def _is_async(callable: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(callable) or inspect.iscoroutinefunction(type(callable).__call__)
 
 
 def _hints(callable: Callable[..., Any]) -> dict[str, Any]:

@@ -10,8 +10,10 @@ import math
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeAlias
+from urllib.parse import quote, quote_plus
 
 from portico.errors import (
     AuthenticationFailed,
@@ -30,8 +32,9 @@ Sent: TypeAlias = str | int | float | bool | Secret | None
 """What a parameter or a header may be. None leaves it out, a bool is ``true`` or ``false``."""
 
 _WORDS_SHOWN = 300
-_PLACES = ("message", "detail", "description", "info", "error", "errors", "title")
+_PLACES = ("message", "msg", "detail", "description", "info", "error", "errors", "title")
 _NESTED = 6
+_READ = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +81,18 @@ class HttpResponse:
 
 
 def service_error(
-    response: HttpResponse, service: str, kind: type[ServiceError] | None = None, *, hidden: Iterable[Secret] = ()
+    response: HttpResponse,
+    service: str,
+    kind: type[ServiceError] | None = None,
+    *,
+    hidden: Iterable[Secret] = (),
+    advice: str | None = None,
 ) -> ServiceError:
     """Return the error that an answer is, with what the service says of it.
 
     ``service`` begins the message, as in ``"Text search 'brave'"``. The status decides (RFC 9110, section 15), unless
-    ``kind`` says what the service means by it. ``hidden`` are secrets that the service may repeat.
+    ``kind`` says what the service means by it. ``hidden`` are secrets that the service may repeat. ``advice`` says what
+    to do, where the caller knows better.
 
     >>> raise service_error(HttpResponse(429, b'{"error": "Slowly!"}', {"retry-after": "7"}), "Acme")
     Traceback (most recent call last):
@@ -92,29 +101,31 @@ def service_error(
     """
     status = response.status
     kind = kind or _kind(status)
-    words = _words_of(response)
-    for secret in hidden:
-        words = words.replace(secret.reveal(), str(secret)) if secret.reveal() else words
+    keys = sorted({part for secret in hidden for part in _parts(secret)}, key=len, reverse=True)
+    words = _words_of(response, keys)
     said = f" It says: {words}" if words else ""
+    # Some services say that they failed with the status of success, which would only puzzle.
+    shown = "" if response.ok else f" ({status})"
     if issubclass(kind, RateLimited):
         wait = retry_after(response.headers)
-        when = "later" if wait is None else f"in {math.ceil(wait)} seconds"
-        return kind(f"{service} asks for fewer requests ({status}). Try again {when}.{said}", retry_after=wait)
+        when = "later" if wait is None else f"in {math.ceil(wait)} second{'' if math.ceil(wait) == 1 else 's'}"
+        then = f" {advice}" if advice else ""
+        return kind(f"{service} asks for fewer requests{shown}. Try again {when}.{then}{said}", retry_after=wait)
     if kind is ResponseInvalid and 300 <= status < 400:
-        where = response.headers.get("location", "another address")
+        where = _shown(response.headers.get("location", "another address"), keys)
         return kind(f"{service} points to {where} ({status}), which is not followed. Check its address.")
-    sentence = _SENTENCES.get(kind, "refused the request ({status}). Check what it was asked.")
+    happened, usual = _SENTENCES.get(kind, ("refused the request", "Check what it was asked."))
     if status == 404 and kind is ServiceError:
-        sentence = "has nothing at this address ({status}). Check its address."
-    return kind(f"{service} {sentence.format(status=status)}{said}")
+        happened, usual = "has nothing at this address", "Check its address."
+    return kind(f"{service} {happened}{shown}. {advice or usual}{said}")
 
 
-_SENTENCES: Mapping[type[ServiceError], str] = {
-    AuthenticationFailed: "refused access ({status}). Check the key and what it may do.",
-    QuotaExceeded: "has no quota left for this key ({status}). Wait for the next period or raise the quota.",
-    ServiceTimeout: "had no answer in time ({status}). Try again later.",
-    ServiceUnavailable: "failed on its side ({status}). Try again later.",
-    ResponseInvalid: "answered in another form than agreed ({status}). Check its address.",
+_SENTENCES: Mapping[type[ServiceError], tuple[str, str]] = {
+    AuthenticationFailed: ("refused access", "Check the key and what it may do."),
+    QuotaExceeded: ("has no quota left for this key", "Wait for the next period or raise the quota."),
+    ServiceTimeout: ("had no answer in time", "Try again later."),
+    ServiceUnavailable: ("failed on its side", "Try again later."),
+    ResponseInvalid: ("answered in another form than agreed", "Check its address."),
 }
 _KINDS: Mapping[int, type[ServiceError]] = {
     401: AuthenticationFailed,
@@ -134,23 +145,81 @@ def _kind(status: int) -> type[ServiceError]:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return how many seconds an answer asks to wait: its ``Retry-After``, seconds or a date (RFC 9110, 10.2.3)."""
+    """Return how many seconds an answer asks to wait; None where it does not say.
+
+    ``Retry-After`` is seconds or a date (RFC 9110, section 10.2.3). Without it, ``RateLimit-Reset`` or its older name
+    ``X-RateLimit-Reset`` says when the limit that is used up begins anew: seconds, or the time of day as seconds since
+    1970, in a list where there are several limits.
+
+    >>> retry_after({"retry-after": "7"})
+    7.0
+    >>> retry_after({"x-ratelimit-remaining": "0, 1985", "x-ratelimit-reset": "1, 86400"})
+    1.0
+    """
     written = headers.get("retry-after", "").strip()
-    if written.replace(".", "", 1).isdecimal() and written.isascii():
-        return float(written)
+    if written:
+        seconds = _number(written)
+        return _seconds_until(written) if seconds is None else seconds
+    for prefix in ("ratelimit-", "x-ratelimit-"):
+        resets = [_number(part) for part in headers.get(f"{prefix}reset", "").split(",")]
+        left = [_number(part) for part in headers.get(f"{prefix}remaining", "0").split(",")]
+        if len(left) != len(resets):
+            left = [0.0] * len(resets)
+        waits = [reset for reset, rest in zip(resets, left, strict=True) if reset is not None and rest == 0]
+        if waits:
+            longest = max(waits)
+            return max(0.0, longest - time.time()) if longest > _LONG_AGO else longest
+    return None
+
+
+# Seconds since 1970 that are past; nobody asks to wait that long.
+_LONG_AGO = 1_000_000_000
+_LONGEST = 10 * 366 * 86_400.0
+
+
+def _number(written: str) -> float | None:
+    """Return a number of seconds as headers write it; one beyond what a clock can count is ten years."""
+    written = written.strip()
+    if not (written.isascii() and written.replace(".", "", 1).isdecimal()):
+        return None
+    return min(float(written), _LONG_AGO + time.time() + _LONGEST)
+
+
+def _seconds_until(written: str) -> float | None:
     try:
-        return max(0.0, parsedate_to_datetime(written).timestamp() - time.time())
+        moment = parsedate_to_datetime(written)
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return max(0.0, moment.timestamp() - time.time())
     except (ValueError, TypeError, OverflowError, IndexError):
         return None
 
 
-def _words_of(response: HttpResponse) -> str:
+def _parts(secret: Secret) -> list[str]:
+    """Return what must not show of a secret: all of it, and its words, for ``Bearer`` and the key are one header."""
+    value = secret.reveal()
+    return [part for part in (value, *(word for word in value.split() if len(word) > _SHORT)) if part]
+
+
+_SHORT = 6
+
+
+def _words_of(response: HttpResponse, keys: Iterable[str]) -> str:
     """Return what a service says of a failure, from the places where services say it; empty where it says nothing."""
     try:
         words = _sentence(response.json(), _NESTED)
     except ValueError:
         kind = response.headers.get("content-type", "")
-        words = response.body[: 4 * _WORDS_SHOWN].decode("utf-8", "replace") if kind.startswith("text/plain") else ""
+        words = response.body[:_READ].decode("utf-8", "replace") if kind.startswith("text/plain") else ""
+    return _shown(words, keys)
+
+
+def _shown(words: str, keys: Iterable[str]) -> str:
+    """Return words of a service as a message may hold them: without keys, on one line, and not too many."""
+    for key in keys:
+        # A service may repeat a key as it stood in the address.
+        for written in (key, quote(key), quote_plus(key)):
+            words = words.replace(written, str(Secret("")))
     words = " ".join("".join(letter if letter.isprintable() else " " for letter in words).split())
     return words if len(words) <= _WORDS_SHOWN else f"{words[: _WORDS_SHOWN - 1]}…"
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping
 from functools import cached_property
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 
 from portico.calls import called
 from portico.errors import ArgumentsInvalid, FunctionFailed, PluginNotInstalled, PorticoError
-from portico.filters import Filters, FunctionInvocation, PromptRender, ToolCallInvocation, run_filters
+from portico.filters import Filters, FunctionInvocation, ToolCallInvocation, run_filters
 from portico.functions import Function, FunctionManual, FunctionPlugin
 from portico.naming import find_function
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from portico.ports.run_store import RunStore
     from portico.ports.runner import Runner
     from portico.ports.schema_validator import SchemaValidator
-    from portico.ports.template_language import Template
+    from portico.ports.template_language import Template, TemplateLanguage
     from portico.ports.type_codec import TypeCodec
-    from portico.prompts.cache import PromptCache
+    from portico.prompts.rendering import PromptOptions, Prompts
     from portico.pursuit import Pursuit
     from portico.registration import Services
     from portico.turns import Asked, Turn, TurnEvent, TurnOptions
@@ -65,6 +65,7 @@ class Kernel:
         run_store: RunStore | None = None,
         budget: Budget | None = None,
         type_codecs: Iterable[TypeCodec] = (),
+        template_languages: Iterable[TemplateLanguage] = (),
     ) -> None:
         self.services = services
         self.filters = filters or Filters()
@@ -73,6 +74,7 @@ class Kernel:
         self.run_store = run_store
         self.budget = budget
         self.type_codecs = tuple(type_codecs)
+        self.template_languages = {language.name: language for language in template_languages}
         self.plugins: dict[str, FunctionPlugin] = {}
         self._functions: dict[str, Function] = {}
         self._spellings: dict[str, Function] = {}
@@ -87,6 +89,7 @@ class Kernel:
         """
         if not isinstance(plugin, FunctionPlugin):
             plugin = FunctionPlugin.of(plugin, name, codecs=self.type_codecs)
+        plugin = plugin.bound(self)
         if plugin.name in self.plugins:
             raise ValueError(f"the kernel has a plugin {plugin.name!r} already")
         for function in plugin:
@@ -102,6 +105,7 @@ class Kernel:
         """Add a single function; ``ValueError`` when one of that name is there already."""
         if not isinstance(function, Function):
             function = Function.of(function, codecs=self.type_codecs)
+        function = function.bound(self)
         if function.full_name in self._functions:
             raise ValueError(f"the kernel has a function {function.full_name!r} already")
         self._functions[function.full_name] = function
@@ -276,7 +280,7 @@ class Kernel:
         arguments: Mapping[str, Any] | None = None,
         *,
         returns: type[T],
-        **options: Unpack[TurnOptions],
+        **options: Unpack[PromptOptions],
     ) -> T: ...
     @overload
     async def invoke_prompt(
@@ -285,7 +289,7 @@ class Kernel:
         arguments: Mapping[str, Any] | None = None,
         *,
         returns: None = None,
-        **options: Unpack[TurnOptions],
+        **options: Unpack[PromptOptions],
     ) -> str: ...
     @overload
     async def invoke_prompt(
@@ -294,7 +298,7 @@ class Kernel:
         arguments: Mapping[str, Any] | None = None,
         *,
         returns: object,
-        **options: Unpack[TurnOptions],
+        **options: Unpack[PromptOptions],
     ) -> Any: ...
     async def invoke_prompt(
         self,
@@ -302,43 +306,44 @@ class Kernel:
         arguments: Mapping[str, Any] | None = None,
         *,
         returns: object = None,
-        **options: Unpack[TurnOptions],
+        **options: Unpack[PromptOptions],
     ) -> Any:
-        """Render a prompt, ask with it, and return the answer: text, or what ``returns`` says.
+        """Render a prompt, ask with its messages, and return the answer: text, or what ``returns`` says.
 
-        A prompt that is text is a template in the Semantic Kernel language. What others wrote belongs in
-        ``arguments``: in the prompt itself, ``{{…}}`` calls functions. `complete` says what may be raised.
+        What others wrote belongs in ``arguments``: in the prompt itself, ``{{…}}`` calls functions and tags open
+        messages. See `render_prompt` for ``language`` and ``trusted``; `complete` says what may be raised.
         """
-        text = await self.render_prompt(prompt, arguments)
-        return (await self.complete(text, returns=returns, **options)).value
+        language, trusted = options.pop("language", None), options.pop("trusted", ())
+        text = await self.render_prompt(prompt, arguments, language=language, trusted=trusted)
+        return (await self.complete(text, returns=returns, **cast("TurnOptions", options))).value
 
     async def render_prompt(
-        self, prompt: str | Template, arguments: Mapping[str, Any] | None = None, *, name: str = "prompt"
+        self,
+        prompt: str | Template,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        name: str = "prompt",
+        language: str | None = None,
+        trusted: Collection[str] = (),
     ) -> str:
-        """Render a prompt with this kernel's functions at hand.
+        """Render a prompt with this kernel's functions at hand; `complete` asks with what comes of it.
 
-        A prompt that is text is a template in the Semantic Kernel language, compiled once. Raises
-        ``TemplateError``, and what a function raises that the template calls.
+        A prompt that is text is a template, compiled once, in the ``language`` of that name: Semantic Kernel's where
+        none is given. Texts of the arguments named in ``trusted`` may hold markup of their own. One with markup
+        comes as a `Prompt`. Raises ``TemplateError``, ``PluginNotInstalled`` for a language that is not there, and
+        what a function raises that the template calls.
         """
-        from portico.prompts.calling import caller
+        return await self._prompts.render(prompt, arguments, name=name, language=language, trusted=trusted)
 
-        template = self._prompts.compiled(prompt, name=name) if isinstance(prompt, str) else prompt
-        context = PromptRender(name, dict(arguments or {}))
-
-        async def final() -> str:
-            return await template.render(context.arguments, call=caller(self, context.arguments))
-
-        text = await run_filters(self.filters.prompt, context, final)
-        if not isinstance(text, str):
-            raise TypeError(f"a prompt filter returned {text!r}, not a text, such as proceed() gives")
-        return text
+    def template(self, prompt: str | Template, *, language: str | None = None, name: str = "prompt") -> Template:
+        """Compile a prompt in the language of that name, once; see `render_prompt`. A template is one already."""
+        return self._prompts.template(prompt, language=language, name=name)
 
     @cached_property
-    def _prompts(self) -> PromptCache:
-        from portico.prompts.cache import PromptCache
-        from portico.prompts.semantic_kernel import SemanticKernelTemplates
+    def _prompts(self) -> Prompts:
+        from portico.prompts.rendering import Prompts
 
-        return PromptCache(SemanticKernelTemplates(self.type_codecs))
+        return Prompts(self)
 
     @cached_property
     def _asking(self) -> Asking:

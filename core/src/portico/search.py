@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, get_args, get_origin, get_type_hints, overload
 
 from portico.filter import Filter, FilterSupport, check_filter
 
@@ -200,25 +200,46 @@ class SearchConnector(ABC, Generic[Record]):
 
 @dataclass(frozen=True, slots=True)
 class SearchMethod:
-    """A further search method of a connector: its name as a function of a kernel, what it does, what it returns."""
+    """A further search method of a connector: its name as a function of a kernel, what it does, what it returns.
+
+    ``capabilities`` are its own; None where they are the connector's.
+    """
 
     name: str
     method: str
     description: str
     record_type: Any
+    capabilities: SearchCapabilities | None = None
 
 
 _Method = Callable[[Any, str, TextSearchOptions], Awaitable[SearchResults[Mapped]]]
 _MARK = "__portico_search_method__"
 
 
+class _Searching(Protocol[Mapped]):
+    """A method as its caller sees it; a ``Callable`` would not tell that options may be left out."""
+
+    def __get__(self, connector: Any, kind: Any = None, /) -> _Bound[Mapped]: ...
+
+
+class _Bound(Protocol[Mapped]):
+    def __call__(
+        self, query: str, options: TextSearchOptions | None = None
+    ) -> Coroutine[Any, Any, SearchResults[Mapped]]: ...
+
+
+@overload
+def search_method(fetch: _Method[Mapped], /) -> _Searching[Mapped]: ...
+@overload
+def search_method(*, capabilities: SearchCapabilities) -> Callable[[_Method[Mapped]], _Searching[Mapped]]: ...
 def search_method(
-    fetch: _Method[Mapped],
-) -> Callable[[Any, str, TextSearchOptions | None], Coroutine[Any, Any, SearchResults[Mapped]]]:
+    fetch: Callable[..., Any] | None = None, /, *, capabilities: SearchCapabilities | None = None
+) -> Callable[..., Any]:
     """Make a further search method of a connector, as for news or images; `search_plugin` can offer it.
 
     It is written as `SearchConnector.fetch` is, and called only with what that is called with. Its name ``get_news``
     makes the function ``GetNews``, its docstring the description, and the type of its records the function's result.
+    ``capabilities`` are for one that filters by other fields than the connector.
 
     >>> class Papers(SearchConnector[str]):
     ...     name = "papers"
@@ -237,12 +258,14 @@ def search_method(
     >>> import asyncio; asyncio.run(news("anvil", 1)), asyncio.run(news(" ", 1))
     (['Anvil falls.'], [])
     """
+    if fetch is None:
+        return partial(search_method, capabilities=capabilities)
 
     @wraps(fetch)
-    async def method(self: Any, query: str, options: TextSearchOptions | None = None) -> SearchResults[Mapped]:
-        return await _checked(self, partial(fetch, self), query, options)
+    async def method(self: Any, query: str, options: TextSearchOptions | None = None) -> SearchResults[Any]:
+        return await _checked(self, partial(fetch, self), query, options, capabilities)
 
-    setattr(method, _MARK, True)
+    setattr(method, _MARK, (capabilities,))
     return method
 
 
@@ -252,12 +275,12 @@ def search_methods(connector: object) -> tuple[SearchMethod, ...]:
     found: dict[str, SearchMethod] = {}
     for base in reversed(kind.__mro__):
         for name, member in vars(base).items():
-            if getattr(member, _MARK, False):
+            if mark := getattr(member, _MARK, ()):
                 returned = get_type_hints(member, include_extras=True).get("return", Any)
                 record = (get_args(returned) or (Any,))[0]
                 about = (inspect.getdoc(member) or "").partition("\n\n")[0].replace("\n", " ")
                 function = "".join(word[:1].upper() + word[1:] for word in name.split("_"))
-                found[name] = SearchMethod(function, name, about, record)
+                found[name] = SearchMethod(function, name, about, record, *mark)
     return tuple(found.values())
 
 
@@ -266,10 +289,11 @@ async def _checked(
     fetch: Callable[[str, TextSearchOptions], Awaitable[SearchResults[Mapped]]],
     query: str,
     options: TextSearchOptions | None,
+    capabilities: SearchCapabilities | None = None,
 ) -> SearchResults[Mapped]:
-    """Ask with what the connector declares, and give what was asked for."""
+    """Ask with what the connector or the method declares, and give what was asked for."""
     options = options or TextSearchOptions()
-    capabilities = connector.capabilities
+    capabilities = capabilities or connector.capabilities
     check_filter(options.filter, capabilities.filter, f"Text search {connector.name!r}")
     counted = options.include_total_count and capabilities.total_count
     if not query.strip():

@@ -8,54 +8,41 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Literal, TypeVar
+from weakref import WeakKeyDictionary
 
 from portico.errors import PorticoError, ResponseInvalid, ServiceError
-from portico.filter import Scalar, Wanted, wanted
+from portico.filter import Wanted, wanted
 from portico.http import HttpRequest, HttpResponse, service_error
 from portico.ports.http_client import HttpClient
 from portico.registration import Secret, Services
 from portico.search import SearchConnector, SearchResults, TextSearchOptions
+from portico.search_pages import AskedPage, FoundPage, check_query, query_operator, whole_text
+from portico.search_records import Verbatim, WebAddress, read_record
+from portico.snippets import moment, plain_text, web_address
 
-__all__ = ["AskedPage", "FoundPage", "WebSearchConnector", "query_operator"]
+__all__ = [
+    "AskedPage",
+    "FoundPage",
+    "Verbatim",
+    "WebAddress",
+    "WebSearchConnector",
+    "check_query",
+    "moment",
+    "plain_text",
+    "query_operator",
+    "read_record",
+    "web_address",
+]
 
 Record = TypeVar("Record")
 Found = TypeVar("Found")
 
-
-@dataclass(frozen=True, slots=True)
-class AskedPage:
-    """The page to ask a service for.
-
-    ``start`` is the number of the first result wanted, from 0 on; ``size`` how many; ``number`` the page's own, from 0
-    on, for services that count pages. ``wanted`` is the filter, field by field.
-    """
-
-    query: str
-    start: int
-    size: int
-    number: int
-    wanted: Wanted
-    include_total_count: bool = False
-
-    def value(self, field: str, default: Scalar | None = None) -> Any:
-        """Return the first value that the filter wants of a field, or ``default``."""
-        return next(iter(self.wanted.values.get(field, ())), default)
-
-
-@dataclass(frozen=True, slots=True)
-class FoundPage(Generic[Record]):
-    """What an answer holds: records in order, and what the service says of all of them.
-
-    ``more`` tells whether there is another page; None leaves it to the number of records.
-    """
-
-    records: Sequence[Record]
-    total_count: int | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    more: bool | None = None
+_WORDS_SHOWN = 200
+# What reading JSON of another form than expected raises.
+_OTHER_FORM = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 
 
 class WebSearchConnector(SearchConnector[Record]):
@@ -90,14 +77,25 @@ class WebSearchConnector(SearchConnector[Record]):
     page_size: ClassVar[int] = 10
     """The most results that one answer may be asked for."""
     most: ClassVar[int | None] = None
-    """The most results that the service gives of one query, over all pages; None for no bound."""
+    """The most results that the service gives of one query, over all pages; ``capabilities`` then say it too."""
     at_once: ClassVar[int | None] = None
     """The most requests that may be under way at the same time; None for no bound."""
+    query_limits: ClassVar[Mapping[str, int]] = {}
+    """The most ``characters`` and ``words`` of a query that the service takes, the operators of filters included."""
+    advice: ClassVar[Mapping[int, str]] = {}
+    """What to do about an answer of a status, where the connector knows better than `portico.http.service_error`."""
 
     def __init__(self, settings: Any, services: Services | None) -> None:
         self.settings = settings
         self._services = services
-        self._turns: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] = {}
+        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.most is None:
+            cls.most = cls.capabilities.most
+        elif cls.capabilities.most is None:
+            cls.capabilities = replace(cls.capabilities, most=cls.most)
 
     @abstractmethod
     def request(self, page: AskedPage) -> HttpRequest:
@@ -110,9 +108,17 @@ class WebSearchConnector(SearchConnector[Record]):
     def failure(self, response: HttpResponse, answer: Any) -> type[ServiceError] | None:
         """Return what kind of failure an answer is that the status does not tell; None otherwise.
 
-        Called for every answer. ``answer`` is the body as JSON, None where it is none.
+        Called for every answer. ``answer`` is the body as JSON, None where it is none. An answer of another form than
+        this expects is left to the status.
         """
         return None
+
+    def identity(self, record: Any) -> Hashable:
+        """Return what makes a record the same as one of an earlier page: its ``url``, where it has one; None for none.
+
+        Services find a thing again on a further page. It is given once, and a page with nothing new is the last.
+        """
+        return getattr(record, "url", None)
 
     async def fetch(self, query: str, options: TextSearchOptions) -> SearchResults[Record]:
         """Ask for the pages that hold the results wanted."""
@@ -126,16 +132,20 @@ class WebSearchConnector(SearchConnector[Record]):
         read: Callable[[Any], FoundPage[Found]],
     ) -> SearchResults[Found]:
         """Do what `fetch` does with another request and reading: for further search methods."""
-        last = options.skip + options.top if self.most is None else min(self.most, options.skip + options.top)
         clauses = wanted(options.filter)
-        if clauses.nothing or options.skip >= last:
-            return SearchResults([], total_count=0 if clauses.nothing else None)
-        asked = self._first_page(query, options, last, clauses)
+        if clauses.nothing:
+            return SearchResults([], total_count=0)
+        last = options.skip + options.top if self.most is None else min(self.most, options.skip + options.top)
+        if options.skip >= last:
+            return SearchResults([])
+        asked = self._first_page(whole_text(query), options, last, clauses)
 
         async def ask(page: AskedPage) -> FoundPage[Found]:
             return self._read(await self._answer(request(page)), read)
 
         first = await ask(asked)
+        if first.fault is not None and not first.records:
+            raise first.fault
         stream = _stream(ask, asked, first, range(options.skip, last), self)
         return SearchResults(stream, total_count=first.total_count, metadata=first.metadata)
 
@@ -146,9 +156,12 @@ class WebSearchConnector(SearchConnector[Record]):
         elif self.paging == "pages":
             size = min(size, last) if options.skip == 0 else size
             start = options.skip - options.skip % size
-        return AskedPage(query, start, size, start // size, clauses, options.include_total_count)
+        source = f"Text search {self.name!r}"
+        check_query(query, source, **self.query_limits)
+        counted = options.include_total_count
+        return AskedPage(query, start, size, start // size, clauses, counted, self.query_limits, source)
 
-    async def _answer(self, request: HttpRequest) -> tuple[HttpResponse, Any]:
+    async def _answer(self, request: HttpRequest) -> Any:
         service = f"Text search {self.name!r}"
         if self._services is None:
             raise ValueError(f"{service} was made without services, so it has no HTTP client")
@@ -159,36 +172,38 @@ class WebSearchConnector(SearchConnector[Record]):
         else:
             async with turn:
                 response = await client.send(request)
+        answer, broken = None, None
         try:
-            answer, broken = response.json(), None
+            answer = response.json()
         except ValueError as error:
-            answer, broken = None, error
-        kind = self.failure(response, answer)
+            broken = error
+        try:
+            kind = self.failure(response, answer)
+        except _OTHER_FORM:
+            kind = None
         if kind is not None or not response.ok:
-            raise service_error(response, service, kind, hidden=_secrets(request))
+            hidden, advice = _secrets(request, self.settings), self.advice.get(response.status)
+            raise service_error(response, service, kind, hidden=hidden, advice=advice)
         if broken is not None:
             raise ResponseInvalid(f"{service} answered with something that is not JSON. Check its address.") from broken
-        return response, answer
+        return answer
 
-    def _read(self, answered: tuple[HttpResponse, Any], read: Callable[[Any], FoundPage[Found]]) -> FoundPage[Found]:
+    def _read(self, answer: Any, read: Callable[[Any], FoundPage[Found]]) -> FoundPage[Found]:
         try:
-            return read(answered[1])
+            return read(answer)
         except PorticoError:
             raise
-        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+        except _OTHER_FORM as error:
             raise ResponseInvalid(
-                f"Text search {self.name!r} answered in another form than agreed: {type(error).__name__}: {error}. "
-                "Check its address."
+                f"Text search {self.name!r} answered in another form than agreed: {type(error).__name__}: "
+                f"{str(error)[:_WORDS_SHOWN]}. Check its address."
             ) from error
 
     def _turn(self) -> asyncio.Semaphore | None:
         """Return what bounds the requests of this event loop."""
         if self.at_once is None:
             return None
-        loop = asyncio.get_running_loop()
-        if loop not in self._turns:
-            self._turns = {loop: asyncio.Semaphore(self.at_once)}
-        return self._turns[loop]
+        return self._turns.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(self.at_once))
 
 
 async def _stream(
@@ -198,37 +213,49 @@ async def _stream(
     wanted: range,
     connector: WebSearchConnector[Any],
 ) -> AsyncIterator[Found]:
-    """Yield the results whose numbers are ``wanted``, asking for further pages on the way."""
-    paging = connector.paging
-    position = page.start
-    while True:
-        for number, record in enumerate(found.records, position):
-            if number in wanted:
-                yield record
-        position += len(found.records)
-        if paging == "pages":
-            # Such a service counts pages, whatever it gave of the last one.
-            position = page.start + page.size
-        full = bool(found.records) if paging == "all pages" else len(found.records) >= page.size
-        if position >= wanted.stop or not found.records or not (full if found.more is None else found.more):
-            return
-        size = min(connector.page_size, wanted.stop - position) if paging == "results" else page.size
-        page = replace(page, start=position, size=size, number=page.number + 1)
-        before, found = found, await ask(page)
-        if found.records == before.records:
-            return  # A service that does not page gives the same page again.
+    """Yield the results whose numbers are ``wanted``, asking for further pages on the way.
 
-
-def query_operator(name: str, value: object) -> str:
-    """Return an operator of a query language, ``name:value``, with the value quoted so that it is one value.
-
-    >>> query_operator("site", "example.org"), query_operator("intitle", "-two words")
-    ('site:example.org', 'intitle:"-two words"')
+    A page with fewer records than it was asked for does not end the results where the service says that there are
+    more: the next one fills them up. What a service repeats of an earlier page is left out.
     """
-    text = " ".join(str(value).replace('"', " ").split())
-    plain = text and text[0] != "-" and all(letter.isalnum() or letter in "-._/:" for letter in text)
-    return f"{name}:{text}" if plain else f'{name}:"{text}"'
+    paging, most = connector.paging, connector.most
+    left, skip = len(wanted), wanted.start - page.start
+    before: Sequence[Found] = ()
+    known: set[Hashable] = set()
+    while True:
+        named = [(connector.identity(record), record) for record in found.records]
+        fresh = [record for name, record in named if (record not in before if name is None else name not in known)]
+        known.update(name for name, _ in named)
+        for record in fresh[skip:]:
+            yield record
+            left -= 1
+            if left == 0:
+                return
+        position = page.start + len(found.records)
+        full = bool(fresh) if paging == "all pages" else len(found.records) >= page.size
+        if paging == "results" and found.total_count is not None:
+            full = full or position < found.total_count
+        if not fresh or not (full if found.more is None else found.more):
+            return
+        if paging == "all pages":
+            skip = max(0, skip - len(fresh))
+        elif paging == "pages":
+            # Such a service counts pages, whatever it gave of the last one.
+            skip, position = 0, page.start + page.size
+        elif found.next_start is not None:
+            position = found.next_start
+        if position <= page.start or (most is not None and position >= most):
+            return
+        size = page.size
+        if paging == "results":
+            size = min(connector.page_size, left, left if most is None else most - position)
+        page = replace(page, start=position, size=size, number=page.number + 1)
+        before, found = found.records, await ask(page)
 
 
-def _secrets(request: HttpRequest) -> list[Secret]:
-    return [value for value in (*request.headers.values(), *request.params.values()) if isinstance(value, Secret)]
+def _secrets(request: HttpRequest, settings: object) -> list[Secret]:
+    """Return what must not show of a request, and the settings' keys, which it may hold as a part of a value."""
+    names = (*getattr(settings, "__dict__", ()), *getattr(type(settings), "__slots__", ()))
+    own = (getattr(settings, name, None) for name in names)
+    sent = (*request.headers.values(), *request.params.values())
+    return [value for value in (*own, *sent) if isinstance(value, Secret)]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from portico.errors import PorticoError, TemplateError
 from portico.prompts.nodes import Argument, Block, Call, Node, Quoted, Text, Variable
 from portico.prompts.parsing import parse
+from portico.prompts.prompt import Prompt
 from portico.prompts.semantic_kernel import SemanticKernelTemplate, SemanticKernelTemplates
 
 PIECES = [
@@ -143,16 +144,13 @@ def test_a_value_is_never_read_as_a_template(value: str, other: str) -> None:
 def test_the_pieces_together_are_the_prompt_and_text_stays_the_template_s(
     nodes: list[Node], arguments: dict[str, object]
 ) -> None:
-    template = SemanticKernelTemplate(nodes)
-
-    async def both() -> tuple[str, list[str], str]:
-        pieces = await template.pieces(arguments, call=nothing)
-        own = [piece.text for piece in pieces if not piece.is_value]
-        return "".join(piece.text for piece in pieces), own, await template.render(arguments, call=nothing)
-
-    together, own, prompt = asyncio.run(both())
-    assert together == prompt
-    assert own == [node.text for node in nodes if isinstance(node, Text)]
+    tag = Text("<message")
+    prompt = asyncio.run(SemanticKernelTemplate([*nodes, tag]).render(arguments, call=nothing))
+    assert isinstance(prompt, Prompt)
+    own = [piece.text for piece in prompt.pieces if not piece.is_value]
+    assert own == [node.text for node in [*nodes, tag] if isinstance(node, Text)]
+    plain = asyncio.run(SemanticKernelTemplate(nodes).render(arguments, call=nothing))
+    assert prompt == f"{plain}<message"
 
 
 SIZE = 1_000_000

@@ -10,7 +10,8 @@ import pytest
 
 from portico.errors import ArgumentsInvalid, FunctionNotFound, TemplateError
 from portico.prompts.cache import PromptCache
-from portico.prompts.semantic_kernel import Piece, SemanticKernelTemplate, SemanticKernelTemplates
+from portico.prompts.prompt import Piece, Prompt, Trusted
+from portico.prompts.semantic_kernel import SemanticKernelTemplate, SemanticKernelTemplates
 
 
 class Recorder:
@@ -225,17 +226,27 @@ async def test_results_are_written_as_values_are() -> None:
 
 
 async def test_pieces_tell_values_from_the_template_s_text() -> None:
-    template = compiled("<p>{{$a}}</p>{{'<b>'}}{{$safe}}{{f}}")
-    arguments = {"a": "<i>", "safe": "<u>"}
-    expected = [
+    source = "<p>{{$a}}</p>{{'<b>'}}{{$safe}}{{f}}<message role='user'>Hi</message>"
+    prompt = await rendered(source, a="<i>", safe=Trusted("<u>"))
+    assert isinstance(prompt, Prompt)
+    assert prompt.pieces == (
         Piece("<p>", is_value=False),
         Piece("<i>", is_value=True),
         Piece("</p>", is_value=False),
         Piece("<b>", is_value=True),
         Piece("<u>", is_value=False),
         Piece("answer", is_value=True),
-    ]
-    assert await template.pieces(arguments, call=Recorder(), trusted={"safe"}) == expected
+        Piece("<message role='user'>Hi</message>", is_value=False),
+    )
+
+
+async def test_what_has_no_message_is_a_plain_string_and_what_is_trusted_makes_a_prompt() -> None:
+    assert type(await rendered("Hi {{$a}}{{f}}", a="<message role='system'>")) is str
+    assert type(await rendered("only text")) is str
+    for source in ("<message role='user'>Hi</message>", "<message role='user'>{{$a}}</message>"):
+        assert type(await rendered(source)) is Prompt
+    assert type(await rendered("Hi {{$a}}", a=Trusted("x"))) is Prompt
+    assert type(await rendered("Hi {{f}}", Recorder(Trusted("x")))) is Prompt
 
 
 def test_a_template_names_its_variables_in_order() -> None:

@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 
 from portico.chat import ChatCapabilities, ChatDelta, ChatReply, ChatRequest, Citation, Message, Source, Usage
 from portico.errors import PlanError, ResponseInvalid, ServiceUnavailable
+from portico.filter import FilterSupport
 from portico.functions import function
 from portico.kernel import Kernel
 from portico.plans.task import Answer, Event, Infeasible, TextDelta
 from portico.ports.chat_service import ChatService
 from portico.pursuit import Pursuit
-from portico.search import SearchConnector, SearchResults, TextSearchOptions, TextSearchResult
-from portico.search_functions import search_plugin
+from portico.search import SearchCapabilities, SearchConnector, SearchResults, TextSearchOptions, TextSearchResult
+from portico.search_functions import SearchParameter, search_plugin
 from portico_retrieval_planner.config import RetrievalSettings
 from portico_retrieval_planner.planner import RetrievalPlanner
 from portico_testkit.fakes.chat_service import ScriptedChat
@@ -149,6 +150,33 @@ async def test_a_citation_that_nothing_backs_is_reported() -> None:
     pursuit = await ask(ScriptedChat("One [1], two [2][9]."), Passages("docs", "a", "b"))
     assert [citation.number for citation in answer(pursuit).citations] == [1, 2]
     assert answer(pursuit).warnings == ("The answer cites [9], which no passage backs.",)
+
+
+async def test_a_link_that_nothing_backs_is_reported_and_one_to_a_source_cites_it() -> None:
+    said = "One [here](file:///a), two <https://made.up/b>."
+    pursuit = await ask(ScriptedChat(said), Passages("docs", "a", "b"))
+    assert [citation.number for citation in answer(pursuit).citations] == [1]
+    assert answer(pursuit).warnings == ("The answer links to https://made.up/b, which no passage has.",)
+
+
+async def test_a_search_is_asked_as_the_application_made_it() -> None:
+    kernel, source = Kernel(), Passages("docs", "a")
+    own = {"functions": ("GetTextSearchResults",), "parameters": {"count": None, "skip": None}, "count": 3}
+    kernel.add_plugin(search_plugin(source, "own", **own))  # type: ignore[arg-type]
+    planner = RetrievalPlanner(RetrievalSettings(), FixedServices({ChatService: ScriptedChat("So [1].")}))
+    assert answer(await kernel.pursue("Where?", planner=planner)).warnings == ()
+    assert source.asked == [("Where?", TextSearchOptions(top=3))]
+
+
+async def test_a_search_that_needs_more_than_a_query_is_left_to_models() -> None:
+    class Filtered(Passages):
+        capabilities = SearchCapabilities(FilterSupport.fields_of("site"))
+
+    kernel = Kernel()
+    needed = {"site": SearchParameter("Which site.", required=True)}
+    kernel.add_plugin(search_plugin(Filtered("web", "a"), "web", parameters=needed))
+    planner = RetrievalPlanner(RetrievalSettings(), FixedServices())
+    assert isinstance((await kernel.pursue("Where?", planner=planner)).outcome, Infeasible)
 
 
 async def test_sources_are_written_out_for_services_that_do_not_take_them_as_data() -> None:

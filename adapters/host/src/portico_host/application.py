@@ -100,7 +100,9 @@ class Application:
                 type_codecs=type_codecs(services),
             )
             for name in services.names(TextSearch):
-                _add(kernel, search_plugin(services.get(TextSearch, name), _function_name(name)), f"search.{name}")
+                search = services.get(TextSearch, name)
+                made = search_plugin(search, _function_name(name), codecs=kernel.type_codecs)
+                _add(kernel, made, f"search.{name}")
             for name in services.names(FunctionSource):
                 _add(kernel, await _loaded(services, name), f"functions.{name}")
             for plugin in plugins:

@@ -20,11 +20,19 @@ from portico_host.secret_source import SecretSource
 from portico_host.settings import Structurer, Unfit
 from portico_host.tree import Key, Tree, dotted, origin_of
 
-__all__ = ["FILE_NAME", "Configuration", "Entry", "read_configuration"]
+__all__ = ["FILE_NAME", "Configuration", "Entry", "names_what_it_uses", "read_configuration"]
 
 FILE_NAME = "portico.toml"
 _MAXIMUM_BYTES = 1_048_576
 _NAME = re.compile(r"[0-9A-Za-z_-]+")
+
+
+def names_what_it_uses(port: PortInfo) -> bool:
+    """Tell whether a named table means the plugin of its own name where it has no `use`.
+
+    ``[templates.handlebars]`` does: prompts choose a language by that name, configured or not.
+    """
+    return port.name == "TemplateLanguage"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +116,7 @@ class Configuration:
 
     def _named(self, port: PortInfo, name: str, values: Mapping[str, Any]) -> Entry:
         settings = {key: value for key, value in values.items() if key != "use"}
-        return Entry(port, name, str(values["use"]), (port.table, name), settings)
+        return Entry(port, name, str(values.get("use", name)), (port.table, name), settings)
 
 
 def read_configuration(
@@ -224,7 +232,7 @@ class _Shape:
             elif not _NAME.fullmatch(name):
                 self._mistake(key, "a name has letters, digits, '-' and '_' only.")
             else:
-                self._use(key, values, required=port)
+                self._use(key, values, required=None if names_what_it_uses(port) else port)
 
     def _single(self, port: PortInfo, table: Mapping[str, Any]) -> None:
         self._use((port.table,), table)

@@ -13,6 +13,7 @@ from typing import Any
 from portico.errors import PorticoError
 from portico.ports import PORTS, PortInfo
 from portico.registration import Secret
+from portico_host.configuration import names_what_it_uses
 from portico_host.discovery import Plugins
 from portico_host.fields import bare, is_settings_class, settings_fields, union_members
 from portico_host.host_tables import LoopBudget, PluginChoice, SecretRules
@@ -63,8 +64,16 @@ def _port_table(port: PortInfo, plugins: Plugins) -> dict[str, Any]:
     choices = _choices(port, plugins)
     if port.many:
         named = [_named_entry(name, summary, schema) for name, (summary, schema) in choices.items()]
+        own: dict[str, Any] = {}
+        if names_what_it_uses(port):
+            own = {
+                "properties": {
+                    name: {"anyOf": [_unnamed(one), *named]} for name, one in zip(choices, named, strict=True)
+                }
+            }
         return {
             "type": "object",
+            **own,
             "description": f"Any number of [{port.table}.NAME], each with the {port.noun} to use and its settings.",
             "additionalProperties": {"anyOf": named} if named else False,
         }
@@ -100,6 +109,11 @@ def _choices(port: PortInfo, plugins: Plugins) -> dict[str, tuple[str, dict[str,
 def _named_entry(name: str, summary: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     properties = {"use": {"const": name, "description": summary}, **schema["properties"]}
     return {**_object(properties, ["use", *schema.get("required", ())]), "description": summary}
+
+
+def _unnamed(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of an entry that needs no `use`, for it bears the name."""
+    return {**entry, "required": [key for key in entry["required"] if key != "use"]}
 
 
 def _class_schema(cls: type[Any], above: frozenset[type[Any]]) -> dict[str, Any]:

@@ -1,1 +1,15 @@
 """What portico-searxng registers."""
+
+from portico.registration import Registration
+
+
+def portico_text_searches() -> list[Registration]:
+    """Register the search of the web through a SearXNG."""
+    return [
+        Registration(
+            name="searxng",
+            factory="portico_searxng.search:SearxngTextSearch",
+            settings="portico_searxng.config:SearxngSettings",
+            summary="The web, through a SearXNG of your own; no key.",
+        )
+    ]

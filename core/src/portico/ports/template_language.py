@@ -26,10 +26,17 @@ class CallFunction(Protocol):
 
 
 class Template(Protocol):
-    """A compiled template; rendering may run many times and concurrently."""
+    """A compiled template; rendering may run many times and concurrently.
+
+    It may have ``variables``, the names of those that it uses: prompt functions make parameters of them.
+    """
 
     async def render(self, arguments: Mapping[str, object], *, call: CallFunction) -> str:
-        """Return the prompt. Raises ``TemplateError``, or what a called function raises."""
+        """Return the prompt: a `Prompt` where messages may stand in it, a plain string where none do.
+
+        Arguments and results are values there, but for those that are `Trusted`. Raises ``TemplateError``, or what
+        a called function raises.
+        """
         ...
 
 

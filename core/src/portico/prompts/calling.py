@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from portico.errors import ArgumentsInvalid, FunctionFailed, FunctionNotFound, PorticoError, SchemaUnsupported
 from portico.functions import Function, Parameter
 from portico.naming import find_function
+from portico.prompts.prompt import Prompt, Trusted
 from portico.types.compiled import Mismatch
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["caller"]
 
-_AS_THEY_ARE = (str, int, float, bool, type(None))
+_AS_THEY_ARE = (str, int, float, bool, type(None), Trusted)
 
 
 def caller(kernel: Kernel, variables: Mapping[str, object] | None = None) -> CallFunction:
@@ -95,7 +96,8 @@ def _bound(
         value = given[name]
         if isinstance(value, str):
             try:
-                values[name] = _read(parameter, value)
+                # To a function a text is a text; what the prompt may take as markup is no matter of its.
+                values[name] = _read(parameter, str(value) if type(value) in (Trusted, Prompt) else value)
             except Mismatch as error:
                 faults += [f"{name}{str(fault).removeprefix('$')}" for fault in error.faults]
         elif value is not None or _takes(parameter, None):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import NoReturn
@@ -12,13 +12,15 @@ from portico.errors import ArgumentsInvalid, FunctionNotFound
 from portico.ports.template_language import CallFunction
 from portico.ports.type_codec import TypeCodec
 from portico.prompts.faults import fault
-from portico.prompts.nodes import Argument, Block, Call, Node, Quoted, Variable
+from portico.prompts.nodes import Argument, Block, Call, Node, Quoted, Text, Variable
 from portico.prompts.parsing import parse
+from portico.prompts.prompt import Piece, Prompt, Trusted
 from portico.prompts.text_form import TextForm
 
-__all__ = ["Piece", "SemanticKernelTemplate", "SemanticKernelTemplates"]
+__all__ = ["SemanticKernelTemplate", "SemanticKernelTemplates"]
 
 _Read = Callable[[Mapping[str, object]], object]
+_MESSAGE = "<message"
 
 
 class SemanticKernelTemplates:
@@ -45,17 +47,6 @@ class SemanticKernelTemplates:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """A part of a rendered prompt: the template's own text, or a value that was put in.
-
-    Where a prompt is read further, for chat roles say, a value is data: nothing in it counts as markup.
-    """
-
-    text: str
-    is_value: bool
-
-
-@dataclass(frozen=True, slots=True)
 class _Slot:
     """A call made ready: the node's index, the function's name, and how to get at each argument."""
 
@@ -71,7 +62,7 @@ class SemanticKernelTemplate:
     ``str()`` prints the nodes, which gives the source back. One without functions renders without suspending.
     """
 
-    __slots__ = ("_calls", "_fixed", "_text", "_text_form", "_variables", "name", "nodes")
+    __slots__ = ("_calls", "_fixed", "_markup", "_text", "_text_form", "_variables", "name", "nodes")
 
     def __init__(self, nodes: Iterable[Node], *, name: str = "prompt", text_form: TextForm | None = None) -> None:
         self.nodes = tuple(nodes)
@@ -90,7 +81,8 @@ class SemanticKernelTemplate:
         self._fixed = fixed
         self._variables = tuple(variables)
         self._calls = tuple(calls)
-        self._text = None if variables or calls else "".join(fixed)
+        self._markup = any(isinstance(node, Text) and _MESSAGE in node.text for node in self.nodes)
+        self._text = None if variables or calls else self._prompt(fixed) if self._markup else "".join(fixed)
 
     def __str__(self) -> str:
         return "".join(map(str, self.nodes))
@@ -109,7 +101,10 @@ class SemanticKernelTemplate:
         return tuple(found)
 
     async def render(self, arguments: Mapping[str, object], *, call: CallFunction) -> str:
-        """Return the prompt.
+        """Return the prompt: a `Prompt` where messages may stand in it, else a plain string.
+
+        Its values are variables, results of functions and quoted values: quoting is how a template says that a tag
+        is meant as text. What is `Trusted` counts as the template's own.
 
         Raises ``TemplateError`` for a function that is not there, arguments that do not fit and a value that has no
         text; what a function raises comes through unchanged. Functions run concurrently where there are several;
@@ -117,27 +112,17 @@ class SemanticKernelTemplate:
         """
         if self._text is not None:
             return self._text
-        return "".join(await self._texts(arguments, call))
-
-    async def pieces(
-        self, arguments: Mapping[str, object], *, call: CallFunction, trusted: Container[str] = ()
-    ) -> list[Piece]:
-        """Return the prompt in pieces, values told from the template's text.
-
-        Quoted values are values too: quoting is how a template says that a tag is meant as text. The variables whose
-        names are ``trusted`` count as the template's text.
-        """
         texts = await self._texts(arguments, call)
-        return [
-            Piece(
-                text,
-                isinstance(node, Block) and not (isinstance(node.content, Variable) and node.content.name in trusted),
-            )
+        return self._prompt(texts) if self._markup or Trusted in map(type, texts) else "".join(texts)
+
+    def _prompt(self, texts: Iterable[str]) -> Prompt:
+        return Prompt(
+            Piece(text, isinstance(node, Block) and type(text) is not Trusted)
             for node, text in zip(self.nodes, texts, strict=True)
-        ]
+        )
 
     async def _texts(self, arguments: Mapping[str, object], call: CallFunction) -> list[str]:
-        """Return the text of each node."""
+        """Return the text of each node, a trusted one as it came."""
         texts = self._fixed.copy()
         for index, name in self._variables:
             value = arguments.get(name)
@@ -181,6 +166,8 @@ class SemanticKernelTemplate:
         return result if type(result) is str else self._written(slot.index, result)
 
     def _written(self, index: int, value: object) -> str:
+        if type(value) is Trusted:
+            return value
         try:
             return self._text_form(value)
         except ValueError as error:

@@ -12,6 +12,7 @@ from portico.errors import SchemaUnsupported, nearest
 from portico.functions import Function, FunctionPlugin
 from portico.naming import find_function
 from portico.ports.chat_service import ChatService
+from portico.prompts.prompt import Prompt
 from portico.turns import Asked, TurnEvent, TurnOptions
 from portico.turns.structured import ResponseFormat
 from portico.turns.tool_loop import take_turn
@@ -122,9 +123,9 @@ class Asking:
             raise TypeError(f"functions= takes several: write functions=[{functions!r}]")
         for each in functions:
             if isinstance(each, Function):
-                yield each
+                yield each.bound(self._kernel)
             elif isinstance(each, FunctionPlugin):
-                yield from each
+                yield from each.bound(self._kernel)
             elif isinstance(each, str):
                 yield from self._kernel.plugins.get(each) or (self._kernel.function(each),)
             else:
@@ -135,7 +136,7 @@ class Asking:
 
 def _request(messages: Asked, settings: Mapping[str, Any]) -> ChatRequest:
     if isinstance(messages, str):
-        messages = (Message.of("user", messages),)
+        messages = messages.messages() if isinstance(messages, Prompt) else (Message.of("user", messages),)
     if isinstance(settings.get("stop"), str):
         raise TypeError(f"stop= takes several: write stop=({settings['stop']!r},)")
     if not isinstance(messages, ChatRequest):

@@ -26,7 +26,7 @@ __all__ = [
 T = TypeVar("T")
 
 Asked: TypeAlias = str | Sequence[Message] | ChatRequest
-"""What a turn begins with: a question, a conversation, or a whole request with settings."""
+"""What a turn begins with: a question, a rendered prompt, a conversation, or a whole request with settings."""
 
 
 class TurnOptions(TypedDict, total=False):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from portico.chat import ChatReply, ChatRequest, Message, Source, Text, render_sources
-from portico.citations import find_citations, unbacked_citations
+from portico.chat import ChatReply, ChatRequest, Message, Text, render_sources
+from portico.citations import check_citations, numbered_sources
 from portico.errors import PlanError, ResponseInvalid
 from portico.functions import FunctionManual
 from portico.fusion import fuse_by_rank
@@ -44,7 +44,7 @@ class RetrievalPlanner:
         """Return the searches to run, then the answer made from what they found."""
         if task.steps:
             return await self._answer(task, emit)
-        searches = [manual for manual in task.functions if SEARCH_TAG in manual.tags]
+        searches = [manual for manual in task.functions if SEARCH_TAG in manual.tags and _needs_only_a_query(manual)]
         if not searches:
             return Infeasible("There is no source to search.", missing=("a text search",))
         return self._searches(task.goal, searches)
@@ -54,7 +54,7 @@ class RetrievalPlanner:
         return Plan(
             goal,
             tuple(
-                Step(f"s{number}", manual.name, arguments, reason=manual.description)
+                Step(f"s{number}", manual.name, _taken(arguments, manual), reason=manual.description)
                 for number, manual in enumerate(searches, 1)
             ),
         )
@@ -65,10 +65,7 @@ class RetrievalPlanner:
             raise PlanError(f"Every search failed. {' '.join(map(_failure, failures))}")
         rankings = [record.result for record in task.steps if record.error is None]
         passages = fuse_by_rank(rankings, key=_identity)[: self._settings.passages]
-        sources = [
-            Source(number, passage["value"], passage.get("name"), passage.get("link"))
-            for number, passage in enumerate(passages, 1)
-        ]
+        sources = numbered_sources(passages)
         chat = self._services.get(ChatService, self._settings.chat)
         messages: Sequence[Message] = (
             Message.of("system", _INSTRUCTIONS),
@@ -81,11 +78,9 @@ class RetrievalPlanner:
         # A service that cites by itself knows its marks; a quotation may hold brackets that are none.
         citations = reply.citations
         if not citations:
-            citations = find_citations(reply.text, sources)
-            warnings += [
-                f"The answer cites [{number}], which no passage backs."
-                for number in unbacked_citations(reply.text, sources)
-            ]
+            check = check_citations(reply.text, sources)
+            citations = check.cited
+            warnings += map(_unbacked, check.unbacked)
         return Answer(reply.text, citations, warnings=tuple(warnings))
 
 
@@ -101,9 +96,25 @@ async def _complete(chat: ChatService, request: ChatRequest, emit: Emit) -> Chat
     return reply
 
 
+def _needs_only_a_query(manual: FunctionManual) -> bool:
+    # An application may make a search whose filter a model must set; a goal says nothing of it.
+    return set(manual.parameters.get("required", ())) <= {"query"}
+
+
+def _taken(arguments: dict[str, Value], manual: FunctionManual) -> dict[str, Value]:
+    # An application may make a search whose count is its own.
+    return {name: value for name, value in arguments.items() if name in manual.parameters["properties"]}
+
+
 def _identity(passage: dict[str, Any]) -> object:
     """One passage found by two sources counts once."""
     return passage.get("link"), passage["value"]
+
+
+def _unbacked(mark: int | str) -> str:
+    if isinstance(mark, int):
+        return f"The answer cites [{mark}], which no passage backs."
+    return f"The answer links to {mark}, which no passage has."
 
 
 def _failure(record: StepRecord) -> str:

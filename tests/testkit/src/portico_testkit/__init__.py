@@ -6,11 +6,15 @@ fixture named for the port; its docstring shows how.
 - `portico_testkit.chat_service.ChatServiceKit`
 - `portico_testkit.embedding_generator.EmbeddingGeneratorKit`
 - `portico_testkit.function_source.FunctionSourceKit`
+- `portico_testkit.http_client.HttpClientKit`
+- `portico_testkit.page_reader.PageReaderKit`
 - `portico_testkit.planner.PlannerKit`
 - `portico_testkit.schema_validator.SchemaValidatorKit`
+- `portico_testkit.template_language.TemplateLanguageKit`
 - `portico_testkit.text_search.TextSearchKit`
 - `portico_testkit.type_codec.TypeCodecKit`
 - `portico_testkit.vector_store.VectorStoreKit`
+- `portico_testkit.web_search.WebSearchKit`
 
 `portico_testkit.fakes` has a stand-in for each port, `portico_testkit.strategies` draws with Hypothesis what
 crosses them.

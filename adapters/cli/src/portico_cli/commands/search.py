@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import click
 
@@ -69,16 +69,10 @@ def command(
     if not chosen.sources:
         refuse_mistakes(chosen.application)
         raise nothing_to_search("search")
-    # From several sources the best of each are merged before the first ones are left out.
-    several = len(chosen.sources) > 1
     from portico.search import TextSearchOptions
 
-    options = (
-        TextSearchOptions(skip + top, 0, filter=filter) if several else TextSearchOptions(top, skip, filter=filter)
-    )
+    options = TextSearchOptions(top, skip, filter=filter)
     results, warnings = run(lambda: _search(invocation, query, options, chosen))
-    if several:
-        results = results[skip : skip + top]
     if invocation.json:
         write_json(
             {
@@ -100,50 +94,20 @@ def command(
 async def _search(
     invocation: Invocation, query: str, options: TextSearchOptions, chosen: Chosen
 ) -> tuple[list[TextSearchResult], list[str]]:
-    import asyncio
-
     from portico.filter import check_filter
-    from portico.fusion import fuse_by_rank
+    from portico.fused_search import FusedSearch
     from portico.ports.text_search import TextSearch
     from portico_cli.progress import update_sources
 
     async with chosen.application.services(chosen.sources) as services:
-        searches = [services.get(TextSearch, name) for name in chosen.sources]
-        for name, search in zip(chosen.sources, searches, strict=True):
+        searches = {name: services.get(TextSearch, name) for name in chosen.sources}
+        for name, search in searches.items():
             check_filter(options.filter, search.capabilities.filter, f"The source {name!r}")
         await update_sources(invocation, services, chosen)
-
-        async def ask(search: TextSearch) -> list[TextSearchResult]:
-            return await (await search.get_text_search_results(query, options)).list()
-
-        outcomes = await asyncio.gather(*map(ask, searches), return_exceptions=True)
-    rankings: list[list[TextSearchResult]] = []
-    failures: dict[str, Exception] = {}
-    for name, outcome in zip(chosen.sources, outcomes, strict=True):
-        if isinstance(outcome, Exception):
-            failures[name] = outcome
-        elif isinstance(outcome, BaseException):
-            # An interruption is not a source's failure.
-            raise outcome
-        else:
-            rankings.append(outcome)
-    if not rankings:
-        _raise(*next(iter(failures.items())))
-    found = fuse_by_rank(rankings, key=lambda result: (result.link, result.value))
-    return found, [_sentence(name, error) for name, error in failures.items()]
-
-
-def _raise(name: str, error: Exception) -> NoReturn:
-    from portico.errors import PorticoError, ServiceError
-
-    raise error if isinstance(error, PorticoError) else ServiceError(_sentence(name, error)) from error
-
-
-def _sentence(name: str, error: Exception) -> str:
-    from portico.errors import PorticoError
-
-    cause = str(error) if isinstance(error, PorticoError) else f"{type(error).__name__}: {error}"
-    return f"The source {name!r} failed: {cause}"
+        found = await FusedSearch(searches).get_text_search_results(query, options)
+        results = await found.list()
+    failures = found.metadata.get("failures", {})
+    return results, [f"The source {name!r} failed: {why}" for name, why in failures.items()]
 
 
 def _filter(clauses: Sequence[str]) -> Filter | None:

@@ -1,0 +1,145 @@
+"""What goes on the wire is what was asked for, whatever is in it."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import tracemalloc
+import zlib
+from collections.abc import AsyncIterator, Sequence
+from urllib.parse import parse_qsl
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portico.errors import ConfigurationError, LimitExceeded, PorticoError
+from portico.http import HttpRequest
+from portico.registration import Secret
+from portico_httpx._body import read_body
+from portico_httpx._wire import body_of, header_pairs, place_of, url_of
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+
+
+@given(st.dictionaries(TEXT.filter(bool), TEXT, max_size=5))
+def test_parameters_come_back_from_the_url(params: dict[str, str]) -> None:
+    for base in ("http://h.example/find", "https://h.example:8443/?fixed=1"):
+        query = url_of(HttpRequest(base, params)).query.decode()
+        found = parse_qsl(query, keep_blank_values=True)
+        assert found == [*([("fixed", "1")] if "?" in base else []), *params.items()]
+
+
+@pytest.mark.fuzz
+@given(st.one_of(st.text(max_size=60), st.builds("http://{}{}".format, st.text(max_size=20), st.text(max_size=20))))
+def test_any_text_is_an_address_or_a_mistake_in_the_configuration(text: str) -> None:
+    try:
+        url = url_of(HttpRequest(text, {"q": "a", "key": Secret("k3y")}))
+    except ConfigurationError as error:
+        assert "k3y" not in str(error)
+        return
+    assert url.host
+    assert url.scheme in ("http", "https")
+    assert place_of(url).isascii()
+    assert url.query.endswith(b"q=a&key=k3y"), url.query
+
+
+@given(st.text(min_size=1, max_size=20), st.text(max_size=20), st.text(max_size=20))
+def test_a_url_shows_no_secret_and_no_password(key: str, user: str, word: str) -> None:
+    secret = f"<{key}>"
+    url = url_of(HttpRequest("http://me:p4ssw0rd@h.example/find", {"q": word, "key": Secret(secret)}))
+    for shown in (str(url), repr(url), f"{url}"):
+        assert shown.rstrip("')").endswith("&key=********"), shown
+        assert "p4ssw0rd" not in shown
+    assert "p4ssw0rd" not in place_of(url)
+    assert url.userinfo == b"me:p4ssw0rd", "the password does not reach the wire"
+
+
+@given(st.dictionaries(st.text(min_size=1, max_size=10), st.text(max_size=30), max_size=4))
+def test_any_header_goes_whole_or_is_refused(headers: dict[str, str]) -> None:
+    try:
+        pairs = list(header_pairs(headers))
+    except ConfigurationError:
+        return
+    for (name, value), (given_name, given_value) in zip(pairs, headers.items(), strict=True):
+        assert name.decode() == given_name
+        assert value.decode() == given_value.encode("utf-8", "replace").decode().strip()
+        assert not set(value) & set(b"\r\n\0")
+
+
+def test_a_value_of_another_type_is_the_programmers_mistake() -> None:
+    with pytest.raises(TypeError, match="parameter 'ids' is list"):
+        url_of(HttpRequest("http://h.example", {"ids": [1, 2]}))  # type: ignore[dict-item]
+    with pytest.raises(TypeError, match="header 'X' is bytes"):
+        list(header_pairs({"X": b"1"}))  # type: ignore[dict-item]
+    with pytest.raises(TypeError, match="object is not JSON"):
+        body_of(HttpRequest("http://h.example", json={"a": object()}))
+    with pytest.raises(ValueError, match="Out of range"):
+        body_of(HttpRequest("http://h.example", json={"a": float("nan")}))
+
+
+def test_secrets_in_a_body_are_revealed_there() -> None:
+    request = HttpRequest("http://h.example", json={"api_key": Secret("k3y"), "q": "ü"})
+    assert body_of(request) == b'{"api_key":"k3y","q":"\\u00fc"}'
+    assert "k3y" not in repr(request)
+
+
+def reading(body: bytes, encoding: str, most: int, cuts: Sequence[int] = ()) -> bytes:
+    async def parts() -> AsyncIterator[bytes]:
+        places = sorted(cut % (len(body) + 1) for cut in cuts)
+        for start, stop in zip([0, *places], [*places, len(body)], strict=True):
+            yield body[start:stop]
+
+    return asyncio.run(read_body(parts(), encoding, most, "http://h.example"))
+
+
+COMPRESSED = {
+    "": bytes,
+    "gzip": gzip.compress,
+    "x-gzip": gzip.compress,
+    "deflate": zlib.compress,
+    "GZIP": gzip.compress,
+}
+
+
+@given(st.binary(max_size=300), st.sampled_from(sorted(COMPRESSED)), st.lists(st.integers(0), max_size=6), st.data())
+def test_a_body_is_whole_or_beyond_the_limit(body: bytes, encoding: str, cuts: list[int], data: st.DataObject) -> None:
+    compressed = COMPRESSED[encoding](body)
+    most = data.draw(st.integers(max(1, len(body) - 3), len(body) + 3))
+    if len(body) > most:
+        with pytest.raises(LimitExceeded, match=f"more than {most} bytes"):
+            reading(compressed, encoding, most, cuts)
+    else:
+        assert reading(compressed, encoding, most, cuts) == body
+
+
+@pytest.mark.fuzz
+@given(st.binary(max_size=200), st.sampled_from(["gzip", "deflate", "br", "gzip, gzip", "identity, gzip", ",", "\xff"]))
+def test_any_bytes_are_a_body_or_an_error_of_ours(body: bytes, encoding: str) -> None:
+    try:
+        assert len(reading(body, encoding, 100)) <= 100
+    except PorticoError as error:
+        assert "http://h.example" in str(error)
+
+
+@pytest.mark.fuzz
+@given(st.integers(0), st.integers(0, 255), st.sampled_from(["gzip", "deflate"]))
+def test_a_damaged_compression_is_an_error_of_ours(place: int, byte: int, encoding: str) -> None:
+    damaged = bytearray(COMPRESSED[encoding](b"a body of some length, a body of some length" * 3))
+    damaged[place % len(damaged)] = byte
+    try:
+        reading(bytes(damaged), encoding, 1_000)
+    except PorticoError as error:
+        assert "http://h.example" in str(error)
+
+
+def test_a_bomb_takes_no_more_memory_than_is_allowed() -> None:
+    bomb = gzip.compress(bytes(100_000_000))
+    tracemalloc.start()
+    try:
+        with pytest.raises(LimitExceeded, match="1,000,000"):
+            reading(bomb, "gzip", 1_000_000)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 10_000_000, f"{peak:,} bytes were held for an answer of at most 1,000,000"

@@ -1,0 +1,151 @@
+"""From Jinja2's errors to ours, with the place in the template."""
+
+from __future__ import annotations
+
+import re
+from types import TracebackType
+
+from jinja2 import Environment, Template, TemplateNotFound, TemplateSyntaxError
+from jinja2.exceptions import TemplateError as JinjaError
+
+from portico.errors import LimitExceeded, PorticoError, TemplateError
+from portico.prompts.faults import fault
+
+__all__ = ["Refused", "not_compiled", "not_rendered"]
+
+_GOT = re.compile(
+    r"got '(.+?)'$|[Uu]nexpected '(.+?)'|unknown tag '(.+?)'|No (?:filter|test) named '(.+?)'|unexpected char '(.+?)'"
+)
+
+
+class Refused(Exception):
+    """What a template may not do, or cannot: the message for its author, not yet the place.
+
+    ``called`` is the name of a function whose call it is.
+    """
+
+    def __init__(self, message: str, *, called: str | None = None) -> None:
+        self.called = called
+        super().__init__(message)
+
+
+def not_compiled(error: Exception, source: str, name: str) -> PorticoError:
+    """Return the error of a template that cannot be read."""
+    if isinstance(error, PorticoError):
+        return error
+    if isinstance(error, TemplateSyntaxError):
+        message = error.message or "this cannot be read."
+        return _at_line(_sentence(message), source, error.lineno, name, mark=_offending(message))
+    if isinstance(error, RecursionError | MemoryError | SyntaxError | OverflowError):
+        # Python's compiler has bounds of its own: twenty blocks inside one another, for one.
+        return LimitExceeded(f"{name}: the template is nested too deeply to be compiled ({_said(error)}).")
+    return TemplateError(f"{name}: the template cannot be compiled. {_said(error)}")
+
+
+def not_rendered(error: Exception, template: Template, source: str, name: str) -> PorticoError:
+    """Return the error of a template that cannot be rendered."""
+    if isinstance(error, PorticoError):
+        return error
+    if isinstance(error, RecursionError | MemoryError):
+        return LimitExceeded(f"{name}: the template nests or calls itself too deeply ({type(error).__name__}).")
+    if isinstance(error, TemplateNotFound):
+        message = _not_found(error, template.environment)
+    elif isinstance(error, Refused):
+        message = str(error)
+    else:
+        message = _sentence(_said(error) if not isinstance(error, JinjaError) else error.message or "")
+    place = _place(error)
+    if place is None:
+        return TemplateError(f"{name}: {message}")
+    found, line = place
+    if isinstance(error, TemplateSyntaxError) and error.name:
+        # A partial is compiled when it is first needed.
+        return not_compiled(error, error.source or "", error.name)
+    if found.name is not None and found is not template:
+        name = found.name
+        source = getattr(found.environment, "sources", {}).get(name, "")
+    called = error.called if isinstance(error, Refused) else None
+    return _at_call(message, source, line, name=name, called=called, environment=found.environment)
+
+
+def _place(error: BaseException) -> tuple[Template, int] | None:
+    """Return the template and line in which an error arose, the innermost."""
+    place = None
+    trace: TracebackType | None = error.__traceback__
+    while trace is not None:
+        template = trace.tb_frame.f_globals.get("__jinja_template__")
+        if isinstance(template, Template):
+            place = template, template.get_corresponding_lineno(trace.tb_lineno)
+        trace = trace.tb_next
+    return place
+
+
+def _at_call(
+    message: str, source: str, line: int, *, name: str, called: str | None, environment: Environment
+) -> TemplateError:
+    """Return the error at the call of a function where that can be told, else of its line."""
+    if called is None:
+        return _at_line(message, source, line, name)
+    words = re.split(r"[-.]", called)
+    calls = [at for at in _calls(source, words, environment) if source.count("\n", 0, at) + 1 >= line]
+    same_line = [at for at in calls if source.count("\n", calls[0], at) == 0]
+    if len(same_line) != 1:
+        return _at_line(message, source, line, name)
+    return fault(message, source, same_line[0], len(".".join(words)), name=name)
+
+
+def _calls(source: str, words: list[str], environment: Environment) -> list[int]:
+    """Return where ``a.b(`` stands in the expressions of a template."""
+    found = []
+    tokens = []
+    position = 0
+    try:
+        for _, kind, value in environment.lex(source):
+            # Stripped blanks are in the source and in no token, so each is looked for from where the last one ended.
+            at = source.find(value, position)
+            if at >= 0:
+                position = at + len(value)
+            if kind != "whitespace":
+                tokens.append((at, kind, value))
+    except JinjaError:
+        return []
+    wanted = [part for word in words for part in (".", word)][1:]
+    wanted.append("(")
+    for index in range(len(tokens) - len(wanted) + 1):
+        if all(tokens[index + offset][2] == part for offset, part in enumerate(wanted)):
+            before = tokens[index - 1][2] if index else ""
+            if tokens[index][1] == "name" and before != "." and tokens[index][0] >= 0:
+                found.append(tokens[index][0])
+    return found
+
+
+def _at_line(message: str, source: str, line: int, name: str, *, mark: str | None = None) -> TemplateError:
+    """Return the error of ``mark`` in a line if it stands there once, else of the line: Jinja2 knows no more."""
+    lines = source.split("\n")
+    line = min(max(line, 1), len(lines))
+    shown = lines[line - 1]
+    if mark is None or shown.count(mark) != 1:
+        mark = shown.strip()
+    at = sum(len(before) + 1 for before in lines[: line - 1]) + shown.index(mark)
+    return fault(message, source, at, len(mark), name=name)
+
+
+def _offending(message: str) -> str | None:
+    found = _GOT.search(message)
+    return next((group for group in found.groups() if group), None) if found else None
+
+
+def _not_found(error: TemplateNotFound, environment: Environment) -> str:
+    known = ", ".join(getattr(environment.loader, "listed", ())[:8])
+    wanted = " or ".join(map(repr, getattr(error, "templates", None) or [error.name]))
+    advice = f"There are {known}." if known else "The settings partials and folder give a template some."
+    return f"There is no partial {wanted}. {advice}"
+
+
+def _sentence(message: str) -> str:
+    message = message[:1].upper() + message[1:]
+    return message if message.endswith((".", "!", "?")) else f"{message}."
+
+
+def _said(error: BaseException) -> str:
+    return str(error) or type(error).__name__

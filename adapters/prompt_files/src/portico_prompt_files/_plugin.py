@@ -1,1 +1,0 @@
-"""What portico-prompt-files registers."""

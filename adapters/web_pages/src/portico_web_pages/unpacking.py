@@ -1,0 +1,131 @@
+"""Content encodings undone piece by piece, never beyond a bound."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import AsyncIterator, Iterator
+
+from portico.errors import LimitExceeded, ResponseInvalid
+
+__all__ = ["ACCEPTED", "unpacked"]
+
+ACCEPTED = "gzip, deflate"
+"""What is asked for. br and zstd are not: their packages give no way to stop in the middle of a piece."""
+
+_PIECE = 65_536
+_MOST_ENCODINGS = 2
+# Each member costs a decompressor of its own, and an empty one has 20 bytes.
+_MOST_MEMBERS = 64
+
+
+async def unpacked(
+    pieces: AsyncIterator[bytes], encoding: str, *, packed: int, most: int, link: str, cut: bool = False
+) -> bytes:
+    """Return a body as one, read and unpacked at the same time, so that a bomb is stopped while it goes off.
+
+    ``packed`` bounds the bytes as sent, ``most`` those of each layer once unpacked. ``link`` is as shown in errors.
+    With ``cut``, what is there when a bound is reached is returned, and no more is read.
+    Raises ``LimitExceeded``; ``ResponseInvalid`` for an encoding that was not asked for and for damaged data.
+    """
+    body = bytearray()
+    try:
+        await _unpack(body, pieces, encoding, packed=packed, most=most, link=link)
+    except LimitExceeded:
+        if not cut:
+            raise
+    return bytes(body[:most])
+
+
+async def _unpack(
+    body: bytearray, pieces: AsyncIterator[bytes], encoding: str, *, packed: int, most: int, link: str
+) -> None:
+    layers = [_Layer(name, most, link) for name in _encodings(encoding, link)]
+    received = 0
+    async for piece in pieces:
+        received += len(piece)
+        if received > packed:
+            raise LimitExceeded(f"The page {link} has more than {packed:,} bytes (max_bytes).")
+        for part in _through(layers, piece):
+            body += part
+            if len(body) > most:
+                raise _too_large(link, most)
+    for layer in layers:
+        layer.finish()
+
+
+def _encodings(header: str, link: str) -> list[str]:
+    """Return the encodings in the order in which they are undone: the last applied first (RFC 9110 §8.4)."""
+    names = [name for part in header.split(",") if (name := part.strip().lower()) not in {"", "identity"}]
+    unknown = [name for name in names if name not in {"gzip", "x-gzip", "deflate"}]
+    if unknown:
+        raise ResponseInvalid(f"The page {link} is packed as {unknown[0][:40]!r}, which was not asked for.")
+    if len(names) > _MOST_ENCODINGS:
+        raise LimitExceeded(f"The page {link} is packed {len(names)} times over; {_MOST_ENCODINGS} are the most.")
+    return names[::-1]
+
+
+def _through(layers: list[_Layer], piece: bytes) -> Iterator[bytes]:
+    if not layers:
+        yield piece
+        return
+    for part in layers[0].undo(piece):
+        yield from _through(layers[1:], part)
+
+
+class _Layer:
+    """One encoding being undone."""
+
+    def __init__(self, name: str, most: int, link: str) -> None:
+        self._name = name
+        self._most = most
+        self._link = link
+        self._made = 0
+        self._members = 0
+        self._any = False
+        self._decompressor = self._fresh()
+
+    def undo(self, data: bytes) -> Iterator[bytes]:
+        while data:
+            if self._decompressor.eof:
+                # Members one after another are one file (RFC 1952 §2.2); what follows deflate's end is not its.
+                if self._name == "deflate" or not data.startswith(b"\x1f"):
+                    return
+                self._decompressor = self._fresh()
+            made = self._decompressed(data)
+            self._made += len(made)
+            if self._made > self._most:
+                raise _too_large(self._link, self._most)
+            rest = self._decompressor.unused_data if self._decompressor.eof else self._decompressor.unconsumed_tail
+            if made:
+                yield made
+            elif rest == data:
+                return
+            data = rest
+
+    def finish(self) -> None:
+        if self._any and not self._decompressor.eof:
+            raise ResponseInvalid(f"The page {self._link} ends in the middle of its {self._name} data.")
+
+    def _fresh(self) -> zlib._Decompress:
+        self._members += 1
+        if self._members > _MOST_MEMBERS:
+            raise LimitExceeded(f"The page {self._link} is packed in more than {_MOST_MEMBERS} members.")
+        return zlib.decompressobj(zlib.MAX_WBITS if self._name == "deflate" else zlib.MAX_WBITS | 16)
+
+    def _decompressed(self, data: bytes) -> bytes:
+        first, self._any = not self._any, True
+        try:
+            return self._decompressor.decompress(data, _PIECE)
+        except zlib.error as error:
+            if first and self._name == "deflate":
+                # Some servers leave out the zlib header that the standard asks for.
+                self._decompressor = zlib.decompressobj(-zlib.MAX_WBITS)
+                try:
+                    return self._decompressor.decompress(data, _PIECE)
+                except zlib.error:
+                    pass
+            raise ResponseInvalid(f"The page {self._link} is no {self._name} data, as it says ({error}).") from error
+
+
+def _too_large(link: str, most: int) -> LimitExceeded:
+    return LimitExceeded(f"The page {link} has more than {most:,} bytes once unpacked (max_unpacked_bytes).")

@@ -1,0 +1,82 @@
+"""The TextSearch port over the Bing Web Search interface, version 7."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar
+
+from portico.errors import QuotaExceeded, ServiceError
+from portico.http import HttpRequest, HttpResponse
+from portico.search import SearchResults, TextSearchOptions, TextSearchResult, search_method
+from portico.web_search import AskedPage, FoundPage, WebAddress, WebSearchConnector, read_record
+from portico_bing._wire import NEWS, WEB, asked_of
+from portico_bing.news import BingArticle, read_news
+
+__all__ = ["BingPage", "BingTextSearch"]
+
+
+@dataclass(frozen=True, slots=True)
+class BingPage:
+    """A web page that was found: its title, address and a snippet, and when it was published and last read."""
+
+    name: str
+    url: WebAddress
+    snippet: str = ""
+    date_published: datetime | None = None
+    date_last_crawled: datetime | None = None
+    display_url: str | None = None
+    language: str | None = None
+    site_name: str | None = None
+
+
+class BingTextSearch(WebSearchConnector[BingPage]):
+    """Search the web, and the news, with a service that speaks the Bing v7 interface.
+
+    >>> from portico.registration import Secret
+    >>> from portico_bing.config import BingSettings
+    >>> search = BingTextSearch(BingSettings(api_key=Secret("k")), None)
+    >>> sorted(search.capabilities.filter.fields["site"])
+    ['AnyOf', 'Equal']
+
+    ``metadata`` has ``queryContext`` (with ``alteredQuery``, where the service corrected a query) and
+    ``relatedSearches``, as texts.
+    """
+
+    name, page_size, capabilities = "bing", 50, WEB
+    advice: ClassVar = {
+        401: "Check the key, `api_key_header` and `base_url`: Microsoft's own service ended on 2025-08-11.",
+        404: "Check `base_url`. A query of more than about 1,500 characters is refused so, too.",
+        410: "Begin `base_url` with https.",
+    }
+
+    def request(self, page: AskedPage) -> HttpRequest:
+        """Ask for a page of the web."""
+        return asked_of(self.settings, "search", page)
+
+    def read(self, answer: Any) -> FoundPage[BingPage]:
+        """Return the web pages of an answer; it has none of that name where nothing was found."""
+        nothing = {"value": [], "totalEstimatedMatches": 0} if answer.get("_type") == "SearchResponse" else None
+        found, related = answer.get("webPages", nothing), answer.get("relatedSearches", {}).get("value", [])
+        about = {"queryContext": answer.get("queryContext", {}), "relatedSearches": [each["text"] for each in related]}
+        pages = [read_record(BingPage, page) for page in found["value"]]
+        return FoundPage(pages, found.get("totalEstimatedMatches"), about)
+
+    @search_method(capabilities=NEWS)
+    async def get_news(self, query: str, options: TextSearchOptions) -> SearchResults[BingArticle]:
+        """Find articles in the news, with who published them and when."""
+        return await self.pages(query, options, lambda page: asked_of(self.settings, "news/search", page), read_news)
+
+    def failure(self, response: HttpResponse, answer: Any) -> type[ServiceError] | None:
+        """Tell a quota from a key that may not, both 403, and an error with the status of success."""
+        if response.status == 403 and (b"quota" in response.body or b"RateLimitExceeded" in response.body):
+            return QuotaExceeded
+        return ServiceError if response.ok and answer["_type"] == "ErrorResponse" else None
+
+    def to_text(self, record: BingPage) -> str:
+        """Return the snippet."""
+        return record.snippet or record.name
+
+    def to_result(self, record: BingPage) -> TextSearchResult:
+        """Return the snippet with the page's title and address."""
+        return TextSearchResult(self.to_text(record), record.name or None, record.url)

@@ -1,0 +1,91 @@
+"""The TextSearch port over Brave's Web Search and News Search APIs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any, ClassVar
+
+from portico.errors import AuthenticationFailed, QuotaExceeded, ServiceError
+from portico.filter import FilterSupport
+from portico.http import HttpRequest, HttpResponse
+from portico.search import SearchCapabilities, SearchResults, TextSearchOptions, TextSearchResult, search_method
+from portico.web_search import AskedPage, FoundPage, WebAddress, WebSearchConnector, read_record
+from portico_brave.config import PATTERNS
+
+__all__ = ["BravePage", "BraveTextSearch"]
+
+
+@dataclass(frozen=True, slots=True)
+class BravePage:
+    """A page of the web or an article of the news, as Brave describes it.
+
+    ``page_age`` is when it was written or last changed, ``extra_snippets`` are further excerpts, and ``breaking`` news
+    are of this hour.
+    """
+
+    title: str
+    url: WebAddress
+    description: str = ""
+    page_age: datetime | None = None
+    language: str | None = None
+    extra_snippets: tuple[str, ...] = ()
+    breaking: bool = False
+
+
+_WRONG_KEY = ("SUBSCRIPTION_TOKEN_INVALID", "SUBSCRIPTION_NOT_FOUND")
+
+
+class BraveTextSearch(WebSearchConnector[BravePage]):
+    """Search the web with Brave.
+
+    >>> from portico_brave.config import BraveSettings, Secret
+    >>> search = BraveTextSearch(BraveSettings(Secret("BSA…")), None)
+    >>> search.capabilities.filter.describe()
+    'country (Equal), date (Range), freshness (Equal), language (Equal), safesearch (Equal), site (Equal)'
+    >>> search.most
+    200
+
+    ``metadata`` is what Brave says of the query: ``original``, and ``altered`` where it corrected the spelling.
+    Raises ``UnsupportedOption`` for a query that is longer than Brave takes.
+    """
+
+    name, paging, page_size, most = "brave", "pages", 20, 200
+    query_limits: ClassVar = {"characters": 400, "words": 50}
+    capabilities = SearchCapabilities(FilterSupport.fields_of(*PATTERNS, offered=["site"], date=["Range"]))
+
+    def request(self, page: AskedPage, kind: str = "web") -> HttpRequest:
+        """Ask for a page of the web, or of another kind of things."""
+        params = page.chosen(self.settings, **PATTERNS)
+        params["search_lang"] = params.pop("language")
+        params["freshness"] = page.period("date", "{}to{}", instead_of="freshness") or params["freshness"]
+        params |= {"q": page.query_with("site"), "count": page.size, "offset": page.number, "text_decorations": False}
+        params["extra_snippets"] = self.settings.extra_snippets or None
+        params["result_filter"] = "web" if kind == "web" else None
+        headers = {"X-Subscription-Token": self.settings.api_key, "Accept": "application/json"}
+        return HttpRequest(f"{self.settings.base_url}/{kind}/search", params, headers)
+
+    def read(self, answer: Any) -> FoundPage[BravePage]:
+        """Return the results; those of the web are in ``web``, which is not there when there are none."""
+        query, results = answer["query"], answer if "results" in answer else answer.get("web", {"results": ()})
+        found = [read_record(BravePage, item) for item in results["results"]]
+        return FoundPage(found, metadata=query, more=query.get("more_results_available"))
+
+    def failure(self, response: HttpResponse, answer: Any) -> type[ServiceError] | None:
+        """Return what the code of an error means: a wrong key has the status 422, a used-up plan 429."""
+        code = (answer.get("error") or answer["errors"][0])["code"]
+        return AuthenticationFailed if code in _WRONG_KEY else QuotaExceeded if code == "QUOTA_LIMITED" else None
+
+    @search_method
+    async def get_news(self, query: str, options: TextSearchOptions) -> SearchResults[BravePage]:
+        """Search the news with Brave: articles with their date."""
+        return await self.pages(query, options, partial(self.request, kind="news"), self.read)
+
+    def to_text(self, record: BravePage) -> str:
+        """Return what the page says of the query."""
+        return "\n".join([record.description, *record.extra_snippets]).strip() or record.title
+
+    def to_result(self, record: BravePage) -> TextSearchResult:
+        """Return the text with the page's title and address."""
+        return TextSearchResult(self.to_text(record), record.title or None, record.url)

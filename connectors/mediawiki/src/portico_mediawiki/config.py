@@ -1,0 +1,59 @@
+"""The settings of a wiki."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Any
+from urllib.parse import urlsplit
+
+from attrs import Attribute, field, frozen, validators
+
+__all__ = ["MediaWikiSettings"]
+
+
+def _address(_: object, attribute: Attribute[Any], value: str) -> None:
+    parts = urlsplit(value)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError(f"{attribute.name} is of the form https://host/w/api.php, not {value!r}")
+
+
+def _header(_: object, attribute: Attribute[Any], value: str) -> None:
+    if not (value.isascii() and value.isprintable()) or set(value) & set("()"):
+        raise ValueError(f"{attribute.name} is an address or an e-mail in ASCII letters, without brackets")
+
+
+@frozen
+class MediaWikiSettings:
+    """What can be set for a source that uses `mediawiki`.
+
+    >>> MediaWikiSettings(contact="mailto:ann@example.org").headers
+    {'User-Agent': 'portico-mediawiki/0.1.0 (mailto:ann@example.org)'}
+    """
+
+    base_url: str = field(
+        default="https://en.wikipedia.org/w/api.php",
+        validator=_address,
+        metadata={"doc": "Address of the wiki's `api.php`; the page Special:Version of a wiki names it."},
+    )
+    contact: str = field(
+        default="",
+        validator=_header,
+        metadata={
+            "doc": "Your e-mail or address, sent in the User-Agent. Wikimedia's wikis want to know whom to ask, "
+            "and slow or refuse who does not say. Not set: the `contact` of `[http.httpx]`."
+        },
+    )
+    maxlag: int | None = field(
+        default=None,
+        validator=validators.optional(validators.ge(0)),
+        metadata={
+            "doc": "Seconds that the wiki's databases may lag behind; when it is more, a search is refused. "
+            "Set 5 for work that nobody waits for."
+        },
+    )
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The header that says who asks, as Wikimedia's policy wants it; none leaves it to the HTTP client."""
+        agent = f"portico-mediawiki/{version('portico-mediawiki')} ({self.contact})"
+        return {"User-Agent": agent} if self.contact else {}

@@ -1,0 +1,86 @@
+"""The TextSearch port over the Action API of MediaWiki: `generator=search`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar
+
+from portico.errors import AuthenticationFailed, RateLimited, ServiceError, ServiceUnavailable
+from portico.filter import FilterSupport
+from portico.http import HttpRequest, HttpResponse
+from portico.search import SearchCapabilities, TextSearchResult
+from portico.web_search import AskedPage, FoundPage, WebSearchConnector, moment, plain_text, web_address
+
+__all__ = ["MediaWikiTextSearch", "WikiPage"]
+
+
+@dataclass(frozen=True, slots=True)
+class WikiPage:
+    """A page of a wiki: what it begins with, where the query's words stand in it, and when it was last edited."""
+
+    title: str
+    url: str | None
+    introduction: str = ""
+    snippet: str = ""
+    edited: datetime | None = None
+
+
+_FORM = "action=query&format=json&formatversion=2&generator=search&gsrinfo=totalhits|suggestion|rewrittenquery"
+_PAGES = "gsrprop=snippet|timestamp&prop=extracts|info&exintro=1&explaintext=1&exlimit=max&inprop=url"
+# What the codes say that are no mistake of who asks: https://www.mediawiki.org/wiki/API:Errors_and_warnings
+_KINDS = {"lag|limit|busy": RateLimited, "internal|backend": ServiceUnavailable, "denied|blocked": AuthenticationFailed}
+
+
+class MediaWikiTextSearch(WebSearchConnector[WikiPage]):
+    """Search the pages of a wiki: a page's introduction, and the place found where that is beyond it.
+
+    >>> from portico_mediawiki.config import MediaWikiSettings
+    >>> MediaWikiTextSearch(MediaWikiSettings(), None).capabilities.filter.describe()
+    'incategory (Equal), intitle (Equal), namespace (AnyOf, Equal)'
+
+    ``metadata`` has what the wiki says of a search: ``suggestion``, ``rewrittenquery``, ``warnings``.
+    """
+
+    name = "mediawiki"
+    # TextExtracts gives the introductions of 20 pages at once; Wikimedia wants no more than 3 requests at a time.
+    page_size, at_once = 20, 3
+    advice: ClassVar = dict.fromkeys((403, 429), "Set `contact` to your e-mail: wikis want to know who asks.")
+    support = FilterSupport.fields_of("incategory", "intitle", namespace=("Equal", "AnyOf"))
+    capabilities = SearchCapabilities(support, total_count=True)
+
+    def request(self, page: AskedPage) -> HttpRequest:
+        """Ask for the pages that a search finds, with introduction and address, in one request."""
+        namespaces = "|".join(map(str, page.values("namespace", pattern="[0-9]+"))) or "0"
+        part = {"gsrnamespace": namespaces, "gsroffset": page.start, "gsrlimit": page.size}
+        search = {"gsrsearch": page.query_with("incategory", "intitle"), "maxlag": self.settings.maxlag}
+        return HttpRequest(f"{self.settings.base_url}?{_FORM}&{_PAGES}", search | part, self.settings.headers)
+
+    def read(self, answer: Any) -> FoundPage[WikiPage]:
+        """Return the pages in the order of the search; the wiki gives them in the order of their numbers."""
+        query = answer.get("query") or {"complete": answer["batchcomplete"]}
+        found = [_page(page) for page in sorted(query.get("pages", ()), key=lambda page: page["index"])]
+        about = query.get("searchinfo", {}) | {"warnings": answer.get("warnings", {})}
+        return FoundPage(found, about.get("totalhits"), about, "continue" in answer)
+
+    def failure(self, response: HttpResponse, answer: Any) -> type[ServiceError] | None:
+        """Return what an error is that came with the status of success."""
+        code = answer["error"]["code"]
+        kind = next((kind for words, kind in _KINDS.items() if re.search(words, code)), ServiceError)
+        return kind if response.ok else None
+
+    def to_text(self, record: WikiPage) -> str:
+        """Return the introduction, and the place found unless it is the same: most of its words are."""
+        found, known = set(record.snippet.split()), set(record.introduction.split())
+        beyond = f"\n\n… {record.snippet} …" if 3 * len(found - known) > len(found) else ""
+        return f"{record.introduction}{beyond}".strip() or record.title
+
+    def to_result(self, record: WikiPage) -> TextSearchResult:
+        """Return the text with the page's title and address."""
+        return TextSearchResult(self.to_text(record), record.title, record.url)
+
+
+def _page(page: Any) -> WikiPage:
+    texts = page.get("extract", "").strip(), plain_text(page.get("snippet"))
+    return WikiPage(plain_text(page["title"]), web_address(page["canonicalurl"]), *texts, moment(page.get("timestamp")))

@@ -1,0 +1,68 @@
+"""The settings of a SearXNG."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from attrs import Attribute, field, frozen, validators
+
+__all__ = ["SearxngSettings"]
+
+
+def _address(_: object, attribute: Attribute[Any], value: str) -> None:
+    parts = urlsplit(value)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError(f"{attribute.name} is of the form https://host, not {value!r}")
+
+
+def _names(_: object, attribute: Attribute[Any], value: tuple[str, ...]) -> None:
+    if any(not name.strip() or "," in name for name in value):
+        raise ValueError(f"{attribute.name} is a list of names, each without a comma")
+
+
+@frozen
+class SearxngSettings:
+    """What can be set for a source that uses `searxng`.
+
+    >>> SearxngSettings(base_url="http://127.0.0.1:8888/").search_url
+    'http://127.0.0.1:8888/search'
+    """
+
+    base_url: str = field(
+        validator=_address, metadata={"doc": "Address of your SearXNG: `http://127.0.0.1:8888`. JSON must be on there."}
+    )
+    language: str | None = field(
+        default=None,
+        metadata={"doc": "Language of the results: `en`, `de-CH`, `all`, `auto`. Not set: the server's own setting."},
+    )
+    categories: tuple[str, ...] = field(
+        default=(),
+        validator=_names,
+        metadata={"doc": "Categories to search, such as `general`, `it`, `science`. Not set: the server's."},
+    )
+    engines: tuple[str, ...] = field(
+        default=(),
+        validator=_names,
+        metadata={"doc": "Engines to ask, such as `duckduckgo`. Those of `categories` are asked too. Not set: all."},
+    )
+    safesearch: int | None = field(
+        default=None,
+        validator=validators.optional(validators.in_((0, 1, 2))),
+        metadata={"doc": "How much is left out for children: 0 nothing, 1 some, 2 most. Not set: the server's."},
+    )
+
+    @property
+    def search_url(self) -> str:
+        """The address of the search itself."""
+        return f"{self.base_url.rstrip('/').removesuffix('/search')}/search"
+
+    @property
+    def params(self) -> dict[str, str | int | None]:
+        """What every request says of the language and of what to search."""
+        return {
+            "language": self.language,
+            "safesearch": self.safesearch,
+            "categories": ",".join(self.categories) or None,
+            "engines": ",".join(self.engines) or None,
+        }

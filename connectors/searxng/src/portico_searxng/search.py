@@ -1,0 +1,84 @@
+"""The TextSearch port over the search API of SearXNG."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any, ClassVar
+
+from portico.errors import ServiceUnavailable
+from portico.filter import FilterSupport
+from portico.http import HttpRequest
+from portico.search import SearchCapabilities, SearchResults, TextSearchOptions, TextSearchResult, search_method
+from portico.web_search import AskedPage, FoundPage, WebSearchConnector, moment, web_address
+
+__all__ = ["SearxngTextSearch", "WebResult"]
+
+
+@dataclass(frozen=True, slots=True)
+class WebResult:
+    """A result of the web: which engines found it, SearXNG's score of it, when it was published where that is known."""
+
+    title: str
+    url: str | None
+    content: str
+    published: datetime | None = None
+    engines: tuple[str, ...] = ()
+    score: float | None = None
+    category: str | None = None
+
+
+_JSON_OFF = "Most likely JSON is off there: add `json` to `search.formats` in its settings.yml and restart it."
+_LIMITER = "Its limiter holds programs off: let this address pass in its limiter.toml, or set `server.limiter: false`."
+_LISTS = dict.fromkeys(("categories", "engines"), ("Equal", "AnyOf"))
+
+
+class SearxngTextSearch(WebSearchConnector[WebResult]):
+    """Search the web through a SearXNG; the text is what the engines quote of a page.
+
+    >>> from portico_searxng.config import SearxngSettings
+    >>> SearxngTextSearch(SearxngSettings(base_url="http://127.0.0.1:8888"), None).capabilities.total_count
+    False
+
+    ``metadata`` has what there is beside the results: ``answers``, ``corrections``, ``infoboxes``, ``suggestions``
+    and ``unresponsive_engines``. Nothing found while engines gave no answer is ``ServiceUnavailable``.
+    """
+
+    name, paging = "searxng", "all pages"
+    advice: ClassVar = {403: _JSON_OFF, 429: _LIMITER}
+    support = FilterSupport.fields_of("language", "site", "time_range", offered=["site"], **_LISTS)
+    capabilities = SearchCapabilities(support)
+
+    def request(self, page: AskedPage, **fixed: str) -> HttpRequest:
+        """Ask for a page; the operator `site:` is for the engines to understand."""
+        chosen = {name: ",".join(map(str, values)) for name, values in page.wanted.values.items() if name != "site"}
+        form = {"q": page.query_with("site"), "format": "json", "pageno": page.number + 1}
+        return HttpRequest(self.settings.search_url, self.settings.params | fixed | chosen | form)
+
+    def read(self, answer: Any) -> FoundPage[WebResult]:
+        """Return the results, and everything beside them as metadata."""
+        about = {name: value for name, value in answer.items() if value and name != "results"}
+        silent = ", ".join(f"{engine[0]} ({engine[1]})" for engine in about.get("unresponsive_engines", ()))
+        fault = ServiceUnavailable(f"Text search {self.name!r} found nothing. Engines that gave no answer: {silent}.")
+        found = [_result(result) for result in answer["results"]]
+        return FoundPage(found, metadata=about, fault=fault if silent else None)
+
+    @search_method
+    async def get_news(self, query: str, options: TextSearchOptions) -> SearchResults[WebResult]:
+        """Search the news."""
+        return await self.pages(query, options, partial(self.request, categories="news"), self.read)
+
+    def to_text(self, record: WebResult) -> str:
+        """Return what the engines quote; the title, or the address, where they quote nothing."""
+        return record.content or record.title or record.url or ""
+
+    def to_result(self, record: WebResult) -> TextSearchResult:
+        """Return the text with the page's title and address."""
+        return TextSearchResult(self.to_text(record), record.title or None, record.url)
+
+
+def _result(found: Any) -> WebResult:
+    texts = [" ".join((found.get(name) or "").split()) for name in ("title", "content")]
+    ranked = tuple(sorted(found.get("engines", ()))), found.get("score"), found.get("category")
+    return WebResult(texts[0], web_address(found["url"]), texts[1], moment(found.get("publishedDate")), *ranked)

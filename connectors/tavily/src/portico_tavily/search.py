@@ -1,0 +1,93 @@
+"""The TextSearch port over Tavily's search API."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any, ClassVar
+
+from portico.errors import QuotaExceeded, ServiceError
+from portico.filter import FilterSupport
+from portico.http import HttpRequest, HttpResponse
+from portico.registration import Secret
+from portico.search import SearchCapabilities, SearchResults, TextSearchOptions, TextSearchResult, search_method
+from portico.web_search import AskedPage, FoundPage, Verbatim, WebAddress, WebSearchConnector, read_record
+from portico_tavily.config import PATTERNS
+
+__all__ = ["TavilyPage", "TavilyTextSearch"]
+
+_MORE = {"site": ("Equal", "AnyOf"), "exclude_domains": ("Equal", "AnyOf"), "date": ("Range",)}
+_NEWS = SearchCapabilities(FilterSupport.fields_of("time_range", offered=["site"], **_MORE), most=20)
+
+
+@dataclass(frozen=True, slots=True)
+class TavilyPage:
+    """A page that Tavily found: the passage that answers the query, and how well it does, from 0 to 1.
+
+    ``published_date`` is there for news, ``raw_content`` where the settings ask for it.
+    """
+
+    title: Verbatim
+    url: WebAddress
+    content: Verbatim = ""
+    score: float | None = None
+    published_date: datetime | None = None
+    raw_content: Verbatim = ""
+
+
+class TavilyTextSearch(WebSearchConnector[TavilyPage]):
+    """Search the web with Tavily.
+
+    >>> from portico_tavily.config import TavilySettings
+    >>> search = TavilyTextSearch(TavilySettings(Secret("tvly-…")), None)
+    >>> sorted(search.capabilities.filter.fields)
+    ['country', 'date', 'exclude_domains', 'site', 'time_range', 'topic']
+    >>> search.most
+    20
+
+    ``metadata`` is all that Tavily says beside the results: ``answer``, ``response_time``, ``request_id``, and more.
+    Raises ``UnsupportedOption`` for a query that is longer than Tavily takes.
+    """
+
+    name, paging, page_size, most = "tavily", "pages", 20, 20
+    query_limits: ClassVar = {"characters": 400}
+    capabilities = SearchCapabilities(FilterSupport.fields_of(*PATTERNS, offered=["site"], **_MORE))
+
+    def request(self, page: AskedPage, **fixed: str) -> HttpRequest:
+        """Ask for as many results as there are to be; Tavily has no further pages."""
+        params = page.chosen(self.settings, **PATTERNS) | fixed
+        if params["topic"] != "general":
+            # Tavily knows a country for the general topic only; what the settings prefer is not meant for others.
+            params["country"] = page.value("country")
+        first, last = page.days("date", instead_of="time_range")
+        params |= {"start_date": first and str(first), "end_date": last and str(last)}
+        params |= {"query": page.query, "max_results": page.size, "search_depth": self.settings.search_depth}
+        params |= {name: getattr(self.settings, name) for name in ("include_answer", "include_raw_content")}
+        params["include_domains"] = page.values("site") or None
+        params["exclude_domains"] = page.values("exclude_domains") or None
+        sent = {name: value for name, value in params.items() if value is not None}
+        headers = {"Authorization": Secret(f"Bearer {self.settings.api_key.reveal()}")}
+        return HttpRequest(f"{self.settings.base_url}/search", headers=headers, json=sent)
+
+    def read(self, answer: Any) -> FoundPage[TavilyPage]:
+        """Return the results, with all that Tavily says beside them."""
+        found = [read_record(TavilyPage, item) for item in answer["results"]]
+        return FoundPage(found, metadata={name: value for name, value in answer.items() if name != "results"})
+
+    def failure(self, response: HttpResponse, answer: Any) -> type[ServiceError] | None:
+        """Tell the limits of a plan and of what is paid as one goes; their statuses are Tavily's own."""
+        return QuotaExceeded if response.status in (432, 433) else None
+
+    @search_method(capabilities=_NEWS)
+    async def get_news(self, query: str, options: TextSearchOptions) -> SearchResults[TavilyPage]:
+        """Search the news with Tavily: articles with their date."""
+        return await self.pages(query, options, partial(self.request, topic="news"), self.read)
+
+    def to_text(self, record: TavilyPage) -> str:
+        """Return the passage."""
+        return record.content or record.title
+
+    def to_result(self, record: TavilyPage) -> TextSearchResult:
+        """Return the passage with the page's title and address."""
+        return TextSearchResult(self.to_text(record), record.title or None, record.url)

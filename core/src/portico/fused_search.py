@@ -1,0 +1,239 @@
+"""Several text searches as one: asked side by side, merged by rank."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from portico.errors import PorticoError, ServiceError, ServiceTimeout, UnsupportedFilter
+from portico.filter import Filter, FilterSupport, check_filter
+from portico.fusion import fuse_by_rank
+from portico.ports.search_index import IndexProgress, IndexReport, SearchIndex
+from portico.search import SearchCapabilities, SearchConnector, SearchResults, TextSearchOptions, TextSearchResult
+
+if TYPE_CHECKING:
+    from portico.ports.text_search import TextSearch
+
+__all__ = ["FusedResult", "FusedSearch"]
+
+
+@dataclass(frozen=True, slots=True)
+class FusedResult:
+    """A passage with the names of the sources that found it, in the order of the sources."""
+
+    value: str
+    name: str | None
+    link: str | None
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranking:
+    """What a source answered: passages in order, or why there are none."""
+
+    results: list[TextSearchResult]
+    metadata: Mapping[str, Any]
+    failure: Exception | None = None
+
+
+class FusedSearch(SearchConnector[FusedResult]):
+    """Ask several text searches at the same time and merge their rankings into one.
+
+    >>> class Words(SearchConnector[str]):
+    ...     def __init__(self, name, *words):
+    ...         self.name, self.words = name, words
+    ...     async def fetch(self, query, options):
+    ...         return SearchResults([word for word in self.words if query in word][: options.top])
+    ...     def to_text(self, record):
+    ...         return record
+    ...     def to_result(self, record):
+    ...         return TextSearchResult(record)
+    >>> both = FusedSearch([Words("one", "red", "dark red"), Words("two", "dark red", "blue")])
+    >>> async def find(query):
+    ...     return [(found.value, found.sources) async for found in await both.get_search_results(query)]
+    >>> asyncio.run(find("d"))
+    [('dark red', ('one', 'two')), ('red', ('one',))]
+
+    Scores of sources do not compare, so ranks decide (`portico.fusion.fuse_by_rank`); passages of one link and text
+    are one. ``searches`` are told apart by their names, or by the keys of a mapping. ``skip`` and ``top`` count in
+    the merged ranking: of each source the best ``depth`` are ranked, or a multiple of it where more are asked for, so
+    that pages of one query fit together. ``timeout`` is how many seconds a source may take; None leaves it to the
+    source.
+
+    A filter must be one that every source supports. Nobody knows how many passages there are in all. A source that
+    fails is told of in ``metadata["failures"]``, its name and why, and the others answer; what the sources say beside
+    their results is in ``metadata["sources"]``. Where all fail, the first one's error is raised. The searches stay
+    their owner's to close. Raises ``ValueError`` for no searches, and for two of one name.
+    """
+
+    def __init__(
+        self,
+        searches: Iterable[TextSearch] | Mapping[str, TextSearch],
+        *,
+        name: str = "fused",
+        depth: int = 20,
+        timeout: float | None = None,
+    ) -> None:
+        self.name = name
+        self.searches = dict(searches) if isinstance(searches, Mapping) else _by_name(searches)
+        if not self.searches:
+            raise ValueError("there are no searches to fuse")
+        if depth < 1:
+            raise ValueError(f"depth is {depth}; it must be at least 1")
+        self._depth = depth
+        self._timeout = timeout
+        self.capabilities = _shared(self.searches)
+        indexes = [search.index for search in self.searches.values() if search.index is not None]
+        self.index = _Indexes(indexes) if indexes else None
+
+    async def get_search_results(
+        self, query: str, options: TextSearchOptions | None = None
+    ) -> SearchResults[FusedResult]:
+        """Find passages and return them with the sources that found them."""
+        self._check(None if options is None else options.filter)
+        return await SearchConnector.get_search_results(self, query, options)
+
+    async def fetch(self, query: str, options: TextSearchOptions) -> SearchResults[FusedResult]:
+        """Ask every source, and merge what comes."""
+        wanted = options.skip + options.top
+        alone = len(self.searches) == 1
+        depth = -(-wanted // self._depth) * self._depth
+        asked = options if alone else TextSearchOptions(top=depth, filter=options.filter)
+        async with asyncio.TaskGroup() as group:
+            tasks = {
+                name: group.create_task(self._ask(name, search, query, asked)) for name, search in self.searches.items()
+            }
+        rankings = {name: task.result() for name, task in tasks.items()}
+        failures = {name: ranking.failure for name, ranking in rankings.items() if ranking.failure is not None}
+        if len(failures) == len(rankings):
+            raise _error(*next(iter(failures.items())))
+        metadata: dict[str, Any] = {}
+        if failures:
+            metadata["failures"] = {name: _words(error) for name, error in failures.items()}
+        if said := {name: ranking.metadata for name, ranking in rankings.items() if ranking.metadata}:
+            metadata["sources"] = said
+        found = _fused(rankings)
+        return SearchResults(found if alone else found[options.skip : wanted], metadata=metadata)
+
+    def to_text(self, record: FusedResult) -> str:
+        """Return the passage's text."""
+        return record.value
+
+    def to_result(self, record: FusedResult) -> TextSearchResult:
+        """Return the passage without its sources."""
+        return TextSearchResult(record.value, record.name, record.link)
+
+    async def _ask(self, name: str, search: TextSearch, query: str, options: TextSearchOptions) -> _Ranking:
+        try:
+            async with asyncio.timeout(self._timeout) as limit:
+                results = await search.get_text_search_results(query, options)
+                try:
+                    return _Ranking(await results.list(), results.metadata)
+                finally:
+                    await results.aclose()
+        except TimeoutError as error:
+            if not limit.expired():
+                return _Ranking([], {}, error)
+            late = ServiceTimeout(f"Text search {name!r} gave no answer within {self._timeout:g} seconds.")
+            late.__cause__ = error
+            return _Ranking([], {}, late)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            # The source has given itself up; nobody gave up this search.
+            return _Ranking(
+                [], {}, ServiceError(f"Text search {name!r} was cancelled{f': {error}' * bool(error.args)}.")
+            )
+        except Exception as error:  # noqa: BLE001 - a source that breaks must not hide what the others found
+            return _Ranking([], {}, error)
+
+    def _check(self, filter: Filter | None) -> None:
+        for name, search in self.searches.items():
+            whose = f"The source {name!r} of text search {self.name!r}"
+            try:
+                check_filter(filter, search.capabilities.filter, whose)
+            except UnsupportedFilter as error:
+                shared = self.capabilities.filter.describe()
+                raise UnsupportedFilter(f"{error} All its sources together support {shared}.") from None
+
+
+class _Indexes:
+    """The indexes of several sources as one."""
+
+    def __init__(self, indexes: list[SearchIndex]) -> None:
+        self._indexes = indexes
+
+    async def update(self, *, progress: Callable[[IndexProgress], None] | None = None) -> IndexReport:
+        """Bring one after the other up to date, and return their reports as one."""
+        reports = [await index.update(progress=progress) for index in self._indexes]
+        skipped: dict[str, int] = {}
+        for report in reports:
+            for reason, count in report.skipped.items():
+                skipped[reason] = skipped.get(reason, 0) + count
+        counts = ("added", "changed", "renamed", "removed", "unchanged", "passages", "embedded")
+        return IndexReport(
+            **{count: sum(getattr(report, count) for report in reports) for count in counts},
+            skipped=skipped,
+            problems=tuple(problem for report in reports for problem in report.problems),
+        )
+
+
+def _by_name(searches: Iterable[TextSearch]) -> dict[str, TextSearch]:
+    named: dict[str, TextSearch] = {}
+    for search in searches:
+        if search.name in named:
+            raise ValueError(f"two searches are called {search.name!r}: give them as a mapping, each with a name")
+        named[search.name] = search
+    return named
+
+
+def _shared(searches: Mapping[str, TextSearch]) -> SearchCapabilities:
+    """Return what every search can do; together they give as many results as all of them."""
+    capabilities = [search.capabilities for search in searches.values()]
+    supports = [each.filter for each in capabilities]
+    fields: dict[str, frozenset[str]] | None = None
+    for known in (support.fields for support in supports if support.fields is not None):
+        shared = known if fields is None else {name: fields[name] & known[name] for name in fields if name in known}
+        fields = {name: kinds for name, kinds in shared.items() if kinds}
+    most = [each.most for each in capabilities if each.most is not None]
+    return SearchCapabilities(
+        FilterSupport(
+            fields,
+            frozenset.intersection(*(support.combine for support in supports)),
+            offered=tuple(
+                name
+                for name in dict.fromkeys(name for support in supports for name in support.offered)
+                if fields is None or name in fields
+            ),
+        ),
+        most=sum(most) if len(most) == len(capabilities) else None,
+    )
+
+
+def _fused(rankings: Mapping[str, _Ranking]) -> list[FusedResult]:
+    finders: dict[tuple[str | None, str], dict[str, None]] = {}
+    for name, ranking in rankings.items():
+        for result in ranking.results:
+            finders.setdefault(_identity(result), {})[name] = None
+    fused = fuse_by_rank((ranking.results for ranking in rankings.values()), key=_identity)
+    return [FusedResult(one.value, one.name, one.link, tuple(finders[_identity(one)])) for one in fused]
+
+
+def _identity(result: TextSearchResult) -> tuple[str | None, str]:
+    return result.link, result.value
+
+
+def _words(error: Exception) -> str:
+    return str(error) if isinstance(error, PorticoError) else f"{type(error).__name__}: {error}"
+
+
+def _error(name: str, error: Exception) -> Exception:
+    """Return the error to raise for a source; what is none of ours is one of its service."""
+    if isinstance(error, PorticoError):
+        return error
+    failure = ServiceError(f"The source {name!r} failed: {_words(error)}")
+    failure.__cause__ = error
+    return failure

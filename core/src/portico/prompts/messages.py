@@ -1,0 +1,284 @@
+"""Chat messages in a rendered prompt: ``<message role="…">`` in what the template wrote, never in a value.
+
+The tags are those of Semantic Kernel. Reading works on a mask of the prompt: the template's own text, with one NUL
+for each value. No value can look like a tag there, be it alone or together with what stands beside it.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from typing import NoReturn, cast
+
+from portico.chat import Image, Message, Part, Role, Text
+from portico.errors import TemplateError
+from portico.prompts.faults import fault
+from portico.prompts.images import image_of, url_of
+from portico.prompts.prompt import Prompt, Trusted
+
+__all__ = ["encoded", "read_messages"]
+
+_ROLES = ("system", "user", "assistant")
+_VALUE = "\0"
+_OPENING = re.compile(r"<message(?=[\s/>\0]|$)")
+_TAG = re.compile(r"<(/?)(message|text|image)(?=[\s/>\0]|$)|<!\[CDATA\[")
+_ATTRIBUTE = re.compile(r"""\s++([^\s=/>"'\0]++)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)')""")
+_END_OF_TAG = re.compile(r"\s*+(/?)>")
+_ENTITY = re.compile(r"&(?:(lt|gt|amp|quot|apos)|#([0-9]{1,7})|#[xX]([0-9a-fA-F]{1,6}));")
+_NAMED = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
+_ENTITIES = str.maketrans({written: f"&{name};" for name, written in _NAMED.items()})
+_BLANKS_AROUND = re.compile(r"\A\s++|\s++\Z")
+_SHOWN = 40
+
+
+def read_messages(prompt: Prompt) -> tuple[Message, ...]:
+    """Return the messages of a prompt.
+
+    >>> from portico.prompts.prompt import Piece
+    >>> prompt = Prompt([Piece("Be kind. <message role='user'>", False), Piece("Hi", True), Piece("</message>", False)])
+    >>> [(message.role, message.text) for message in read_messages(prompt)]
+    [('system', 'Be kind.'), ('user', 'Hi')]
+
+    Text before the first message is a system message, text between and after them a user message each; blanks alone
+    are none. A prompt without a tag ``<message`` is one user message, as it is. In others the entities of XML
+    (``&lt;``, ``&#60;``) in what the template wrote are decoded, once, and the blanks around a message are not part
+    of it. A message may hold ``<text>`` and ``<image>`` parts, and ``<![CDATA[…]]>``.
+
+    Raises ``TemplateError`` for what is no message: a role or an attribute that there is not, a tag that is not
+    closed or stands inside another. Its line and column are those of the rendered prompt.
+    """
+    mask = _Mask(prompt)
+    if not _OPENING.search(mask.text):
+        return (Message.of("user", str(prompt)),)
+    return tuple(_Reader(mask).messages())
+
+
+def encoded(prompt: Prompt) -> Trusted:
+    """Write a prompt as one text that means the same messages where it is trusted.
+
+    >>> from portico.prompts.prompt import Piece
+    >>> prompt = Prompt([Piece("<message role='user'>", False), Piece("1 < 2", True), Piece("</message>", False)])
+    >>> print(encoded(prompt))
+    <message role="user">1 &lt; 2</message>
+
+    For saving, and for putting one prompt into another. Raises what `read_messages` does.
+    """
+    return Trusted("\n".join(map(_written, prompt.messages())))
+
+
+def _written(message: Message) -> str:
+    name = f' name="{_encode(message.name)}"' if message.name else ""
+    match message.content:
+        case (Text(text),):
+            content = _encode(text)
+        case parts:
+            content = "".join(map(_part_written, parts))
+    return f'<message role="{message.role}"{name}>{content}</message>'
+
+
+def _part_written(part: Part) -> str:
+    if isinstance(part, Image):
+        return f"<image>{_encode(url_of(part))}</image>"
+    assert isinstance(part, Text)  # noqa: S101 - a prompt has no other parts
+    return f"<text>{_encode(part.text)}</text>"
+
+
+def _encode(text: str) -> str:
+    """Write a text with entities, blanks at its ends too: a reader takes those for the template's layout."""
+    text = text.translate(_ENTITIES)
+    return _BLANKS_AROUND.sub(lambda found: "".join(f"&#{ord(letter)};" for letter in found[0]), text)
+
+
+class _Mask:
+    """The template's own text with a NUL for each value; NULs of its own count as values."""
+
+    def __init__(self, prompt: Prompt) -> None:
+        self.prompt = prompt
+        self.values: list[str] = []
+        parts: list[str] = []
+        for piece in prompt.pieces:
+            if piece.is_value:
+                self.values.append(piece.text)
+                parts.append(_VALUE)
+            else:
+                parts.append(piece.text)
+                self.values += [_VALUE] * piece.text.count(_VALUE)
+        self.text = "".join(parts)
+        self.places = [found.start() for found in re.finditer(_VALUE, self.text)] if self.values else []
+
+    def read(self, start: int, end: int, *, decode: bool = True) -> str:
+        """Return what stands between two places, with the values, and entities of the template decoded."""
+        own = self.text[start:end].split(_VALUE)
+        if decode:
+            own = [_decoded(text) for text in own]
+        if len(own) == 1:
+            return own[0]
+        first = bisect_left(self.places, start)
+        values = self.values[first : first + len(own) - 1]
+        return "".join(text for pair in zip(own, (*values, ""), strict=True) for text in pair)
+
+    def refuse(self, message: str, at: int, length: int = 1) -> NoReturn:
+        """Raise the error of a place, as it is in the rendered prompt."""
+        before = bisect_left(self.places, at)
+        place = at - before + sum(map(len, self.values[:before]))
+        raise fault(message, str(self.prompt), place, length, name="rendered prompt")
+
+
+class _Reader:
+    def __init__(self, mask: _Mask) -> None:
+        self.mask = mask
+        self.text = mask.text
+        self.position = 0
+
+    def messages(self) -> Iterator[Message]:
+        role: Role = "system"
+        while found := self.tag("message", self.position):
+            if found[1]:
+                self.mask.refuse("This closes a message that was not opened.", found.start(), 10)
+            yield from self.between(found.start(), role)
+            yield self.message(found.start(), found.end())
+            role = "user"
+        yield from self.between(len(self.text), role)
+
+    def tag(self, name: str, start: int) -> re.Match[str] | None:
+        while found := _TAG.search(self.text, start):
+            if found[2] == name:
+                return found
+            start = found.end()
+        return None
+
+    def between(self, end: int, role: Role) -> Iterator[Message]:
+        text = self.inside(self.position, end)
+        if text.strip():
+            yield Message.of(role, text)
+
+    def inside(self, start: int, end: int) -> str:
+        """Read a stretch without the template's blanks around it; those of values stay."""
+        start += _blanks(self.text[start:end])
+        return self.mask.read(start, end - _blanks(self.text[start:end][::-1]))
+
+    def message(self, start: int, position: int) -> Message:
+        attributes, closed = self.attributes(start, position, "message", ("role", "name"))
+        if "role" not in attributes:
+            self.mask.refuse('A message needs a role: <message role="user">.', start, self.position - start)
+        role = attributes["role"].strip().casefold()
+        if role not in _ROLES:
+            advice = " Results of tools answer a model's calls; a template cannot write them." if role == "tool" else ""
+            given = attributes["role"][:_SHOWN]
+            self.mask.refuse(
+                f"A message's role is one of {', '.join(_ROLES)}, not {given!r}.{advice}", start, self.position - start
+            )
+        parts = () if closed else self.parts(start)
+        return Message(cast("Role", role), parts or (Text(""),), attributes.get("name") or None)
+
+    def attributes(self, start: int, position: int, tag: str, known: Sequence[str]) -> tuple[dict[str, str], bool]:
+        """Read a tag to its end, where it leaves the position; tell whether it closes itself."""
+        attributes: dict[str, str] = {}
+        while True:
+            end = _END_OF_TAG.match(self.text, position)
+            if end:
+                self.position = end.end()
+                return attributes, bool(end[1])
+            found = _ATTRIBUTE.match(self.text, position)
+            if found is None:
+                self.mask.refuse(
+                    f'The tag <{tag} is not closed, or an attribute in it is not written name="value".',
+                    start,
+                    position - start,
+                )
+            name = found[1]
+            if name not in known:
+                advice = f"; it has {' and '.join(known)}" if known else ""
+                self.mask.refuse(f"<{tag}> has no attribute {name[:_SHOWN]!r}{advice}.", found.start(1), len(name))
+            if name in attributes:
+                self.mask.refuse(f"The attribute {name!r} stands twice.", found.start(1), len(name))
+            attributes[name] = self.mask.read(*found.span(2 if found[2] is not None else 3))
+            position = found.end()
+
+    def parts(self, opened: int) -> tuple[Part, ...]:
+        """Read a message up to its closing tag."""
+        parts: list[Part] = []
+        texts: list[tuple[int, int, bool]] = []
+        start = position = self.position
+        while True:
+            found = _TAG.search(self.text, position)
+            if found is None:
+                self.mask.refuse("This message is not closed: </message> is missing.", opened, len("<message"))
+            if found[2] is None:
+                end = self.text.find("]]>", found.end())
+                if end < 0:
+                    self.mask.refuse("The section <![CDATA[ is not closed.", found.start(), len(found[0]))
+                texts += [(start, found.start(), True), (found.end(), end, False)]
+                start = position = end + 3
+                continue
+            texts.append((start, found.start(), True))
+            self.flush(texts, parts)
+            if found[2] != "message":
+                if found[1]:
+                    self.mask.refuse(f"This closes a <{found[2]}> that was not opened.", found.start(), len(found[0]))
+                parts.append(self.part(found))
+                start = position = self.position
+                continue
+            if not found[1]:
+                self.mask.refuse("A message cannot stand inside another one.", found.start(), len(found[0]))
+            self.close(found)
+            return tuple(parts)
+
+    def flush(self, texts: list[tuple[int, int, bool]], parts: list[Part]) -> None:
+        """Make a text part of the stretches read so far, without the template's blanks around it."""
+        start, end, _ = texts[0]
+        texts[0] = (start + _blanks(self.text[start:end]), end, True)
+        start, end, _ = texts[-1]
+        texts[-1] = (start, max(start, end - _blanks(self.text[start:end][::-1])), True)
+        text = "".join(self.mask.read(start, end, decode=decode) for start, end, decode in texts)
+        texts.clear()
+        if text:
+            parts.append(Text(text))
+
+    def part(self, opening: re.Match[str]) -> Part:
+        kind = opening[2]
+        _, closed = self.attributes(opening.start(), opening.end(), kind, ())
+        start = end = self.position
+        if not closed:
+            closing = _TAG.search(self.text, self.position)
+            if closing is None or closing[2] != kind or not closing[1]:
+                self.mask.refuse(
+                    f"This <{kind}> is not closed: </{kind}> is missing.", opening.start(), len(opening[0])
+                )
+            end = closing.start()
+            self.close(closing)
+        if kind == "text":
+            return Text(self.mask.read(start, end))
+        try:
+            return image_of(self.inside(start, end))
+        except ValueError as error:
+            self.refuse_image(error, opening)
+
+    def refuse_image(self, error: ValueError, opening: re.Match[str]) -> NoReturn:
+        try:
+            self.mask.refuse(str(error), opening.start(), len(opening[0]))
+        except TemplateError as refused:
+            raise refused from error
+
+    def close(self, closing: re.Match[str]) -> None:
+        end = _END_OF_TAG.match(self.text, closing.end())
+        if end is None or end[1]:
+            self.mask.refuse(f"The tag </{closing[2]} is not closed.", closing.start(), len(closing[0]))
+        self.position = end.end()
+
+
+def _blanks(text: str) -> int:
+    return len(text) - len(text.lstrip())
+
+
+def _decoded(text: str) -> str:
+    return _ENTITY.sub(_character, text) if "&" in text else text
+
+
+def _character(found: re.Match[str]) -> str:
+    if found[1]:
+        return _NAMED[found[1]]
+    number = int(found[2]) if found[2] else int(found[3], 16)
+    # What XML does not know as a character stays as it is written.
+    return chr(number) if 0 < number < 0xD800 or 0xE000 <= number <= 0x10FFFF else found[0]

@@ -1,0 +1,77 @@
+"""Whether what an answer quotes stands in a source."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portico.chat import Source
+from portico.quotations import find_quotations, unfound_quotations
+
+PASSAGE = (
+    "It’s a port: a protocol – small, and asynchronous.\nAdapters  stand behind it. 端口是协议，很小，也是异步的。"
+)
+SOURCES = (Source(1, "Plans are data that anybody can read."), Source(2, PASSAGE, name="How ports and adapters meet"))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "“It's a port: a protocol - small, and asynchronous” [2].",
+        '"small, and asynchronous. Adapters stand behind it."',
+        "„plans are data that anybody can read!“",
+        "«Plans are … anybody can read»",
+        "“Plans are data that anybody [who wants to] can read”",
+        "“[…] data that anybody can read [1].”",
+        "> Plans are data\n> that anybody can read. [1]\n",
+        "「端口是协议，很小」",
+        "See “How ports and adapters meet”.",
+        "The so-called “port” and “a big thing”.",
+        "`“in code nobody is quoted at all”` and\n```\n“nor is anybody in a fence”\n```",
+        "An open “quote that has no end and goes on and on",
+        'The tower is 5" high and the lamp\n\nis 3" wide and so on.',
+    ],
+)
+def test_what_stands_in_a_source_is_found(answer: str) -> None:
+    assert unfound_quotations(answer, SOURCES) == ()
+
+
+@pytest.mark.parametrize(
+    ("answer", "unfound"),
+    [
+        ("“Plans are data that nobody can read” [1].", ("Plans are data that nobody can read",)),
+        ('"Anybody can read … plans are data"', ("Anybody can read … plans are data",)),
+        ("“Plans are data … small, and asynchronous”", ("Plans are data … small, and asynchronous",)),
+        ("> Ports are classes, and big.\n\nSo it is.", ("Ports are classes, and big.",)),
+        ("「端口是类，而且很大」", ("端口是类，而且很大",)),
+    ],
+)
+def test_what_no_source_says_is_told(answer: str, unfound: tuple[str, ...]) -> None:
+    assert unfound_quotations(answer, SOURCES) == unfound
+
+
+words = st.lists(st.text(alphabet="abcäß", min_size=1, max_size=6), min_size=6, max_size=20)
+
+
+@given(words, st.data())
+def test_any_part_of_a_passage_can_be_quoted(passage: list[str], data: st.DataObject) -> None:
+    start = data.draw(st.integers(0, len(passage) - 5))
+    end = data.draw(st.integers(start + 4, len(passage)))
+    quoted = " ".join(passage[start:end])
+    opening, closing = data.draw(st.sampled_from(["“”", '""', "„“", "«»"]))
+    source = Source(1, "\n".join(passage).upper())
+    assert unfound_quotations(f"It says {opening}{quoted}{closing} [1].", [source]) == ()
+    assert unfound_quotations(f"It says {opening}{quoted} zebra{closing} [1].", [source]) == (f"{quoted} zebra",)
+
+
+@given(st.text(max_size=80) | st.text(alphabet='“”„"«»> \n[…].a', max_size=80))
+def test_any_text_can_be_searched(text: str) -> None:
+    for quotation in find_quotations(text):
+        assert "\n" not in quotation
+    assert isinstance(unfound_quotations(text, SOURCES), tuple)
+
+
+def test_long_texts_full_of_quotation_marks_take_no_time_to_speak_of() -> None:
+    for text in ("“" * 100_000, '"a b c d' * 20_000, "“a" * 50_000, ">" * 100_000, "> a\n" * 30_000, "„a“" * 30_000):
+        unfound_quotations(text, SOURCES)

@@ -1,0 +1,135 @@
+"""What a page asks for: values, operators and days that the service understands, and nothing else."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portico.errors import UnsupportedFilter, UnsupportedOption
+from portico.filter import And, AnyOf, Equal, Filter, Range, matches, wanted
+from portico.search_pages import AskedPage, FoundPage
+
+
+def page(filter: Filter | None = None, query: str = "door", **more: Any) -> AskedPage:
+    return AskedPage(query, 0, 10, 0, wanted(filter), source="Text search 'acme'", **more)
+
+
+def test_a_value_is_the_filters_or_the_default() -> None:
+    asked = page(AnyOf("site", ("a.example", "b.example")))
+    assert asked.value("site") == "a.example"
+    assert asked.values("site") == ("a.example", "b.example")
+    assert (asked.value("language"), asked.value("language", "en"), asked.values("language")) == (None, "en", ())
+
+
+@pytest.mark.parametrize("value", ["weekly", "", "day|week", 7, True])
+def test_a_value_that_the_service_does_not_know_is_refused_with_those_it_knows(value: Any) -> None:
+    asked = page(Equal("age", value))
+    for read in (asked.value, asked.values):
+        with pytest.raises(UnsupportedFilter, match=r"Text search 'acme'.*'age'.*day\|week"):
+            read("age", pattern="day|week")
+
+
+def test_a_setting_is_what_the_filter_does_not_say() -> None:
+    settings = SimpleNamespace(country="US", language="en")
+    asked = page(Equal("country", "DE"))
+    assert asked.chosen(settings, country="..", language="..", age=".+") == {
+        "country": "DE",
+        "language": "en",
+        "age": None,
+    }
+    with pytest.raises(UnsupportedFilter, match="country"):
+        page(Equal("country", "Germany")).chosen(settings, country="..")
+
+
+DAYS = st.dates(date(1990, 1, 1), date(2090, 1, 1))
+TIMES = st.sampled_from(["", "T12:00", "T00:00:00Z"])
+BOUNDS = st.sampled_from(["at_least", "above", "at_most", "below"])
+
+
+@given(st.dictionaries(BOUNDS, DAYS, min_size=1), DAYS)
+def test_the_days_that_are_left_are_those_that_the_range_keeps(bounds: dict[str, date], day: date) -> None:
+    filter = Range("date", **{bound: edge.isoformat() for bound, edge in bounds.items()})
+    try:
+        first, last = page(filter).days("date")
+    except UnsupportedFilter:
+        assert not matches(filter, {"date": day.isoformat()})
+        return
+    kept = (first is None or first <= day) and (last is None or day <= last)
+    assert kept == matches(filter, {"date": day.isoformat()})
+
+
+def test_several_ranges_leave_what_all_of_them_keep() -> None:
+    both = And((Range("date", at_least="2026-01-01", below="2026-06-01"), Range("date", above="2026-02-27T10:00")))
+    assert page(both).days("date") == (date(2026, 2, 28), date(2026, 5, 31))
+
+
+@pytest.mark.parametrize("value", ["soon", "2026", "2026-02-30", "01/02/2026", 2026, 1.5, "9999-12-31", ""])
+def test_what_is_no_day_is_refused_with_an_example(value: Any) -> None:
+    with pytest.raises(UnsupportedFilter, match="'2026-01-31'"):
+        page(Range("date", above=value)).days("date")
+
+
+def test_a_range_in_which_no_day_is_left_is_refused() -> None:
+    for read in (page(Range("date", above="2026-01-31", below="2026-02-01")),):
+        with pytest.raises(UnsupportedFilter, match="no day is left"):
+            read.days("date")
+        with pytest.raises(UnsupportedFilter, match="no day is left"):
+            read.period("date", "{}to{}")
+
+
+def test_two_ways_to_say_when_are_refused_together_and_fine_alone() -> None:
+    both = page(And((Equal("age", "week"), Range("date", at_least="2026-01-01"))))
+    with pytest.raises(UnsupportedFilter, match=r"Text search 'acme' filters by 'date' or by 'age', not by both"):
+        both.days("date", instead_of="age")
+    assert page(Equal("age", "week")).period("date", "{}", instead_of="age") is None
+
+
+def test_a_period_has_two_ends_whatever_the_range() -> None:
+    today = datetime.now(UTC).date()
+    assert page().period("date", "{}to{}") is None
+    assert page(Range("date", at_most="2026-01-31")).period("date", "{}..{}") == "1970-01-01..2026-01-31"
+    assert page(Range("date", above="2026-01-31")).period("date", "{}to{}") in {
+        f"2026-02-01to{today}",
+        f"2026-02-01to{datetime.now(UTC).date()}",
+    }
+    assert page(Range("date", at_least="2999-01-01")).period("date", "{}to{}") == "2999-01-01to2999-01-01"
+
+
+def test_operators_come_after_the_query() -> None:
+    asked = page(And((Equal("site", "a.example"), Equal("intitle", "two words"))))
+    assert asked.query_with("site", "intitle", "other") == 'door site:a.example intitle:"two words"'
+    assert page().query_with("site") == "door"
+
+
+@pytest.mark.parametrize("query", ["cats OR dogs", "cats |", 'say "door', "door NOT", "door -", "cats | dogs"])
+def test_a_query_cannot_reach_over_the_operators_of_a_filter(query: str) -> None:
+    written = page(Equal("site", "a.example"), query).query_with("site")
+    before, _, after = written.rpartition(" ")
+    assert after == "site:a.example"
+    assert " OR " not in written
+    assert "|" not in written
+    assert before.count('"') % 2 == 0
+    assert before.split()[-1] not in {"NOT", "-"}
+
+
+def test_a_query_without_a_filter_is_as_it_was_asked() -> None:
+    assert page(query='  cats OR "dogs -  ').query_with("site") == '  cats OR "dogs -  '
+
+
+def test_the_limits_of_a_query_hold_with_its_operators() -> None:
+    assert page(query="x" * 10, limits={"characters": 10}).query_with("site") == "x" * 10
+    with pytest.raises(UnsupportedOption, match=r"'acme'.*10 characters.*25"):
+        page(Equal("site", "a.example"), "x" * 10, limits={"characters": 10}).query_with("site")
+    with pytest.raises(UnsupportedOption, match=r"2 words.*3"):
+        page(Equal("site", "a.example"), "a b", limits={"words": 2}).query_with("site")
+
+
+@pytest.mark.parametrize("count", ["7", 7.0, True, [7]])
+def test_a_count_is_a_whole_number(count: Any) -> None:
+    with pytest.raises(TypeError, match="total_count"):
+        FoundPage([], total_count=count)

@@ -1,0 +1,95 @@
+"""A filter told field by field says the same as the filter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portico.filter import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Range, check_filter, matches, wanted
+
+FIELDS = st.sampled_from(["a", "b"])
+SCALARS = st.sampled_from(["", "x", "y", "1", 0, 1, 2, 1.0, 2.5, True, False, float("nan")])
+BOUNDS = st.none() | st.sampled_from(["x", "y", 0, 1, 2.5])
+CLAUSES = (
+    st.builds(Equal, FIELDS, SCALARS)
+    | st.builds(AnyOf, FIELDS, st.lists(SCALARS, max_size=4).map(tuple))
+    | st.tuples(FIELDS, BOUNDS, BOUNDS, BOUNDS, BOUNDS)
+    .filter(lambda drawn: drawn[1:] != (None,) * 4)
+    .map(lambda drawn: Range(*drawn))
+)
+CONJUNCTIONS: st.SearchStrategy[Filter] = st.recursive(
+    CLAUSES, lambda parts: st.lists(parts, max_size=4).map(lambda drawn: And(tuple(drawn))), max_leaves=6
+)
+
+
+def passes(filter: Filter | None, record: dict[str, Any]) -> bool:
+    told = wanted(filter)
+    return all(matches(AnyOf(field, values), record) for field, values in told.values.items()) and all(
+        matches(bound, record) for bounds in told.ranges.values() for bound in bounds
+    )
+
+
+@given(CONJUNCTIONS, st.dictionaries(FIELDS, SCALARS))
+def test_what_passes_field_by_field_is_what_the_filter_keeps(filter: Filter, record: dict[str, Any]) -> None:
+    assert passes(filter, record) == matches(filter, record)
+
+
+@given(CONJUNCTIONS, st.dictionaries(FIELDS, SCALARS))
+def test_where_nothing_can_pass_the_filter_keeps_nothing(filter: Filter, record: dict[str, Any]) -> None:
+    if wanted(filter).nothing:
+        assert not matches(filter, record)
+
+
+@pytest.mark.parametrize(
+    "filter",
+    [
+        And((Equal("a", "x"), Equal("a", "y"))),
+        And((Equal("a", 1), Equal("a", True))),
+        AnyOf("a", ()),
+        And((AnyOf("a", ("x", "y")), And((Equal("a", "z"),)))),
+        Range("a", at_least="2026-02-01", at_most="2026-01-31"),
+        Range("a", at_least=1, below=1),
+        And((Range("a", above="2026-01-31"), Range("a", at_most="2026-01-31"))),
+        Range("a", at_least="1", at_most=2),
+        And((Equal("a", "2025"), Range("a", at_least="2026"))),
+    ],
+)
+def test_a_contradiction_is_found(filter: Filter) -> None:
+    assert wanted(filter).nothing
+
+
+@pytest.mark.parametrize(
+    "filter", [None, And(()), Range("a", at_least=1, at_most=1), Equal("a", ""), Range("a", above=1, below=2)]
+)
+def test_what_can_pass_is_no_contradiction(filter: Filter | None) -> None:
+    assert not wanted(filter).nothing
+
+
+def test_values_keep_their_order_and_their_kind() -> None:
+    told = wanted(And((AnyOf("a", ("y", 1, True, "x", 1.0, "y")), AnyOf("a", ("x", "y", True, 1)))))
+    assert [*map(repr, told.values["a"])] == ["'y'", "1", "True", "'x'"]
+
+
+def test_many_values_are_told_in_a_moment() -> None:
+    values = tuple(f"{number}.example" for number in range(100_000))
+    assert len(wanted(And((AnyOf("site", values), AnyOf("site", values[::-1])))).values["site"]) == 100_000
+
+
+@pytest.mark.parametrize("filter", [Or((Equal("a", 1),)), Not(Equal("a", 1)), And((Not(Equal("a", 1)),))])
+def test_what_is_no_conjunction_is_a_mistake_of_the_source(filter: Filter) -> None:
+    with pytest.raises(ValueError, match="field by field"):
+        wanted(filter)
+
+
+def test_support_is_written_in_a_line() -> None:
+    support = FilterSupport.fields_of("country", offered=["site"], date=["Range"], site=["Equal", "AnyOf"])
+    assert support.offered == ("site",)
+    assert support.fields == {
+        "country": frozenset({"Equal"}),
+        "site": frozenset({"Equal", "AnyOf"}),
+        "date": frozenset({"Range"}),
+    }
+    check_filter(And((Equal("site", "a"), AnyOf("site", ("b",)), Range("date", above="x"))), support, "It")

@@ -1,0 +1,140 @@
+"""Which cases of the Handlebars specification pass.
+
+The format is that of handlebars-spec: each case has a template, data, and what comes out or that it fails; further
+helpers, partials and options. A case with a helper or a value in JavaScript (`!code`) is skipped. Cases of the parser
+compare the printed tree, those of the tokenizer the tokens.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.eval.handlebars_tree import printed
+
+from portico.errors import FunctionNotFound, LimitExceeded, PorticoError, TemplateError
+from portico_handlebars._parsing import parse
+from portico_handlebars._scanning import scan
+from portico_handlebars.language import HandlebarsTemplates
+from portico_handlebars.values import MISSING
+
+__all__ = ["add_arguments", "describe", "run"]
+
+OPTIONS = {
+    "noEscape": "no_escape",
+    "strict": "strict",
+    "assumeObjects": "assume_objects",
+    "compat": "compat",
+    "preventIndent": "prevent_indent",
+    "explicitPartialContext": "explicit_partial_context",
+    "ignoreStandalone": "ignore_standalone",
+    "knownHelpers": "known_helpers",
+    "knownHelpersOnly": "known_helpers_only",
+}
+INDEX = re.compile(r"0|[1-9][0-9]{0,9}")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", nargs="+", type=Path, help="case files of handlebars-spec", metavar="FILE")
+
+
+def run(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Run every case of every file; a file that is no list of cases is an error."""
+    counts = {"passed": 0, "failed": 0, "skipped": 0}
+    failures: list[dict[str, Any]] = []
+    for file in arguments.files:
+        cases = json.loads(file.read_text("utf-8"))
+        if not isinstance(cases, list) or not all(isinstance(case, dict) and "template" in case for case in cases):
+            raise ValueError(f"{file} has no list of cases")
+        for case in cases:
+            if is_javascript(case):
+                counts["skipped"] += 1
+                continue
+            reason = asyncio.run(judged(case))
+            counts["failed" if reason else "passed"] += 1
+            if reason:
+                failures.append(
+                    {"file": file.name, "number": case.get("number", "00"), "it": case.get("it", ""), "reason": reason}
+                )
+        print(f"{file}: {len(cases)} cases", file=sys.stderr)
+    return {**counts, "failures": failures}
+
+
+def describe(result: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the figures as lines for people."""
+    yield f"{result['passed']} passed, {result['failed']} failed, {result['skipped']} skipped"
+    for one in result["failures"]:
+        yield f"  {one['file']} {one['it']} ({one['number']}): {one['reason']}"
+
+
+def is_javascript(value: Any) -> bool:
+    """Tell whether there is code in a case, at any depth, or an option of the compiler that only code can see."""
+    if isinstance(value, dict):
+        if value.get("!code"):
+            return True
+        return any(key in {"javascript", "!code"} or is_javascript(each) for key, each in value.items())
+    return isinstance(value, list) and any(map(is_javascript, value))
+
+
+async def judged(case: Mapping[str, Any]) -> str:
+    """Return what is wrong with what comes out; an empty text where nothing is."""
+    expects_error = case.get("exception") is True or isinstance(case.get("exception"), str)
+    try:
+        result = await rendered(case)
+    except (TemplateError, LimitExceeded) as error:
+        if not expects_error:
+            return f"it fails: {error}"
+        return "" if isinstance(error, TemplateError) else f"another error was expected than {error}"
+    except (PorticoError, RecursionError) as error:
+        return f"it raises {error!r}"
+    if expects_error:
+        return f"an error was expected ({case['exception']}), not {result!r}"
+    return "" if result == case.get("expected") else f"expected {case.get('expected')!r}, got {result!r}"
+
+
+async def rendered(case: Mapping[str, Any]) -> Any:
+    """Return what a case gives: a text, or the tokens or the tree where it is one of the tokenizer or the parser."""
+    template = case["template"]
+    options = {**(case.get("compileOptions") or {}), **(case.get("options") or {})}
+    if isinstance(case.get("expected"), list):
+        return [{"name": each.name, "text": each.text} for each in scan(template) if each.name != "EOF"]
+    if str(case.get("description", "")).startswith("parser") and "data" not in case:
+        return printed(parse(template, ignore_standalone=bool(options.get("ignoreStandalone"))))
+    partials = {name: text for name, text in (case.get("partials") or {}).items() if isinstance(text, str)}
+    language = HandlebarsTemplates(
+        escape="html",
+        semantic_kernel_helpers=False,
+        partials=partials,
+        **{ours: options[theirs] for theirs, ours in OPTIONS.items() if theirs in options},
+    )
+    runtime = case.get("runtimeOptions") or {}
+    data = runtime.get("data")
+    return await language.compile(template).render_context(
+        decoded(case.get("data")), call=no_function, data=data if isinstance(data, dict) else None
+    )
+
+
+def decoded(value: Any) -> Any:
+    """Return data with its sparse lists made lists with holes."""
+    if isinstance(value, list):
+        return [decoded(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if not value.get("!sparsearray"):
+        # JavaScript puts the keys that are indexes first.
+        keys = sorted(value, key=lambda key: int(key) if INDEX.fullmatch(key) else float("inf"))
+        return {key: decoded(value[key]) for key in keys}
+    places = {int(key): decoded(each) for key, each in value.items() if key.isdecimal()}
+    length = value.get("!length", max(places, default=-1) + 1)
+    return [places.get(index, MISSING) for index in range(length)]
+
+
+def no_function(name: str, arguments: Mapping[str, object], positional: Any = (), /) -> Any:
+    """Refuse every call: the specification knows no functions of a kernel."""
+    raise FunctionNotFound(name)

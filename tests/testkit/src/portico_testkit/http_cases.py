@@ -1,0 +1,134 @@
+"""What HTTP clients are given: odd addresses and values, and servers that are slow, boundless or no servers at all."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import traceback
+import zlib
+
+from portico_testkit.raw_server import Play
+
+__all__ = [
+    "BROKEN",
+    "NO_ADDRESSES",
+    "SLOW",
+    "VALUES",
+    "bomb",
+    "dripping_body",
+    "dripping_head",
+    "endless",
+    "hanging",
+    "seen_of",
+    "silent",
+]
+
+NO_ADDRESSES = (
+    "",
+    "   ",
+    "api.example/find",
+    "//api.example/find",
+    "ftp://127.0.0.1/find",
+    "file:///etc/hosts",
+    "http://",
+    "http:///find",
+    "http://127.0.0.1:99999/find",
+    "http://127.0.0.1:port/find",
+    "http://[::1/find",
+    "http://a b/find",
+    "http://\ud800/find",
+    "http://a\r\nb/find",
+)
+VALUES = ("a b", "a&b=c#d", "100%", "+", "中文 ü", "line\nbreak\r\n", "'\"<>\\", "", "/?:@", "..", "%20")
+
+_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+
+
+async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Say nothing until the client has gone."""
+    await reader.read()
+    writer.close()
+
+
+async def hanging(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Begin an answer and say no more."""
+    writer.write(_HEAD + b"Content-Length: 10\r\n\r\nhalf")
+    await silent(reader, writer)
+
+
+async def dripping_head(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Say a header for ever, a letter every twentieth of a second."""
+    writer.write(_HEAD + b"X-Long: ")
+    await _drip(writer, b"x")
+
+
+async def dripping_body(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Say a body for ever, a letter every twentieth of a second."""
+    writer.write(_HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
+    await _drip(writer, b"1\r\nx\r\n")
+
+
+async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Say a body as fast as it is taken, for ever."""
+    writer.write(_HEAD + b"\r\n")
+    while not writer.is_closing():
+        writer.write(b"x" * 65_536)
+        await writer.drain()
+
+
+async def bomb(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Say a gigabyte in a megabyte, as long as it is taken."""
+    deflate = zlib.compressobj(wbits=16 + zlib.MAX_WBITS)
+    writer.write(_HEAD + b"Content-Encoding: gzip\r\n\r\n")
+    for _ in range(1_000):
+        if writer.is_closing():
+            return
+        writer.write(deflate.compress(bytes(1_000_000)))
+        await writer.drain()
+        await asyncio.sleep(0)
+    writer.write(deflate.flush())
+    writer.close()
+
+
+async def _drip(writer: asyncio.StreamWriter, drop: bytes) -> None:
+    while not writer.is_closing():
+        writer.write(drop)
+        await writer.drain()
+        await asyncio.sleep(0.05)
+
+
+SLOW: tuple[Play, ...] = (silent, hanging, dripping_head, dripping_body)
+"""What takes for ever, each in another way."""
+
+BROKEN = (
+    b"nonsense",
+    b"nonsense\r\n\r\n",
+    b"HTTP/1.1\r\n\r\n",
+    b"HTTP/1.1 abc OK\r\n\r\n",
+    b"SSH-2.0-OpenSSH_9.6\r\n",
+    b"\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03",
+    b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nhello\r\n0\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhe",
+    b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * 1_000_000 + b"\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 9\r\n\r\nnot gzip!",
+    b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 30\r\n\r\n" + gzip.compress(b"hello" * 400)[:30],
+    b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip, gzip\r\nContent-Length: 5\r\n\r\nhello",
+    b"HTTP/1.1 200 OK\r\nContent-Encoding: unheard-of\r\nContent-Length: 5\r\n\r\nhello",
+)
+"""What is not HTTP, or not whole."""
+
+
+def seen_of(error: BaseException) -> str:
+    """Return all that can be seen of an error and what caused it."""
+    seen = "".join(traceback.format_exception(error))
+    cause: BaseException | None = error
+    while cause is not None:
+        seen += f" {cause!r} {cause.args!r}"
+        for value in vars(cause).values():
+            held = getattr(value, "__dict__", {})
+            seen += f" {value!r} {held!r} {getattr(value, 'url', '')} {getattr(value, 'headers', '')!r}"
+        cause = cause.__cause__ or cause.__context__
+    return seen

@@ -1,0 +1,399 @@
+"""What every HttpClient must do."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gzip
+import json
+import logging
+import zlib
+from collections.abc import Awaitable
+from typing import ClassVar, TypeVar
+
+import pytest
+
+from portico.errors import ConfigurationError, LimitExceeded, PorticoError, ServiceTimeout, ServiceUnavailable
+from portico.http import HttpRequest, HttpResponse, Sent, retry_after
+from portico.ports.http_client import HttpClient
+from portico.registration import Secret
+from portico_testkit.http_cases import BROKEN, NO_ADDRESSES, SLOW, VALUES, bomb, endless, hanging, seen_of, silent
+from portico_testkit.raw_server import Play, RawServer, whole
+from portico_testkit.tasks import no_tasks_but
+
+__all__ = ["HttpClientKit"]
+
+T = TypeVar("T")
+
+_PATIENCE = 10.0
+"""Seconds beyond the client's own bound, for a busy machine."""
+_TOLD = "k3y-0f-the-4ccount"
+"""What the tests pass as a secret, with nothing in it that a URL would encode."""
+
+
+class HttpClientKit:
+    """Subclass it and give a fixture named ``http_client``::
+
+        class TestAcmeHttp(HttpClientKit):
+            @pytest.fixture
+            async def http_client(self) -> AsyncIterator[AcmeHttp]:
+                client = AcmeHttp(AcmeSettings(total=2, silence=1, max_bytes=100_000, retries=2, max_wait=1), None)
+                yield client
+                await client.aclose()
+
+    It is to give up after ``seconds``, to take ``most`` bytes, to send a request up to ``times`` in all, and to wait
+    a second at most before it sends again. Servers on loopback are all that it talks to.
+    """
+
+    seconds: ClassVar[float] = 2.0
+    most: ClassVar[int] = 100_000
+    times: ClassVar[int] = 3
+
+    @pytest.mark.asyncio
+    async def test_it_has_a_name(self, http_client: HttpClient) -> None:
+        """The command line lists it by that."""
+        assert isinstance(http_client.name, str), f"name is {http_client.name!r}"
+        assert http_client.name.strip(), "name is empty"
+
+    @pytest.mark.asyncio
+    @pytest.mark.parametrize(
+        "status", [200, 201, 204, 301, 302, 304, 307, 400, 401, 402, 403, 404, 408, 418, 429, 432, 500, 502, 503, 504]
+    )
+    async def test_every_answer_comes_back_whatever_its_status(self, http_client: HttpClient, status: int) -> None:
+        """Which error an answer is, connectors know. A redirect is an answer too: it may lead anywhere."""
+        body = b"" if status in (204, 304) else b'{"status": "\xc3\xbc"}'
+        headers = {"Location": "/elsewhere", "X-Why": "So", "Retry-After": "0", "Content-Type": "application/json"}
+        async with RawServer(whole(status, body, headers)) as server:
+            response = await self.soon(http_client.send(HttpRequest(f"{server.url}/find")))
+        assert isinstance(response, HttpResponse), f"send returned {type(response).__name__}, not HttpResponse"
+        assert (response.status, response.body) == (status, body)
+        names = set(response.headers)
+        assert names == {name.lower() for name in names}, f"names of headers are not in lower case: {names}"
+        for name, value in headers.items():
+            assert response.headers[name.lower()] == value, f"the header {name} is {response.headers[name.lower()]!r}"
+        assert {request.path for request in server.requests} == {"/find"}, "a redirect was followed"
+
+    @pytest.mark.asyncio
+    async def test_parameters_reach_the_service_as_they_are(self, http_client: HttpClient) -> None:
+        """Behind those of the address, whatever is in them; None is left out, a secret is revealed here only."""
+        params = {f"p{number}": value for number, value in enumerate(VALUES)}
+        sent = {**params, "int": 7, "float": 0.5, "yes": True, "no": False, "none": None, "key": Secret(_TOLD), "ü&": 1}
+        async with RawServer(whole()) as server:
+            for base in ("/find", "/find?fixed=1", "/find?fixed=1&"):
+                await self.soon(http_client.send(HttpRequest(server.url + base, sent)))
+            await self.soon(http_client.send(HttpRequest(f"{server.url}/plain?a=b%20c")))
+        plain = server.requests.pop()
+        assert plain.target == "/plain?a=b%20c", f"an address without parameters became {plain.target}"
+        expected = [*params.items(), ("int", "7"), ("float", "0.5"), ("yes", "true"), ("no", "false")]
+        expected += [("key", _TOLD), ("ü&", "1")]
+        for request, fixed in zip(server.requests, ([], [("fixed", "1")], [("fixed", "1")]), strict=True):
+            assert request.path == "/find"
+            came = [pair for pair in request.params if pair != ("", "")]
+            assert came == fixed + expected, f"the service was given {came}"
+            assert request.method == "GET", f"a request without a body came as {request.method}"
+            assert request.body == b""
+
+    @pytest.mark.asyncio
+    async def test_headers_reach_the_service_as_they_are(self, http_client: HttpClient) -> None:
+        """None is left out, a secret is revealed, and what the connector says goes before what is usual."""
+        headers: dict[str, Sent] = {
+            "X-Key": Secret(_TOLD),
+            "X-Int": 7,
+            "X-Yes": True,
+            "X-None": None,
+            "X-Text": 'a, b; c="d" ü',
+        }
+        request = HttpRequest("", headers={**headers, "User-Agent": "mine/1", "accept": "application/json"})
+        async with RawServer(whole()) as server:
+            await self.soon(http_client.send(HttpRequest(server.url, headers=request.headers)))
+            await self.soon(http_client.send(HttpRequest(server.url)))
+        first, second = server.requests
+        expected = {"x-key": _TOLD, "x-int": "7", "x-yes": "true", "x-text": str(headers["X-Text"])}
+        expected |= {"user-agent": "mine/1", "accept": "application/json"}
+        for name, value in expected.items():
+            assert first.header(name) == [value], f"the header {name} came as {first.header(name)}"
+        assert first.header("x-none") == [], "a header that is None was sent"
+        assert second.header("x-key") == [], "a header of one request reached the next"
+        assert second.header("user-agent") not in ([], ["mine/1"]), "a service is not told who asks"
+
+    @pytest.mark.asyncio
+    async def test_no_value_becomes_a_header_of_its_own(self, http_client: HttpClient) -> None:
+        """A line break in a value would end it; the error does not show a secret."""
+        async with RawServer(whole()) as server:
+            for value in (f"{_TOLD}\r\nX-Added: 1", Secret(f"{_TOLD}\nX-Added: 1"), "nul\x00"):
+                with pytest.raises(PorticoError) as raised:
+                    await self.soon(http_client.send(HttpRequest(server.url, headers={"X-Key": value})))
+                assert "X-Key" in str(raised.value), f"the error does not name the header: {raised.value}"
+                assert _TOLD not in seen_of(raised.value), "the error shows the value"
+            await self.soon(http_client.send(HttpRequest(server.url, headers={"X-Key": Secret(f" {_TOLD}\n")})))
+        assert [request.header("x-key") for request in server.requests] == [[_TOLD]], "space around a value is no part"
+
+    @pytest.mark.asyncio
+    async def test_a_body_is_json(self, http_client: HttpClient) -> None:
+        """Posted unless another method is given."""
+        value = {"query": "ü 中 \ud800", "n": [1, 0.5, True, None], "": {}}
+        async with RawServer(whole()) as server:
+            await self.soon(http_client.send(HttpRequest(server.url, {"a": 1}, json=value)))
+            await self.soon(http_client.send(HttpRequest(server.url, json=[], method="PUT")))
+        posted, put = server.requests
+        assert (posted.method, put.method) == ("POST", "PUT")
+        assert json.loads(posted.body) == value
+        assert json.loads(put.body) == []
+        assert posted.params == [("a", "1")]
+        assert posted.header("content-type") == ["application/json"]
+
+    @pytest.mark.asyncio
+    async def test_a_body_comes_decoded(self, http_client: HttpClient) -> None:
+        """However it was sent: in one piece, in many, to the end of the connection, compressed."""
+        text = ('{"text": "' + "ü" * 5_000 + '"}').encode()
+        chunks = b"".join(
+            b"%x\r\n%s\r\n" % (len(text[i : i + 999]), text[i : i + 999]) for i in range(0, len(text), 999)
+        )
+        raw = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+
+        async def to_the_end(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(b"HTTP/1.1 200 OK\r\n\r\n" + text)
+            writer.close()
+
+        plays: dict[str, Play] = {
+            "whole": whole(200, text),
+            "chunked": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n",
+            "to the end of the connection": to_the_end,
+            "gzip": whole(200, gzip.compress(text), {"Content-Encoding": "gzip"}),
+            "deflate": whole(200, zlib.compress(text), {"Content-Encoding": "deflate"}),
+            "bare deflate": whole(200, raw.compress(text) + raw.flush(), {"Content-Encoding": "deflate"}),
+        }
+        for how, play in plays.items():
+            async with RawServer(play) as server:
+                response = await self.soon(http_client.send(HttpRequest(server.url)))
+            assert response.body == text, f"a body sent {how} came as {response.body[:60]!r}…"
+
+    @pytest.mark.asyncio
+    @pytest.mark.parametrize("status", [429, 503])
+    async def test_who_asks_for_patience_is_asked_again(self, http_client: HttpClient, status: int) -> None:
+        """After the time that it names, a few times; then its answer comes back, with what it asks for."""
+        busy = whole(status, b"busy", {"Retry-After": "0"})
+        async with RawServer(busy, whole(200, b"ready")) as server:
+            response = await self.soon(http_client.send(HttpRequest(server.url, {"q": "a"}, json={"b": 1})))
+        assert (response.status, response.body) == (200, b"ready"), "a busy service was not asked again"
+        first, second = server.requests
+        assert first == second, "the second request is not the first"
+        async with RawServer(busy) as server:
+            response = await self.soon(http_client.send(HttpRequest(server.url)))
+        assert (response.status, response.headers.get("retry-after")) == (status, "0")
+        assert len(server.requests) == self.times, f"it was asked {len(server.requests)} times, not {self.times}"
+        async with RawServer(whole(status), whole(200, b"ready")) as server:
+            response = await self.soon(http_client.send(HttpRequest(server.url)))
+        assert response.body == b"ready", "a busy service that names no time was not asked again"
+
+    @pytest.mark.asyncio
+    @pytest.mark.parametrize("wait", ["3600", "Wed, 21 Oct 2076 07:28:00 GMT"])
+    async def test_long_waits_are_the_callers_affair(self, http_client: HttpClient, wait: str) -> None:
+        """The answer comes back at once with the time, and nothing is sent in vain."""
+        async with RawServer(whole(429, b"busy", {"Retry-After": wait})) as server:
+            response = await self.soon(http_client.send(HttpRequest(server.url)))
+        assert (response.status, response.headers["retry-after"], len(server.requests)) == (429, wait, 1)
+        assert (retry_after(response.headers) or 0) >= 3_599
+
+    @pytest.mark.asyncio
+    async def test_other_failures_are_not_repeated(self, http_client: HttpClient) -> None:
+        """What is wrong with a request stays wrong."""
+        for status in (400, 401, 403, 404, 500):
+            async with RawServer(whole(status, b"no")) as server:
+                await self.soon(http_client.send(HttpRequest(server.url)))
+            assert len(server.requests) == 1, f"after {status} the request was sent {len(server.requests)} times"
+
+    @pytest.mark.asyncio
+    async def test_a_connection_that_fails_is_tried_again(self, http_client: HttpClient) -> None:
+        """Connections are lost now and then."""
+        async with RawServer(b"", whole(200, b"here")) as server:
+            response = await self.soon(http_client.send(HttpRequest(server.url)))
+        assert response.body == b"here"
+        async with RawServer(b"") as server:
+            with pytest.raises(ServiceUnavailable) as raised:
+                await self.soon(http_client.send(HttpRequest(server.url)))
+        assert len(server.requests) == self.times, f"it was asked {len(server.requests)} times, not {self.times}"
+        assert "127.0.0.1" in str(raised.value), f"the error does not say whose it is: {raised.value}"
+
+    @pytest.mark.asyncio
+    async def test_nobody_there_is_unavailable(self, http_client: HttpClient) -> None:
+        """The message says where."""
+        async with RawServer(whole()) as server:
+            port = server.port
+        with pytest.raises(ServiceUnavailable, match=str(port)):
+            await self.soon(http_client.send(HttpRequest(f"http://127.0.0.1:{port}/find")))
+
+    @pytest.mark.asyncio
+    @pytest.mark.parametrize("address", NO_ADDRESSES)
+    async def test_an_address_that_is_none_is_a_mistake_in_the_configuration(
+        self, http_client: HttpClient, address: str
+    ) -> None:
+        """Nothing is sent."""
+        with pytest.raises(ConfigurationError):
+            await self.soon(http_client.send(HttpRequest(address, {"q": "ports", "key": Secret(_TOLD)})))
+
+    @pytest.mark.asyncio
+    @pytest.mark.parametrize("slow", SLOW, ids=lambda play: play.__name__)
+    async def test_slowness_is_bounded(self, http_client: HttpClient, slow: Play) -> None:
+        """Also where a byte comes now and then, in the head or in the body."""
+        async with RawServer(slow) as server:
+            with pytest.raises(ServiceTimeout) as raised:
+                await self.soon(http_client.send(HttpRequest(server.url)))
+        assert str(server.port) in str(raised.value), f"the error does not say whose it is: {raised.value}"
+        assert any(letter.isdigit() for letter in str(raised.value).replace(str(server.port), "")), "no bound is named"
+
+    @pytest.mark.asyncio
+    async def test_size_is_bounded(self, http_client: HttpClient) -> None:
+        """What is allowed comes whole, and a byte more is refused, compressed or not; nothing is read to its end."""
+        for body in (b"x" * self.most, b"x" * (self.most + 1)):
+            for play in (whole(200, body), whole(200, gzip.compress(body), {"Content-Encoding": "gzip"})):
+                async with RawServer(play) as server:
+                    if len(body) == self.most:
+                        assert (await self.soon(http_client.send(HttpRequest(server.url)))).body == body
+                        continue
+                    with pytest.raises(LimitExceeded) as raised:
+                        await self.soon(http_client.send(HttpRequest(server.url)))
+                    assert f"{self.most:,}" in str(raised.value), f"the bound is not in the error: {raised.value}"
+        for unbounded in (endless, bomb):
+            async with RawServer(unbounded) as server:
+                with pytest.raises(LimitExceeded):
+                    await self.soon(http_client.send(HttpRequest(server.url)))
+                assert len(server.requests) == 1, "what is too large was asked for again"
+
+    @pytest.mark.asyncio
+    @pytest.mark.parametrize("broken", BROKEN, ids=lambda said: repr(said[:24]))
+    async def test_what_is_not_http_is_an_error_of_ours(self, http_client: HttpClient, broken: bytes) -> None:
+        """A server may say anything."""
+
+        async def say(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(broken)
+            writer.close()
+
+        async with RawServer(say) as server:
+            with pytest.raises(PorticoError) as raised:
+                await self.soon(http_client.send(HttpRequest(server.url)))
+        assert "127.0.0.1" in str(raised.value), f"the error does not say whose it is: {raised.value}"
+
+    @pytest.mark.asyncio
+    async def test_secrets_are_neither_in_errors_nor_in_logs(
+        self, http_client: HttpClient, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Not in a parameter, not in a header, whatever happens and however much is logged."""
+        caplog.set_level(logging.DEBUG)
+        redirect, refusal = whole(302, b"", {"Location": "/x"}), whole(403, b"no")
+        plays: tuple[Play, ...] = (whole(), redirect, refusal, b"", b"nonsense\r\n\r\n", silent, hanging, endless)
+        for play in plays:
+            async with RawServer(play) as server:
+                address = f"{server.url}/find"
+                request = HttpRequest(address, {"key": Secret(_TOLD)}, {"X-Key": Secret(_TOLD)})
+                with contextlib.suppress(PorticoError):
+                    await self._discreetly(http_client, request)
+        with contextlib.suppress(PorticoError):
+            await self._discreetly(http_client, HttpRequest(address, request.params, request.headers))
+        logged = " ".join(f"{record.getMessage()} {record.args}" for record in caplog.records)
+        assert _TOLD not in logged, f"a secret was logged: …{logged[max(0, logged.index(_TOLD) - 200) :][:260]}…"
+
+    async def _discreetly(self, http_client: HttpClient, request: HttpRequest) -> None:
+        try:
+            await self.soon(http_client.send(request))
+        except PorticoError as error:
+            assert _TOLD not in seen_of(error), f"an error shows a secret: {type(error).__name__}"
+            raise
+
+    @pytest.mark.asyncio
+    async def test_concurrent_requests_do_not_mix(self, http_client: HttpClient) -> None:
+        """One client serves a whole application."""
+        count = 60
+
+        async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            number = server.requests[-1].params[0][1]
+            await asyncio.sleep(0.001 * (count - int(number)))
+            writer.write(whole(200 + int(number) % 2, number.encode()))
+
+        async with RawServer(echo) as server:
+            sending = [http_client.send(HttpRequest(server.url, {"n": number})) for number in range(count)]
+            responses = await self.soon(asyncio.gather(*sending))
+        assert [int(response.body) for response in responses] == list(range(count))
+        assert [response.status for response in responses] == [200 + number % 2 for number in range(count)]
+
+    @pytest.mark.asyncio
+    async def test_nothing_of_one_answer_goes_with_the_next_request(self, http_client: HttpClient) -> None:
+        """A service is asked, not visited: cookies are not kept."""
+        async with RawServer(whole(200, b"", {"Set-Cookie": "session=1; Path=/"})) as server:
+            for _ in range(2):
+                await self.soon(http_client.send(HttpRequest(server.url)))
+        assert server.requests[1].header("cookie") == [], "a cookie was sent back"
+
+    @pytest.mark.asyncio
+    async def test_a_cancelled_request_is_let_go(self, http_client: HttpClient) -> None:
+        """The service sees the connection closed, and the client goes on working."""
+        for begun in (b"", b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"):
+            waiting, gone = asyncio.Event(), asyncio.Event()
+
+            async def hold(
+                reader: asyncio.StreamReader,
+                writer: asyncio.StreamWriter,
+                begun: bytes = begun,
+                waiting: asyncio.Event = waiting,
+                gone: asyncio.Event = gone,
+            ) -> None:
+                writer.write(begun)
+                waiting.set()
+                await reader.read()
+                gone.set()
+                writer.close()
+
+            async with RawServer(hold, whole(200, b"after")) as server:
+                sending = asyncio.create_task(http_client.send(HttpRequest(server.url)))
+                await self.soon(waiting.wait())
+                await asyncio.sleep(0.05)
+                sending.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await self.soon(sending)
+                await self.soon(gone.wait())
+                assert (await self.soon(http_client.send(HttpRequest(server.url)))).body == b"after"
+
+    @pytest.mark.asyncio
+    async def test_it_leaves_nothing_behind(self, http_client: HttpClient) -> None:
+        """No task and no connection, whatever became of a request, and however often it is closed."""
+        async with RawServer(b"", silent, whole()) as server:
+            before = asyncio.all_tasks()
+            for _ in range(3):
+                with contextlib.suppress(PorticoError):
+                    await self.soon(http_client.send(HttpRequest(server.url)))
+            for _ in range(2):
+                await _close(http_client)
+            async with asyncio.timeout(_PATIENCE):
+                while server.open:
+                    await asyncio.sleep(0.01)
+        await no_tasks_but(before)
+
+    @pytest.mark.asyncio
+    async def test_event_loops_use_it_side_by_side_and_one_after_another(self, http_client: HttpClient) -> None:
+        """A script runs a loop for each question; a server has one in each thread."""
+        async with RawServer(whole(200, b"here")) as server:
+
+            def in_a_loop_of_its_own(times: int) -> list[bytes]:
+                async def ask() -> bytes:
+                    return (await http_client.send(HttpRequest(server.url))).body
+
+                return [asyncio.run(ask()) for _ in range(times)]
+
+            asked = [asyncio.to_thread(in_a_loop_of_its_own, 3) for _ in range(3)]
+            answers = await self.soon(asyncio.gather(*asked))
+            assert answers == [[b"here"] * 3] * 3
+            assert (await self.soon(http_client.send(HttpRequest(server.url)))).body == b"here"
+
+    async def soon(self, awaitable: Awaitable[T]) -> T:
+        """Wait for something that is to be over in ``seconds``, or a while later."""
+        try:
+            async with asyncio.timeout(self.seconds + _PATIENCE):
+                return await awaitable
+        except TimeoutError:
+            raise AssertionError(f"there is no end; the client is to give up after {self.seconds} s") from None
+
+
+async def _close(client: object) -> None:
+    """Close what can be closed."""
+    if (aclose := getattr(client, "aclose", None)) is not None:
+        await aclose()

@@ -1,0 +1,74 @@
+"""What services say when they fail, and answers that are odd in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from portico.errors import (
+    AuthenticationFailed,
+    PorticoError,
+    RateLimited,
+    ResponseInvalid,
+    ServiceError,
+    ServiceUnavailable,
+)
+from portico_testkit.web_service import Reply
+
+__all__ = ["COMMON_FAILURES", "Failure", "all_of", "odd_in_one_place"]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An answer that is none, and what a search must make of it.
+
+    ``kind`` is the very class of the error, ``words`` are in its message. ``name`` is shown by a test that fails.
+    """
+
+    name: str
+    reply: Reply
+    kind: type[PorticoError]
+    words: tuple[str, ...] = ()
+
+
+COMMON_FAILURES: tuple[Failure, ...] = (
+    Failure("rate limit", Reply({}, 429, headers={"Retry-After": "3600"}), RateLimited, ("3600", "429")),
+    Failure("wrong key", Reply({}, 401), AuthenticationFailed, ("401", "key")),
+    Failure("nothing there", Reply(status=404, body=b"<h1>Not found</h1>"), ServiceError, ("404", "address")),
+    Failure("its fault", Reply({}, 500), ServiceUnavailable, ("500",)),
+    Failure("a proxy's fault", Reply(status=502, body=b"<h1>Bad gateway</h1>"), ServiceUnavailable, ("502",)),
+    Failure("moved", Reply(status=302, headers={"Location": "/sign-in"}), ResponseInvalid, ("/sign-in", "302")),
+    Failure("a page for people", Reply(body=b"<!doctype html><h1>Welcome</h1>"), ResponseInvalid, ("JSON",)),
+    Failure("nothing said", Reply(body=b""), ResponseInvalid, ("JSON",)),
+    Failure("a list", Reply([]), ResponseInvalid, ("form",)),
+    Failure("a word", Reply("results"), ResponseInvalid, ("form",)),
+    Failure("a number", Reply(42), ResponseInvalid, ("form",)),
+    Failure("null", Reply(body=b"null"), ResponseInvalid, ("form",)),
+)
+"""What any service may say, or a proxy before it."""
+
+
+def odd_in_one_place(answer: Any) -> Iterator[Any]:
+    """Yield an answer without each of its members in turn, and with something else in its place."""
+    for odd in (None, True, 7, -1.5, "", "odd", [], ["odd"], [None], {}, {"odd": 7}, "9" * 30):
+        yield odd
+    if isinstance(answer, dict):
+        for name, value in answer.items():
+            yield {other: kept for other, kept in answer.items() if other != name}
+            for odd in odd_in_one_place(value):
+                yield {**answer, name: odd}
+    elif isinstance(answer, list) and answer:
+        # One element stands for all of them, beside one as it should be.
+        for odd in odd_in_one_place(answer[0]):
+            yield [odd, *answer[1:2]]
+
+
+def all_of(error: BaseException) -> str:
+    """Return all that can be printed of an error and of those behind it."""
+    shown = []
+    behind: BaseException | None = error
+    while behind is not None:
+        shown += [str(behind), repr(behind), repr(vars(behind))]
+        behind = behind.__cause__ or behind.__context__
+    return "\n".join(shown)

@@ -1,0 +1,393 @@
+"""What every TextSearch that asks a service over HTTP must do, beyond `TextSearchKit`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import pytest
+import pytest_asyncio
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from portico.errors import AuthenticationFailed, PorticoError, RateLimited, ResponseInvalid, ServiceUnavailable
+from portico.filter import And, Equal, Filter, Range
+from portico.http import HttpRequest, HttpResponse
+from portico.ports.http_client import HttpClient
+from portico.registration import Services
+from portico.search import SearchResults, TextSearchOptions, TextSearchResult
+from portico_testkit.fakes.http_client import RecordedHttpClient
+from portico_testkit.fakes.services import FixedServices
+from portico_testkit.installed import installed_http_client
+from portico_testkit.strategies import json_values, near
+from portico_testkit.text_search import TextSearchKit
+from portico_testkit.web_failures import COMMON_FAILURES, Failure, all_of, odd_in_one_place
+from portico_testkit.web_service import LocalService, Reply, ServedRequest, WebPage, find
+
+__all__ = ["COMMON_FAILURES", "Failure", "WebSearchKit", "installed_http_client"]
+
+
+class WebSearchKit(TextSearchKit):
+    """Subclass it and say how to make the connector and what the service says::
+
+        class TestAcme(WebSearchKit):
+            filters = (Equal("site", "alpha.example"),)
+            asks = ((Equal("site", "alpha.example"), {"q": "door site:alpha.example"}),)
+            failures = (Failure("no money", Reply({"error": "Pay."}, 432), QuotaExceeded, ("Pay.",)),)
+
+            def connect(self, base_url, services):
+                return AcmeTextSearch(AcmeSettings(api_key=Secret(self.key), base_url=base_url), services)
+
+            def speak(self, request, pages):
+                if request.headers.get("x-key") != self.key:
+                    return Reply({"error": "Who are you?"}, 401)
+                found = find(request.params["q"], pages)
+                start, size = self.window(request)
+                return Reply({"items": [as_acme_says(page) for page in found[start : start + size]]})
+
+            def window(self, request):
+                return int(request.params["offset"]), int(request.params["count"])
+
+            def fields_of(self, record):
+                return {"site": record.site}
+
+    ``speak`` runs in a real server on loopback and honours paging, counts and filters over ``pages``; let it assert
+    what the service would refuse. ``window`` is what a request asks for: the number of the first result, from 0 on,
+    and how many. ``asks`` are filters with the parameters, or members of the JSON, that they must become for the query
+    ``door``; a parameter that must not be there is None. ``failures`` are errors as the service sends them.
+    ``served_page_size`` is the size of the pages of a service that has its own.
+
+    The client is the installed one; a fixture ``http_client`` replaces it.
+    """
+
+    query: ClassVar[str] = "door"
+    other_query: ClassVar[str] = "roof"
+    many: ClassVar[str] = "brick"
+    key: ClassVar[str] = "tk-9f86d081884c7d65"
+    asks: ClassVar[tuple[tuple[Filter, Mapping[str, Any]], ...]] = ()
+    failures: ClassVar[tuple[Failure, ...]] = ()
+    common_failures: ClassVar[tuple[Failure, ...]] = COMMON_FAILURES
+    served_page_size: ClassVar[int] = 10
+
+    def connect(self, base_url: str, services: Services) -> Any:
+        """Return the connector for a service at ``base_url``, with ``key`` as its key."""
+        raise NotImplementedError
+
+    def speak(self, request: ServedRequest, pages: Sequence[WebPage]) -> Reply:
+        """Return what the service says to a request."""
+        raise NotImplementedError
+
+    def window(self, request: ServedRequest) -> tuple[int, int]:
+        """Return the number of the first result that a request asks for, and how many."""
+        raise NotImplementedError
+
+    def query_of(self, request: ServedRequest) -> str:
+        """Return the query as the service got it."""
+        text = request.params.get("q") if request.json is None else request.json.get("query")
+        assert isinstance(text, str), f"the query is not where the kit looks for it; say so with query_of: {request}"
+        return text
+
+    def expected(self, page: WebPage) -> TextSearchResult:
+        """Return the result that a page must become."""
+        return TextSearchResult(page.text, page.title, page.url)
+
+    @pytest.fixture
+    def service(self) -> Iterator[LocalService]:
+        with LocalService(self.speak) as service:
+            yield service
+
+    @pytest_asyncio.fixture
+    async def http_client(self) -> AsyncIterator[HttpClient]:
+        client = installed_http_client()
+        yield client
+        close = getattr(client, "aclose", None)
+        if close is not None:
+            await close()
+
+    @pytest.fixture
+    def text_search(self, service: LocalService, http_client: HttpClient) -> Any:
+        return self.connect(service.url, FixedServices({HttpClient: http_client}))
+
+    @pytest.mark.asyncio
+    async def test_what_the_service_has_is_what_is_found(self, text_search: Any) -> None:
+        """Text, name and link, in the service's order, and clean of its markup."""
+        for query in (self.query, self.other_query):
+            found = await _found(text_search, query, top=20)
+            assert found == [self.expected(page) for page in find(query)]
+
+    @pytest.mark.asyncio
+    async def test_a_search_is_as_few_requests_as_the_service_allows(
+        self, text_search: Any, service: LocalService
+    ) -> None:
+        """Each is counted, and often paid for."""
+        size, most = text_search.page_size, text_search.most
+        asked = [(1, 0), (5, 0), (size, 0), (size + 1, 0), (45, 0), (3, max(size - 1, 0)), (size, size // 2), (45, 7)]
+        if most is not None:
+            asked += [(most, 0), (10, most - 3), (1, most - 1), (5, most), (5, 10 * most)]
+        for top, skip in asked:
+            service.requests.clear()
+            await _found(text_search, self.many, top=top, skip=skip)
+            windows = [self.window(request) for request in service.requests]
+            expected = _windows(text_search, top, skip, self.served_page_size)
+            assert windows == expected, f"top={top}, skip={skip} asked for {windows}, not {expected}"
+
+    @pytest.mark.asyncio
+    async def test_pages_make_one_list(self, text_search: Any) -> None:
+        """No record twice, none lost, whatever the pages of the service."""
+        size = self.served_page_size if text_search.paging == "all pages" else text_search.page_size
+        every = [self.expected(page) for page in find(self.many)][: text_search.most]
+        last = 3 * size + 5 if text_search.most is None else text_search.most
+        assert await _found(text_search, self.many, top=last) == every[:last], f"top={last} is not the service's list"
+        for skip in (0, 1, size - 1, size, size + 1, last - 2):
+            for top in (1, 3, size, size + 1):
+                found = await _found(text_search, self.many, top=top, skip=skip)
+                assert found == every[skip : skip + top], f"skip={skip}, top={top} is not that part of the list"
+
+    @pytest.mark.asyncio
+    async def test_a_list_that_ends_is_not_asked_for_more(self, text_search: Any, service: LocalService) -> None:
+        """The services say when there is no more, or give less than they were asked for."""
+        there = [self.expected(page) for page in find(self.query)]
+        assert await _found(text_search, self.query, top=200) == there
+        size = self.served_page_size if text_search.paging == "all pages" else text_search.page_size
+        allowed = len(there) // size + 2 if text_search.paging == "all pages" else -(-len(there) // size)
+        assert len(service.requests) <= allowed, f"{len(there)} results took {len(service.requests)} requests"
+
+    @pytest.mark.asyncio
+    async def test_a_page_is_asked_for_when_it_is_read(self, text_search: Any, service: LocalService) -> None:
+        """Who reads three results pays for one page."""
+        results = await text_search.get_search_results(self.many, TextSearchOptions(top=100))
+        stream = aiter(results)
+        for _ in range(3):
+            await anext(stream)
+        assert len(service.requests) == 1, f"three results took {len(service.requests)} requests"
+        await results.aclose()
+        assert len(service.requests) == 1, "closing the stream asked for more"
+
+    @pytest.mark.asyncio
+    async def test_a_failure_of_a_later_page_is_told(self, text_search: Any, service: LocalService) -> None:
+        """A list that was cut short looks like a whole one."""
+        if text_search.most is not None and text_search.most <= text_search.page_size:
+            return
+        service.speak = lambda request, pages: (
+            self.speak(request, pages) if len(service.requests) == 1 else Reply({}, 401)
+        )
+        results = await text_search.get_text_search_results(self.many, TextSearchOptions(top=100))
+        read = []
+        with pytest.raises(AuthenticationFailed):
+            async for result in results:
+                read.append(result)  # noqa: PERF401 - what was read before the failure is to be seen
+        assert read == [self.expected(page) for page in find(self.many)[: len(read)]]
+        assert read, "what came before the failure is lost"
+
+    @pytest.mark.asyncio
+    async def test_filters_reach_the_service(self, text_search: Any, service: LocalService) -> None:
+        """As the service's own parameters."""
+        for filter, expected in self.asks:
+            service.requests.clear()
+            await _found(text_search, self.query, filter=filter)
+            assert service.requests, f"{filter} sent nothing"
+            request = service.requests[0]
+            sent = {**request.params, **(request.json or {})}
+            differs = {name: sent.get(name) for name, value in expected.items() if sent.get(name) != value}
+            assert not differs, f"{filter} sent {differs}, not {dict(expected)}"
+
+    @pytest.mark.asyncio
+    async def test_what_can_have_no_result_is_not_asked(self, text_search: Any, service: LocalService) -> None:
+        """A blank query, or a filter that contradicts itself."""
+        await _found(text_search, "  ")
+        for field, kinds in (text_search.capabilities.filter.fields or {}).items():
+            if "Equal" in kinds and "And" in text_search.capabilities.filter.combine:
+                both = And((Equal(field, "a.example"), Equal(field, "b.example")))
+                assert await _found(text_search, self.query, filter=both) == []
+        assert service.requests == [], f"there were {len(service.requests)} requests"
+
+    @pytest.mark.asyncio
+    async def test_filter_values_that_the_service_cannot_take_are_refused(
+        self, text_search: Any, service: LocalService
+    ) -> None:
+        """Before anything is sent, with the field's name: a date that is none, above all."""
+        for field, kinds in (text_search.capabilities.filter.fields or {}).items():
+            if field == "date" and "Range" in kinds:
+                for value in ("soon", "2026-02-30", 7):
+                    with pytest.raises(PorticoError, match=field):
+                        await _found(text_search, self.query, filter=Range(field, at_least=value))
+        assert service.requests == [], "a filter that makes no sense was sent"
+
+    @pytest.mark.asyncio
+    async def test_queries_arrive_as_they_are(self, text_search: Any, service: LocalService) -> None:
+        """Whatever is in them; only half a character, which no text can hold, is replaced."""
+        for query in self.awkward:
+            service.requests.clear()
+            await _found(text_search, query)
+            expected = query.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+            assert [self.query_of(request) for request in service.requests[:1]] == [expected]
+
+    @pytest.mark.asyncio
+    async def test_failures_are_told_apart(
+        self, text_search: Any, service: LocalService, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Who is refused for a moment, for the month, for a wrong key, or for a wrong address does different things."""
+        caplog.set_level(logging.DEBUG)
+        for failure in (*self.common_failures, *self.failures):
+            service.speak = lambda request, pages, reply=failure.reply: reply  # type: ignore[misc]
+            with pytest.raises(PorticoError) as caught:
+                await _found(text_search, self.query)
+            error = caught.value
+            assert type(error) is failure.kind, f"{failure.name}: {type(error).__name__}: {error}"
+            lost = [word for word in (*failure.words, repr(text_search.name)) if word not in str(error)]
+            assert not lost, f"{failure.name}: the message does not tell {lost}: {error}"
+            if isinstance(error, RateLimited) and "Retry-After" in failure.reply.headers:
+                assert error.retry_after == float(failure.reply.headers["Retry-After"])
+            self._has_no_key(all_of(error), failure.name)
+        self._has_no_key(caplog.text, "the log")
+        service.speak = self.speak
+        assert await _found(text_search, self.query), "after failures the connector finds nothing"
+
+    @pytest.mark.asyncio
+    async def test_an_answer_that_is_cut_short_is_told(self, text_search: Any, service: LocalService) -> None:
+        """At any byte, JSON is not JSON any more."""
+        for share in (0.1, 0.5, 0.99):
+
+            def cut(request: ServedRequest, pages: Sequence[WebPage], share: float = share) -> Reply:
+                content = self.speak(request, pages).content()
+                return Reply(body=content[: int(share * len(content))])
+
+            service.speak = cut
+            with pytest.raises(ResponseInvalid, match="JSON"):
+                await _found(text_search, self.query)
+
+    @pytest.mark.asyncio
+    async def test_a_service_that_is_not_there_is_told(self, http_client: HttpClient) -> None:
+        """With its name, and no key."""
+        with LocalService(self.speak) as gone:
+            url = gone.url
+        search = self.connect(url, FixedServices({HttpClient: http_client}))
+        with pytest.raises(ServiceUnavailable) as caught:
+            await _found(search, self.query)
+        self._has_no_key(all_of(caught.value), "the error")
+
+    @pytest.mark.asyncio
+    async def test_the_key_is_never_shown(
+        self, text_search: Any, service: LocalService, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Not when the service repeats it, not in the log, not in what people print to find a fault."""
+        caplog.set_level(logging.DEBUG)
+        await _found(text_search, self.query)
+        self._has_no_key(caplog.text, "the log")
+        self._has_no_key(repr(text_search) + repr(vars(text_search)), "repr")
+        # What a service sends is in the log of an HTTP library that is asked to show all.
+        caplog.set_level(logging.INFO)
+        caplog.clear()
+        for status in (400, 401, 403, 422, 500):
+            said = f"{'x' * 280} the key {self.key} is not {self.key}. "
+            for reply in (
+                Reply({"error": {"message": said, "detail": said}, "message": said, "detail": {"error": said}}, status),
+                Reply(status=status, body=said.encode(), headers={"Content-Type": "text/plain"}),
+                Reply(status=302, headers={"Location": f"https://elsewhere.example/?key={self.key}"}),
+            ):
+                service.speak = lambda request, pages, reply=reply: reply  # type: ignore[misc]
+                with pytest.raises(PorticoError) as caught:
+                    await _found(text_search, self.query)
+                self._has_no_key(all_of(caught.value), f"the error for {status}")
+        self._has_no_key(caplog.text, "the log")
+
+    @pytest.mark.asyncio
+    async def test_many_searches_at_once_do_not_mix(self, text_search: Any, service: LocalService) -> None:
+        """And there are no more requests at a time than the service wants."""
+        service.delay = 0.01
+        queries = [self.query, self.other_query, "slate", "brass"] * 6
+        together = await asyncio.gather(*(_found(text_search, query, top=3) for query in queries))
+        for query, found in zip(queries, together, strict=True):
+            assert found == [self.expected(page) for page in find(query)[:3]], f"{query} found {found}"
+        allowed = getattr(text_search, "at_once", None)
+        assert allowed is None or service.busiest <= allowed, f"{service.busiest} requests at once"
+
+    @pytest.mark.asyncio
+    async def test_a_search_can_be_cancelled(self, text_search: Any, service: LocalService) -> None:
+        """And the next one works."""
+        with service.holding():
+            search = asyncio.create_task(_found(text_search, self.query))
+            while not service.requests:
+                await asyncio.sleep(0.005)
+            search.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asyncio.wait_for(search, 5)
+        assert await _found(text_search, self.query, top=1) == [self.expected(find(self.query)[0])]
+
+    def test_an_answer_that_is_odd_in_one_place_gives_results_or_an_error_of_portico(self) -> None:
+        """Each place of a real answer is once missing and once of each other kind."""
+
+        async def check() -> None:
+            for odd in odd_in_one_place(await self._answer()):
+                await self._gives_results_or_an_error(HttpResponse(200, Reply(odd).content()))
+
+        asyncio.run(check())
+
+    @pytest.mark.fuzz
+    def test_whatever_is_answered_gives_results_or_an_error_of_portico(self) -> None:
+        """Any JSON, near a real answer or far from it, and any bytes, with any status."""
+        answer = asyncio.run(self._answer())
+
+        @settings(deadline=None, suppress_health_check=list(HealthCheck))
+        @given(near(answer) | json_values() | st.binary(max_size=40), st.sampled_from([200, 200, 200, 400, 429]))
+        def check(said: Any, status: int) -> None:
+            reply = Reply(body=said) if isinstance(said, bytes) else Reply(said)
+            asyncio.run(self._gives_results_or_an_error(HttpResponse(status, reply.content())))
+
+        check()
+
+    async def _gives_results_or_an_error(self, response: HttpResponse) -> None:
+        client = RecordedHttpClient(lambda request: response)
+        search = self.connect("http://127.0.0.1:9", FixedServices({HttpClient: client}))
+        try:
+            results: SearchResults[TextSearchResult] = await search.get_text_search_results(
+                self.query, TextSearchOptions(top=3, include_total_count=True)
+            )
+            found = await results.list()
+        except PorticoError:
+            return
+        except Exception as error:
+            raise AssertionError(f"{response} is {error!r}, no error of Portico") from error
+        assert isinstance(results.total_count, int | None), f"total_count is {results.total_count!r}"
+        for result in found:
+            assert isinstance(result.value, str), f"a value is {result.value!r}"
+            assert result.name is None or isinstance(result.name, str), f"a name is {result.name!r}"
+            assert result.link is None or isinstance(result.link, str), f"a link is {result.link!r}"
+
+    async def _answer(self) -> Any:
+        """Return what the service answers to the query."""
+        replies: list[Reply] = []
+
+        def answer(request: HttpRequest) -> HttpResponse:
+            replies.append(self.speak(ServedRequest.of(request), find(self.query)))
+            return HttpResponse(200, replies[-1].content())
+
+        search = self.connect("http://127.0.0.1:9", FixedServices({HttpClient: RecordedHttpClient(answer)}))
+        await _found(search, self.query, top=3)
+        return replies[0].json
+
+    def _has_no_key(self, text: str, where: str) -> None:
+        assert not self.key or self.key not in text, f"{where} shows the key"
+
+
+async def _found(
+    search: Any, query: str, *, top: int = 5, skip: int = 0, filter: Filter | None = None
+) -> list[TextSearchResult]:
+    options = TextSearchOptions(top=top, skip=skip, filter=filter)
+    results: SearchResults[TextSearchResult] = await search.get_text_search_results(query, options)
+    return await results.list()
+
+
+def _windows(search: Any, top: int, skip: int, served_page_size: int) -> list[tuple[int, int]]:
+    """Return what must be asked for, where there are more results than anyone wants."""
+    end = skip + top if search.most is None else min(skip + top, search.most)
+    if skip >= end:
+        return []
+    if search.paging == "results":
+        return [(start, min(search.page_size, end - start)) for start in range(skip, end, search.page_size)]
+    if search.paging == "all pages":
+        return [(start, served_page_size) for start in range(0, end, served_page_size)]
+    size = search.page_size if skip else min(search.page_size, end)
+    return [(start, size) for start in range(skip - skip % size, end, size)]

@@ -1,0 +1,86 @@
+"""The client of recorded answers gives what was recorded, and tells what was not."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portico.errors import ServiceTimeout
+from portico.http import HttpRequest, HttpResponse
+from portico.registration import Secret
+from portico_testkit.fakes.http_client import RecordedHttpClient
+
+FIND = "https://api.example/find"
+
+
+def sent(client: RecordedHttpClient, url: str = FIND, **params: object) -> HttpResponse:
+    return asyncio.run(client.send(HttpRequest(url, params)))  # type: ignore[arg-type]
+
+
+def test_an_answer_is_a_value_bytes_a_file_a_response_or_an_error(tmp_path: Path) -> None:
+    (tmp_path / "answer.json").write_bytes(b'{"from": "file"}')
+    client = RecordedHttpClient(
+        {
+            f"{FIND}?q=value": {"a": [1]},
+            f"{FIND}?q=list": [1, 2],
+            f"{FIND}?q=bytes": b"\xff",
+            f"{FIND}?q=file": tmp_path / "answer.json",
+            f"{FIND}?q=response": HttpResponse(429, b"no", {"Retry-After": "3"}),
+            f"{FIND}?q=error": ServiceTimeout("late"),
+        }
+    )
+    assert sent(client, q="value").json() == {"a": [1]}
+    assert sent(client, q="list").json() == [1, 2]
+    assert sent(client, q="bytes").body == b"\xff"
+    assert sent(client, q="file") == HttpResponse(200, b'{"from": "file"}', {"content-type": "application/json"})
+    assert sent(client, q="response") == HttpResponse(429, b"no", {"retry-after": "3"})
+    with pytest.raises(ServiceTimeout, match="late"):
+        sent(client, q="error")
+
+
+def test_the_address_with_the_most_parameters_of_a_request_answers_it() -> None:
+    client = RecordedHttpClient({FIND: [0], f"{FIND}?a=1": [1], f"{FIND}?a=1&b=2": [2], f"{FIND}?b=2&c=x%20y": [3]})
+    assert sent(client).json() == [0]
+    assert sent(client, a=1, z="more").json() == [1]
+    assert sent(client, b=2, a=1).json() == [2]
+    assert sent(client, b=2, c="x y").json() == [3]
+    assert sent(client, f"{FIND}?a=1", b=2).json() == [2]
+
+
+def test_parameters_are_compared_as_they_would_be_sent() -> None:
+    client = RecordedHttpClient({f"{FIND}?yes=true&n=0.5&key=k": [1]})
+    assert sent(client, yes=True, n=0.5, key=Secret("k"), none=None).json() == [1]
+
+
+def test_what_is_not_recorded_is_told_without_showing_a_secret() -> None:
+    client = RecordedHttpClient({f"{FIND}?q=ports": []})
+    with pytest.raises(LookupError) as raised:
+        sent(client, q="doors", key=Secret("k3y"))
+    assert "q=doors" in str(raised.value)
+    assert f"{FIND}?q=ports" in str(raised.value)
+    assert "k3y" not in str(raised.value)
+    assert len(client.requests) == 1
+
+
+@given(st.lists(st.integers(0, 9), max_size=5))
+def test_a_function_answers_and_may_be_asynchronous(numbers: list[int]) -> None:
+    async def later(request: HttpRequest) -> object:
+        await asyncio.sleep(0)
+        return {"n": request.params["n"]}
+
+    def at_once(request: HttpRequest) -> object:
+        return {"n": request.params["n"]}
+
+    for answer in (later, at_once):
+        client = RecordedHttpClient(answer, name="mine")  # type: ignore[arg-type]
+
+        async def all_of(client: RecordedHttpClient = client) -> list[int]:
+            sending = [client.send(HttpRequest(FIND, {"n": number})) for number in numbers]
+            return [response.json()["n"] for response in await asyncio.gather(*sending)]
+
+        assert asyncio.run(all_of()) == numbers
+        assert [request.params["n"] for request in client.requests] == numbers

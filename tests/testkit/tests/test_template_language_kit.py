@@ -1,0 +1,338 @@
+"""The TemplateLanguage kit passes a correct language and catches broken ones."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import re
+
+import pytest
+
+from portico.errors import ArgumentsInvalid, FunctionNotFound, TemplateError
+from portico.prompts.faults import fault
+from portico.prompts.prompt import Piece, Prompt, Trusted
+from portico.prompts.text_form import TextForm
+from portico_testkit.template_language import TemplateLanguageKit
+
+BLOCK = re.compile(r"%(.*?)%", re.DOTALL)
+CALL = re.compile(r"([\w-]+)\(([\w,=]*)\)")
+
+
+class Percented:
+    """``%a%`` is a variable, ``%Plugin-function(a,right=b)%`` a call with variables; calls run in turn."""
+
+    def __init__(self, language, source, name):
+        self.language = language
+        self.source = source
+        self.name = name
+        self.parts = []
+        end = 0
+        for block in BLOCK.finditer(source):
+            self.parts += [source[end : block.start()], block]
+            end = block.end()
+        self.parts.append(source[end:])
+        for block in self.parts[1::2]:
+            if not re.fullmatch(r"\w+", block[1]) and not CALL.fullmatch(block[1]):
+                raise self.refuse("This is no variable and no call.", block)
+        language.compiled = self
+
+    def refuse(self, message, block):
+        return fault(message, self.source, block.start(1), len(block[1]), name=self.name)
+
+    async def render(self, arguments, *, call):
+        pieces = []
+        for index, part in enumerate(self.parts):
+            pieces.append(Piece(part, False) if index % 2 == 0 else await self.filled(part, arguments, call))
+        return self.finished(pieces)
+
+    def finished(self, pieces):
+        own = [piece for piece in pieces if not piece.is_value]
+        markup = any("<message" in piece.text or type(piece.text) is Trusted for piece in own)
+        return Prompt(pieces) if markup else "".join(piece.text for piece in pieces)
+
+    async def filled(self, block, arguments, call):
+        called = CALL.fullmatch(block[1])
+        value = await self.result(block, called, arguments, call) if called else self.variable(arguments, block)
+        return self.piece(value, block)
+
+    def variable(self, arguments, block):
+        return arguments.get(block[1])
+
+    def piece(self, value, block):
+        if type(value) is Trusted:
+            return Piece(value, False)
+        try:
+            return Piece(self.language.text_form(value), True)
+        except ValueError as error:
+            raise self.refuse(str(error), block) from error
+
+    async def result(self, block, called, arguments, call):
+        named, positional = {}, []
+        for word in filter(None, called[2].split(",")):
+            name, equals, variable = word.rpartition("=")
+            if equals:
+                named[name] = arguments.get(variable)
+            else:
+                positional.append(arguments.get(variable))
+        return await self.awaited(block, lambda: call(called[1], named, positional))
+
+    async def awaited(self, block, call):
+        try:
+            awaitable = call()
+        except (FunctionNotFound, ArgumentsInvalid) as error:
+            raise self.refuse(str(error), block) from error
+        return await awaitable
+
+
+class Percents:
+    name = "percents"
+    template = Percented
+
+    def __init__(self):
+        self.text_form = TextForm()
+
+    def compile(self, source, *, name="prompt"):
+        return self.template(self, source, name)
+
+
+class TestPercents(TemplateLanguageKit):
+    variables = "[%a%|%b%]"
+    by_name = "(%Tools-join(left=a,right=b)%)"
+    by_place = "(%Tools-join(a,right=b)%)"
+    two_calls = "%Tools-first(text=a)% %Tools-second(text=b)%"
+    unknown_function = "First.\n\n  %Tools-nope(text=a)%"
+    malformed = ("%%", "One\n %a b%", "%f(%")
+    message = '<message role="user">%a%%b%</message>'
+    attribute = '<message role="%a%">Hello</message>'
+    around = '<%a%age role="system">%b%<message role="user">Hello</message>'
+    called_in_message = '<message role="user">%Tools-join(left=a,right=b)%</message>'
+    reaching = ("%a.run%", "%a%", "%run(a)%", "%__class__%")
+
+    @pytest.fixture
+    def template_language(self) -> Percents:
+        return Percents()
+
+
+class Broken(Percented):
+    """Does right what a variant does not do wrong."""
+
+
+class AlwaysAPrompt(Broken):
+    def finished(self, pieces):
+        return Prompt(pieces)
+
+
+class WritesItsOwnWay(Broken):
+    def piece(self, value, block):
+        return super().piece(value if type(value) is Trusted else str(value), block)
+
+
+class SaysUndefined(Broken):
+    def variable(self, arguments, block):
+        return arguments.get(block[1], "undefined")
+
+
+class ChangesTheArguments(Broken):
+    async def render(self, arguments, *, call):
+        prompt = await super().render(arguments, call=call)
+        arguments["b"] = "changed"
+        return prompt
+
+
+class SharesItsPieces(Broken):
+    async def render(self, arguments, *, call):
+        self.arguments = arguments
+        return await super().render(arguments, call=call)
+
+    async def filled(self, block, arguments, call):
+        await asyncio.sleep(0)
+        return await super().filled(block, self.arguments, call)
+
+
+class WritesArguments(Broken):
+    async def result(self, block, called, arguments, call):
+        texts = {name: TextForm()(value) if type(value) is int else value for name, value in arguments.items()}
+        return await super().result(block, called, texts, call)
+
+
+class WritesResultsItsOwnWay(Broken):
+    async def result(self, block, called, arguments, call):
+        result = await super().result(block, called, arguments, call)
+        return result if type(result) is Trusted else repr(result) if isinstance(result, list) else result
+
+
+class LetsFunctionNotFoundOut(Broken):
+    async def awaited(self, block, call):
+        try:
+            return await super().awaited(block, call)
+        except TemplateError as error:
+            if isinstance(error.__cause__, FunctionNotFound):
+                raise error.__cause__ from None
+            raise
+
+
+class LetsArgumentsInvalidOut(Broken):
+    async def awaited(self, block, call):
+        try:
+            return await super().awaited(block, call)
+        except TemplateError as error:
+            if isinstance(error.__cause__, ArgumentsInvalid):
+                raise error.__cause__ from None
+            raise
+
+
+class WrapsFailures(Broken):
+    async def awaited(self, block, call):
+        try:
+            return await super().awaited(block, call)
+        except OSError as error:
+            raise self.refuse(str(error), block) from error
+
+
+class LeavesCallsBehind(Broken):
+    async def render(self, arguments, *, call):
+        calls = [block for block in self.parts[1::2] if CALL.fullmatch(block[1])]
+        if len(calls) < 2:
+            return await super().render(arguments, call=call)
+        kept = [asyncio.ensure_future(self.filled(block, arguments, call)) for block in calls]
+        return "".join(piece.text for piece in await asyncio.gather(*map(asyncio.shield, kept)))
+
+
+class Uncancelled(Broken):
+    async def awaited(self, block, call):
+        return await asyncio.shield(super().awaited(block, call))
+
+
+class CompilesAnything(Broken):
+    def refuse(self, message, block):
+        return TemplateError(message) if message.startswith("This is") else super().refuse(message, block)
+
+
+class RunsOutOfDepth(Broken):
+    def __init__(self, language, source, name):
+        super().__init__(language, source, name)
+        self.deep(source.count("<message"))
+
+    def deep(self, levels):
+        return self.deep(levels - 1) if levels else None
+
+
+class CallsMethods(Broken):
+    def variable(self, arguments, block):
+        value = arguments.get(block[1])
+        return value.run() if hasattr(value, "run") else value
+
+
+class ForgetsWhatIsAValue(Broken):
+    def piece(self, value, block):
+        piece = super().piece(value, block)
+        return piece if CALL.fullmatch(block[1]) or "role=" in self.parts[0][-6:] else Piece(piece.text, False)
+
+
+class TrustsResults(Broken):
+    async def filled(self, block, arguments, call):
+        piece = await super().filled(block, arguments, call)
+        return Piece(piece.text, False) if CALL.fullmatch(block[1]) else piece
+
+
+class EncodesValues(Broken):
+    def piece(self, value, block):
+        piece = super().piece(value, block)
+        return Piece(piece.text.replace("&", "&amp;"), True) if "role=" in self.source else piece
+
+
+class RolesAreMarkup(Broken):
+    def piece(self, value, block):
+        piece = super().piece(value, block)
+        return Piece(piece.text, False) if self.parts[0].endswith('role="') else piece
+
+
+class TrustsNothing(Broken):
+    def piece(self, value, block):
+        return super().piece(str(value) if type(value) is Trusted else value, block)
+
+
+class TrustsPrompts(Broken):
+    def piece(self, value, block):
+        return Piece(str(value), False) if type(value) is Prompt else super().piece(value, block)
+
+
+BROKEN = {
+    AlwaysAPrompt: "test_a_template_without_markup_gives_a_plain_string",
+    WritesItsOwnWay: "test_values_are_written_alike",
+    SaysUndefined: "test_a_missing_variable_is_empty_or_an_error",
+    ChangesTheArguments: "test_rendering_leaves_arguments_and_template_alone",
+    SharesItsPieces: "test_one_template_renders_many_times_at_once",
+    WritesArguments: "test_a_function_is_called_by_name_and_by_place",
+    WritesResultsItsOwnWay: "test_results_are_written_as_values_are",
+    LetsFunctionNotFoundOut: "test_an_unknown_function_is_an_error_that_says_where",
+    LetsArgumentsInvalidOut: "test_arguments_that_do_not_fit_are_an_error_that_says_where",
+    WrapsFailures: "test_what_a_function_raises_comes_through",
+    LeavesCallsBehind: "test_a_failure_stops_the_other_calls",
+    Uncancelled: "test_cancelling_a_rendering_stops_its_calls",
+    CompilesAnything: "test_a_malformed_template_is_refused_with_its_place",
+    RunsOutOfDepth: "test_whatever_is_nested_it_is_a_template_or_a_portico_error",
+    CallsMethods: "test_a_template_runs_no_code",
+    ForgetsWhatIsAValue: "test_a_value_never_opens_or_ends_a_message",
+    TrustsResults: "test_a_result_never_opens_or_ends_a_message",
+    EncodesValues: "test_a_value_never_opens_or_ends_a_message",
+    RolesAreMarkup: "test_a_value_in_an_attribute_is_the_whole_of_it",
+    TrustsNothing: "test_what_is_trusted_is_the_template_s_own",
+    TrustsPrompts: "test_a_prompt_as_a_value_is_a_value",
+}
+
+
+def language(variant: type[Percented]) -> Percents:
+    made = Percents()
+    made.template = variant
+    return made
+
+
+async def fails(name: str, made: Percents) -> bool:
+    """Run one test of the kit; those without `await` run an event loop of their own, in a thread."""
+    test = getattr(TestPercents(), name)
+    try:
+        if inspect.iscoroutinefunction(test):
+            await test(made)
+        else:
+            await asyncio.to_thread(test, made)
+    except (Exception, pytest.fail.Exception):
+        return True
+    finally:
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+            await asyncio.wait([task])
+    return False
+
+
+@pytest.mark.parametrize(("variant", "test"), BROKEN.items(), ids=lambda value: getattr(value, "__name__", None))
+@pytest.mark.filterwarnings("ignore")
+async def test_a_fault_is_caught_by_the_test_that_names_it(variant: type[Percented], test: str) -> None:
+    assert await fails(test, language(variant)), f"{test} finds nothing wrong with {variant.__name__}"
+
+
+def test_every_variant_is_tried_and_every_test_of_the_kit_catches_one() -> None:
+    assert set(BROKEN) == set(Broken.__subclasses__())
+    caught = {*BROKEN.values(), "test_the_name_is_filled"}
+    assert caught == {name for name, _ in inspect.getmembers(TemplateLanguageKit) if name.startswith("test_")}
+
+
+async def test_a_language_without_a_name_is_caught() -> None:
+    made = Percents()
+    made.name = " "
+    assert await fails("test_the_name_is_filled", made)
+
+
+async def test_a_language_may_refuse_missing_variables_when_it_says_so() -> None:
+    class Strict(Percented):
+        def variable(self, arguments, block):
+            if block[1] not in arguments:
+                raise self.refuse("There is no such variable.", block)
+            return arguments[block[1]]
+
+    class Kit(TestPercents):
+        missing_is_empty = False
+
+    await Kit().test_a_missing_variable_is_empty_or_an_error(language(Strict))
+    with pytest.raises(pytest.fail.Exception):
+        await Kit().test_a_missing_variable_is_empty_or_an_error(Percents())

@@ -1,0 +1,332 @@
+"""The web search kit passes correct connectors of each way of paging, and catches broken ones."""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import inspect
+import logging
+import urllib.error
+import urllib.parse
+import urllib.request
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import pytest
+
+from portico.errors import PorticoError, QuotaExceeded, ServiceError, ServiceUnavailable
+from portico.filter import Equal, FilterSupport, Wanted
+from portico.http import HttpRequest, HttpResponse
+from portico.ports.http_client import HttpClient
+from portico.registration import Secret
+from portico.search import SearchCapabilities, SearchResults, TextSearchResult
+from portico.web_search import FoundPage, WebSearchConnector, query_operator
+from portico_testkit.fakes.services import FixedServices
+from portico_testkit.web_search import Failure, WebSearchKit
+from portico_testkit.web_service import LocalService, Reply, ServedRequest, find, split_operators
+
+
+class PlainClient:
+    """The HttpClient port on the standard library: one connection a request, in a thread."""
+
+    name = "plain"
+
+    async def send(self, request: HttpRequest) -> HttpResponse:
+        return await asyncio.to_thread(self._send, request)
+
+    def _send(self, request: HttpRequest) -> HttpResponse:
+        seen = ServedRequest.of(request)
+        address = request.url + ("?" + urllib.parse.urlencode(seen.params) if seen.params else "")
+        asked = urllib.request.Request(address, headers=dict(seen.headers), method=seen.method)
+        try:
+            with _OPENER.open(asked, timeout=10) as answer:
+                return _response(answer)
+        except urllib.error.HTTPError as error:
+            with error:
+                return _response(error)
+        except OSError as error:
+            raise ServiceUnavailable(f"{request.url} cannot be reached") from error
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *arguments: Any) -> None:
+        return None
+
+
+_OPENER = urllib.request.build_opener(_NoRedirects(), urllib.request.ProxyHandler({}))
+
+
+def _response(answer: Any) -> HttpResponse:
+    headers = {name.lower(): value for name, value in answer.headers.items()}
+    return HttpResponse(answer.status, answer.read(), headers)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    title: str
+    text: str
+    url: str
+    site: str
+
+
+@dataclass(frozen=True)
+class AcmeSettings:
+    base_url: str
+    api_key: Secret
+
+
+class AcmeSearch(WebSearchConnector[Item]):
+    name = "acme"
+    page_size = 7
+    capabilities = SearchCapabilities(FilterSupport.fields_of("site", offered=("site",)), total_count=True)
+
+    def request(self, page):
+        query = " ".join([page.query, *(query_operator("site", site) for site in page.wanted.values.get("site", ()))])
+        params = {"q": query, "from": page.start, "n": page.size}
+        return HttpRequest(f"{self.settings.base_url}/find", params, {"X-Key": self.settings.api_key})
+
+    def failure(self, response, answer):
+        return QuotaExceeded if response.status == 432 else None
+
+    def read(self, answer):
+        return FoundPage(
+            [Item(*(str(item[key]) for key in ("title", "text", "url", "site"))) for item in answer["items"]],
+            total_count=int(answer["total"]),
+        )
+
+    def to_text(self, record):
+        return record.text
+
+    def to_result(self, record):
+        return TextSearchResult(record.text, record.title, record.url)
+
+
+class AcmeByPages(AcmeSearch):
+    paging = "pages"
+    most = 70
+
+    def request(self, page):
+        request = super().request(page)
+        return replace(request, params={**request.params, "page": page.number, "from": None})
+
+
+class AcmeByItsOwnPages(AcmeSearch):
+    paging = "all pages"
+    at_once = 2
+
+    def request(self, page):
+        request = super().request(page)
+        return replace(request, params={**request.params, "page": page.number, "from": None, "n": None})
+
+
+class Kit(WebSearchKit):
+    kind: ClassVar[type[AcmeSearch]] = AcmeSearch
+    filters = (Equal("site", "alpha.example"),)
+    asks = ((Equal("site", "alpha.example"), {"q": "door site:alpha.example"}),)
+    failures = (Failure("no money", Reply({"error": "Pay first."}, 432), QuotaExceeded, ("Pay first.",)),)
+
+    @pytest.fixture
+    def http_client(self) -> PlainClient:
+        return PlainClient()
+
+    def connect(self, base_url, services):
+        return self.kind(AcmeSettings(base_url, Secret(self.key)), services)
+
+    def speak(self, request, pages):
+        if request.headers.get("x-key") != self.key:
+            return Reply({"error": "Who are you?"}, 401)
+        query, operators = split_operators(request.params["q"], "site")
+        found = find(query, pages, sites=operators.get("site", ()))
+        start, size = self.window(request)
+        items = [
+            {"title": page.title, "text": page.text, "url": page.url, "site": page.site}
+            for page in found[start : start + size]
+        ]
+        return Reply({"items": items, "total": len(found)})
+
+    def window(self, request):
+        size = int(request.params.get("n", self.served_page_size))
+        if "page" in request.params:
+            return int(request.params["page"]) * size, size
+        return int(request.params["from"]), size
+
+    def fields_of(self, record):
+        return {"site": record.site}
+
+
+Kit.__test__ = False
+
+
+class TestAConnectorByResults(Kit):
+    __test__ = True
+
+
+class TestAConnectorByPages(Kit):
+    __test__ = True
+    kind = AcmeByPages
+
+
+class TestAConnectorByPagesOfTheServicesOwnSize(Kit):
+    __test__ = True
+    kind = AcmeByItsOwnPages
+    served_page_size = 9
+
+
+class AsksTwice(AcmeSearch):
+    async def fetch(self, query, options):
+        await super().fetch(query, options)
+        return await super().fetch(query, options)
+
+
+class AsksForThreeAtATime(AcmeSearch):
+    def request(self, page):
+        return super().request(replace(page, size=min(page.size, 3)))
+
+
+class ReadsAhead(AcmeSearch):
+    async def fetch(self, query, options):
+        results = await super().fetch(query, options)
+        return SearchResults(await results.list(), total_count=results.total_count)
+
+
+class LosesTheLastOfAPage(AcmeByPages):
+    def read(self, answer):
+        found = super().read(answer)
+        return FoundPage(found.records[:6], found.total_count, more=len(found.records) == 7)
+
+
+class GoesOnForNothing(AcmeSearch):
+    def read(self, answer):
+        found = super().read(answer)
+        return FoundPage(found.records, found.total_count, more=True)
+
+
+class CutsAListShort(AcmeSearch):
+    async def fetch(self, query, options):
+        results = await super().fetch(query, options)
+
+        async def until_it_fails():
+            try:
+                async for record in results:
+                    yield record
+            except PorticoError:
+                return
+
+        return SearchResults(until_it_fails(), total_count=results.total_count)
+
+
+class ForgetsTheFilter(AcmeSearch):
+    def request(self, page):
+        return super().request(replace(page, wanted=Wanted({}, {})))
+
+
+class AsksWhateverTheFilter(AcmeSearch):
+    async def fetch(self, query, options):
+        return await super().fetch(query, replace(options, filter=None))
+
+
+class TidiesQueries(AcmeSearch):
+    def request(self, page):
+        return super().request(replace(page, query=" ".join(page.query.split()).replace("%", "")))
+
+
+class MixesUpFailures(AcmeSearch):
+    def failure(self, response, answer):
+        return None if response.ok else ServiceError
+
+
+class SaysNothingOfFailures(AcmeSearch):
+    def failure(self, response, answer):
+        if not response.ok:
+            raise QuotaExceeded("That did not work.")
+
+
+class TakesAnyAnswer(AcmeSearch):
+    def read(self, answer):
+        return super().read(answer) if isinstance(answer, dict) and "items" in answer else FoundPage([], 0)
+
+
+class ShowsItsKey(AcmeSearch):
+    def __repr__(self):
+        return f"AcmeSearch({self.settings.api_key.reveal()})"
+
+
+class LogsItsKey(AcmeSearch):
+    def request(self, page):
+        logging.getLogger("acme").debug("asking with %s", self.settings.api_key.reveal())
+        return super().request(page)
+
+
+class KeepsMarkup(AcmeSearch):
+    def to_result(self, record):
+        return TextSearchResult(html.escape(record.text), record.title, record.url)
+
+
+class TrustsTheService(AcmeSearch):
+    def read(self, answer):
+        return FoundPage([Item(**item) for item in answer["items"]], total_count=answer["total"])
+
+
+class ReadsWithoutANet(AcmeSearch):
+    def _read(self, answer, read):
+        return read(answer)
+
+
+class RemembersTheQuery(AcmeSearch):
+    async def fetch(self, query, options):
+        self.last = query
+        await asyncio.sleep(0.001)
+        return await super().fetch(self.last, options)
+
+
+class AsksAllAtOnce(AcmeSearch):
+    at_once = 2
+
+    def _turn(self):
+        return None
+
+
+class CannotBeStopped(AcmeSearch):
+    async def fetch(self, query, options):
+        try:
+            return await super().fetch(query, options)
+        except asyncio.CancelledError:
+            return SearchResults([])
+
+
+CAUGHT: dict[type[AcmeSearch], str] = {
+    AsksTwice: "a_search_is_as_few_requests_as_the_service_allows",
+    AsksForThreeAtATime: "a_search_is_as_few_requests_as_the_service_allows",
+    ReadsAhead: "a_page_is_asked_for_when_it_is_read",
+    LosesTheLastOfAPage: "pages_make_one_list",
+    GoesOnForNothing: "a_list_that_ends_is_not_asked_for_more",
+    CutsAListShort: "a_failure_of_a_later_page_is_told",
+    ForgetsTheFilter: "filters_reach_the_service",
+    AsksWhateverTheFilter: "what_can_have_no_result_is_not_asked",
+    TidiesQueries: "queries_arrive_as_they_are",
+    MixesUpFailures: "failures_are_told_apart",
+    SaysNothingOfFailures: "failures_are_told_apart",
+    TakesAnyAnswer: "failures_are_told_apart",
+    ShowsItsKey: "the_key_is_never_shown",
+    LogsItsKey: "the_key_is_never_shown",
+    KeepsMarkup: "what_the_service_has_is_what_is_found",
+    TrustsTheService: "an_answer_that_is_odd_in_one_place_gives_results_or_an_error_of_portico",
+    ReadsWithoutANet: "whatever_is_answered_gives_results_or_an_error_of_portico",
+    RemembersTheQuery: "many_searches_at_once_do_not_mix",
+    AsksAllAtOnce: "many_searches_at_once_do_not_mix",
+    CannotBeStopped: "a_search_can_be_cancelled",
+}
+
+
+@pytest.mark.parametrize(("broken", "name"), CAUGHT.items(), ids=[kind.__name__ for kind in CAUGHT])
+def test_the_kit_catches(broken: type[AcmeSearch], name: str, caplog: pytest.LogCaptureFixture) -> None:
+    made = type("Made", (Kit,), {"kind": broken, "__test__": False})()
+    test = getattr(made, f"test_{name}")
+    with LocalService(made.speak) as service:
+        search = made.connect(service.url, FixedServices({HttpClient: PlainClient()}))
+        known = {"text_search": search, "service": service, "caplog": caplog, "http_client": PlainClient()}
+        given = {parameter: known[parameter] for parameter in inspect.signature(test).parameters}
+        with pytest.raises((Exception, pytest.fail.Exception)):
+            outcome = test(**given)
+            if inspect.isawaitable(outcome):
+                asyncio.run(outcome)
