@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import tokenize
 from pathlib import Path
 
@@ -61,6 +62,16 @@ def test_a_web_connector_is_under_forty_lines(path: Path) -> None:
     written = source.splitlines()
     shown = "\n".join(f"{count:3} {written[number - 1]}" for count, number in enumerate(sorted(lines), 1))
     assert len(lines) <= MOST, f"{path.relative_to(ROOT)} has {len(lines)} lines of code:\n{shown}"
+
+
+def test_the_whole_package_in_the_guide_is_under_forty_lines() -> None:
+    """Settings and registration included."""
+    guide = (ROOT / "docs/how-to/write-a-search-connector.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", guide.partition("## A service over HTTP")[2], re.DOTALL)[:3]
+    for block, name in zip(blocks, ("ShopSettings", "ShopSearch", "portico_text_searches"), strict=True):
+        assert name in block, f"the guide's blocks are not those that are counted: {name} is missing"
+    counted = [len(code_lines(block)) for block in blocks]
+    assert sum(counted) <= MOST, f"settings, search and registration are {counted} lines of code"
 
 
 def test_there_are_web_connectors() -> None:

@@ -181,7 +181,7 @@ def test_a_name_not_installed_says_what_to_install(acme: Any) -> None:
     with pytest.raises(PluginNotInstalled) as caught:
         plugins.registration("TextSearch", "exa")
     assert str(caught.value) == (
-        "Text search 'exa' is not installed. Run `pip install portico-brave`. Installed: acme, plain."
+        "Text search 'exa' is not installed. Run `pip install portico-exa`. Installed: acme, plain."
     )
     with pytest.raises(PluginNotInstalled, match=r"pip install portico-structured-planner`. Installed: none"):
         plugins.registration("Planner", "structured")

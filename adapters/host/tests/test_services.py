@@ -81,7 +81,7 @@ def test_a_plugin_that_is_not_installed_is_named_with_file_key_and_remedy(acme: 
     with pytest.raises(PluginNotInstalled) as caught:
         made.get(TextSearch, "web")
     assert str(caught.value) == (
-        "portico.toml: search.web.use: Text search 'exa' is not installed. Run `pip install portico-brave`. "
+        "portico.toml: search.web.use: Text search 'exa' is not installed. Run `pip install portico-exa`. "
         "Installed: acme, plain."
     )
     with pytest.raises(PluginNotInstalled, match=r"^portico\.toml: chat\.use: .*Did you mean acme"):

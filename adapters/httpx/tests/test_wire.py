@@ -14,10 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portico.errors import ConfigurationError, LimitExceeded, PorticoError
-from portico.http import HttpRequest
+from portico.http import HttpRequest, HttpResponse
 from portico.registration import Secret
 from portico_httpx._body import read_body
 from portico_httpx._wire import body_of, header_pairs, place_of, url_of
+from portico_httpx.client import HttpxHttpClient
+from portico_httpx.config import HttpxSettings
+from portico_testkit.raw_server import RawServer
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 
@@ -143,3 +146,46 @@ def test_a_bomb_takes_no_more_memory_than_is_allowed() -> None:
     finally:
         tracemalloc.stop()
     assert peak < 10_000_000, f"{peak:,} bytes were held for an answer of at most 1,000,000"
+
+
+WHOLE = (
+    b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 13\r\nRetry-After: 0\r\n\r\n{"items": []}'
+)
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nLocation: /b\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> bytes:
+    answer = bytearray(draw(st.sampled_from([WHOLE, CHUNKED, CHUNKED.replace(b"200", b"302")])))
+    for _ in range(draw(st.integers(1, 4))):
+        place = draw(st.integers(0, len(answer)))
+        answer[place : place + draw(st.integers(0, 4))] = draw(st.binary(max_size=4))
+    return bytes(answer)
+
+
+@pytest.fixture(scope="module")
+def client() -> HttpxHttpClient:
+    return HttpxHttpClient(
+        HttpxSettings(read_timeout=0.5, total_timeout=1, retries=0, max_bytes=1_000, trust_env=False)
+    )
+
+
+@pytest.mark.fuzz
+@given(st.one_of(damaged(), st.binary(max_size=100)))
+def test_any_bytes_are_an_answer_or_an_error_of_ours(client: HttpxHttpClient, answer: bytes) -> None:
+    async def say(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(answer)
+        writer.close()
+
+    async def ask() -> HttpResponse:
+        async with RawServer(say) as server:
+            return await client.send(HttpRequest(server.url))
+
+    try:
+        response = asyncio.run(ask())
+    except PorticoError as error:
+        assert "127.0.0.1" in str(error), repr(error)
+        return
+    assert 100 <= response.status <= 999
+    assert len(response.body) <= 1_000
+    assert all(name == name.lower() for name in response.headers)

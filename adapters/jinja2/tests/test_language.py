@@ -76,7 +76,7 @@ def test_a_call_is_awaited_wherever_it_stands() -> None:
 
 def test_a_variable_wins_over_a_function_of_its_name() -> None:
     assert render("{{ double }}", double="mine") == "mine"
-    with pytest.raises(TemplateError, match="is a value, not a function"):
+    with pytest.raises(TemplateError, match="a value, not a function"):
         render("{{ double(2) }}", double="mine")
     assert render("{{ Search.name }}", Search={"name": "mine"}) == "mine"
 
@@ -183,6 +183,10 @@ def test_a_property_is_no_field(property: str) -> None:
         ("a\n{{ double(2) }} {{ double(\n  'x') }}", 2, 20, "expected an integer"),
         ("{#\n#}\n{% set x = 1 %}\n{%- if nope(x) %}{% endif %}", 4, 8, "no function 'nope'"),
         ("a\n{{ 1 + 'a' }}", 2, 1, "unsupported operand"),
+        ("{{ Search-find('x') }}", 1, 1, "a function of a plugin is Search.function"),
+        ("{{ x.upper() }}", 1, 4, "Nor is there a variable 'x'"),
+        ("{{$name}}", 1, 3, "A variable is written {{ name }}"),
+        ("{% for a in l %}{{ loop }}{% endfor %}", 1, 1, "the variable of a loop"),
         ("{{ x + 1 }}", 1, 1, "'x' is undefined"),
         ("{{ a b }}", 1, 6, "got 'b'"),
         ("{{ l|nofilter }}", 1, 6, "nofilter"),
@@ -190,7 +194,7 @@ def test_a_property_is_no_field(property: str) -> None:
         ("{{ l|upper( }}", 1, 1, "unexpected"),
         ("{{ [1]|map('upper') }}", 1, 1, "write |join or |list"),
         ("{{ range }}", 1, 1, "cannot be written as text"),
-        ("{% macro m() %}{% endmacro %}\n{{ m }}", 2, 1, "to call it"),
+        ("{% macro m() %}{% endmacro %}\n{{ m }}", 2, 1, "the macro m, which has no text"),
         ("{% for a in l %}{{ [loop]|map(attribute='length')|list }}{% endfor %}", 1, 1, "variable of a loop"),
         ("{{ o }}", 1, 1, "cannot be written as text"),
         ("{% include 'x' %}", 1, 1, "no partial 'x'"),

@@ -8,9 +8,12 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
-from portico.errors import LimitExceeded, ResponseInvalid, ServiceUnavailable, StoreError
+from portico.errors import LimitExceeded, ResponseInvalid, ServiceTimeout, ServiceUnavailable, StoreError
+from portico_web_pages.config import WebPagesSettings
+from portico_web_pages.reader import WebPagesPageReader
 
 PAGE = "http://site.example/page"
 
@@ -339,3 +342,39 @@ async def test_a_closed_reader_says_so(world: Any) -> None:
 async def test_a_link_that_is_no_text_is_a_mistake(world: Any) -> None:
     with pytest.raises(TypeError, match="str"):
         await world.reader().read(None)
+
+
+async def test_what_is_kept_has_a_bound(world: Any, tmp_path: Path) -> None:
+    for number in range(30):
+        world.serve(f"/{number}", f"{number} " * 20_000, Cache_Control="max-age=600")
+    reader = world.reader(cache=True, cache_folder=str(tmp_path), cache_bytes=300_000, robots=False)
+    for number in range(30):
+        assert (await reader.read(f"http://site.example/{number}")).text.startswith(f"{number} ")
+    await reader.aclose()
+    size = sum(file.stat().st_size for file in tmp_path.glob("*.db"))
+    assert size < 600_000, f"{size:,} bytes are kept"
+
+
+async def test_a_transport_that_is_given_is_used_and_not_closed() -> None:
+    closed = []
+
+    class Given(httpx.MockTransport):
+        async def aclose(self) -> None:
+            closed.append(self)
+
+    def answered(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/slow":
+            raise httpx.ReadTimeout("slow")
+        if request.url.path == "/gone":
+            raise httpx.ConnectError("gone")
+        return httpx.Response(200, text="A page." if request.url.path == "/page" else "")
+
+    transport = Given(answered)
+    reader = WebPagesPageReader(WebPagesSettings(), transport=transport)
+    assert (await reader.read(PAGE)).text == "A page."
+    with pytest.raises(ServiceTimeout, match="/slow"):
+        await reader.read("http://site.example/slow")
+    with pytest.raises(ServiceUnavailable, match="/gone"):
+        await reader.read("http://site.example/gone")
+    await reader.aclose()
+    assert closed == []

@@ -21,7 +21,6 @@ from portico.types.coercion import structure_leniently
 from portico.types.definitions import hoisted
 
 if typing.TYPE_CHECKING:
-    from portico.kernel import Kernel
     from portico.ports.type_codec import TypeCodec
 
 __all__ = ["Function", "FunctionManual", "FunctionPlugin", "Parameter", "function"]
@@ -145,7 +144,7 @@ class Function:
         thread: bool = False,
         effects: bool = False,
         tags: frozenset[str] = frozenset(),
-        bind: Callable[[Kernel], Callable[..., Any]] | None = None,
+        bind: Callable[[Any], Callable[..., Any]] | None = None,
     ) -> None:
         for word in (name, plugin):
             if word is not None and not _NAME.fullmatch(word):
@@ -217,7 +216,7 @@ class Function:
             tags=options.tags,
         )
 
-    def bound(self, kernel: Kernel) -> Function:
+    def bound(self, kernel: object) -> Function:
         """Return the function as it is in a kernel: itself, but for one that was made with ``bind``.
 
         ``bind`` is given the kernel and returns what is called there, as functions of prompts need it.
@@ -360,7 +359,7 @@ class FunctionPlugin:
         description = inspect.getdoc(group) or ""
         return cls(name, functions, description.partition("\n\n")[0])
 
-    def bound(self, kernel: Kernel) -> FunctionPlugin:
+    def bound(self, kernel: object) -> FunctionPlugin:
         """Return the plugin as it is in a kernel; see `Function.bound`."""
         functions = tuple(function.bound(kernel) for function in self.functions)
         return self if functions == self.functions else replace(self, functions=functions)

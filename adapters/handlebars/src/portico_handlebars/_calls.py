@@ -207,7 +207,7 @@ def _found(unit: Unit, node: _Node) -> Callee:
     look = compile_path(unit, path)
     missing = unit.setup.helpers.get("helperMissing")
     name = path.original
-    strict_missing = unit.setup.options.strict
+    strict = unit.setup.options.strict
 
     def call(scope: Scope, arguments: list[Any], named: dict[str, Any]) -> Any:
         found = look(scope)
@@ -216,8 +216,10 @@ def _found(unit: Unit, node: _Node) -> Callee:
         try:
             return _called(scope, name, arguments, named)
         except FunctionNotFound as error:
-            if missing is not None and not strict_missing:
+            if missing is not None and not strict:
                 return _custom(unit, node, "helperMissing", None)(scope, arguments, named)
+            if unit.setup.escapes and not arguments and (found is None or found is MISSING) and not strict:
+                return MISSING  # handlebars.js takes one with named arguments only for a field that is missing.
             _refuse_missing(unit, node, found, error)
         except ArgumentsInvalid as error:
             unit.refuse(str(error), node, error)

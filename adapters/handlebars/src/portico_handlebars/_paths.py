@@ -28,10 +28,10 @@ def compile_path(unit: Unit, path: Path, *, strict: bool = False) -> Get:
         place = unit.block_param(path.parts[0])
         if place is not None:
             return _rest(unit, path, _block_param(*place), path.parts[1:], strict=False)
+    if path.parts in {(), ("",)}:
+        return _context(path.depth)
     if path.data:
         return _data(unit, path, strict)
-    if not path.parts:
-        return _context(path.depth)
     options = unit.setup.options
     if options.compat and not path.depth and not path.is_scoped:
         return _rest(unit, path, _in_depths(unit, path.parts[0]), path.parts[1:], strict=strict)
@@ -94,8 +94,6 @@ def _block_param(hops: int, index: int) -> Get:
 
 def _data(unit: Unit, path: Path, strict: bool) -> Get:
     up = path.depth
-    if not path.parts:
-        unit.refuse(f"{path.original!r} names nothing.", path)
     first = path.parts[0]
     if first == "partial-block" and not up:
         return _partial_block
@@ -103,7 +101,7 @@ def _data(unit: Unit, path: Path, strict: bool) -> Get:
         unit.needs_data = True
 
     if up and (unit.setup.options.strict or unit.setup.options.assume_objects):
-        return _rest(unit, path, _levels_up(unit, path), path.parts, strict=False)
+        return _rest(unit, path, _levels_up(unit, path), path.parts, strict=strict)
     get = _of_round(first) if first in {"index", "key", "first", "last"} and not up else _of_data(first, up)
     if unit.setup.options.strict and strict and len(path.parts) == 1:
         return _required(unit, path, get)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
@@ -14,7 +15,7 @@ from portico.http import HttpRequest, Sent
 from portico.registration import Secret
 from portico_httpx.config import HttpxSettings
 
-__all__ = ["DiscreetURL", "body_of", "header_pairs", "place_of", "proxy_of", "url_of"]
+__all__ = ["DiscreetURL", "body_of", "header_pairs", "place_of", "proxy_of", "trusted_by", "url_of"]
 
 _TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 """What the name of a header is made of (RFC 9110, section 5.6.2)."""
@@ -67,6 +68,13 @@ def proxy_of(settings: HttpxSettings) -> httpx.Proxy:
     user, password = settings.proxy_user, settings.proxy_password
     auth = None if user is None or password is None else (user, password.reveal())
     return httpx.Proxy(settings.proxy or "", auth=auth)
+
+
+def trusted_by(settings: HttpxSettings) -> ssl.SSLContext:
+    """Return the certificates to trust; ``OSError`` for a file that holds none."""
+    if settings.ca_file is None:
+        return httpx.create_ssl_context(trust_env=settings.trust_env)
+    return ssl.create_default_context(cafile=settings.ca_file)
 
 
 def header_pairs(headers: Mapping[str, Sent]) -> Iterator[tuple[bytes, bytes]]:

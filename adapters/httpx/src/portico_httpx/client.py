@@ -17,7 +17,7 @@ from portico.registration import Services
 from portico_httpx._body import ACCEPTED, read_body
 from portico_httpx._errors import error_of, may_pass, unusable
 from portico_httpx._loops import LoopClients
-from portico_httpx._wire import body_of, header_pairs, place_of, proxy_of, url_of
+from portico_httpx._wire import body_of, header_pairs, place_of, proxy_of, trusted_by, url_of
 from portico_httpx.config import HttpxSettings
 
 __all__ = ["HttpxHttpClient"]
@@ -57,6 +57,7 @@ class HttpxHttpClient:
         self._settings = settings or HttpxSettings()
         self._given = client
         self._clients = LoopClients(self._opened)
+        self._trusted: ssl.SSLContext | None = None
         self._closed = False
         contact = f" ({self._settings.contact})" if self._settings.contact else ""
         self._usual = {"user-agent": f"portico-httpx/{version('portico-httpx')}{contact}", "accept": "*/*"}
@@ -147,10 +148,11 @@ class HttpxHttpClient:
     def _opened(self) -> httpx.AsyncClient:
         settings = self._settings
         try:
+            if self._trusted is None:
+                # Reading the certificates takes longer than all else here, so that event loops share them.
+                self._trusted = trusted_by(settings)
             return httpx.AsyncClient(
-                verify=httpx.create_ssl_context(trust_env=settings.trust_env)
-                if settings.ca_file is None
-                else ssl.create_default_context(cafile=settings.ca_file),
+                verify=self._trusted,
                 proxy=settings.proxy and proxy_of(settings),
                 trust_env=settings.trust_env,
                 limits=httpx.Limits(max_connections=settings.max_connections),

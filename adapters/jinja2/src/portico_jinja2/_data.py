@@ -18,7 +18,7 @@ from jinja2.utils import Cycler, Joiner, Namespace, missing
 
 from portico_jinja2._errors import Refused
 
-__all__ = ["JINJA_OWN", "NOTHING", "Method", "Missing", "read_field", "read_item"]
+__all__ = ["JINJA_OWN", "NOTHING", "Method", "Missing", "kind_of", "read_field", "read_item"]
 
 NOTHING: Any = missing
 """What a lookup returns where there is nothing: None is a value."""
@@ -87,9 +87,6 @@ class Method:
         self.of = of
         self.name = name
 
-    def __repr__(self) -> str:
-        return f"method {self.name} of {type(self.of).__name__}"
-
 
 def read_field(value: Any, name: str) -> Any:
     """Return ``value.name``: an element of a mapping, a field, a method; `NOTHING` where there is none.
@@ -121,7 +118,7 @@ def read_field(value: Any, name: str) -> Any:
         return getattr(value, name) if name in ("name", "value") else NOTHING
     if _fields(kind):
         return NOTHING
-    raise Refused(f"A template reads fields of data, and {_kind(value)} is none: {name!r} is not read.")
+    raise Refused(f"A template reads fields of data, and {kind_of(value)} is none: {name!r} is not read.")
 
 
 def read_item(value: Any, key: Any) -> Any:
@@ -149,6 +146,13 @@ def _fields(kind: Any) -> frozenset[str]:
     return frozenset(name for name in names if not name.startswith("_"))
 
 
-def _kind(value: object) -> str:
+def kind_of(value: object) -> str:
+    """Say in a few words what a value is; never what it says of itself."""
+    if isinstance(value, Macro):
+        return f"the macro {value.name}" if value.name else "a block"
+    if isinstance(value, LoopContext | AsyncLoopContext):
+        return "the variable of a loop"
+    if isinstance(value, Method):
+        return f"the method {value.name}"
     name = type(value).__name__
     return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"

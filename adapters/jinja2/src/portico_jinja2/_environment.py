@@ -18,7 +18,7 @@ from markupsafe import Markup
 from portico.errors import LimitExceeded
 from portico.prompts.prompt import Prompt, Trusted
 from portico.prompts.text_form import TextForm
-from portico_jinja2._data import JINJA_OWN, NOTHING, Method, Missing, read_field, read_item
+from portico_jinja2._data import JINJA_OWN, NOTHING, Method, Missing, kind_of, read_field, read_item
 from portico_jinja2._errors import Refused
 from portico_jinja2._filters import any_own, check_format, check_growth, is_own, prompt_filters
 from portico_jinja2._generator import PromptCode
@@ -47,7 +47,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
     """
 
     code_generator_class = PromptCode
-    intercepted_binops: ClassVar[frozenset[str]] = frozenset(["+", "*", "**", "%"])  # type: ignore[misc]
+    intercepted_binops: ClassVar[frozenset[str]] = frozenset(["+", "-", "*", "**", "%"])  # type: ignore[misc]
     marks: Marks | None
 
     def __init__(self, settings: Jinja2Settings, text_form: TextForm, *, marked: bool) -> None:
@@ -113,7 +113,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         if isinstance(value, (*JINJA_OWN, Method)):
             if isinstance(value, TemplateModule):
                 return self._plain(self.concat(value._body_stream))  # noqa: SLF001 - what a module printed
-            raise Refused(f"This is {value!r}, which has no text; write (…) after it to call it.")
+            raise Refused(f"This is {kind_of(value)}, which has no text; a macro or method is called with (…).")
         if isinstance(value, Iterator | AsyncIterator):
             raise Refused("This gives one element after another and has no text of its own: write |join or |list.")
         return self._of(self.json(value) if type(value) in _CONTAINERS else value)
@@ -150,7 +150,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         if kind is range or (isinstance(value, Iterable) and kind.__name__ in ("dict_keys", "dict_values")):
             return list(value)
         if isinstance(value, (*JINJA_OWN, Method)):
-            raise Refused(f"This is {value!r}, and no value.")
+            raise Refused(f"This is {kind_of(value)}, which no function takes.")
         return value
 
     def string(self, value: Any) -> str:
@@ -253,7 +253,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
             return context.call(obj, *args, **kwargs)
         if isinstance(obj, MethodType) and isinstance(obj.__self__, AsyncLoopContext | Cycler):
             return context.call(obj, *args, **kwargs)
-        raise Refused(f"A {type(obj).__name__} is a value, not a function, and cannot be called.")
+        raise Refused(f"This is {kind_of(obj)}, a value, not a function: it cannot be called.")
 
     def _call_function(self, words: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Awaitable[Any]:
         name = "-".join(words) if len(words) == 2 else ".".join(words)
@@ -320,6 +320,9 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
             return self.percent(self.string(left), right)
         if operator == "+":
             return self._add(left, right)
+        if operator == "-" and isinstance(left, Missing) and len(left.words) == 1:
+            [name] = left.words
+            raise Refused(f"{name!r} is undefined. '-' subtracts here: a function of a plugin is {name}.function(…).")
         if operator == "*":
             for one, other in ((left, right), (right, left)):
                 if isinstance(one, str | list | tuple) and isinstance(other, int):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from types import TracebackType
 
-from jinja2 import Environment, Template, TemplateNotFound, TemplateSyntaxError
+from jinja2 import Environment, TemplateNotFound, TemplateSyntaxError
+from jinja2 import Template as CompiledTemplate
 from jinja2.exceptions import TemplateError as JinjaError
 
 from portico.errors import LimitExceeded, PorticoError, TemplateError
@@ -35,14 +36,15 @@ def not_compiled(error: Exception, source: str, name: str) -> PorticoError:
         return error
     if isinstance(error, TemplateSyntaxError):
         message = error.message or "this cannot be read."
-        return _at_line(_sentence(message), source, error.lineno, name, mark=_offending(message))
+        advice = " A variable is written {{ name }} here." if message.startswith("unexpected char '$'") else ""
+        return _at_line(_sentence(message) + advice, source, error.lineno, name, mark=_offending(message))
     if isinstance(error, RecursionError | MemoryError | SyntaxError | OverflowError):
         # Python's compiler has bounds of its own: twenty blocks inside one another, for one.
         return LimitExceeded(f"{name}: the template is nested too deeply to be compiled ({_said(error)}).")
     return TemplateError(f"{name}: the template cannot be compiled. {_said(error)}")
 
 
-def not_rendered(error: Exception, template: Template, source: str, name: str) -> PorticoError:
+def not_rendered(error: Exception, template: CompiledTemplate, source: str, name: str) -> PorticoError:
     """Return the error of a template that cannot be rendered."""
     if isinstance(error, PorticoError):
         return error
@@ -68,13 +70,13 @@ def not_rendered(error: Exception, template: Template, source: str, name: str) -
     return _at_call(message, source, line, name=name, called=called, environment=found.environment)
 
 
-def _place(error: BaseException) -> tuple[Template, int] | None:
+def _place(error: BaseException) -> tuple[CompiledTemplate, int] | None:
     """Return the template and line in which an error arose, the innermost."""
     place = None
     trace: TracebackType | None = error.__traceback__
     while trace is not None:
         template = trace.tb_frame.f_globals.get("__jinja_template__")
-        if isinstance(template, Template):
+        if isinstance(template, CompiledTemplate):
             place = template, template.get_corresponding_lineno(trace.tb_lineno)
         trace = trace.tb_next
     return place

@@ -26,10 +26,9 @@ class PromptTemplate(Template):
     @classmethod
     def from_code(cls, environment: Any, code: Any, globals: Any, uptodate: Any = None) -> PromptTemplate:
         """Make it of its code; the loops of that go through our own iterators."""
-        namespace = {"environment": environment, "__file__": code.co_filename}
-        exec(code, namespace)  # noqa: S102 - what Jinja2 generated
-        namespace.update(auto_aiter=counted_iterator, AsyncLoopContext=CountedLoop, CoroutineType=CoroutineType)
-        template: PromptTemplate = cls._from_namespace(environment, namespace, globals)  # type: ignore[assignment]
+        template: PromptTemplate = super().from_code(environment, code, globals, uptodate)  # type: ignore[assignment]
+        names = template.root_render_func.__globals__
+        names.update(auto_aiter=counted_iterator, AsyncLoopContext=CountedLoop, CoroutineType=CoroutineType)
         return template
 
     async def _get_default_module_async(self, ctx: Context | None = None) -> TemplateModule:

@@ -110,7 +110,11 @@ class Rendering:
             return self._again(self._known.popleft()[1])
         try:
             awaitable = self._call(function, arguments, positional) if positional else self._call(function, arguments)
-        except (FunctionNotFound, ArgumentsInvalid) as error:
+        except FunctionNotFound as error:
+            name, dash, _ = function.partition("-")
+            advice = f" Nor is there a variable {name!r}." if dash else ""
+            raise Refused(f"{error}{advice}", called=function) from error
+        except ArgumentsInvalid as error:
             raise Refused(str(error), called=function) from error
         return self._result(function, awaitable)
 

@@ -173,13 +173,15 @@ class Fetcher:
         path = url.raw_path.decode("ascii", "replace")
         site = str(url.copy_with(raw_path=b"/robots.txt", fragment=None))
         rules = await self._robots_of(site)
+        if isinstance(rules, ServiceUnavailable | ServiceTimeout):
+            # The server is not there: its page would not be, either.
+            raise type(rules)(f"The page {shown(str(url))} is not read. {rules}") from rules
         if isinstance(rules, PorticoError):
             told = f"The page {shown(str(url))} is not read, since robots.txt of its site could not be had. {rules}"
             if isinstance(rules, RateLimited):
                 raise RateLimited(told, retry_after=rules.retry_after) from rules
-            # A server that is not there is just that; one that fails forbids everything (RFC 9309 §2.3.1.4).
-            kind = type(rules) if isinstance(rules, ServiceUnavailable | ServiceTimeout) else AccessRefused
-            raise kind(told) from rules
+            # RFC 9309 §2.3.1.4: a server that fails has everything forbidden.
+            raise AccessRefused(told) from rules
         if not rules.allows(path):
             raise AccessRefused(
                 f"The page {shown(str(url))} is not read: robots.txt of its site forbids it to {self._agent}. "

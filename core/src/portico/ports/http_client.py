@@ -16,8 +16,11 @@ class HttpClient(Protocol):
     patient for a short while (429, 503) and a connection that fails are tried again, a few times: what connectors
     send are questions. Bounded in time and bytes. Calls may run concurrently and share connections. Addresses that
     are not public may be reached, for the application chose them.
+    Names of headers come in lower case, bodies decompressed; nothing of one answer goes with the next request.
+    Secrets are in no error and no log. One client serves several event loops.
     Errors: ``ServiceUnavailable``, ``ServiceTimeout``, ``LimitExceeded`` for a body that is too large,
-    ``ConfigurationError`` for an address that is none.
+    ``ResponseInvalid`` for one that is damaged, ``ConfigurationError`` for an address that is none and what no header
+    can hold.
     """
 
     name: str
