@@ -116,10 +116,16 @@ def soak(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def fuzz(session: nox.Session) -> None:
-    """Run the parsers' property tests with fresh random examples, fifty times as many; `-- PATH...` runs all of those."""
+    """Run the parsers' property tests with 5,000 random examples each; `-- PATH...` runs all properties of those."""
     env = {"PORTICO_HYPOTHESIS": "fuzz"}
     which = "hypothesis" if session.posargs else "fuzz"
     run_in_workspace(session, "pytest", "-q", "-m", which, "--timeout=1200", *session.posargs, env=env)
+
+
+@nox.session(venv_backend="none")
+def differential(session: nox.Session) -> None:
+    """Ask handlebars.js itself, by npm: the recorded answers again, then random templates."""
+    run_in_workspace(session, "python", "-m", "tests.differential.handlebars.live", *session.posargs)
 
 
 @nox.session(venv_backend="none")

@@ -110,7 +110,7 @@ def test_advice_of_the_caller_takes_the_place_of_the_usual() -> None:
         {"error": {"code": 403, "message": "Words.", "errors": [{"reason": "x"}]}},
         {"errors": [{"message": "Words."}, {"message": "More."}]},
         {"detail": {"error": "Words."}},
-        {"detail": [{"loc": ["body", "q"], "msg": "Words."}]},
+        {"detail": [{"msg": "Words."}]},
         {"type": "ErrorResponse", "error": {"detail": "Words.", "meta": {}}},
         {"error": {"code": "maxlag", "info": "Words."}},
         {"title": "Words."},
@@ -120,6 +120,21 @@ def test_advice_of_the_caller_takes_the_place_of_the_usual() -> None:
 )
 def test_what_a_service_says_is_found_where_services_say_it(answer: Any) -> None:
     assert str(service_error(said(answer), "Acme")).endswith("It says: Words.")
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ({"detail": [{"loc": ["body", "n", 0], "msg": "Too many."}, {"msg": "More."}]}, "body.n.0: Too many."),
+        (
+            {"error": {"detail": "Invalid.", "meta": {"errors": [{"loc": ["query", "country"], "msg": "None such."}]}}},
+            "Invalid. (query.country: None such.)",
+        ),
+        ({"error": {"detail": "Too fast.", "meta": {"plan": "Free", "component": "rate_limiter"}}}, "Too fast."),
+    ],
+)
+def test_the_place_of_a_mistake_is_told_too(answer: Any, words: str) -> None:
+    assert str(service_error(said(answer, 422), "Acme")).endswith(f"It says: {words}")
 
 
 def test_plain_text_is_what_a_service_says_and_a_page_is_not() -> None:

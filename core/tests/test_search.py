@@ -231,3 +231,27 @@ async def test_what_is_not_read_to_its_end_is_closed_at_the_source() -> None:
     assert closed == ["source"]
     assert len(await (await Endless().search("x", TextSearchOptions(top=5))).list()) == 5
     assert closed == ["source", "source"], "the source stays open after the last result that was asked for"
+
+
+@pytest.mark.parametrize("read", [0, 1])
+async def test_closing_results_lets_go_of_what_they_are_made_from(read: int) -> None:
+    closed = []
+
+    class Held:
+        def __init__(self) -> None:
+            self.left = iter("abc")
+
+        def __aiter__(self) -> Held:
+            return self
+
+        async def __anext__(self) -> str:
+            return next(self.left)
+
+        async def aclose(self) -> None:
+            closed.append("source")
+
+    results = SearchResults[str](Held()).map(str.upper).map(str.lower)
+    for _ in range(read):
+        await anext(aiter(results))
+    await results.aclose()
+    assert closed, f"the source is still held after {read} results were read"

@@ -26,6 +26,13 @@ def test_a_value_is_the_filters_or_the_default() -> None:
     assert (asked.value("language"), asked.value("language", "en"), asked.values("language")) == (None, "en", ())
 
 
+def test_values_that_a_pattern_takes_are_texts() -> None:
+    assert page(Equal("open", True)).value("open", pattern="true|false") == "true"
+    asked = page(AnyOf("namespace", (7, "8")))
+    assert asked.values("namespace") == (7, "8")
+    assert asked.values("namespace", pattern="[0-9]+") == ("7", "8")
+
+
 @pytest.mark.parametrize("value", ["weekly", "", "day|week", 7, True])
 def test_a_value_that_the_service_does_not_know_is_refused_with_those_it_knows(value: Any) -> None:
     asked = page(Equal("age", value))

@@ -242,6 +242,15 @@ def test_the_most_is_declared_once_and_known_in_both_places() -> None:
     assert Declared.most == 30
     assert (Numbers.most, Numbers.capabilities.most) == (None, None)
 
+    class More(Named):
+        most = 50
+
+    class Counting(Named):
+        capabilities = SearchCapabilities(total_count=True)
+
+    assert (More.most, More.capabilities.most) == (50, 50)
+    assert (Counting.most, Counting.capabilities.most) == (20, 20)
+
 
 async def test_a_failure_where_nothing_was_found_is_told_and_beside_results_it_is_not() -> None:
     search, _ = numbers(lambda request: {"items": [], "fault": "No engine answered."})
@@ -276,6 +285,14 @@ async def test_another_form_is_told_in_few_words_whatever_there_is() -> None:
     with pytest.raises(ResponseInvalid) as caught:
         await search.search("q")
     assert len(str(caught.value)) < 400
+
+
+async def test_another_form_that_repeats_the_key_does_not_show_it() -> None:
+    search, _ = numbers(lambda request: {"items": ["the key\nis s3cret-key"]})
+    with pytest.raises(ResponseInvalid) as caught:
+        await search.search("q")
+    assert "s3cret" not in str(caught.value)
+    assert str(caught.value).isprintable()
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b'{"items": [1', b"\xff\xfe\x00", b"[" * 100_000])

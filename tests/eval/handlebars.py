@@ -106,14 +106,15 @@ async def rendered(case: Mapping[str, Any]) -> Any:
         return [{"name": each.name, "text": each.text} for each in scan(template) if each.name != "EOF"]
     if str(case.get("description", "")).startswith("parser") and "data" not in case:
         return printed(parse(template, ignore_standalone=bool(options.get("ignoreStandalone"))))
-    partials = {name: text for name, text in (case.get("partials") or {}).items() if isinstance(text, str)}
+    runtime = case.get("runtimeOptions") or {}
+    given = {**(case.get("globalPartials") or {}), **(case.get("partials") or {}), **(runtime.get("partials") or {})}
+    partials = {name: text for name, text in given.items() if isinstance(text, str)}
     language = HandlebarsTemplates(
         escape="html",
         semantic_kernel_helpers=False,
         partials=partials,
         **{ours: options[theirs] for theirs, ours in OPTIONS.items() if theirs in options},
     )
-    runtime = case.get("runtimeOptions") or {}
     data = runtime.get("data")
     return await language.compile(template).render_context(
         decoded(case.get("data")), call=no_function, data=data if isinstance(data, dict) else None

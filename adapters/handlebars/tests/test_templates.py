@@ -119,6 +119,24 @@ def test_a_mistake_is_shown_with_its_place(source, line, column, words):
     assert str(raised.value).rstrip().endswith("^")
 
 
+@pytest.mark.parametrize(
+    ("source", "advice"),
+    [
+        ("{{$name}}", "written without '$': name"),
+        ("{{#if a}}x{{#else}}y{{/if}}", "{{else}} is written without '#'"),
+        ("{{#if a}}x{{elseif b}}y{{/if}}", "written {{else if …}}"),
+        ("{{#if a == 1}}{{/if}}", "(equals a …)"),
+        ("{{#if (a > 1)}}{{/if}}", "(greaterThan a b)"),
+        ("{{f(a)}}", "After the name 'f'"),
+        ("{{ #if a}}{{/if}}", "right after the braces: {{#…"),
+    ],
+)
+async def test_habits_of_other_languages_are_answered_with_advice(render, source, advice):
+    with pytest.raises(TemplateError) as raised:
+        await render(source, {"a": 1, "name": "Ada"})
+    assert advice in str(raised.value)
+
+
 async def test_partials_are_found_in_the_settings_and_their_folder(tmp_path):
     (tmp_path / "chat").mkdir()
     (tmp_path / "chat" / "hello.hbs").write_text("Hello {{name}}!")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import portico_host
+from portico.search_functions import SEARCH_TAG
 
 PLUGIN = """
 from portico.registration import Registration
@@ -49,3 +50,66 @@ async def test_records_of_a_source_are_of_the_form_that_a_codec_gives_them(site:
         records = kernel.function("coins-GetSearchResults")
         assert records.manual.returns["items"] == {"const": "coin"}
         assert await kernel.invoke_json(records, {"query": "gold"}) == ["coin"]
+
+
+WRAPS = """
+from portico.registration import Registration
+
+def portico_text_searches():
+    return [
+        Registration(name="inside", factory="portico_wraps.search:Inside", summary="Something to search."),
+        Registration(
+            name="outside",
+            factory="portico_wraps.search:Outside",
+            settings="portico_wraps.search:Settings",
+            summary="Search something else.",
+        ),
+    ]
+"""
+
+SEARCHES = """
+from dataclasses import dataclass, field
+
+from portico import SearchConnector, SearchResults, TextSearchResult
+
+@dataclass(frozen=True)
+class Settings:
+    sources: tuple[str, ...] = field(metadata={"doc": "The sources to ask.", "service": "TextSearch"})
+
+class Inside(SearchConnector[str]):
+    name = "inside"
+    def __init__(self, settings, services): ...
+    async def fetch(self, query, options):
+        return SearchResults([query])
+    def to_text(self, record):
+        return record
+    def to_result(self, record):
+        return TextSearchResult(record)
+
+class Outside(Inside):
+    name = "outside"
+"""
+
+
+async def test_a_source_that_another_stands_on_is_asked_through_that_one_only(site: Any, work: Path) -> None:
+    site.install("portico-wraps", WRAPS, {"search": SEARCHES})
+    (work / "portico.toml").write_text(
+        '[search.a]\nuse = "inside"\n[search.b]\nuse = "inside"\n'
+        '[search.both]\nuse = "outside"\nsources = ["a", "b"]\n[search.c]\nuse = "inside"\n'
+    )
+    application = portico_host.load()
+    assert application.sources == ("a", "b", "both", "c")
+    assert application.asked_sources == ("both", "c")
+    async with application.kernel() as kernel:
+        asked = [manual.name for manual in kernel.manuals.values() if SEARCH_TAG in manual.tags]
+        assert asked == ["both-GetTextSearchResults", "c-GetTextSearchResults"]
+        assert await kernel.invoke("a-Search", query="still a function") == ["still a function"]
+    async with application.kernel(["a", "both"]) as kernel:
+        asked = [manual.name for manual in kernel.manuals.values() if SEARCH_TAG in manual.tags]
+        assert asked == ["a-GetTextSearchResults", "both-GetTextSearchResults"], "who names a source means it"
+
+
+async def test_a_source_that_cannot_be_prepared_stands_on_nothing(site: Any, work: Path) -> None:
+    site.install("portico-wraps", WRAPS, {"search": SEARCHES})
+    (work / "portico.toml").write_text('[search.a]\nuse = "inside"\n[search.both]\nuse = "outside"\nsources = 3\n')
+    assert portico_host.load().asked_sources == ("a", "both")

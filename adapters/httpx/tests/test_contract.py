@@ -11,12 +11,10 @@ from portico_httpx.client import HttpxHttpClient
 from portico_httpx.config import HttpxSettings
 from portico_testkit.http_client import HttpClientKit
 
-SETTINGS = HttpxSettings(read_timeout=0.5, total_timeout=1, max_bytes=100_000, max_wait=0.05, trust_env=False)
+SETTINGS = HttpxSettings(read_timeout=0.5, total_timeout=2, max_bytes=100_000, max_wait=0.05, trust_env=False)
 
 
 class TestHttpxHttpClient(HttpClientKit):
-    seconds = 1
-
     @pytest.fixture
     async def http_client(self) -> AsyncIterator[HttpxHttpClient]:
         client = HttpxHttpClient(SETTINGS, None)
@@ -25,8 +23,6 @@ class TestHttpxHttpClient(HttpClientKit):
 
 
 class TestWithAClientThatIsGiven(HttpClientKit):
-    seconds = 1
-
     @pytest.fixture
     async def http_client(self) -> AsyncIterator[HttpxHttpClient]:
         async with httpx.AsyncClient(trust_env=False) as given:

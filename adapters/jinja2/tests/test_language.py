@@ -171,6 +171,17 @@ def test_nothing_but_data_is_read_and_nothing_of_the_application_called(source: 
     assert values["l"] == [0]
 
 
+@pytest.mark.parametrize("written", ["'%s' % o", "'%r' % o", "'{}'.format(o)", "'{!r}'.format(o)"])
+def test_a_format_writes_no_more_of_an_object_than_a_prompt_does(written: str) -> None:
+    with pytest.raises(TemplateError, match="cannot be written as text"):
+        render("{{ " + written + " }}", o=object())
+
+
+def test_a_format_writes_values_as_a_prompt_does() -> None:
+    source = "{{ '%s' % d }} {{ '%(a)s.' % d }} {{ '{}'.format(d) }} {{ '{a:>3}'.format(a=x) }} {{ '%05.1f' % 2.25 }}"
+    assert render(source, d={"a": None}) == '{"a": null} . {"a": null}     002.2'
+
+
 @pytest.mark.parametrize("property", ["lazy", "run"])
 def test_a_property_is_no_field(property: str) -> None:
     assert render("[{{ p." + property + " }}]", p=Person("Ada")) == "[]"

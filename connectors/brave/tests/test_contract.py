@@ -108,9 +108,14 @@ class TestBrave(WebSearchKit):
         ),
         Failure(
             "a parameter",
-            refusal(422, "VALIDATION", "Unable to validate request parameter(s)", errors=[{"loc": ["query", "q"]}]),
+            refusal(
+                422,
+                "VALIDATION",
+                "Unable to validate request parameter(s)",
+                errors=[{"type": "enum", "loc": ["query", "country"], "msg": "Input should be 'AR'", "input": "XX"}],
+            ),
             ServiceError,
-            ("Unable to validate request parameter(s)",),
+            ("Unable to validate request parameter(s) (query.country: Input should be 'AR')",),
         ),
         Failure(
             "not in the plan",
@@ -166,3 +171,15 @@ class TestBrave(WebSearchKit):
             "language": record.language,
             "date": record.page_age.date().isoformat(),
         }
+
+    async def test_a_limit_of_one_request_a_second_is_waited_for(self, text_search, service):
+        """Brave says when in a header of its own; the cheapest plan has this limit."""
+        said = {"X-RateLimit-Remaining": "0, 1985", "X-RateLimit-Reset": "0.05, 1419704"}
+        service.speak = lambda request, pages: (
+            refusal(429, "RATE_LIMITED", "Request rate limit exceeded for plan.", RESET | said)
+            if len(service.requests) == 1
+            else self.speak(request, pages)
+        )
+        results = await text_search.search(self.query)
+        assert len(await results.list()) == 5
+        assert len(service.requests) == 2

@@ -86,6 +86,8 @@ async def test_results_left_out_are_asked_for_too_since_there_are_no_pages() -> 
         (Range("date", above="2026-01-31", below="2026-02-01"), "no day is left"),
         (Range("date", at_least="last week"), "2026-01-31"),
         (Equal("language", "de"), "topic"),
+        (Equal("site", "two words"), "site"),
+        (AnyOf("exclude_domains", ("a.example", "")), "exclude_domains"),
     ],
 )
 async def test_what_tavily_would_not_understand_is_refused_before_it_is_sent(filter: Filter, words: str) -> None:
@@ -125,13 +127,16 @@ async def test_a_model_can_search_and_choose_the_site() -> None:
     assert client.requests[0].json["include_domains"] == ("example.org",)
 
 
-@pytest.mark.parametrize("results", [None, {}, [None], ["x"], [{"title": "no address"}], [{"url": 1, "title": "x"}]])
+async def test_what_goes_for_a_site_is_text() -> None:
+    assert (await asked(AnyOf("site", ("a.example", 7)))).json["include_domains"] == ("a.example", "7")
+
+
+@pytest.mark.parametrize(
+    "results", [None, {"title": "x"}, [None], ["x"], [{"title": "no address"}], [{"url": 1, "title": "x"}]]
+)
 async def test_results_of_another_form_are_told(results: Any) -> None:
     client = RecordedHttpClient(lambda request: {**NOTHING, "results": results})
     search = TavilyTextSearch(TavilySettings(Secret("tvly-k")), FixedServices({HttpClient: client}))
-    if results == {}:
-        assert await (await search.search("door")).list() == []
-        return
     with pytest.raises(ResponseInvalid, match="'tavily'"):
         await search.search("door")
 

@@ -47,6 +47,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import get_close_matches
+from functools import cached_property
 
 __all__ = [
     "AccessRefused",
@@ -133,23 +134,40 @@ class FunctionError(PorticoError):
 
 
 class FunctionNotFound(FunctionError):
-    """No function of that name is in the kernel, or several; ``nearest`` holds those, or the names most like it."""
+    """No function of that name is in the kernel, or several; ``nearest`` holds those, or the names most like it.
+
+    The names are compared when they are first asked for: a template asks for a function by each name that might be one.
+    """
+
+    name: str = ""
+    _known: tuple[str, ...] = ()
+    _meant: tuple[str, ...] = ()
 
     def __init__(self, name: str, known: Sequence[str] = (), *, meant: Sequence[str] = ()) -> None:
+        super().__init__(name)
         self.name = name
-        self.nearest = tuple(meant) or nearest(name, known)
-        if meant:
-            super().__init__(f"{name!r} may be any of {', '.join(meant)}. Give the whole name.")
-            return
+        self._known = tuple(known)
+        self._meant = tuple(meant)
+
+    @cached_property
+    def nearest(self) -> tuple[str, ...]:
+        """The functions that may be meant, the likeliest first."""
+        return self._meant or nearest(self.name, self._known)
+
+    def __str__(self) -> str:
+        if self._meant:
+            return f"{self.name!r} may be any of {', '.join(self._meant)}. Give the whole name."
         if self.nearest:
             advice = f"Nearest: {', '.join(self.nearest)}."
-        elif known:
-            count = f"There are {len(known)} functions" if len(known) > 1 else "There is one function"
-            listed = f": {', '.join(known)}." if len(known) <= _LISTED else "; `portico functions` lists them."
+        elif self._known:
+            count = f"There are {len(self._known)} functions" if len(self._known) > 1 else "There is one function"
+            listed = (
+                f": {', '.join(self._known)}." if len(self._known) <= _LISTED else "; `portico functions` lists them."
+            )
             advice = count + listed
         else:
             advice = "There are no functions to call."
-        super().__init__(f"There is no function {name!r}. {advice}")
+        return f"There is no function {self.name!r}. {advice}"
 
 
 class ArgumentsInvalid(FunctionError):

@@ -61,6 +61,8 @@ class FullPages:
     Closing the results stops the readers. Raises ``ValueError`` for a bound below 1, and what the search raises.
     """
 
+    record_type = FullPage
+
     def __init__(
         self,
         search: TextSearch,

@@ -26,7 +26,7 @@ from portico.errors import (
 )
 from portico.registration import Secret
 
-__all__ = ["HttpRequest", "HttpResponse", "Sent", "retry_after", "service_error"]
+__all__ = ["HttpRequest", "HttpResponse", "Sent", "printable", "retry_after", "service_error"]
 
 Sent: TypeAlias = str | int | float | bool | Secret | None
 """What a parameter or a header may be. None leaves it out, a bool is ``true`` or ``false``."""
@@ -101,8 +101,7 @@ def service_error(
     """
     status = response.status
     kind = kind or _kind(status)
-    keys = sorted({part for secret in hidden for part in _parts(secret)}, key=len, reverse=True)
-    words = _words_of(response, keys)
+    words = printable(_words_of(response), hidden := tuple(hidden))
     said = f" It says: {words}" if words else ""
     # Some services say that they failed with the status of success, which would only puzzle.
     shown = "" if response.ok else f" ({status})"
@@ -112,7 +111,7 @@ def service_error(
         then = f" {advice}" if advice else ""
         return kind(f"{service} asks for fewer requests{shown}. Try again {when}.{then}{said}", retry_after=wait)
     if kind is ResponseInvalid and 300 <= status < 400:
-        where = _shown(response.headers.get("location", "another address"), keys)
+        where = printable(response.headers.get("location", "another address"), hidden)
         return kind(f"{service} points to {where} ({status}), which is not followed. Check its address.")
     happened, usual = _SENTENCES.get(kind, ("refused the request", "Check what it was asked."))
     if status == 404 and kind is ServiceError:
@@ -204,19 +203,22 @@ def _parts(secret: Secret) -> list[str]:
 _SHORT = 6
 
 
-def _words_of(response: HttpResponse, keys: Iterable[str]) -> str:
+def _words_of(response: HttpResponse) -> str:
     """Return what a service says of a failure, from the places where services say it; empty where it says nothing."""
     try:
-        words = _sentence(response.json(), _NESTED)
+        return _sentence(response.json(), _NESTED)
     except ValueError:
         kind = response.headers.get("content-type", "")
-        words = response.body[:_READ].decode("utf-8", "replace") if kind.startswith("text/plain") else ""
-    return _shown(words, keys)
+        return response.body[:_READ].decode("utf-8", "replace") if kind.startswith("text/plain") else ""
 
 
-def _shown(words: str, keys: Iterable[str]) -> str:
-    """Return words of a service as a message may hold them: without keys, on one line, and not too many."""
-    for key in keys:
+def printable(words: str, hidden: Iterable[Secret] = ()) -> str:
+    """Return words from outside as a message may hold them: without secrets, on one line, and not too many.
+
+    >>> printable("The  key s3cret is wrong.", [Secret("s3cret")])
+    'The key ******** is wrong.'
+    """
+    for key in sorted({part for secret in hidden for part in _parts(secret)}, key=len, reverse=True):
         # A service may repeat a key as it stood in the address.
         for written in (key, quote(key), quote_plus(key)):
             words = words.replace(written, str(Secret("")))
@@ -230,5 +232,9 @@ def _sentence(answer: object, depth: int) -> str:
     if depth and isinstance(answer, list) and answer:
         return _sentence(answer[0], depth - 1)
     if depth and isinstance(answer, Mapping):
-        return next((words for place in _PLACES if (words := _sentence(answer.get(place), depth - 1))), "")
+        words = next((words for place in _PLACES if (words := _sentence(answer.get(place), depth - 1))), "")
+        where, details = answer.get("loc"), _sentence(answer.get("meta"), depth - 1)
+        if words and isinstance(where, list):
+            words = f"{'.'.join(map(str, where[:_NESTED]))}: {words}"
+        return f"{words} ({details})" if words and details else words or details
     return ""

@@ -78,7 +78,7 @@ class SearchResults(Generic[Record]):
     ['a', 'b']
     """
 
-    __slots__ = ("_stream", "metadata", "total_count")
+    __slots__ = ("_inner", "_stream", "metadata", "total_count")
 
     def __init__(
         self,
@@ -86,8 +86,11 @@ class SearchResults(Generic[Record]):
         *,
         total_count: int | None = None,
         metadata: Mapping[str, Any] | None = None,
+        inner: SearchResults[Any] | None = None,
     ) -> None:
+        """Make a stream of results; closing it closes ``inner`` too, which it is made from."""
         self._stream = aiter(results) if isinstance(results, AsyncIterable) else _stream(results)
+        self._inner = inner
         self.total_count = total_count
         self.metadata: Mapping[str, Any] = metadata or {}
 
@@ -101,12 +104,17 @@ class SearchResults(Generic[Record]):
     async def aclose(self) -> None:
         """Let go of the stream; a second call does nothing."""
         close = getattr(self._stream, "aclose", None)
-        if close is not None:
-            await close()
+        try:
+            if close is not None:
+                await close()
+        finally:
+            # A generator that was never started runs no `finally` of its own.
+            if self._inner is not None:
+                await self._inner.aclose()
 
     def map(self, convert: Callable[[Record], Mapped]) -> SearchResults[Mapped]:
         """Return the same results converted one by one as they are read."""
-        return SearchResults(_mapped(self, convert), total_count=self.total_count, metadata=self.metadata)
+        return SearchResults(_mapped(self, convert), total_count=self.total_count, metadata=self.metadata, inner=self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +308,7 @@ async def _checked(
         return SearchResults([], total_count=0 if counted else None)
     found = await fetch(query, options)
     total_count = found.total_count if counted else None
-    return SearchResults(_first(found, options.top), total_count=total_count, metadata=found.metadata)
+    return SearchResults(_first(found, options.top), total_count=total_count, metadata=found.metadata, inner=found)
 
 
 async def _stream(items: Iterable[Record]) -> AsyncIterator[Record]:

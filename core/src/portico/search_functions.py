@@ -44,6 +44,7 @@ def search_plugin(
     skip: int = 0,
     most: int = _MOST,
     codecs: Iterable[TypeCodec] = (),
+    asked_by_planners: bool = True,
 ) -> FunctionPlugin:
     """Make a function plugin of a text search.
 
@@ -75,6 +76,7 @@ def search_plugin(
     offered. ``filter`` is applied whatever is asked; a parameter can only narrow it.
 
     ``codecs`` are a kernel's ``type_codecs``, for records that are of other kinds than the standard library's.
+    ``asked_by_planners`` is False for a source that another one asks: planners that ask every source leave it out.
 
     Raises ``UnsupportedFilter`` for a filter or a parameter that the source does not take, and ``ValueError`` for a
     function that there is not.
@@ -104,7 +106,7 @@ def search_plugin(
                 description=described.get(function) or method.about,
                 parameters=call.parameters(parameters or {}),
                 returns=method.returns,
-                tags=frozenset({SEARCH_TAG}) if wanted == "GetTextSearchResults" else frozenset(),
+                tags=frozenset({SEARCH_TAG} if asked_by_planners and wanted == "GetTextSearchResults" else ()),
             )
         )
     return FunctionPlugin(name, tuple(made), description or f"Search {name}.")

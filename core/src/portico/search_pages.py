@@ -41,14 +41,17 @@ class AskedPage:
     def values(self, field: str, *, pattern: str | None = None) -> tuple[Scalar, ...]:
         """Return the values that the filter wants of a field.
 
-        ``pattern`` is a regular expression of what the service understands: ``"day|week"``. ``UnsupportedFilter`` for
-        a value that is nothing of it, for a service would ignore it in silence.
+        ``pattern`` is a regular expression of what the service understands: ``"day|week"``; values are texts then.
+        ``UnsupportedFilter`` for one that is nothing of it, for a service would ignore it in silence.
         """
         values = self.wanted.values.get(field, ())
-        for value in values:
-            if pattern is not None and not re.fullmatch(pattern, str(value)):
+        if pattern is None:
+            return values
+        texts = tuple(str(value).lower() if isinstance(value, bool) else str(value) for value in values)
+        for value, text in zip(values, texts, strict=True):
+            if not re.fullmatch(pattern, text):
                 raise UnsupportedFilter(f"{self.source} does not know {value!r} for {field!r}; it knows: {pattern}.")
-        return values
+        return texts
 
     def chosen(self, settings: object, **patterns: str) -> dict[str, Any]:
         """Return the values of several fields: what the filter wants, or else what the settings of that name say.

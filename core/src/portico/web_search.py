@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from portico.errors import PorticoError, ResponseInvalid, ServiceError
 from portico.filter import Wanted, wanted
-from portico.http import HttpRequest, HttpResponse, service_error
+from portico.http import HttpRequest, HttpResponse, printable, service_error
 from portico.ports.http_client import HttpClient
 from portico.registration import Secret, Services
 from portico.search import SearchConnector, SearchResults, TextSearchOptions
@@ -40,7 +40,6 @@ __all__ = [
 Record = TypeVar("Record")
 Found = TypeVar("Found")
 
-_WORDS_SHOWN = 200
 # What reading JSON of another form than expected raises.
 _OTHER_FORM = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 
@@ -92,9 +91,9 @@ class WebSearchConnector(SearchConnector[Record]):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        if cls.most is None:
+        if "most" not in vars(cls) and cls.capabilities.most is not None:
             cls.most = cls.capabilities.most
-        elif cls.capabilities.most is None:
+        elif cls.capabilities.most != cls.most:
             cls.capabilities = replace(cls.capabilities, most=cls.most)
 
     @abstractmethod
@@ -118,7 +117,8 @@ class WebSearchConnector(SearchConnector[Record]):
 
         Services find a thing again on a further page. It is given once, and a page with nothing new is the last.
         """
-        return getattr(record, "url", None)
+        url = getattr(record, "url", None)
+        return url if isinstance(url, str) else None
 
     async def fetch(self, query: str, options: TextSearchOptions) -> SearchResults[Record]:
         """Ask for the pages that hold the results wanted."""
@@ -141,7 +141,8 @@ class WebSearchConnector(SearchConnector[Record]):
         asked = self._first_page(whole_text(query), options, last, clauses)
 
         async def ask(page: AskedPage) -> FoundPage[Found]:
-            return self._read(await self._answer(request(page)), read)
+            sent = request(page)
+            return self._read(await self._answer(sent), read, sent)
 
         first = await ask(asked)
         if first.fault is not None and not first.records:
@@ -188,15 +189,15 @@ class WebSearchConnector(SearchConnector[Record]):
             raise ResponseInvalid(f"{service} answered with something that is not JSON. Check its address.") from broken
         return answer
 
-    def _read(self, answer: Any, read: Callable[[Any], FoundPage[Found]]) -> FoundPage[Found]:
+    def _read(self, answer: Any, read: Callable[[Any], FoundPage[Found]], request: HttpRequest) -> FoundPage[Found]:
         try:
             return read(answer)
         except PorticoError:
             raise
         except _OTHER_FORM as error:
+            why = printable(f"{type(error).__name__}: {error}", _secrets(request, self.settings))
             raise ResponseInvalid(
-                f"Text search {self.name!r} answered in another form than agreed: {type(error).__name__}: "
-                f"{str(error)[:_WORDS_SHOWN]}. Check its address."
+                f"Text search {self.name!r} answered in another form than agreed: {why}. Check its address."
             ) from error
 
     def _turn(self) -> asyncio.Semaphore | None:

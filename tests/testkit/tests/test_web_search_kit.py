@@ -268,7 +268,7 @@ class TrustsTheService(AcmeSearch):
 
 
 class ReadsWithoutANet(AcmeSearch):
-    def _read(self, answer, read):
+    def _read(self, answer, read, request):
         return read(answer)
 
 

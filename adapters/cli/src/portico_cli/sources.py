@@ -56,7 +56,8 @@ def choose_sources(
 ) -> Chosen:
     """Load the application with a documents source for each folder.
 
-    Without ``names`` all configured sources are used, and the folders; with them those named, and the folders.
+    Without ``names`` all configured sources are used that no other stands on, and the folders; with them those
+    named, and the folders.
     A folder that is configured already is searched under its configured name.
     """
     import portico_host
@@ -74,7 +75,7 @@ def choose_sources(
     if added:
         merged["search"] = {name: {"use": _DOCUMENTS, "path": path} for name, path in added.items()}
     application = portico_host.load(invocation.config, merged) if merged else configured
-    wanted = [*(names or configured.sources), *folders]
+    wanted = [*(names or configured.asked_sources), *folders]
     return Chosen(application, tuple(dict.fromkeys(wanted)))
 
 

@@ -183,7 +183,9 @@ def each(unit: Unit, body: Body | None, inverse: Body | None) -> tuple[Emit, Cho
                 write("".join(lines))
                 return
         inner = Scope(None, scope, scope.data, scope.params, scope.around, run)
-        data = inner.data = Round(scope.data) if needs_data else scope.data
+        data = Round(scope.data)
+        if needs_data:
+            inner.data = data
         jobs = run.jobs
         begun = len(jobs)
         last = len(items) - 1
@@ -199,7 +201,10 @@ def each(unit: Unit, body: Body | None, inverse: Body | None) -> tuple[Emit, Cho
             inner.context = item
             inner.parent = scope.parent if item is scope.context else scope
             if needs_data:
-                _set_round(data, index, keys, last)
+                data.index = index
+                data.key = index if keys is None else keys[index]
+                data.first = not index
+                data.last = index == last
             if has_params:
                 inner.params = ((item, index if keys is None else keys[index]), scope.params)
             run_body(inner, write)

@@ -231,6 +231,8 @@ def _refuse_missing(unit: Unit, node: _Node, found: Any, error: FunctionNotFound
     name = node.path.original
     if found is not MISSING and found is not None:
         unit.refuse(f"{name!r} is a variable, which takes no arguments. {error}", node, error)
+    if name in {"elseif", "elif", "elsif"}:
+        unit.refuse(f"{name!r} is written {{{{else if …}}}}.", node, error)
     unit.refuse(f"Missing helper: {name!r}. {error}", node, error)
 
 
@@ -249,8 +251,10 @@ def find_bare(unit: Unit, node: Any, scope: Scope, name: str) -> Any:
         return MISSING
     try:
         return run.later(run.call(name, {}))
-    except FunctionNotFound:
+    except FunctionNotFound as error:
         run.unknown.add(name)
+        if name.startswith("$") and unit.setup.fields.has(scope.context, name[1:]):
+            unit.refuse(f"The variable is written without '$': {name[1:]}.", node, error)
         missing = unit.setup.helpers.get("helperMissing")
         return MISSING if missing is None else _custom(unit, node, "helperMissing", None)(scope, [], {})
     except ArgumentsInvalid as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from portico.errors import LimitExceeded, TemplateError
 from portico.prompts.faults import fault
 from portico_handlebars._nodes import Expression, Literal, Path, SubExpression
@@ -15,6 +17,7 @@ _MOST_DIGITS = 300
 _LITERALS = {"STRING", "NUMBER", "BOOLEAN", "UNDEFINED", "NULL"}
 _VALUES = {*_LITERALS, "ID", "DATA", "OPEN_SEXPR"}
 _SHORT = 40
+_WORD = re.compile(r"[\w-]+")
 
 
 def identifier(text: str) -> str:
@@ -51,7 +54,7 @@ class ExpressionParser:
             raise fault(message, self.source, opening.at, opening.end - opening.at, name=self.name)
         if token.name == "INVALID" and token.text in "\"'[":
             raise self.wrong(f"Nothing closes this {token.text}.")
-        raise self.wrong(f"{token.text[:_SHORT]!r} is not expected here.")
+        raise self.wrong(f"{token.text[:_SHORT]!r} is not expected here.{self._advice(token)}")
 
     def helper_name(self) -> tuple[Path, Literal | None]:
         """Read a path, or a literal that stands for one."""
@@ -79,6 +82,8 @@ class ExpressionParser:
             name = identifier(self.token.text)
             self.advance()
             self.advance()
+            if self.token.name == "EQUALS":
+                raise self.wrong(f"There is no ==; two values are compared by a helper: (equals {name} …).")
             if self.token.name not in _VALUES:
                 raise self.wrong(f"The argument {name!r} has no value.")
             found.pop(name, None)
@@ -175,7 +180,18 @@ class ExpressionParser:
             return self.wrong(f"An index at the end of a path is written in brackets: [{written}].")
         if segment.name in {"CLOSE", "CLOSE_UNESCAPED", "CLOSE_RAW_BLOCK"}:
             return self.wrong(f"A name is missing before {written}.")
-        return self.wrong(f"A name is expected here, not {written[:_SHORT]!r}.")
+        return self.wrong(f"A name is expected here, not {written[:_SHORT]!r}.{self._advice(segment)}")
+
+    def _advice(self, token: Token) -> str:
+        """Say what is meant, perhaps, by what is not of the language."""
+        if token.text in {"<", ">"}:
+            return " Numbers are compared by helpers: (lessThan a b), (greaterThan a b)."
+        if token.text in {"#", "^", ">"} or (token.name == "SEP" and token.text == "/"):
+            return f" It stands right after the braces: {{{{{token.text}…"
+        word = _WORD.match(self.source, token.at)
+        if token.name == "INVALID" and word:
+            return f" After the name {word[0]!r} stands a blank, a '.' or the end of the tag; blanks part arguments."
+        return ""
 
     def wrong(self, message: str) -> TemplateError:
         """Return the error of the next token."""

@@ -50,6 +50,10 @@ class Fields:
         """Tell whether there is something under a name, and be it None."""
         return self.read(value, name) is not MISSING
 
+    def declares(self, kind: type, name: str) -> bool:
+        """Tell whether a class declares a field that may be read."""
+        return name in self._declared(kind)
+
     def items(self, value: Any) -> list[tuple[str, Any]] | None:
         """Return keys and values of a mapping or of an object with fields; None for other values."""
         if isinstance(value, Mapping):
@@ -77,7 +81,6 @@ class Fields:
     def _reader(self, kind: type) -> Read:
         if len(self._readers) >= _TYPES_KEPT:
             self._readers.clear()
-            self._names.clear()
         reader = self._readers[kind] = self._made_reader(kind)
         return reader
 
@@ -113,6 +116,8 @@ class Fields:
     def _declared(self, kind: type) -> frozenset[str]:
         names = self._names.get(kind)
         if names is None:
+            if len(self._names) >= _TYPES_KEPT:
+                self._names.clear()
             names = self._names[kind] = frozenset(name for name in _declared(kind) if not name.startswith("_"))
         return names
 

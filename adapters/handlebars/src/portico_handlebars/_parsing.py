@@ -231,9 +231,10 @@ class _Parser(ExpressionParser):
         path, _ = self.helper_name()
         end = self.expect("CLOSE", token)
         if path.original != opened.original:
+            advice = " {{else}} is written without '#'." if opened.original == "else" else ""
             raise fault(
                 f"{{{{/{path.original}}}}} does not close the block {opened.original!r}, "
-                f"opened in line {self._line(opened)}.",
+                f"opened in line {self._line(opened)}.{advice}",
                 self.source,
                 token.at,
                 end.end - token.at,

@@ -12,6 +12,8 @@ from portico_handlebars.values import MISSING
 
 __all__ = ["compile_literal", "compile_path"]
 
+_TYPES_KEPT = 64
+
 
 def compile_literal(literal: Literal) -> Get:
     """Return what gives a literal's value."""
@@ -44,15 +46,22 @@ def compile_path(unit: Unit, path: Path, *, strict: bool = False) -> Get:
 
 
 def _field(unit: Unit, name: str) -> Get:
-    read = unit.setup.fields.read
+    fields = unit.setup.fields
+    read = fields.read
     is_number = name.isdecimal()
+    # Types of which it is known that they declare the name; the short way to their values.
+    declaring: set[type] = set()
 
     def get(scope: Scope) -> Any:
         context = scope.context
-        if type(context) is dict:
+        kind = type(context)
+        if kind is dict:
             found = context.get(name, MISSING)
-            if found is not MISSING or not is_number:
-                return found
+            return found if found is not MISSING or not is_number else read(context, name)
+        if kind in declaring:
+            return getattr(context, name, MISSING)
+        if fields.declares(kind, name) and len(declaring) < _TYPES_KEPT:
+            declaring.add(kind)
         return read(context, name)
 
     return get

@@ -57,6 +57,12 @@ class Application:
         return tuple(entry.name for entry in self.configuration.entries(port_named("TextSearch")))
 
     @property
+    def asked_sources(self) -> tuple[str, ...]:
+        """The sources to ask where none is named: all that no other source stands on, as on parts of a fused one."""
+        inner = self.services().inner_sources()
+        return tuple(name for name in self.sources if name not in inner) or self.sources
+
+    @property
     def budget(self) -> Budget:
         """The loop's budget as ``[planner]`` has it; the kernel pursues within it."""
         from portico.plans.task import Budget
@@ -99,9 +105,14 @@ class Application:
                 budget=self.budget,
                 type_codecs=type_codecs(services),
             )
+            inner = services.inner_sources() if sources is None else ()
             for name in services.names(TextSearch):
-                search = services.get(TextSearch, name)
-                made = search_plugin(search, _function_name(name), codecs=kernel.type_codecs)
+                made = search_plugin(
+                    services.get(TextSearch, name),
+                    _function_name(name),
+                    codecs=kernel.type_codecs,
+                    asked_by_planners=name not in inner,
+                )
                 _add(kernel, made, f"search.{name}")
             for name in services.names(FunctionSource):
                 _add(kernel, await _loaded(services, name), f"functions.{name}")

@@ -16,13 +16,17 @@ __all__ = ["Field", "bare", "holds_secret", "is_settings_class", "secret_values"
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One setting: the key it has in the configuration, its type, its default, and one line on it."""
+    """One setting: the key it has in the configuration, its type, its default, and one line on it.
+
+    ``service`` is the port whose services it names, empty for a setting that names none.
+    """
 
     key: str
     hint: Any
     required: bool
     default: Any
     doc: str
+    service: str = ""
 
 
 def is_settings_class(hint: object) -> bool:
@@ -58,6 +62,7 @@ def _from_attrs(cls: type[Any], hints: Mapping[str, Any]) -> Iterator[Field]:
             required,
             None if required else default,
             str(attribute.metadata.get("doc", "")),
+            str(attribute.metadata.get("service", "")),
         )
 
 
@@ -75,6 +80,7 @@ def _from_dataclass(cls: type[Any], hints: Mapping[str, Any]) -> Iterator[Field]
             required,
             None if required else default,
             str(member.metadata.get("doc", "")),
+            str(member.metadata.get("service", "")),
         )
 
 

@@ -100,6 +100,25 @@ class HostServices:
         default = [info.default] if info.default and self._configuration.use(info) is None else []
         return tuple(dict.fromkeys([*default, *configured, *self.unasked(info.name)]))
 
+    def inner_sources(self) -> frozenset[str]:
+        """Return the configured text searches that another configured one stands on.
+
+        A setting says so by ``metadata={"service": "TextSearch"}``. What cannot be prepared stands on nothing.
+        """
+        info = port_named(_SOURCES)
+        inner: set[str] = set()
+        for entry in self._configuration.entries(info):
+            try:
+                settings = self.prepare(info.name, entry.name).settings
+            except PorticoError:
+                continue
+            fields = () if settings is None else settings_fields(type(settings))
+            for member in fields:
+                if member.service == info.name:
+                    named = getattr(settings, member.key)
+                    inner.update((named,) if isinstance(named, str) else named or ())
+        return frozenset(inner)
+
     def unasked(self, port: str) -> tuple[str, ...]:
         """Return what is active of a port without being configured, sorted by name.
 

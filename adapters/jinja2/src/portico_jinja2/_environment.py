@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import operator
-import re
 from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping, Sequence
 from types import MethodType
 from typing import Any, ClassVar
@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from jinja2 import TemplateSyntaxError, Undefined, nodes
 from jinja2.environment import TemplateModule
 from jinja2.runtime import AsyncLoopContext, BlockReference, Context, Macro, TemplateReference
-from jinja2.sandbox import ImmutableSandboxedEnvironment, SandboxedEscapeFormatter, SandboxedFormatter
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Cycler, Joiner
 from markupsafe import Markup
 
@@ -20,7 +20,8 @@ from portico.prompts.prompt import Prompt, Trusted
 from portico.prompts.text_form import TextForm
 from portico_jinja2._data import JINJA_OWN, NOTHING, Method, Missing, kind_of, read_field, read_item
 from portico_jinja2._errors import Refused
-from portico_jinja2._filters import any_own, check_format, check_growth, is_own, prompt_filters
+from portico_jinja2._filters import prompt_filters
+from portico_jinja2._formats import any_own, check_format, check_growth, formatted, is_own, percent
 from portico_jinja2._generator import PromptCode
 from portico_jinja2._loading import Partials
 from portico_jinja2._loops import CountedNamespace, PromptTemplate, counted_range
@@ -36,7 +37,6 @@ _CONTAINERS = frozenset([dict, list, tuple])
 _GLOBALS = ("cycler", "dict", "joiner")
 _JOINING = frozenset(["center", "format", "format_map", "join", "ljust", "replace", "rjust"])
 _ASKING = frozenset(["count", "endswith", "find", "index", "rfind", "rindex", "startswith"])
-_WIDTH = re.compile(r"%(?:\([^)]*\))?[-#0 +]*(\*|[0-9]*)(?:\.(\*|[0-9]*))?")
 
 
 class PromptEnvironment(ImmutableSandboxedEnvironment):
@@ -273,7 +273,7 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         if type(of) is Trusted or (self.marks is not None and name in _JOINING and _has_own(args, kwargs)):
             of = self.own(of) if type(of) is Trusted else self.marks.OwnText.escape(of)  # type: ignore[union-attr]
         if name in ("format", "format_map"):
-            return self._format(of, args[0] if name == "format_map" and args else None, args, kwargs)
+            return formatted(self, of, args[0] if name == "format_map" and args else None, args, kwargs)
         if name == "join":
             return self.joined_with(of, list(args[0]) if args else [])
         if name == "replace" and len(args) > 1:
@@ -291,33 +291,16 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
                 )
         return getattr(of, name)(*args, **kwargs)
 
-    def _format(self, text: str, mapping: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-        if mapping is not None:
-            args, kwargs = (), mapping
-        formatter = _EscapeFormatter(self, escape=text.escape) if isinstance(text, OwnText) else _Formatter(self)
-        made = formatter.vformat(text, args, kwargs)
-        check_growth(len(made))
-        return self.like(text, made)
-
     # What is computed.
 
-    def percent(self, text: str, values: Any) -> str:
-        """Put values into a text by ``%``."""
-        for width, precision in _WIDTH.findall(text):
-            for given in (width, precision):
-                check_format("0000" if given == "*" else given)
-        if self.marks is not None and not isinstance(text, OwnText):
-            given = values if isinstance(values, tuple) else values.values() if isinstance(values, dict) else (values,)
-            if any_own(given):
-                text = self.marks.OwnText.escape(text)
-        made: str = text % values
-        check_growth(len(made))
-        return made
+    def operand(self, value: Any) -> Any:
+        """Return what a format may write of a value: numbers and dates as they are, else the text."""
+        return value if isinstance(value, int | float | dt.date | dt.time) else self.string(value)
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         """Compute, within bounds: what doubles each time is soon larger than the machine."""
         if operator == "%" and isinstance(left, str):
-            return self.percent(self.string(left), right)
+            return percent(self, self.string(left), right)
         if operator == "+":
             return self._add(left, right)
         if operator == "-" and isinstance(left, Missing) and len(left.words) == 1:
@@ -365,15 +348,3 @@ def _has_own(args: Iterable[Any], kwargs: Mapping[str, Any]) -> bool:
     return any_own(kwargs) or any(
         is_own(value) or (isinstance(value, list | tuple) and any_own(value)) for value in args
     )
-
-
-class _Formatter(SandboxedFormatter):
-    def format_field(self, value: Any, format_spec: str) -> Any:
-        check_format(format_spec)
-        return super().format_field(value, format_spec)
-
-
-class _EscapeFormatter(SandboxedEscapeFormatter):
-    def format_field(self, value: Any, format_spec: str) -> Any:
-        check_format(format_spec)
-        return super().format_field(value, format_spec)

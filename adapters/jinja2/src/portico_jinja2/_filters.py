@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from functools import wraps
 from textwrap import TextWrapper
 from typing import TYPE_CHECKING, Any
@@ -16,20 +16,19 @@ from jinja2.nodes import EvalContext
 from markupsafe import Markup
 
 from portico.errors import LimitExceeded
-from portico.prompts.prompt import Trusted
 from portico_jinja2._errors import Refused
+from portico_jinja2._formats import check_growth, percent
 from portico_jinja2._own_text import OwnText
-from portico_jinja2._rendering import RENDERING, charge, too_large
+from portico_jinja2._rendering import charge
 
 if TYPE_CHECKING:
     from portico_jinja2._environment import PromptEnvironment
 
-__all__ = ["check_format", "check_growth", "prompt_filters"]
+__all__ = ["prompt_filters"]
 
 # They write HTML, or Python's own idea of a value.
 _LEFT_OUT = ("pprint", "urlize", "xmlattr")
 _LARGEST = {"batch": 10_000, "center": 10_000, "indent": 1_000, "round": 100, "slice": 10_000, "truncate": None}
-_WIDEST = 1_000
 
 
 def prompt_filters() -> dict[str, Callable[..., Any]]:
@@ -55,22 +54,6 @@ def prompt_filters() -> dict[str, Callable[..., Any]]:
         "wordwrap": _wordwrap,
     }
     return filters | own
-
-
-def check_growth(count: int) -> None:
-    """Raise ``LimitExceeded`` for a text or list of ``count`` characters or elements, if that is too many."""
-    most = RENDERING.get().settings.max_characters
-    if count > most:
-        raise too_large(most)
-
-
-def check_format(specification: str) -> None:
-    """Raise ``LimitExceeded`` for a width or precision that makes texts out of nothing."""
-    digits = 0
-    for letter in specification:
-        digits = digits + 1 if letter.isdigit() else 0
-        if digits > 3:
-            raise LimitExceeded(f"A width or precision of a format is at most {_WIDEST - 1}.")
 
 
 def _counted(name: str, filter: Callable[..., Any]) -> Callable[..., Any]:
@@ -105,7 +88,7 @@ def _escape(environment: PromptEnvironment, value: Any) -> str:
 def _format(environment: PromptEnvironment, value: Any, *args: Any, **kwargs: Any) -> str:
     if args and kwargs:
         raise Refused("The filter format takes arguments by place or by name, not both.")
-    return environment.percent(environment.string(value), kwargs or args)
+    return percent(environment, environment.string(value), kwargs or args)
 
 
 @pass_environment
@@ -218,13 +201,3 @@ def _wordwrap(  # noqa: PLR0917 - as Jinja2 has it
     )
     lines = (between.join(wrapper.wrap(str.__str__(line))) for line in text.splitlines())
     return environment.like(text, between.join(lines))
-
-
-def is_own(value: object) -> bool:
-    """Tell whether a value is the template's own text, or trusted as such."""
-    return isinstance(value, Markup | Trusted)
-
-
-def any_own(values: Iterable[object] | Mapping[str, object]) -> bool:
-    """Tell whether any of these values is."""
-    return any(is_own(value) for value in (values.values() if isinstance(values, Mapping) else values))

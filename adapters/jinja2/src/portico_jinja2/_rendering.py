@@ -17,7 +17,7 @@ from portico_jinja2.config import Jinja2Settings
 
 __all__ = ["RENDERING", "Rendering", "TrustedResult", "charge", "too_large", "work"]
 
-_CHECKED_EVERY = 64
+_CHECKED_EVERY = 16
 _SOURCE_A_STEP = 2_048
 _LETTERS_A_STEP = 16
 

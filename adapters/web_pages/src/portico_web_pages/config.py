@@ -150,7 +150,7 @@ class FullPagesSettings:
 
     source: str = field(
         validator=validators.min_len(1),
-        metadata={"doc": "The configured source, [search.NAME], whose results are read."},
+        metadata={"doc": "The configured source, [search.NAME], whose results are read.", "service": "TextSearch"},
     )
     max_pages: int = field(
         default=5,

@@ -19,7 +19,7 @@ class FusedSettings:
 
     sources: tuple[str, ...] = field(
         validator=validators.min_len(1),
-        metadata={"doc": "The sources to ask, by the names that they have under `[search]`."},
+        metadata={"doc": "The sources to ask, by the names that they have under `[search]`.", "service": "TextSearch"},
     )
     depth: int = field(
         default=20,

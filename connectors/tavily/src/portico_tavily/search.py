@@ -64,8 +64,8 @@ class TavilyTextSearch(WebSearchConnector[TavilyPage]):
         params |= {"start_date": first and str(first), "end_date": last and str(last)}
         params |= {"query": page.query, "max_results": page.size, "search_depth": self.settings.search_depth}
         params |= {name: getattr(self.settings, name) for name in ("include_answer", "include_raw_content")}
-        params["include_domains"] = page.values("site") or None
-        params["exclude_domains"] = page.values("exclude_domains") or None
+        params["include_domains"] = page.values("site", pattern=r"\S+") or None
+        params["exclude_domains"] = page.values("exclude_domains", pattern=r"\S+") or None
         sent = {name: value for name, value in params.items() if value is not None}
         headers = {"Authorization": Secret(f"Bearer {self.settings.api_key.reveal()}")}
         return HttpRequest(f"{self.settings.base_url}/search", headers=headers, json=sent)

@@ -73,15 +73,15 @@ class WebSearchKit(TextSearchKit):
 
     def connect(self, base_url: str, services: Services) -> Any:
         """Return the connector for a service at ``base_url``, with ``key`` as its key."""
-        raise NotImplementedError
+        raise AssertionError("a subclass says how the connector is made: connect")
 
     def speak(self, request: ServedRequest, pages: Sequence[WebPage]) -> Reply:
         """Return what the service says to a request."""
-        raise NotImplementedError
+        raise AssertionError("a subclass says what the service says: speak")
 
     def window(self, request: ServedRequest) -> tuple[int, int]:
         """Return the number of the first result that a request asks for, and how many."""
-        raise NotImplementedError
+        raise AssertionError("a subclass says what a request asks for: window")
 
     def query_of(self, request: ServedRequest) -> str:
         """Return the query as the service got it."""
