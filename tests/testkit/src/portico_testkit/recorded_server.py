@@ -48,14 +48,12 @@ class RecordedServer:
     {'q': 'ports'}
 
     ``url`` is its address without a slash at the end, ``exchanges`` is what it was asked, in order of arrival.
+    ``answers`` may be changed while it runs, to hold its own address for one.
     """
 
-    def __init__(self, answers: Answers) -> None:
+    def __init__(self, answers: Answers | None = None) -> None:
         self.exchanges: list[Exchange] = []
-        self._answers = {
-            path: answer if isinstance(answer, RecordedAnswer) else RecordedAnswer(answer)
-            for path, answer in answers.items()
-        }
+        self.answers: dict[str, RecordedAnswer | bytes] = dict(answers or {})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
@@ -83,7 +81,8 @@ class RecordedServer:
     def answer(self, exchange: Exchange) -> RecordedAnswer:
         """Return what is said to a request, and keep the request."""
         self.exchanges.append(exchange)
-        return self._answers.get(exchange.path, RecordedAnswer(b"not found", "text/plain", 404))
+        answer = self.answers.get(exchange.path, RecordedAnswer(b"not found", "text/plain", 404))
+        return answer if isinstance(answer, RecordedAnswer) else RecordedAnswer(answer)
 
 
 def _handler(server: RecordedServer) -> type[BaseHTTPRequestHandler]:
