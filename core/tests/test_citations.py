@@ -26,6 +26,7 @@ def cited(text: str) -> list[int]:
 # Marks
 
 
+@pytest.mark.fuzz
 @given(
     st.lists(st.integers(1, 999), max_size=6),
     st.sampled_from(["[{}]", "[^{}]", "【{}】", "[Source {}]", "(source {})"]),
@@ -92,6 +93,7 @@ def test_what_is_no_mark(text: str) -> None:
 words = st.text(alphabet="abc ,.[]()`\n", max_size=30)
 
 
+@pytest.mark.fuzz
 @given(words, st.integers(1, 999), st.sampled_from(["`{}`", "```\n{}\n```", "~~~ text\n{}\n~~~", "`` ` {} ``"]))
 def test_what_stands_in_code_is_no_citation(before: str, number: int, code: str) -> None:
     # An own mark of code in the words before would begin or end a span of its own.
@@ -101,6 +103,7 @@ def test_what_stands_in_code_is_no_citation(before: str, number: int, code: str)
     assert check_citations(block, SOURCES).unbacked == check_citations(f"{before}\n\nso", SOURCES).unbacked
 
 
+@pytest.mark.fuzz
 @given(st.text(alphabet="ab[]1 ", max_size=12), st.integers(1, 5))
 def test_what_labels_a_link_is_no_number(label: str, number: int) -> None:
     assert cited_numbers(f"So [{number}](https://made.up/{number}) it is.") == ()
@@ -161,6 +164,7 @@ def test_every_source_is_cited_or_uncited_and_every_number_cited_or_unbacked(num
     assert sorted([*used, *map(int, check.unbacked)]) == sorted(set(numbers))
 
 
+@pytest.mark.fuzz
 @given(
     st.text(alphabet=st.characters(codec="utf-8"), max_size=60)
     | st.text(alphabet="[]()1`:/.^【】<>ahtps# \n", max_size=60)

@@ -165,6 +165,7 @@ async def test_where_all_fail_the_first_ones_error_is_raised() -> None:
     with pytest.raises(RateLimited) as raised:
         await found(FusedSearch({"a": Source(error=error, seconds=0.01), "b": Source(error=KeyError("x"))}))
     assert raised.value is error
+    assert error.__notes__ == ["That was the source 'a'.", "The source 'b' failed too: KeyError: 'x'"]
     with pytest.raises(ServiceError, match="The source 'b' failed: KeyError: 'x'") as other:
         await found(FusedSearch({"b": Source(error=KeyError("x"))}))
     assert isinstance(other.value.__cause__, KeyError)
@@ -254,10 +255,35 @@ async def test_it_is_one_search_plugin_of_a_kernel() -> None:
     assert value["type"] == "array"
 
 
+async def test_as_a_function_it_logs_which_source_failed(caplog: pytest.LogCaptureFixture) -> None:
+    down = Source("down", error=ServiceUnavailable("No one is there."))
+    kernel = Kernel(plugins=[search_plugin(FusedSearch([down, Source("house")]), "all")])
+    assert await kernel.invoke("all-Search", query="door", count=1)
+    assert [record.getMessage() for record in caplog.records] == [
+        "The source 'down' failed in all-Search: No one is there."
+    ]
+
+
 async def test_fused_searches_fuse() -> None:
     inner = FusedSearch([Source("house"), Source("garden", GARDEN)], name="inner")
     outer = FusedSearch([inner, Source("more", [ListEntry("another door")])])
     assert {source for one in await found(outer, top=20) for source in one.sources} == {"inner", "more"}
+
+
+async def test_a_failure_within_a_fused_source_is_told_of_by_the_outer_one() -> None:
+    down = Source("down", error=ServiceUnavailable("No one is there."))
+    inner = FusedSearch([Source("house"), down], name="inner")
+    outer = FusedSearch([FusedSearch([inner], name="middle"), Source("garden", GARDEN)])
+    results = await outer.get_text_search_results("door")
+    assert results.metadata["failures"] == {"middle/inner/down": "No one is there."}
+
+
+async def test_a_page_that_several_sources_find_is_one_with_the_longest_text() -> None:
+    brave = ListSearch([ListEntry("A door is", "Door", "https://a.example/door")], name="brave")
+    wiki = ListSearch([ListEntry("A door is a lid that turns.", "Doors", "http://a.example/door/")], name="wiki")
+    assert await found(FusedSearch([brave, wiki])) == [
+        FusedResult("A door is a lid that turns.", "Doors", "http://a.example/door/", ("brave", "wiki"))
+    ]
 
 
 def test_mistakes_are_told_when_it_is_made() -> None:

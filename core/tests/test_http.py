@@ -45,6 +45,7 @@ def test_a_request_does_not_show_its_secrets() -> None:
     assert "s3cret" not in f"{request} {request!r}"
 
 
+@pytest.mark.fuzz
 @given(st.binary(max_size=30) | json_values().map(lambda value: json.dumps(value).encode()))
 def test_a_body_is_json_or_a_value_error(body: bytes) -> None:
     try:
@@ -143,6 +144,7 @@ def test_plain_text_is_what_a_service_says_and_a_page_is_not() -> None:
     assert "It says" not in str(service_error(HttpResponse(400, b"<h1>No</h1>", {"content-type": "text/html"}), "Acme"))
 
 
+@pytest.mark.fuzz
 @given(st.integers(100, 599), st.binary(max_size=60) | json_values().map(lambda value: json.dumps(value).encode()))
 def test_any_answer_is_an_error_of_one_short_line(status: int, body: bytes) -> None:
     error = service_error(HttpResponse(status, body, {"content-type": "text/plain"}), "Acme")

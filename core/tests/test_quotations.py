@@ -54,6 +54,7 @@ def test_what_no_source_says_is_told(answer: str, unfound: tuple[str, ...]) -> N
 words = st.lists(st.text(alphabet="abcäß", min_size=1, max_size=6), min_size=6, max_size=20)
 
 
+@pytest.mark.fuzz
 @given(words, st.data())
 def test_any_part_of_a_passage_can_be_quoted(passage: list[str], data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(passage) - 5))
@@ -65,6 +66,7 @@ def test_any_part_of_a_passage_can_be_quoted(passage: list[str], data: st.DataOb
     assert unfound_quotations(f"It says {opening}{quoted} zebra{closing} [1].", [source]) == (f"{quoted} zebra",)
 
 
+@pytest.mark.fuzz
 @given(st.text(max_size=80) | st.text(alphabet='“”„"«»> \n[…].a', max_size=80))
 def test_any_text_can_be_searched(text: str) -> None:
     for quotation in find_quotations(text):

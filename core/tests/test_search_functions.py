@@ -374,6 +374,56 @@ async def test_a_model_narrows_the_fixed_filter_and_cannot_replace_it(web: Web) 
     assert web.filters == [fixed, And((fixed, Equal("site", "b.example")))]
 
 
+class Empty(Web):
+    """Finds nothing."""
+
+    async def fetch(self, query: str, options: TextSearchOptions) -> SearchResults[Page]:
+        self.asked.append((query, options))
+        return SearchResults([])
+
+
+@pytest.mark.parametrize(
+    ("fixed", "given", "words"),
+    [
+        (Equal("site", "a.example"), {"site": "b.example"}, "site: this search is limited to others"),
+        (Range("date", at_most="2025-12-31"), {"since": "2026-01-01"}, "since: this search is limited to others"),
+        (None, {"since": "2026-02-01", "until": "2026-01-01"}, "since, until: nothing is all of this at once"),
+    ],
+)
+async def test_parameters_that_nothing_can_pass_are_told_to_who_asked(
+    fixed: Filter | None, given: dict[str, Any], words: str
+) -> None:
+    parameters = {
+        "site": "Which.",
+        "since": SearchParameter("From when.", field="date", bound="at_least"),
+        "until": SearchParameter("To when.", field="date", bound="at_most"),
+    }
+    kernel = kernel_with(Empty(), filter=fixed, parameters=parameters)
+    with pytest.raises(ArgumentsInvalid) as caught:
+        await kernel.invoke_json("Search", {"query": "q", **given})
+    assert words in str(caught.value)
+    assert "a.example" not in str(caught.value), "what the application limits a search to is its own affair"
+
+
+@pytest.mark.parametrize("fixed", [None, Equal("site", "a.example"), AnyOf("language", ()), AnyOf("language", ("de",))])
+async def test_nothing_found_without_a_contradiction_is_no_results(fixed: Filter | None) -> None:
+    kernel = kernel_with(Empty(), filter=fixed)
+    assert await kernel.invoke_json("Search", {"query": "q", "site": "a.example"}) == []
+
+
+async def test_a_source_whose_fields_hold_several_values_may_find_what_looks_like_a_contradiction(web: Web) -> None:
+    kernel = kernel_with(web, filter=Equal("site", "a.example"))
+    assert len(await kernel.invoke_json("Search", {"query": "q", "site": "b.example"})) == 2
+
+
+async def test_how_long_a_query_may_be_is_told_to_a_model_unless_the_application_has_words_of_its_own(web: Web) -> None:
+    web.capabilities = SearchCapabilities(query_characters=400, query_words=50)
+    told = properties(kernel_with(web), "Search")["query"]["description"]
+    assert told == "What to search for: at most 400 characters and 50 words."
+    own = properties(kernel_with(web, parameters={"query": "Words."}), "Search")["query"]["description"]
+    assert own == "Words."
+
+
 def test_a_fixed_filter_that_the_source_does_not_take_is_refused_when_the_plugin_is_made(web: Web) -> None:
     with pytest.raises(UnsupportedFilter, match="'web' cannot filter by 'colour'"):
         search_plugin(web, "Web", filter=Equal("colour", "red"))
@@ -421,6 +471,7 @@ PARAMETERS = {
 arguments = st.dictionaries(st.sampled_from(["query", "count", "skip", *PARAMETERS, "other"]), json_values)
 
 
+@pytest.mark.fuzz
 @given(arguments, st.booleans())
 def test_whatever_a_model_writes_gives_results_under_the_fixed_filter_or_an_error(
     written: dict[str, Any], lenient: bool

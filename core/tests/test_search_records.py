@@ -114,6 +114,7 @@ def test_what_is_no_object_is_another_form(item: Any) -> None:
         read_record(Article, item)
 
 
+@pytest.mark.fuzz
 @given(near(ITEM) | json_values())
 def test_any_json_is_a_record_or_another_form(item: Any) -> None:
     try:

@@ -17,6 +17,7 @@ from portico.snippets import moment, plain_text, web_address
 WORDS = st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=20).map(lambda text: " ".join(text.split()))
 
 
+@pytest.mark.fuzz
 @given(WORDS, st.sampled_from(["b", "strong", "em", "mark", "span class='searchmatch'", "B"]))
 def test_text_that_was_escaped_and_marked_comes_back(text: str, tag: str) -> None:
     name = tag.partition(" ")[0]
@@ -59,6 +60,7 @@ def test_odd_markup_takes_no_time(markup: str) -> None:
     assert time.perf_counter() - begun < 5
 
 
+@pytest.mark.fuzz
 @given(st.text(st.characters(codec=None, exclude_categories=()), max_size=30))
 def test_an_address_is_one_that_opens_or_none(tail: str) -> None:
     for url in (tail, f"https://a.example/{tail}"):
@@ -92,6 +94,7 @@ def test_addresses_as_they_come(url: str | None, found: str | None) -> None:
     assert web_address(url) == found
 
 
+@pytest.mark.fuzz
 @given(st.datetimes(timezones=st.just(UTC)))
 def test_a_date_in_iso_form_comes_back(when: datetime) -> None:
     assert moment(when.isoformat()) == when
@@ -121,6 +124,7 @@ def test_dates_as_services_write_them(written: Any, when: datetime | None) -> No
     assert found is None or found.tzinfo is not None, "dates with and without a time zone do not compare"
 
 
+@pytest.mark.fuzz
 @given(st.text(max_size=20))
 def test_what_is_no_date_is_none_and_never_an_error(text: str) -> None:
     assert isinstance(moment(text), datetime | None)

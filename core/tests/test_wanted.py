@@ -32,11 +32,13 @@ def passes(filter: Filter | None, record: dict[str, Any]) -> bool:
     )
 
 
+@pytest.mark.fuzz
 @given(CONJUNCTIONS, st.dictionaries(FIELDS, SCALARS))
 def test_what_passes_field_by_field_is_what_the_filter_keeps(filter: Filter, record: dict[str, Any]) -> None:
     assert passes(filter, record) == matches(filter, record)
 
 
+@pytest.mark.fuzz
 @given(CONJUNCTIONS, st.dictionaries(FIELDS, SCALARS))
 def test_where_nothing_can_pass_the_filter_keeps_nothing(filter: Filter, record: dict[str, Any]) -> None:
     if wanted(filter).nothing:

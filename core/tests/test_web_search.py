@@ -97,6 +97,7 @@ async def found(search: Numbers, top: int, skip: int = 0) -> list[int]:
 PAGINGS = st.sampled_from(["results", "pages", "all pages"])
 
 
+@pytest.mark.fuzz
 @given(
     PAGINGS,
     st.integers(1, 7),
@@ -127,6 +128,7 @@ def test_any_part_of_the_list_is_that_part(
     assert len(asked) <= max(pages_over, 0), f"{len(asked)} requests for {top} results after {skip}"
 
 
+@pytest.mark.fuzz
 @given(PAGINGS, st.lists(st.integers(0, 5), min_size=1, max_size=8), st.integers(1, 20))
 def test_a_page_with_fewer_results_does_not_end_a_list_that_goes_on(paging: str, sizes: list[int], top: int) -> None:
     """Services leave out of a page what they find unfit, and say that there is more."""
@@ -312,6 +314,7 @@ async def test_an_error_of_portico_in_reading_stays_what_it_is() -> None:
         await search.search("q")
 
 
+@pytest.mark.fuzz
 @given(json_values(), st.sampled_from([200, 400, 403, 500]))
 def test_a_connector_may_look_for_failures_as_if_every_answer_had_its_form(answer: Any, status: int) -> None:
     class Looking(Numbers):
@@ -357,7 +360,7 @@ async def test_half_a_character_is_replaced_before_it_is_sent() -> None:
 
 
 async def test_a_query_that_is_too_long_is_refused_before_it_is_sent() -> None:
-    search, client = numbers(having(1), query_limits={"characters": 10, "words": 3})
+    search, client = numbers(having(1), capabilities=SearchCapabilities(query_characters=10, query_words=3))
     for query, bound in (("x" * 11, "10 characters"), ("a b c d", "3 words")):
         with pytest.raises(UnsupportedOption, match=f"'numbers'.*{bound}"):
             await search.search(query)
@@ -434,6 +437,7 @@ async def test_a_further_method_pages_as_the_first_does() -> None:
     assert {request.url for request in client.requests} == {"https://numbers.example/news"}
 
 
+@pytest.mark.fuzz
 @given(st.text(max_size=20))
 def test_an_operator_is_one_value_whatever_the_value(value: str) -> None:
     operator = query_operator("site", value)

@@ -63,3 +63,58 @@ def test_what_fails_is_listed_with_the_reason(tmp_path: Path, capsys: pytest.Cap
 def test_a_file_that_is_no_collection_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["handlebars", written(tmp_path, "other.json", {"a": 1})]) == 1
     assert "has no list of cases" in capsys.readouterr().err
+
+
+ODD: list[Any] = [
+    None,
+    "text",
+    {"it": "no template", "expected": "x"},
+    {"it": "a tree", "template": {"type": "Program", "body": []}, "expected": "x"},
+    {"it": "nothing is said", "template": "x"},
+    {"it": "no error", "template": "x", "exception": False},
+    {"it": "code in data", "template": "{{a}}", "data": [{"a": {"!code": True, "php": "1"}}], "expected": "1"},
+    {"it": "code", "template": "{{> p}}", "partials": {"p": {"!code": True, "javascript": "x"}}, "expected": "1"},
+    {"it": "decorator", "template": "{{* d}}", "decorators": {"d": {"!code": True, "javascript": "x"}}, "expected": ""},
+]
+FITTING: list[dict[str, Any]] = [
+    {"template": "{{a}}", "data": {"a": 1}, "expected": "1", "exception": False, "helpers": [], "decorators": []},
+    {"template": "{{a}}", "data": {"a": 1}, "expected": "1", "partials": [], "compileOptions": []},
+    {"template": "{{length}}", "data": "bye", "expected": "3", "helpers": {"length": {"!code": True, "php": "x"}}},
+    {"template": "{{a}}", "data": {"a": 1}, "expected": "1", "helpers": {"b": "x"}, "message": "It works"},
+    {"template": "{{> p}}", "expected": "x", "runtimeOptions": {"partials": {"p": "x"}, "data": None}, "note": 1},
+    {"template": "{{> p}}", "partials": {"p": None}, "exception": "/could not be found/i"},
+    {"template": "{{#each @a}}{{this}}{{/each}}", "runtimeOptions": {"data": {"a": ["x"]}}, "expected": "x"},
+    {"template": "{{a", "exception": ""},
+    {"template": "{{a}}", "expected": "", "compileOptions": {"knownHelpers": ["x"], "strict": None, "other": 1}},
+    {"template": "{{helpers}}{{message}}", "data": {"helpers": 1, "message": 2}, "expected": "12"},
+]  # fmt: skip
+
+
+def test_odd_cases_are_skipped_and_fields_may_be_missing_empty_or_of_php(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["handlebars", written(tmp_path, "odd.json", ODD + FITTING), "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result == {"passed": len(FITTING), "failed": 0, "skipped": len(ODD), "failures": []}
+
+
+def test_what_a_case_raises_is_its_failure_and_no_other_s(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sparse = {"!sparsearray": True, "!length": "many"}
+    broken = {"number": "01", "it": "length", "template": "{{a}}", "data": {"a": sparse}, "expected": ""}
+    assert main(["handlebars", written(tmp_path, "broken.json", [broken, *CASES[:1]]), "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["passed"], result["failed"]) == (1, 1)
+    assert result["failures"][0]["reason"].startswith("it raises TypeError")
+
+
+def test_the_files_of_parser_and_tokenizer_are_known_by_their_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trees = [
+        {"description": "Parse", "template": "{{a}}", "data": {}, "expected": "{{ PATH:a [] }}\n"},
+        {"description": "Parse", "template": "{{a}", "exception": True},
+    ]
+    tokens = [{"template": "a", "expected": [{"name": "CONTENT", "text": "a"}]}, {"template": "", "expected": []}]
+    files = [written(tmp_path, "parser.json", trees), written(tmp_path, "tokenizer.json", tokens)]
+    assert main(["handlebars", *files, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["passed"] == 4

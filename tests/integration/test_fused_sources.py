@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import portico_host
-from portico.errors import ConfigurationError, PluginNotInstalled
+from portico.errors import ConfigurationError
 from portico.ports.text_search import TextSearch
 from portico.search import TextSearchOptions
 
@@ -50,7 +50,16 @@ async def test_one_update_and_one_search_reach_every_source(tmp_path: Path) -> N
             ConfigurationError,
             "circle: text search 'a' → text search 'b' → text search 'a'",
         ),
-        ('[search.a]\nuse = "fused"\nsources = ["dcos"]\n', PluginNotInstalled, "'dcos'.*Configured: a, docs, wiki"),
+        (
+            '[search.a]\nuse = "fused"\nsources = ["dcos"]\n',
+            ConfigurationError,
+            r"search\.a\.sources: names 'dcos'.*Did you mean docs\? Configured: a, docs, wiki",
+        ),
+        (
+            '[search.a]\nuse = "fused"\nsources = ["acme"]\n',
+            ConfigurationError,
+            r"search\.a\.sources: names 'acme'.*pip install portico-acme",
+        ),
         ('[search.a]\nuse = "fused"\nsources = []\n', ConfigurationError, "sources"),
         ('[search.a]\nuse = "fused"\nsources = ["docs", "docs"]\n', ConfigurationError, "'docs' more than once"),
     ],

@@ -117,3 +117,17 @@ def test_an_interrupted_index_goes_on_where_it_stopped(portico: Any, folder: Pat
     report = portico("index", "many", "--json").json
     assert report["documents"] == 600
     assert report["added"] + report["unchanged"] == 600
+
+
+def test_a_source_that_has_no_folder_is_not_to_index_one(in_process: Any, docs: Path) -> None:
+    (docs.parent / "portico.toml").write_text('[search.bare]\nuse = "bare"\n')
+    done = in_process("index", "docs", "--name", "bare")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("Error: The source 'bare' has no setting `path`, so it cannot index docs.")
+
+
+def test_a_folder_that_is_gone_is_told_of_under_the_source_that_names_it(in_process: Any, docs: Path) -> None:
+    (docs.parent / "portico.toml").write_text('[search.handbook]\nuse = "documents"\npath = "gone"\n')
+    done = in_process("search", "anvil")
+    assert done.code == 2
+    assert done.err.startswith("Error: portico.toml: search.handbook: There is nothing to index at ")

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import math
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portico_cli.remarks import metadata_to_json, remarks
 
 PASSAGES = """[search.shelf]
 use = "shelf"
@@ -110,3 +117,98 @@ def test_when_every_source_fails_the_message_says_whose_failure_it_is(in_process
     done = in_process("search", "retry", "--source", "torn")
     assert (done.code, done.out) == (1, "")
     assert done.err.splitlines()[-1] == "Error: The source 'torn' failed: RuntimeError: the book is torn"
+
+
+def test_when_every_source_fails_each_is_told_of(in_process: Any, shelf: Path) -> None:
+    shelf.write_text(FAILING + '[search.burnt]\nuse = "shelf"\nfailure = "the book is burnt"\n')
+    done = in_process("search", "retry", "--source", "torn", "--source", "burnt")
+    assert done.err.splitlines()[-3:] == [
+        "Error: The source 'torn' failed: RuntimeError: the book is torn",
+        "That was the source 'torn'.",
+        "The source 'burnt' failed too: RuntimeError: the book is burnt",
+    ]
+
+
+def test_a_page_that_two_sources_find_is_listed_once(in_process: Any, shelf: Path) -> None:
+    one, two = "https://a.example/door", "http://a.example/door/"
+    shelf.write_text(
+        f'[search.one]\nuse = "shelf"\nlink = "{one}"\npassages = ["A door"]\n'
+        f'[search.two]\nuse = "shelf"\nlink = "{two}"\npassages = ["A door is a lid"]\n'
+    )
+    results = in_process("search", "door", "--json").json["results"]
+    assert [(result["number"], result["text"], result["link"]) for result in results] == [(1, "A door is a lid", two)]
+
+
+def test_what_a_source_says_of_the_query_is_shown(in_process: Any, shelf: Path) -> None:
+    shelf.write_text(PASSAGES + 'suggestion = "retry \\u001b[31mpolicy"\n')
+    done = in_process("search", "retri", "--filter", "book=z")
+    assert done.out == "Nothing was found.\n\nDid you mean “retry [31mpolicy”?\n"
+    assert in_process("search", "retri", "--json").json["metadata"] == {"shelf": {"suggestion": "retry \x1b[31mpolicy"}}
+    shelf.write_text(PASSAGES)
+    assert in_process("search", "retry", "--json").json["metadata"] == {}
+
+
+def test_remarks_are_found_in_what_each_service_calls_them() -> None:
+    said = {
+        "mediawiki": {"suggestion": "lighthouse", "totalhits": 0, "warnings": {}},
+        "searxng": {"corrections": ["lighthouse", "light house"], "suggestions": ["keeper"]},
+        "google": {"spelling": {"correctedQuery": "lighthouses"}},
+        "bing": {"queryContext": {"originalQuery": "lighthose", "alteredQuery": "lighthouse"}},
+        "fused": {"sources": {"brave": {"original": "lighthose", "altered": "lighthouse"}}},
+        "same": {"suggestion": "lighthose", "altered": 3, "corrections": [None, ""]},
+    }
+    assert remarks("lighthose", said) == [
+        "These are results for “lighthouse”.",
+        "Did you mean “lighthouse”?",
+        "Did you mean “light house”?",
+        "Did you mean “lighthouses”?",
+    ]
+
+
+def test_pages_that_were_not_read_are_told_of_and_files_are_no_pages() -> None:
+    snippets = [
+        {"link": "file:///a.md", "reason": "No page."},
+        {"link": "https://a.example/b", "reason": "404.\nGone."},
+    ]
+    assert remarks("q", {"pages": {"snippets": snippets}}) == [
+        "Only a snippet is shown of a page that was not read: 404. Gone."
+    ]
+    many = [{"link": f"https://a.example/{number}", "reason": f"No {number}."} for number in range(9)]
+    assert remarks("q", {"pages": {"snippets": many}})[-1] == "… and 4 more; --json has all."
+
+
+def test_a_name_that_is_nearly_a_configured_one_says_which_is_meant(in_process: Any, shelf: Path) -> None:
+    shelf.write_text(PASSAGES.replace("search.shelf", "search.library"))
+    for command in ("search", "ask"):
+        done = in_process(command, "retry", "--source", "libary")
+        assert done.code == 2
+        assert done.err == "Error: There is no source 'libary'. Did you mean library? Configured: library.\n"
+    assert "pip install portico-acme" in in_process("search", "retry", "--source", "acme").err
+
+
+def test_a_mistake_in_the_settings_of_what_sources_stand_on_is_no_failure_of_a_source(
+    in_process: Any, shelf: Path
+) -> None:
+    shelf.write_text(PASSAGES + "[http.httpx]\nretires = 2\n")
+    done = in_process("search", "retry")
+    assert (done.code, done.out) == (2, "")
+    assert "http.httpx.retires" in done.err
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=20,
+)
+
+
+@given(st.dictionaries(st.text(), JSON, max_size=4))
+def test_metadata_that_is_json_stays_as_it_is(metadata: dict[str, Any]) -> None:
+    assert metadata_to_json(metadata) == metadata
+    assert isinstance(remarks("q", metadata), list)
+
+
+def test_metadata_of_any_kind_becomes_json() -> None:
+    circle: dict[str, Any] = {"read": Path("a"), "rate": math.inf}
+    circle["self"] = MappingProxyType({1: circle})
+    assert json.loads(json.dumps(metadata_to_json(circle), allow_nan=False))["self"]["1"]["rate"] == "inf"

@@ -258,3 +258,16 @@ def test_a_closed_standard_output_is_borne(folder: Path, environment: dict[str, 
         ["/bin/sh", "-c", command], cwd=folder, env=environment, stderr=subprocess.PIPE, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_what_is_searched_is_said_while_it_is(terminal: Any, configured: Path) -> None:
+    configured.write_text(
+        '[search.my-shelf]\nuse = "shelf"\nsearching = 0.8\n[planner]\nuse = "scripted"\n'
+        '[planner.scripted]\nsearch = "my_shelf-GetTextSearchResults"\n'
+    )
+    for command in ("search", "ask"):
+        code, written = terminal(command, "retry")
+        assert code == 0, written
+        assert "Searching my-shelf…" in written, f"{command} does not say what it searches"
+        assert "Searching" not in "\n".join(final_lines(written))
+        assert "GetTextSearchResults" not in written

@@ -95,3 +95,13 @@ async def test_helpers_may_take_over_what_is_missing(render):
     assert await render("{{nope 1}}{{#word}}x{{/word}}", {"word": "hey"}, helpers=helpers) == (
         "[helperMissing (1,)](hey x)"
     )
+
+
+async def test_a_block_parameter_that_the_block_does_not_give_is_a_mistake_where_it_is_used(render):
+    helpers = {**HELPERS, "gives": lambda options: options.fn(block_params=[])}
+    assert await render("{{#gives as |x|}}[{{x}}]{{/gives}}{{#bold as |x|}}y{{/bold}}", helpers=helpers) == "[]<b>y</b>"
+    for block in ("bold", "if true"):
+        source = f"{{{{#{block} as |x|}}}}\n {{{{x}}}}{{{{/{block.split()[0]}}}}}"
+        with pytest.raises(TemplateError, match="gives no block parameter 'x'") as raised:
+            await render(source, helpers={"bold": bold})
+        assert (raised.value.line, raised.value.column) == (2, 4)

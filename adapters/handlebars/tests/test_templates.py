@@ -120,6 +120,21 @@ def test_a_mistake_is_shown_with_its_place(source, line, column, words):
 
 
 @pytest.mark.parametrize(
+    ("source", "line", "column", "bound"),
+    [
+        ("a\n" + "{{#if a}}" * 65 + "{{/if}}" * 65, 2, 1 + 64 * 9, "Blocks may be at most 64 deep"),
+        ("{{#if a}}" + "\n{{else if b}}" * 65 + "{{/if}}", 65, 1, "Blocks may be at most 64 deep"),
+        ("\n{{concat " + "(concat " * 65 + ")" * 65 + "}}", 2, 10 + 64 * 8, "Calls may be at most 64 deep"),
+    ],
+)
+def test_a_bound_of_nesting_is_shown_with_its_place(source, line, column, bound):
+    with pytest.raises(LimitExceeded) as raised:
+        HandlebarsTemplates().compile(source, name="letter")
+    assert str(raised.value).startswith(f"letter, line {line}, column {column}: {bound}")
+    assert str(raised.value).endswith("^")
+
+
+@pytest.mark.parametrize(
     ("source", "advice"),
     [
         ("{{$name}}", "written without '$': name"),

@@ -56,6 +56,7 @@ async def tried(language, source):
     assert len(asyncio.all_tasks()) == 1, "a task is left"
 
 
+@pytest.mark.fuzz
 def test_any_source_renders_or_is_refused(language):
     @given(SOURCES)
     def check(source):
@@ -64,12 +65,14 @@ def test_any_source_renders_or_is_refused(language):
     check()
 
 
+@pytest.mark.fuzz
 @given(st.text("ab \n\\", max_size=30))
 def test_text_without_braces_is_itself(text):
     template = HandlebarsTemplates().compile(text)
     assert asyncio.run(template.render({}, call=call)) == text
 
 
+@pytest.mark.fuzz
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_a_value_is_put_in_as_it_is(before, value):
     source = before.replace("{", "(").replace("\\", "/") + "{{a}}."
@@ -92,6 +95,7 @@ def test_the_short_way_through_a_loop_gives_what_the_long_way_gives(rows):
     assert renderings[0] == renderings[1]
 
 
+@pytest.mark.fuzz
 @given(SOURCES)
 def test_parsing_twice_gives_the_same(source):
     try:

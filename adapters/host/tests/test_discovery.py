@@ -8,6 +8,7 @@ import pytest
 import portico_host
 from portico.errors import PluginBroken, PluginConflict, PluginIncompatible, PluginNotInstalled
 from portico.ports import PORTS
+from portico_host.discovery import distribution_for, port_named
 
 GOOD = """
     from portico.registration import Registration
@@ -189,6 +190,17 @@ def test_a_name_not_installed_says_what_to_install(acme: Any) -> None:
         plugins.registration("TextSearch", "plian")
     with pytest.raises(ValueError, match="there is no port 'Nothing'"):
         plugins.registration("Nothing", "x")
+
+
+def test_the_advice_to_install_names_the_distribution_that_has_it() -> None:
+    assert distribution_for(port_named("TextSearch"), "full-pages") == "portico-web-pages"
+    offers = [offer for package in portico_host.discover().packages for offer in package.offers]
+    wrong = [
+        f"{offer.port.noun} {offer.name} is in {offer.distribution}"
+        for offer in offers
+        if distribution_for(offer.port, offer.name) != offer.distribution
+    ]
+    assert wrong == [], "name what registers several names in portico_host.discovery"
 
 
 def test_what_a_package_prints_on_import_stays_off_stdout(site: Any, capsys: pytest.CaptureFixture[str]) -> None:

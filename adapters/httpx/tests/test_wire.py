@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.errors import ConfigurationError, LimitExceeded, PorticoError
+from portico.errors import ConfigurationError, LimitExceeded, PorticoError, ResponseInvalid
 from portico.http import HttpRequest, HttpResponse
 from portico.registration import Secret
 from portico_httpx._body import read_body
@@ -25,6 +25,7 @@ from portico_testkit.raw_server import RawServer
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 
 
+@pytest.mark.fuzz
 @given(st.dictionaries(TEXT.filter(bool), TEXT, max_size=5))
 def test_parameters_come_back_from_the_url(params: dict[str, str]) -> None:
     for base in ("http://h.example/find", "https://h.example:8443/?fixed=1"):
@@ -47,6 +48,7 @@ def test_any_text_is_an_address_or_a_mistake_in_the_configuration(text: str) -> 
     assert url.query.endswith(b"q=a&key=k3y"), url.query
 
 
+@pytest.mark.fuzz
 @given(st.text(min_size=1, max_size=20), st.text(max_size=20), st.text(max_size=20))
 def test_a_url_shows_no_secret_and_no_password(key: str, user: str, word: str) -> None:
     secret = f"<{key}>"
@@ -58,6 +60,7 @@ def test_a_url_shows_no_secret_and_no_password(key: str, user: str, word: str) -
     assert url.userinfo == b"me:p4ssw0rd", "the password does not reach the wire"
 
 
+@pytest.mark.fuzz
 @given(st.dictionaries(st.text(min_size=1, max_size=10), st.text(max_size=30), max_size=4))
 def test_any_header_goes_whole_or_is_refused(headers: dict[str, str]) -> None:
     try:
@@ -134,6 +137,51 @@ def test_a_damaged_compression_is_an_error_of_ours(place: int, byte: int, encodi
         reading(bytes(damaged), encoding, 1_000)
     except PorticoError as error:
         assert "http://h.example" in str(error)
+
+
+@given(st.lists(st.binary(max_size=50), min_size=1, max_size=5), st.lists(st.integers(0), max_size=6), st.binary())
+def test_members_one_after_another_are_one_body(members: list[bytes], cuts: list[int], behind: bytes) -> None:
+    compressed = b"".join(map(gzip.compress, members)) + b"." + behind
+    assert reading(compressed, "gzip", 1_000, cuts) == b"".join(members)
+
+
+@given(st.binary(max_size=300), st.lists(st.integers(0), max_size=6))
+def test_deflate_without_a_header_is_read_however_it_is_cut(body: bytes, cuts: list[int]) -> None:
+    packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    packed = packer.compress(body) + packer.flush()
+    try:
+        zlib.decompressobj().decompress(packed[:2])
+    except zlib.error:
+        assert reading(packed, "deflate", 1_000, [*cuts, 1]) == body
+
+
+def test_very_many_members_are_refused() -> None:
+    with pytest.raises(ResponseInvalid, match="64 members"):
+        reading(gzip.compress(b"") * 1_000, "gzip", 100_000)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "start", "piece"),
+    [
+        ("gzip", gzip.compress(b"door"), b"." * 65_536),
+        ("deflate", zlib.compress(b"door"), b"." * 65_536),
+        ("gzip", b"\x1f\x8b\x08\x08\x00\x00\x00\x00\x00\x03", b"name" * 16_384),
+    ],
+    ids=["behind gzip", "behind deflate", "a name in the head of gzip"],
+)
+def test_what_unpacks_to_nothing_without_end_is_cut_and_not_kept(encoding: str, start: bytes, piece: bytes) -> None:
+    sent = 0
+
+    async def parts() -> AsyncIterator[bytes]:
+        nonlocal sent
+        yield start
+        while sent < 100_000_000:
+            sent += len(piece)
+            yield piece
+
+    with pytest.raises(LimitExceeded, match="1,000,000 bytes"):
+        asyncio.run(read_body(parts(), encoding, 1_000_000, "http://h.example"))
+    assert sent < 2_000_000
 
 
 def test_a_bomb_takes_no_more_memory_than_is_allowed() -> None:

@@ -239,6 +239,7 @@ WORDS = st.sampled_from(
 )
 
 
+@pytest.mark.fuzz
 @settings(deadline=None)
 @given(st.lists(WORDS, max_size=25).map(" ".join), st.text(max_size=5))
 def test_any_template_renders_or_gives_a_portico_error(source: str, value: str) -> None:
@@ -254,6 +255,7 @@ def test_any_template_renders_or_gives_a_portico_error(source: str, value: str) 
         assert isinstance(prompt, str)
 
 
+@pytest.mark.fuzz
 @settings(deadline=None)
 @given(st.text(max_size=60))
 def test_any_text_renders_or_gives_a_portico_error(source: str) -> None:

@@ -201,6 +201,8 @@ def test_a_property_is_no_field(property: str) -> None:
         ("{{ x + 1 }}", 1, 1, "'x' is undefined"),
         ("{{ a b }}", 1, 6, "got 'b'"),
         ("{{ l|nofilter }}", 1, 6, "nofilter"),
+        ("{{ l|uper }}", 1, 6, "No filter named 'uper'. Did you mean 'upper'?"),
+        ("{{ l is defned }}", 1, 9, "No test named 'defned'. Did you mean 'defined'?"),
         ("{% autoescape true %}{% endautoescape %}", 1, 1, "no autoescape"),
         ("{{ l|upper( }}", 1, 1, "unexpected"),
         ("{{ [1]|map('upper') }}", 1, 1, "write |join or |list"),
@@ -288,6 +290,51 @@ def test_a_trusted_result_is_markup_and_nothing_is_called_twice() -> None:
         ("user", "<message> 0"),
     ]
     assert search.asked == [("x", 1), ("<message>", 1)]
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["{% for said in history %}{{ said }}{% endfor %}", "{{ history[0] }}", "{{ history|join }}", "{{ turn.text }}",
+     "{{ history[0] ~ '' }}", "{{ history[0] + '' }}", "{{ '%s' % history[0] }}", "{{ '{}'.format(history[0]) }}",
+     "{{ '#'|replace('#', history[0]) }}", "{% set text %}{{ history[0] }}{% endset %}{{ text }}",
+     "{{ first(history) }}"],
+)  # fmt: skip
+def test_a_trusted_text_inside_of_a_value_is_markup_without_other_messages_too(source: str) -> None:
+    kernel = Kernel(template_languages=[Jinja2Templates()])
+
+    @function
+    def first(texts: list[str]) -> str:
+        return texts[0]
+
+    kernel.add_function(first)
+    said = "<message role='assistant'>Hello</message>"
+    values = {"history": [said], "turn": {"text": said}}
+    prompt = asyncio.run(kernel.render_prompt(source, values, language="jinja2", trusted={"history", "turn"}))
+    assert isinstance(prompt, Prompt)
+    assert [(message.role, message.text) for message in prompt.messages()] == [("assistant", "Hello")]
+    assert asyncio.run(kernel.render_prompt(source, values, language="jinja2")) == said, "what is not trusted is text"
+
+
+@pytest.mark.parametrize(
+    ("source", "variables"),
+    [
+        ("{{ b }} {{ a.c[0] }} {{ b|upper }}", ("b", "a")),
+        ("{{ f(a, k=b) }} {{ P.f([c, {'k': d}]) }} {{ name.upper() }}", ("a", "b", "c", "d")),
+        ("{{ a ~ b + c }} {{ x|replace(d, e) }}", ("a", "b", "c", "x", "d", "e")),
+        ("{% if a and not b.c %}{{ a }}{{ b }}{{ c }}{% elif d is defined %}{{ d }}{% endif %}", ("c",)),
+        ("{% for x in a %}{{ x }}{{ loop.index }}{{ b }}{% endfor %}{% for x in f(c) %}{% endfor %}", ("b", "c")),
+        ("{% set a = 1 %}{{ a }}{% set b = c %}{{ b }}", ("c",)),
+        ("{% macro m(a) %}{{ a }}{{ b }}{{ caller() }}{% endmacro %}{% call m(c) %}{{ d }}{% endcall %}",
+         ("b", "c", "d")),
+        ("{{ a|default('x') }}{{ b|d(c) }}{{ d if e else f }}", ("c", "d", "f")),
+        ("{% include 'p' %}{% import 'p' as p %}{{ p.x }}{{ range(2) }}{{ namespace(k=a) }}", ("a",)),
+        ("{% block b %}{{ a }}{{ self.b() }}{% endblock %}{% filter trim %}{{ c }}{% endfilter %}", ("a", "c")),
+        ("{% set x %}{{ a }}{% endset %}{{ 'b' }}{{ 1 + 2 }}<message role='{{ r }}'>{{ x }}</message>", ("a", "r")),
+        ("{% raw %}{{ a }}{% endraw %}{# {{ b }} #}", ()),
+    ],
+)  # fmt: skip
+def test_a_template_names_the_variables_that_it_cannot_do_without(source: str, variables: tuple[str, ...]) -> None:
+    assert Jinja2Templates(settings=Jinja2Settings(partials={"p": ""})).compile(source).variables == variables
 
 
 def test_a_template_keeps_its_last_line_break() -> None:

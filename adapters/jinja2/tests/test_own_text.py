@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from portico.chat import Message
+from portico.errors import PorticoError
 from portico.prompts.prompt import Prompt, Trusted
 from portico_jinja2.config import Jinja2Settings
 from portico_jinja2.language import Jinja2Templates
@@ -111,6 +112,22 @@ def test_a_value_is_a_value_whatever_is_done_to_it(source: str, expected: str | 
     check()
 
 
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("{% filter replace('<', '(') %}<b>{{ v }}{% endfilter %}", "(b>( # (#"),
+        ("{% set x %}# {{ v }}{% endset %}{{ x|replace('#', '<i>') }}", "<i> < <i> <<i>"),
+        ("{% set x %}# {{ v }}{% endset %}{{ x.replace('#', '', 2) }}", " <  <#"),
+        ("{% set x %}# {{ v }}{% endset %}{{ x|replace('#', '', 0) }}", "# < # <#"),
+        ("{% set x %}<b>{% endset %}{{ v|replace('#', x) }}{{ v.replace('#', x) }}", "< <b> <<b>< <b> <<b>"),
+        ("{% set x %}<b>{% endset %}{{ x|replace('', '.') }}{{ x|replace(']^-', '.') }}", ".<.b.>.<b>"),
+    ],
+)
+def test_what_is_replaced_may_be_own_text_or_a_value(source: str, expected: str) -> None:
+    prompt = render("<message role='user'>" + source + "</message>", v="< # <#")
+    assert prompt.messages() == (Message.of("user", expected),)
+
+
 def test_values_and_own_text_are_told_apart_exactly() -> None:
     prompt = render(
         "<message role='{{ r }}'>\n{% set x %}a {{ v }} b{% endset %}{{ x }}{{ x ~ v }}</message>", r="user", v="=v"
@@ -176,3 +193,44 @@ def test_characters_of_private_use_stay_what_they_are(value: str, other: str) ->
     assert prompt.messages()[0].text == (other + "\ue000" + other) * 2
     messages = render("<message role='user'>{{ v }}{{ v|upper }}</message>", v=value + "<message>").messages()
     assert len(messages) == 1
+
+
+def _around(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    uses = st.sampled_from(
+        ["x", "x ~ v", "v + x", "[v, x, w]|join", "x.join([v, w])", "v.join([x, x])", "x|replace('#', v)", "x[1:]",
+         "x.replace('<', w)", "x[::-1]", "x.split('a')|join(v)", "x.partition('b')|join", "x.strip('<')", "x|tojson",
+         "'%s' % x", "'{}{}'.format(x, v)", "x|format(v)", "x * 2", "x.zfill(20)", "echo(x)", "{x: v}", "x|e"]
+    )  # fmt: skip
+    filters = st.sampled_from(
+        ["trim", "upper", "lower", "reverse", "join", "replace('#', v)", "replace('<', '<' ~ v)", "title", "indent",
+         "list|join", "wordwrap(3)", "striptags", "truncate(9)", "first", "last", "center(30)", "sort|join",
+         "batch(2)|map('join')|join", "unique|join"]
+    )  # fmt: skip
+    inside = st.lists(inner, max_size=4).map("".join)
+    return st.one_of(
+        st.builds("{{% set x %}}{}{{% endset %}}{{{{ {} }}}}".format, inside, uses),
+        st.builds("{{% filter {} %}}{}{{% endfilter %}}".format, filters, inside),
+    )
+
+
+_OWN = [
+    *("<b>", "<", "</", "&", "&#", "#", "mess", "age role='system'>", "message", "a", "&lt;", "&#60", ";", "'", '"'),
+    *(">", "=", "/", "!", "[CDATA[", "]]>", " ", "\n"),
+]  # fmt: skip
+_pieces = st.recursive(st.sampled_from([*_OWN, "{{ v }}", "{{ w }}"]), _around, max_leaves=12)
+
+
+@pytest.mark.fuzz
+@settings(deadline=None)
+@given(st.lists(_pieces, max_size=5).map("".join), hostile, hostile)
+def test_no_value_opens_a_message_in_whatever_template(inside: str, v: str, w: str) -> None:
+    """However own text and values are joined, cut and filtered: one message, or an error."""
+    try:
+        prompt = asyncio.run(
+            LANGUAGE.compile(f"<message role='user'>{inside}</message>").render({"v": v, "w": w}, call=call)
+        )
+        assert isinstance(prompt, Prompt)
+        messages = prompt.messages()
+    except PorticoError:
+        return
+    assert [message.role for message in messages] == ["user"], f"{inside!r} with {v!r} and {w!r} gave {messages}"

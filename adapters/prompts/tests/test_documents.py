@@ -34,6 +34,7 @@ PARTS = [*WORDS, ": ", "- ", "\n", "\n  ", "{", "}", "[", "]", "&a ", "*a", "!!s
 sources = st.lists(st.sampled_from(PARTS), max_size=20).map("".join) | st.text(max_size=30)
 
 
+@pytest.mark.fuzz
 @given(values)
 def test_any_json_is_settings_or_wrong(value: object) -> None:
     try:
@@ -42,6 +43,7 @@ def test_any_json_is_settings_or_wrong(value: object) -> None:
         assert 5 < len(str(error)) < 400
 
 
+@pytest.mark.fuzz
 @given(st.dictionaries(keys, values, max_size=5))
 def test_any_table_is_settings_or_wrong(value: object) -> None:
     try:
@@ -50,6 +52,7 @@ def test_any_table_is_settings_or_wrong(value: object) -> None:
         assert 5 < len(str(error)) < 400
 
 
+@pytest.mark.fuzz
 @given(sources, st.sampled_from(["yaml", "toml", "json"]))
 def test_any_text_is_a_document_or_wrong(source: str, kind: str) -> None:
     try:
@@ -58,6 +61,7 @@ def test_any_text_is_a_document_or_wrong(source: str, kind: str) -> None:
         assert 5 < len(str(error)) < 400
 
 
+@pytest.mark.fuzz
 @given(values)
 def test_what_is_written_as_yaml_is_read_as_it_was(value: object) -> None:
     assert read_yaml(json.dumps(value, ensure_ascii=False)) == value

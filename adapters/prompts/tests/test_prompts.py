@@ -231,7 +231,13 @@ async def test_what_is_wrong_with_one_prompt_loses_that_one_and_is_told(
     assert [lost.place for lost in source.lost] == ["Worse", "Bad/prompt.txt"]
     assert "line 2, column 3" in source.lost[1].reason
     assert plugin.description.startswith(f"The prompts of {tmp_path.name}. 2 of 3 prompts are lost: Worse: it holds no")
-    assert "2 of 3 prompts are lost" in caplog.text
+    [record] = caplog.records
+    assert record.getMessage().split("\n")[0].endswith(": 2 of 3 prompts are lost.")
+    assert record.getMessage().split("\n")[2:] == [
+        "  Bad/prompt.txt: line 2, column 3: The variable has no name.",
+        "    {{$}}",
+        "      ^",
+    ]
 
 
 async def test_a_mistake_in_a_template_is_shown_where_it_stands(tmp_path: Path) -> None:
@@ -306,6 +312,10 @@ FOLDERS: dict[str, tuple[dict[str, str], str]] = {
         {"prompt.txt": "Hi", "prompt.yaml": "inputs: {a: {schema: {type: text}}}"},
         "inputs.a.schema: 'text'",
     ),
+    "a wrong schema of the answer": (
+        {"prompt.txt": "Hi", "prompt.yaml": "returns: {type: objct}"},
+        "Bad/prompt.yaml: returns: 'objct' is not a JSON Schema type. All of JSON Schema is known where portico-json",
+    ),
     "type and schema": (
         {"prompt.txt": "Hi", "prompt.yaml": "inputs: {a: {type: string, schema: {}}}"},
         "leave one of both",
@@ -360,6 +370,13 @@ async def test_a_prompt_that_cannot_be_used_says_why_with_file_and_key(
     assert lost.place.split("/")[0] == "Bad"
     assert words in str(lost)
     assert len(str(lost)) < 500
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"), [("Résumé-court", "Resume_court"), ("ﬁnd it!", "find_it"), ("2024", "2024")]
+)
+async def test_the_name_of_a_folder_becomes_one_of_a_function(tmp_path: Path, folder: str, name: str) -> None:
+    assert (await only(tmp_path, {f"{folder}/prompt.txt": "Hi"})).name == name
 
 
 async def test_of_two_prompts_of_one_name_the_second_is_lost(tmp_path: Path) -> None:

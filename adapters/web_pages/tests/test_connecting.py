@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 import ssl
+import subprocess
+import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from portico.errors import AccessRefused, ServiceUnavailable
+from portico_web_pages.connecting import SystemNames
 
 PUBLIC = "93.184.215.14"
 PAGE = "http://site.example/page"
@@ -101,6 +107,15 @@ async def test_the_next_address_is_tried_when_one_is_dead(world: Any) -> None:
     assert world.network.connected == [("2606:2800:21f::1", 80), (PUBLIC, 80)]
 
 
+async def test_both_families_are_tried_where_all_of_one_are_dead(world: Any) -> None:
+    world.serve("/page", "A page.")
+    dead = [f"2606:2800:21f::{number}" for number in range(1, 9)]
+    world.names["site.example"] = [[*dead, PUBLIC]]
+    world.network.dead |= set(dead)
+    assert (await world.reader(robots=False).read(PAGE)).text == "A page."
+    assert [address for address, _ in world.network.connected] == [dead[0], PUBLIC]
+
+
 async def test_a_name_with_very_many_dead_addresses_is_given_up(world: Any) -> None:
     world.names["site.example"] = [[f"93.184.215.{number}" for number in range(1, 200)]]
     world.network.dead |= set(world.names.answers["site.example"][0])
@@ -114,6 +129,51 @@ async def test_a_resolver_that_answers_nonsense_is_told(world: Any, answers: lis
     world.names["site.example"] = [answers]
     with pytest.raises(ServiceUnavailable, match="no address"):
         await world.reader(robots=False).read(PAGE)
+
+
+HANGS = """
+import asyncio, socket, time
+from portico_web_pages.config import WebPagesSettings
+from portico_web_pages.reader import WebPagesPageReader
+socket.getaddrinfo = lambda *_, **__: time.sleep(600)
+
+async def main():
+    reader = WebPagesPageReader(WebPagesSettings(seconds=0.2))
+    for number in range(10):
+        try:
+            await reader.read(f"http://{number}.example/")
+        except Exception as error:
+            print(type(error).__name__)
+    await reader.aclose()
+
+asyncio.run(main())
+"""
+
+
+def test_names_that_are_never_answered_hold_up_neither_reads_nor_the_end_of_python() -> None:
+    done = subprocess.run([sys.executable, "-c", HANGS], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split() == ["ServiceTimeout"] * 10, done.stderr
+
+
+async def test_look_ups_that_hang_are_bounded_in_number_and_end_when_they_are_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answered = threading.Event()
+
+    def hangs(*_: Any, **__: Any) -> list[Any]:
+        answered.wait(60)
+        return [(2, 1, 6, "", (PUBLIC, 80))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", hangs)
+    names = SystemNames()
+    asked = [asyncio.create_task(names("a.example", 80)) for _ in range(64)]
+    await asyncio.sleep(0)
+    with pytest.raises(OSError, match="64 other names"):
+        await names("b.example", 80)
+    asked[0].cancel()
+    answered.set()
+    assert await asyncio.gather(*asked[1:]) == [[PUBLIC]] * 63
+    assert await names("b.example", 80) == [PUBLIC]
 
 
 async def test_the_host_header_has_the_name(world: Any) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -58,6 +60,62 @@ async def test_a_page_that_takes_too_long_costs_its_process_and_names_the_bound(
     assert time.monotonic() - began < 20
     assert processes(extractors) == []
     assert (await extractors.extract(job("A roof.", "text"), LINK)).text == "A roof."
+    await extractors.aclose()
+
+
+ATTRIBUTES = "<title>T</title><p " + " ".join(f"a{number}=1" for number in range(200_000)) + ">A door &amp; a roof.</p>"
+
+
+async def test_where_the_main_text_takes_too_long_all_text_is_taken() -> None:
+    extractors = Extractors(1)
+    found = await extractors.extract(job(ATTRIBUTES, seconds=3.0), LINK)
+    assert (found.text, found.title, found.cut) == ("A door & a roof.", "T", None)
+    await extractors.aclose()
+
+
+async def test_where_looking_for_the_main_text_ends_the_process_all_text_is_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ends = "import portico_web_pages._html as h, os; h.main_text = lambda html: os._exit(3); from portico_web_pages._w"
+    monkeypatch.setattr(extraction, "_PROGRAM", extraction._PROGRAM.replace("from portico_web_pages._w", ends))
+    extractors = Extractors(1)
+    assert (await extractors.extract(job("<p>A door.<p>A roof."), LINK)).text == "A door.\nA roof."
+    assert (await extractors.extract(job("A door.", "text"), LINK)).text == "A door."
+    await extractors.aclose()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not bound the memory of a process")
+async def test_where_the_main_text_takes_too_much_memory_all_text_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    takes = (
+        "import portico_web_pages._html as h; h.main_text = lambda html: bytearray(3 << 30); from portico_web_pages._w"
+    )
+    monkeypatch.setattr(extraction, "_PROGRAM", extraction._PROGRAM.replace("from portico_web_pages._w", takes))
+    extractors = Extractors(1)
+    assert (await extractors.extract(job("<p>A door.<p>A roof."), LINK)).text == "A door.\nA roof."
+    await extractors.aclose()
+
+
+@pytest.mark.parametrize("failure", [RecursionError, TypeError, UnicodeEncodeError("ascii", "x", 0, 1, "no")])
+def test_where_the_main_text_fails_all_text_is_taken(monkeypatch: pytest.MonkeyPatch, failure: Any) -> None:
+    def fails(*_: Any, **__: Any) -> None:
+        raise failure
+
+    monkeypatch.setattr("portico_web_pages._html.bare_extraction", fails)
+    head, text = answered(
+        {"kind": "html", "content_type": None, "characters": 100, "pages": 1, "seconds": 5.0},
+        b"<title>T</title><table><tr><td>A door<td>1.50</tr><tr><td>A roof<td>2.50</table>",
+    )
+    assert (text.decode(), head["title"]) == ("A door 1.50\nA roof 2.50", "T")
+
+
+async def test_what_lies_in_the_working_directory_is_not_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("json", "struct", "lxml", "encodings"):
+        (tmp_path / f"{name}.py").write_text("import os; os._exit(3)")
+    monkeypatch.chdir(tmp_path)
+    extractors = Extractors(1)
+    assert (await extractors.extract(job("<p>A door."), LINK)).text == "A door."
     await extractors.aclose()
 
 
@@ -131,8 +189,10 @@ async def test_a_process_is_replaced_after_many_pages(monkeypatch: pytest.Monkey
 
 
 async def test_the_application_s_secrets_are_not_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-123")
-    assert "OPENAI_API_KEY" not in extraction._environment()
+    secret = ("OPENAI_API_KEY", "PYTHONANYWHERE_API_TOKEN", "HTTPS_PROXY", "PATH_TOKEN")
+    for name in secret:
+        monkeypatch.setenv(name, "sk-123")
+    assert not set(secret) & set(extraction._environment())
     assert extraction._environment().get("PATH") == os.environ.get("PATH")
 
 

@@ -329,16 +329,11 @@ async def test_html_that_is_nested_or_long_beyond_reason_is_read(world: Any, bod
     assert "A door behind the stairs." in page.text
 
 
-@pytest.mark.parametrize(
-    "body",
-    ["<p>a" * 2_000_000, "<p " + " ".join(f"a{number}=1" for number in range(200_000)) + ">A door.</p>"],
-    ids=["paragraphs", "attributes"],
-)
-async def test_html_that_takes_too_long_ends_its_process_and_the_next_page_is_read(world: Any, body: str) -> None:
-    world.serve("/page", body, "text/html")
+async def test_html_that_takes_too_long_ends_its_process_and_the_next_page_is_read(world: Any) -> None:
+    world.serve("/page", "<p>a" * 2_400_000, "text/html")
     world.serve("/next", "The next page.")
-    reader = world.reader(extract_seconds=1.0, processes=1)
-    with pytest.raises(LimitExceeded, match=r"1 seconds \(extract_seconds\)"):
+    reader = world.reader(extract_seconds=0.3, processes=1)
+    with pytest.raises(LimitExceeded, match=r"0\.3 seconds \(extract_seconds\)"):
         await reader.read(PAGE)
     assert (await reader.read("http://site.example/next")).text == "The next page."
 

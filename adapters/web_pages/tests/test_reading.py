@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from portico.errors import LimitExceeded, ResponseInvalid, ServiceTimeout, ServiceUnavailable, StoreError
+from portico_web_pages.cache import PageStorage
 from portico_web_pages.config import WebPagesSettings
 from portico_web_pages.reader import WebPagesPageReader
 
@@ -330,6 +331,15 @@ async def test_hostile_cache_headers_do_no_harm(world: Any) -> None:
         reader = world.reader(cache=True, robots=False)
         for _ in range(2):
             assert (await reader.read(link)).text == "A page."
+
+
+async def test_what_is_kept_stays_closed_once_it_is_closed(tmp_path: Path) -> None:
+    """A read that is on its way while its reader is closed must not open the file again: nobody would close it."""
+    storage = PageStorage(tmp_path / "pages.db", most=1_000, most_of_one=1_000)
+    assert await storage.get_entries("key") == []
+    await storage.close()
+    with pytest.raises(ServiceUnavailable, match="closed"):
+        await storage.get_entries("key")
 
 
 async def test_a_closed_reader_says_so(world: Any) -> None:

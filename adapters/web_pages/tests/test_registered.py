@@ -36,6 +36,9 @@ def test_both_are_registered() -> None:
         {"ports": (70_000,)},
         {"allow": ("10.0.0.1/8",)},
         {"seconds": 0},
+        {"extract_seconds": float("inf")},
+        {"extract_seconds": float("nan")},
+        {"seconds": 1e12},
         {"max_redirects": -1},
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import Any
 
@@ -122,6 +123,32 @@ async def test_it_is_asked_for_once_for_many_pages_of_a_site_and_port(world: Any
     assert asked == ["site.example", "site.example:8080", "other.example"]
 
 
+async def test_reads_that_begin_together_ask_for_it_once(world: Any) -> None:
+    links = [world.serve(f"/{number}", "A page.") for number in range(8)]
+    reader = world.reader(per_host=4)
+    pages = await asyncio.gather(*(reader.read(link) for link in links))
+    assert {page.text for page in pages} == {"A page."}
+    assert [request.path for request in world.site.requests].count("/robots.txt") == 1
+
+
+async def test_a_read_that_is_cancelled_while_it_asks_leaves_that_to_the_next(world: Any, answer: Any) -> None:
+    release = asyncio.Event()
+
+    async def slow(request: Any, writer: Any) -> None:
+        await release.wait()
+        writer.write(answer("User-agent: *\nAllow: /"))
+
+    world.site.routes["/robots.txt"] = slow
+    world.serve("/page", "A page.")
+    reader = world.reader()
+    first, second = (asyncio.create_task(reader.read(PAGE)) for _ in range(2))
+    await asyncio.sleep(0.05)
+    first.cancel()
+    await asyncio.wait({first})
+    release.set()
+    assert (await second).text == "A page."
+
+
 async def test_the_target_of_a_redirect_is_asked_about_too(world: Any, moved: Any) -> None:
     world.site.routes["/page"] = moved("/private")
     world.serve("/private", "Secret.")
@@ -186,8 +213,6 @@ async def test_a_file_that_is_cut_off_forbids_nothing_but_the_reading(world: Any
 
 async def test_waiting_for_it_is_part_of_the_time_for_the_page(world: Any) -> None:
     async def silent(request: Any, writer: Any) -> None:
-        import asyncio
-
         await asyncio.sleep(60)
 
     world.site.routes["/robots.txt"] = silent

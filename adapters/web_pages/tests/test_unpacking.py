@@ -14,6 +14,13 @@ from hypothesis import strategies as st
 from portico.errors import LimitExceeded, PorticoError
 from portico_web_pages.unpacking import unpacked
 
+
+def bare_deflate(data: bytes) -> bytes:
+    """Pack without the zlib header that the standard asks for, as some servers do."""
+    packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return packer.compress(data) + packer.flush()
+
+
 PACK = {"gzip": gzip.compress, "deflate": zlib.compress, "identity": bytes}
 
 
@@ -31,6 +38,21 @@ def test_what_was_packed_comes_back_however_it_is_cut_in_pieces(data: bytes, enc
     for encoding in encodings:
         packed = PACK[encoding](packed)
     assert unpack(packed, ", ".join(encodings), size) == data
+
+
+@given(st.binary(max_size=500), st.integers(1, 600))
+def test_deflate_without_a_header_comes_back_however_it_is_cut_in_pieces(data: bytes, size: int) -> None:
+    packed = bare_deflate(data)
+    try:
+        zlib.decompressobj().decompress(packed[:2])
+    except zlib.error:
+        assert unpack(packed, "deflate", size) == data
+
+
+@given(st.lists(st.binary(max_size=50), min_size=1, max_size=5), st.binary(max_size=50), st.integers(1, 99))
+def test_what_stands_behind_packed_data_is_left_alone(members: list[bytes], behind: bytes, size: int) -> None:
+    packed = b"".join(map(gzip.compress, members)) + b"." + behind
+    assert unpack(packed, "gzip", size) == b"".join(members)
 
 
 @given(

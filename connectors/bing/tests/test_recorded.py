@@ -136,6 +136,7 @@ async def test_an_open_range_of_dates_ends_today() -> None:
     assert abs(date.fromisoformat(last) - datetime.now(UTC).date()) <= timedelta(days=1)
 
 
+@pytest.mark.fuzz
 @given(st.text(alphabet=st.sampled_from('ab "|()-+&!NOTANDRsite:.'), max_size=20))
 def test_no_query_lifts_a_filter(query: str) -> None:
     search, client = bing("nothing")
@@ -186,6 +187,7 @@ async def test_news_have_a_count_and_filters_of_their_own() -> None:
             await search.get_news("lighthouse", TextSearchOptions(filter=filter))
 
 
+@pytest.mark.fuzz
 @given(near({"value": [{"name": "a", "url": "https://a.example", "provider": [{"name": "b"}]}]}) | json_values())
 def test_whatever_is_said_of_the_news_gives_articles_or_an_error(said: Any) -> None:
     import json

@@ -55,7 +55,7 @@ class TestBrave(WebSearchKit):
         (Equal("site", "alpha.example"), {"q": "door site:alpha.example", "freshness": None}),
         (Equal("language", "de"), {"search_lang": "de", "q": "door"}),
         (Equal("country", "DE"), {"country": "DE"}),
-        (Equal("safesearch", "strict"), {"safesearch": "strict"}),
+        (Equal("safe_search", "strict"), {"safesearch": "strict"}),
         (Equal("freshness", "pw"), {"freshness": "pw"}),
         (Range("date", at_least="2024-03-01", below="2025-01-01"), {"freshness": "2024-03-01to2024-12-31"}),
         (Range("date", above="2024-03-01T12:00", at_most="2024-03-31"), {"freshness": "2024-03-02to2024-03-31"}),

@@ -37,7 +37,7 @@ async def asked(filter: Filter | None = None, query: str = "door", **settings: A
 
 
 async def test_settings_are_parameters_and_a_filter_beats_them() -> None:
-    settings = {"country": "DE", "language": "de", "safesearch": "strict", "extra_snippets": True}
+    settings = {"country": "DE", "language": "de", "safe_search": "strict", "extra_snippets": True}
     params = (await asked(**settings)).params
     assert {name: params[name] for name in ("country", "search_lang", "safesearch", "extra_snippets")} == {
         "country": "DE",
@@ -71,7 +71,7 @@ async def test_an_open_range_ends_today() -> None:
     [
         (Equal("country", "Germany"), "country"),
         (Equal("language", "German"), "language"),
-        (Equal("safesearch", "on"), "off|moderate|strict"),
+        (Equal("safe_search", "on"), "'off', 'moderate' or 'strict'"),
         (Equal("freshness", "yesterday"), "freshness"),
         (And((Equal("freshness", "pw"), Range("date", at_least="2026-01-01"))), "not by both"),
         (Range("date", above="2026-01-31", below="2026-02-01"), "no day is left"),
@@ -133,7 +133,7 @@ async def test_a_model_can_search_the_web_and_its_news_and_choose_the_site() -> 
         {"base_url": "api.search.brave.com"},
         {"country": "Germany"},
         {"language": "German"},
-        {"safesearch": "on"},
+        {"safe_search": "on"},
     ],
 )
 def test_settings_that_brave_would_refuse_are_mistakes(wrong: dict[str, Any]) -> None:

@@ -79,7 +79,7 @@ async def test_news_are_a_search_of_their_own() -> None:
 
 @pytest.mark.asyncio
 async def test_the_settings_go_with_each_request_and_a_filter_goes_before_them() -> None:
-    search, client = searxng("general", language="de", categories=("it", "science"), engines=("mojeek",), safesearch=2)
+    search, client = searxng("general", language="de", categories=("it", "science"), engines=("mojeek",), safe_search=2)
     await search.search("q")
     await search.search("q", TextSearchOptions(filter=Equal("language", "fr")))
     first, second = (request.params for request in client.requests)
@@ -153,7 +153,7 @@ async def test_the_address_may_be_written_in_three_ways(base_url: str, asked: st
     [
         ("base_url", "127.0.0.1:8888"),
         ("base_url", "http://127.0.0.1:8888/search?format=json"),
-        ("safesearch", 3),
+        ("safe_search", 3),
         ("categories", ("it,science",)),
         ("engines", (" ",)),
     ],

@@ -79,7 +79,7 @@ async def test_results_left_out_are_asked_for_too_since_there_are_no_pages() -> 
 @pytest.mark.parametrize(
     ("filter", "words"),
     [
-        (Equal("topic", "sports"), "general|news|finance"),
+        (Equal("topic", "sports"), "'general', 'news' or 'finance'"),
         (Equal("country", "DE"), "country"),
         (Equal("time_range", "yesterday"), "time_range"),
         (And((Equal("time_range", "week"), Range("date", at_least="2026-01-01"))), "not by both"),

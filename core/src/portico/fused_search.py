@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from portico.errors import PorticoError, ServiceError, ServiceTimeout, UnsupportedFilter
 from portico.filter import Filter, FilterSupport, check_filter
-from portico.fusion import fuse_by_rank
+from portico.fusion import fuse_passages
 from portico.ports.search_index import IndexProgress, IndexReport, SearchIndex
 from portico.search import SearchCapabilities, SearchConnector, SearchResults, TextSearchOptions, TextSearchResult
 
@@ -56,16 +56,17 @@ class FusedSearch(SearchConnector[FusedResult]):
     >>> asyncio.run(find("d"))
     [('dark red', ('one', 'two')), ('red', ('one',))]
 
-    Scores of sources do not compare, so ranks decide (`portico.fusion.fuse_by_rank`); passages of one link and text
-    are one. ``searches`` are told apart by their names, or by the keys of a mapping. ``skip`` and ``top`` count in
-    the merged ranking: of each source the best ``depth`` are ranked, or a multiple of it where more are asked for, so
-    that pages of one query fit together. ``timeout`` is how many seconds a source may take; None leaves it to the
-    source.
+    Scores of sources do not compare, so ranks decide, and passages of one link are one (`portico.fusion.fuse_passages`
+    has the rule, with what it means for several passages of a document). ``searches`` are told apart by their names,
+    or by the keys of a mapping. ``skip`` and ``top`` count in the merged ranking: of each source the best ``depth``
+    are ranked, or a multiple of it where more are asked for, so that pages of one query fit together. ``timeout`` is
+    how many seconds a source may take; None leaves it to the source.
 
     A filter must be one that every source supports. Nobody knows how many passages there are in all. A source that
-    fails is told of in ``metadata["failures"]``, its name and why, and the others answer; what the sources say beside
-    their results is in ``metadata["sources"]``. Where all fail, the first one's error is raised. The searches stay
-    their owner's to close. Raises ``ValueError`` for no searches, and for two of one name.
+    fails is told of in ``metadata["failures"]``, its name and why, and the others answer; one in a source that is
+    fused itself is called ``source/inner``. What the sources say beside their results is in ``metadata["sources"]``.
+    Where all fail, the first one's error is raised, with a note for each of the others. The searches stay their
+    owner's to close. Raises ``ValueError`` for no searches, and for two of one name.
     """
 
     def __init__(
@@ -108,10 +109,10 @@ class FusedSearch(SearchConnector[FusedResult]):
         rankings = {name: task.result() for name, task in tasks.items()}
         failures = {name: ranking.failure for name, ranking in rankings.items() if ranking.failure is not None}
         if len(failures) == len(rankings):
-            raise _error(*next(iter(failures.items())))
+            raise _error(failures)
         metadata: dict[str, Any] = {}
-        if failures:
-            metadata["failures"] = {name: _words(error) for name, error in failures.items()}
+        if told := _told(failures, rankings):
+            metadata["failures"] = told
         if said := {name: ranking.metadata for name, ranking in rankings.items() if ranking.metadata}:
             metadata["sources"] = said
         found = _fused(rankings)
@@ -214,26 +215,37 @@ def _shared(searches: Mapping[str, TextSearch]) -> SearchCapabilities:
 
 
 def _fused(rankings: Mapping[str, _Ranking]) -> list[FusedResult]:
-    finders: dict[tuple[str | None, str], dict[str, None]] = {}
+    names = tuple(rankings)
+    fused = fuse_passages(
+        [ranking.results for ranking in rankings.values()], link=lambda one: one.link, text=lambda one: one.value
+    )
+    return [FusedResult(one.value, one.name, one.link, tuple(names[at] for at in finders)) for one, finders in fused]
+
+
+def _told(failures: Mapping[str, Exception], rankings: Mapping[str, _Ranking]) -> dict[str, str]:
+    """Return why sources failed, by their names; one in a source that is fused itself as ``source/inner``."""
+    told = {name: _words(error) for name, error in failures.items()}
     for name, ranking in rankings.items():
-        for result in ranking.results:
-            finders.setdefault(_identity(result), {})[name] = None
-    fused = fuse_by_rank((ranking.results for ranking in rankings.values()), key=_identity)
-    return [FusedResult(one.value, one.name, one.link, tuple(finders[_identity(one)])) for one in fused]
-
-
-def _identity(result: TextSearchResult) -> tuple[str | None, str]:
-    return result.link, result.value
+        inner = ranking.metadata.get("failures")
+        if isinstance(inner, Mapping):
+            told |= {f"{name}/{each}": str(why) for each, why in inner.items()}
+    return told
 
 
 def _words(error: Exception) -> str:
-    return str(error) if isinstance(error, PorticoError) else f"{type(error).__name__}: {error}"
+    said = str(error) if isinstance(error, PorticoError) else f"{type(error).__name__}: {error}"
+    return " ".join([said, *getattr(error, "__notes__", ())])
 
 
-def _error(name: str, error: Exception) -> Exception:
-    """Return the error to raise for a source; what is none of ours is one of its service."""
-    if isinstance(error, PorticoError):
-        return error
-    failure = ServiceError(f"The source {name!r} failed: {_words(error)}")
-    failure.__cause__ = error
+def _error(failures: Mapping[str, Exception]) -> Exception:
+    """Return the error of the first source, with the others as notes; what is none of ours is one of its service."""
+    (name, error), *others = failures.items()
+    failure = error
+    if not isinstance(error, PorticoError):
+        failure = ServiceError(f"The source {name!r} failed: {_words(error)}")
+        failure.__cause__ = error
+    if others:
+        failure.add_note(f"That was the source {name!r}.")
+    for other, why in others:
+        failure.add_note(f"The source {other!r} failed too: {_words(why)}")
     return failure

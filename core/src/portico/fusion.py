@@ -1,13 +1,16 @@
-"""Fusing rankings whose scores do not compare."""
+"""Fusing rankings whose scores do not compare, and when two passages in them are one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TypeVar
 
-__all__ = ["fuse_by_rank"]
+from portico.links import place_of
+
+__all__ = ["fuse_by_rank", "fuse_passages"]
 
 T = TypeVar("T")
+_Key = tuple[Hashable, str | None]
 
 
 def fuse_by_rank(
@@ -33,3 +36,45 @@ def fuse_by_rank(
             first.setdefault(name, thing)
             scores[name] = scores.get(name, 0.0) + 1.0 / (constant + rank)
     return [first[name] for name in sorted(scores, key=scores.__getitem__, reverse=True)]
+
+
+def fuse_passages(
+    rankings: Iterable[Sequence[T]], *, link: Callable[[T], str | None], text: Callable[[T], str]
+) -> list[tuple[T, tuple[int, ...]]]:
+    """Merge rankings of passages by `fuse_by_rank`; with each come the numbers of the rankings that have it, from 0.
+
+    Passages of one link are one, though each search service cuts its own snippet of a page: the longest text stays.
+    Links are compared by the place that they lead to (`portico.links.place_of`), of which a fragment such as ``#L12``
+    is a part. But where a ranking gives several texts of one link, as passages of a document, the texts tell them
+    apart; so they do where there is no link.
+
+    >>> brave = [("https://a.example/door", "A door is"), ("https://a.example/hinge", "A hinge")]
+    >>> google = [("http://a.example/door/", "A door is a lid.")]
+    >>> fuse_passages([brave, google], link=lambda found: found[0], text=lambda found: found[1])
+    [(('http://a.example/door/', 'A door is a lid.'), (0, 1)), (('https://a.example/hinge', 'A hinge'), (0,))]
+    """
+    keyed = _keyed([[(link(thing), text(thing), thing) for thing in ranking] for ranking in rankings])
+    best: dict[_Key, T] = {}
+    finders: dict[_Key, dict[int, None]] = {}
+    for number, ranking in enumerate(keyed):
+        for key, thing in ranking:
+            if key not in best or len(text(thing)) > len(text(best[key])):
+                best[key] = thing
+            finders.setdefault(key, {})[number] = None
+    return [
+        (best[key], tuple(finders[key])) for key in fuse_by_rank([[key for key, _ in ranking] for ranking in keyed])
+    ]
+
+
+def _keyed(rankings: list[list[tuple[str | None, str, T]]]) -> list[list[tuple[_Key, T]]]:
+    """Return the passages with what tells them apart: the place of their link, their text, or both."""
+    placed = [
+        [(place_of(link) if link else None, text, thing) for link, text, thing in ranking] for ranking in rankings
+    ]
+    several: set[Hashable] = {None}
+    for ranking in placed:
+        texts: dict[Hashable, str] = {}
+        several.update(place for place, text, _ in ranking if texts.setdefault(place, text) != text)
+    return [
+        [((place, text if place in several else None), thing) for place, text, thing in ranking] for ranking in placed
+    ]

@@ -26,7 +26,7 @@ from portico.errors import (
 )
 from portico.registration import Secret
 
-__all__ = ["HttpRequest", "HttpResponse", "Sent", "printable", "retry_after", "service_error"]
+__all__ = ["HttpRequest", "HttpResponse", "Sent", "printable", "retry_after", "service_error", "without_secrets"]
 
 Sent: TypeAlias = str | int | float | bool | Secret | None
 """What a parameter or a header may be. None leaves it out, a bool is ``true`` or ``false``."""
@@ -212,16 +212,26 @@ def _words_of(response: HttpResponse) -> str:
         return response.body[:_READ].decode("utf-8", "replace") if kind.startswith("text/plain") else ""
 
 
-def printable(words: str, hidden: Iterable[Secret] = ()) -> str:
-    """Return words from outside as a message may hold them: without secrets, on one line, and not too many.
+def without_secrets(words: str, hidden: Iterable[Secret]) -> str:
+    """Return words from outside without the secrets that they repeat.
 
-    >>> printable("The  key s3cret is wrong.", [Secret("s3cret")])
+    >>> without_secrets("The key s3cret is wrong.", [Secret("s3cret")])
     'The key ******** is wrong.'
     """
     for key in sorted({part for secret in hidden for part in _parts(secret)}, key=len, reverse=True):
         # A service may repeat a key as it stood in the address.
         for written in (key, quote(key), quote_plus(key)):
             words = words.replace(written, str(Secret("")))
+    return words
+
+
+def printable(words: str, hidden: Iterable[Secret] = ()) -> str:
+    """Return words from outside as a message may hold them: without secrets, on one line, and not too many.
+
+    >>> printable("The  key s3cret is wrong.", [Secret("s3cret")])
+    'The key ******** is wrong.'
+    """
+    words = without_secrets(words, hidden)
     words = " ".join("".join(letter if letter.isprintable() else " " for letter in words).split())
     return words if len(words) <= _WORDS_SHOWN else f"{words[: _WORDS_SHOWN - 1]}…"
 

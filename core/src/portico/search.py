@@ -25,6 +25,7 @@ __all__ = [
     "SearchResults",
     "TextSearchOptions",
     "TextSearchResult",
+    "query_bounds",
     "search_method",
     "search_methods",
 ]
@@ -126,6 +127,21 @@ class SearchCapabilities:
     """Whether ``include_total_count`` is honoured; a source without it leaves ``total_count`` None."""
     most: int | None = None
     """The most results that a source gives of one query, over all pages; None for no bound."""
+    query_characters: int | None = None
+    """The most characters of a query that a source takes, with the operators of filters; None for no bound."""
+    query_words: int | None = None
+    """The most words of a query that a source takes, with the operators of filters; None for no bound."""
+
+
+def query_bounds(capabilities: SearchCapabilities) -> str:
+    """Say in words how long a query may be; empty where there is no bound.
+
+    >>> query_bounds(SearchCapabilities(query_characters=400, query_words=50))
+    'at most 400 characters and 50 words'
+    """
+    counted = ((capabilities.query_characters, "characters"), (capabilities.query_words, "words"))
+    bounds = [f"{most} {unit}" for most, unit in counted if most is not None]
+    return f"at most {' and '.join(bounds)}" if bounds else ""
 
 
 class SearchConnector(ABC, Generic[Record]):

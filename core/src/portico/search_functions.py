@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -9,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from portico.errors import ArgumentsInvalid, SchemaUnsupported, UnsupportedFilter, nearest
 from portico.filter import And, Filter, check_filter
 from portico.functions import Function, FunctionPlugin, Parameter
-from portico.search import SearchCapabilities, TextSearchOptions, TextSearchResult, search_methods
-from portico.search_parameters import FilterParameter, SearchParameter
+from portico.search import SearchCapabilities, TextSearchOptions, TextSearchResult, query_bounds, search_methods
+from portico.search_parameters import FilterParameter, SearchParameter, excludes_all
 from portico.types import Compiled, compile_type
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SEARCH_TAG", "SearchParameter", "search_plugin"]
 
+_log = logging.getLogger(__name__)
 SEARCH_TAG = "search"
 """The tag of functions that search and return passages with name and link; planners look for it."""
 
@@ -73,7 +75,8 @@ def search_plugin(
 
     ``parameters`` are the further ones: a description, or a `SearchParameter`. Left out, they are the fields that the
     source offers by itself. For ``query``, ``count`` and ``skip`` it has other words, or None for one that is not
-    offered. ``filter`` is applied whatever is asked; a parameter can only narrow it.
+    offered. ``filter`` is applied whatever is asked; a parameter can only narrow it. A call that finds nothing because
+    its parameters exclude it, or each other, is answered by saying so.
 
     ``codecs`` are a kernel's ``type_codecs``, for records that are of other kinds than the standard library's.
     ``asked_by_planners`` is False for a source that another one asks: planners that ask every source leave it out.
@@ -104,7 +107,7 @@ def search_plugin(
                 call,
                 plugin=name,
                 description=described.get(function) or method.about,
-                parameters=call.parameters(parameters or {}),
+                parameters=call.parameters(parameters or {}, method.capabilities),
                 returns=method.returns,
                 tags=frozenset({SEARCH_TAG} if asked_by_planners and wanted == "GetTextSearchResults" else ()),
             )
@@ -225,12 +228,35 @@ class _Call:
             return []
         filter = _joined([self.fixed, *filters.values()])
         results = await self.method(query, TextSearchOptions(top=count, skip=skip, filter=filter))
-        return list(await results.list())
+        found = list(await results.list())
+        failures = results.metadata.get("failures")
+        if isinstance(failures, Mapping):
+            # A function gives results alone; what a fused search says of its sources must not be lost.
+            for source, why in failures.items():
+                _log.warning("The source %r failed in %s: %s", source, self.function, why)
+        if not found and (contradictions := self._contradictions(filters)):
+            # Who only sees that there is nothing asks for the same in other words, again and again.
+            raise ArgumentsInvalid(self.function, contradictions)
+        return found
 
-    def parameters(self, words: Mapping[str, str | SearchParameter | None]) -> tuple[Parameter, ...]:
+    def _contradictions(self, filters: Mapping[str, Filter | None]) -> list[str]:
+        """Say which parameters nothing passes, where a field holds one value; what the fixed filter is stays untold."""
+        given = {name: filter for name, filter in filters.items() if filter is not None}
+        if excludes_all(self.fixed) or not excludes_all(_joined([self.fixed, *given.values()])):
+            return []
+        alone = [name for name, filter in given.items() if excludes_all(_joined([self.fixed, filter]))]
+        if not alone:
+            return [f"{', '.join(given)}: nothing is all of this at once"]
+        return [f"{name}: this search is limited to others; leave it out, or give another value" for name in alone]
+
+    def parameters(
+        self, words: Mapping[str, str | SearchParameter | None], capabilities: SearchCapabilities
+    ) -> tuple[Parameter, ...]:
         """Return what can be given, ``query`` first; those that must be given come before the others."""
         number = compile_type(int)
         said = {name: words.get(name, usual) for name, usual in _WORDS.items()}
+        if "query" not in words and (bounds := query_bounds(capabilities)):
+            said["query"] = f"What to search for: {bounds}."
         if "count" not in words and self.most < _MOST:
             said["count"] = f"How many results, 1 to {self.most}."
         own = [

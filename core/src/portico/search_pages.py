@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from portico.errors import ServiceError, UnsupportedFilter, UnsupportedOption
 from portico.filter import Range, Scalar, Wanted
+from portico.settings import ValueForm
 
 __all__ = ["AskedPage", "FoundPage", "check_query", "query_operator", "whole_text"]
 
@@ -21,8 +22,9 @@ class AskedPage:
     """The page to ask a service for.
 
     ``start`` is the number of the first result wanted, from 0 on; ``size`` how many; ``number`` the page's own, from 0
-    on, for services that count pages. ``wanted`` is the filter, field by field; ``limits`` are the connector's
-    ``query_limits``, and ``source`` begins the messages of what is refused before it is sent.
+    on, for services that count pages. ``wanted`` is the filter, field by field; ``limits`` are the most ``characters``
+    and ``words`` of a query that the service takes, and ``source`` begins the messages of what is refused before it is
+    sent.
     """
 
     query: str
@@ -31,42 +33,41 @@ class AskedPage:
     number: int
     wanted: Wanted
     include_total_count: bool = False
-    limits: Mapping[str, int] = field(default_factory=dict)
+    limits: Mapping[str, int | None] = field(default_factory=dict)
     source: str = "The service"
 
-    def value(self, field: str, default: Scalar | None = None, *, pattern: str | None = None) -> Any:
-        """Return the first value that the filter wants of a field, or ``default``; ``pattern`` as in `values`."""
-        return next(iter(self.values(field, pattern=pattern)), default)
+    def value(self, field: str, default: Scalar | None = None, *, form: ValueForm | None = None) -> Any:
+        """Return the first value that the filter wants of a field, or ``default``; ``form`` as in `values`."""
+        return next(iter(self.values(field, form=form)), default)
 
-    def values(self, field: str, *, pattern: str | None = None) -> tuple[Scalar, ...]:
+    def values(self, field: str, *, form: ValueForm | None = None) -> tuple[Scalar, ...]:
         """Return the values that the filter wants of a field.
 
-        ``pattern`` is a regular expression of what the service understands: ``"day|week"``; values are texts then.
-        ``UnsupportedFilter`` for one that is nothing of it, for a service would ignore it in silence.
+        ``form`` is what the service understands; values are texts then. ``UnsupportedFilter`` for one that is nothing
+        of it, for a service would ignore it in silence.
         """
         values = self.wanted.values.get(field, ())
-        if pattern is None:
+        if form is None:
             return values
         texts = tuple(str(value).lower() if isinstance(value, bool) else str(value) for value in values)
         for value, text in zip(values, texts, strict=True):
-            if not re.fullmatch(pattern, text):
-                raise UnsupportedFilter(f"{self.source} does not know {value!r} for {field!r}; it knows: {pattern}.")
+            if not form.fits(text):
+                raise UnsupportedFilter(f"{self.source} does not know {value!r} for {field!r}. It takes {form.words}.")
         return texts
 
-    def chosen(self, settings: object, **patterns: str) -> dict[str, Any]:
+    def chosen(self, settings: object, **forms: ValueForm) -> dict[str, Any]:
         """Return the values of several fields: what the filter wants, or else what the settings of that name say.
 
         >>> from types import SimpleNamespace
+        >>> from portico.settings import one_of
         >>> page = AskedPage("ports", 0, 10, 0, Wanted({"country": ("DE",)}, {}))
-        >>> page.chosen(SimpleNamespace(country="US", language="en"), country="[A-Z]{2}", language=".+", age="day|week")
-        {'country': 'DE', 'language': 'en', 'age': None}
+        >>> country, age = ValueForm("[A-Z]{2}", "two letters, as in 'DE'"), one_of("day", "week")
+        >>> page.chosen(SimpleNamespace(country="US"), country=country, age=age)
+        {'country': 'DE', 'age': None}
 
-        Each pattern is as in `values`. None is for a field that neither of them has.
+        Each form is as in `values`. None is for a field that neither of them has.
         """
-        return {
-            field: self.value(field, getattr(settings, field, None), pattern=pattern)
-            for field, pattern in patterns.items()
-        }
+        return {field: self.value(field, getattr(settings, field, None), form=form) for field, form in forms.items()}
 
     def query_with(self, *fields: str) -> str:
         """Return the query with the filter's values of ``fields`` as operators, for services that take them there.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_origin
 
-from portico.filter import AnyOf, Equal, Filter, Range, Scalar
+from portico.filter import AnyOf, Equal, Filter, Range, Scalar, wanted
 from portico.types import Compiled, compile_type
 
-__all__ = ["FilterParameter", "SearchParameter"]
+__all__ = ["FilterParameter", "SearchParameter", "excludes_all"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +89,21 @@ class FilterParameter:
     def _plain(self, value: Any) -> Any:
         # What calls with Python values may give the text of a date as well as a date.
         return value if type(value) is str else self.compiled.unstructure(value)
+
+
+def excludes_all(filter: Filter | None) -> bool:
+    """Tell whether nothing passes a filter of clauses joined by And, where a field holds one value.
+
+    >>> from portico.filter import And
+    >>> excludes_all(And((Equal("site", "a.example"), Equal("site", "b.example"))))
+    True
+
+    Of a filter with Or or Not it is not known, which is False.
+    """
+    try:
+        return wanted(filter).nothing
+    except ValueError:
+        return False
 
 
 def _is_blank(value: object) -> bool:

@@ -15,22 +15,26 @@ from weakref import WeakKeyDictionary
 
 from portico.errors import PorticoError, ResponseInvalid, ServiceError
 from portico.filter import Wanted, wanted
-from portico.http import HttpRequest, HttpResponse, printable, service_error
+from portico.http import HttpRequest, HttpResponse, printable, service_error, without_secrets
 from portico.ports.http_client import HttpClient
 from portico.registration import Secret, Services
 from portico.search import SearchConnector, SearchResults, TextSearchOptions
 from portico.search_pages import AskedPage, FoundPage, check_query, query_operator, whole_text
 from portico.search_records import Verbatim, WebAddress, read_record
+from portico.settings import SITE, ValueForm, one_of
 from portico.snippets import moment, plain_text, web_address
 
 __all__ = [
+    "SITE",
     "AskedPage",
     "FoundPage",
+    "ValueForm",
     "Verbatim",
     "WebAddress",
     "WebSearchConnector",
     "check_query",
     "moment",
+    "one_of",
     "plain_text",
     "query_operator",
     "read_record",
@@ -79,8 +83,6 @@ class WebSearchConnector(SearchConnector[Record]):
     """The most results that the service gives of one query, over all pages; ``capabilities`` then say it too."""
     at_once: ClassVar[int | None] = None
     """The most requests that may be under way at the same time; None for no bound."""
-    query_limits: ClassVar[Mapping[str, int]] = {}
-    """The most ``characters`` and ``words`` of a query that the service takes, the operators of filters included."""
     advice: ClassVar[Mapping[int, str]] = {}
     """What to do about an answer of a status, where the connector knows better than `portico.http.service_error`."""
 
@@ -158,9 +160,10 @@ class WebSearchConnector(SearchConnector[Record]):
             size = min(size, last) if options.skip == 0 else size
             start = options.skip - options.skip % size
         source = f"Text search {self.name!r}"
-        check_query(query, source, **self.query_limits)
+        limits = {"characters": self.capabilities.query_characters, "words": self.capabilities.query_words}
+        check_query(query, source, **limits)
         counted = options.include_total_count
-        return AskedPage(query, start, size, start // size, clauses, counted, self.query_limits, source)
+        return AskedPage(query, start, size, start // size, clauses, counted, limits, source)
 
     async def _answer(self, request: HttpRequest) -> Any:
         service = f"Text search {self.name!r}"
@@ -173,11 +176,11 @@ class WebSearchConnector(SearchConnector[Record]):
         else:
             async with turn:
                 response = await client.send(request)
-        answer, broken = None, None
+        answer, is_json = None, True
         try:
             answer = response.json()
-        except ValueError as error:
-            broken = error
+        except ValueError:
+            is_json = False
         try:
             kind = self.failure(response, answer)
         except _OTHER_FORM:
@@ -185,8 +188,8 @@ class WebSearchConnector(SearchConnector[Record]):
         if kind is not None or not response.ok:
             hidden, advice = _secrets(request, self.settings), self.advice.get(response.status)
             raise service_error(response, service, kind, hidden=hidden, advice=advice)
-        if broken is not None:
-            raise ResponseInvalid(f"{service} answered with something that is not JSON. Check its address.") from broken
+        if not is_json:
+            raise ResponseInvalid(f"{service} answered with something that is not JSON. Check its address.")
         return answer
 
     def _read(self, answer: Any, read: Callable[[Any], FoundPage[Found]], request: HttpRequest) -> FoundPage[Found]:
@@ -195,10 +198,14 @@ class WebSearchConnector(SearchConnector[Record]):
         except PorticoError:
             raise
         except _OTHER_FORM as error:
-            why = printable(f"{type(error).__name__}: {error}", _secrets(request, self.settings))
-            raise ResponseInvalid(
-                f"Text search {self.name!r} answered in another form than agreed: {why}. Check its address."
-            ) from error
+            odd = error
+        # The cause is shown in a traceback, and quotes what the service said: it stays only without secrets.
+        why, hidden = f"{type(odd).__name__}: {odd}", _secrets(request, self.settings)
+        fault = ResponseInvalid(
+            f"Text search {self.name!r} answered in another form than agreed: {printable(why, hidden)}. "
+            "Check its address."
+        )
+        raise fault from (odd if without_secrets(why, hidden) == why else None)
 
     def _turn(self) -> asyncio.Semaphore | None:
         """Return what bounds the requests of this event loop."""

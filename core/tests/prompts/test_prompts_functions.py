@@ -12,7 +12,14 @@ import pytest
 
 from portico import FunctionPlugin, Kernel, PromptInput, function, prompt_function
 from portico.chat import ChatCapabilities, ToolCall
-from portico.errors import ArgumentsInvalid, PluginNotInstalled, SchemaUnsupported, TemplateError
+from portico.errors import (
+    ArgumentsInvalid,
+    LimitExceeded,
+    PluginNotInstalled,
+    PorticoError,
+    SchemaUnsupported,
+    TemplateError,
+)
 from portico.plans.plan import From, Plan, Step, Value
 from portico.plans.task import Answer
 from portico.ports.chat_service import ChatService
@@ -271,3 +278,49 @@ def test_ordinary_functions_are_bound_to_no_kernel() -> None:
     assert made.bound(Kernel()) is made
     plugin = FunctionPlugin("P", (made,))
     assert plugin.bound(kernel) is plugin
+
+
+async def test_messages_that_cannot_be_read_are_told_with_the_function_s_name() -> None:
+    kernel, _ = kernel_with("Yes.")
+    kernel.add_function(prompt_function("ask", "One.\n<message role='{{$role}}'>Hi</message>", plugin="Writer"))
+    with pytest.raises(
+        TemplateError, match=r"^Writer-ask, rendered prompt, line 2, column 1: .* not 'usr'\."
+    ) as raised:
+        await kernel.invoke("Writer-ask", role="usr")
+    assert (raised.value.line, raised.value.column) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "bound"),
+    [("{{Writer.ask}}", "at most 16 deep, and here it is … > Writer-ask > "), ("{{Writer.ask}}" * 3, "16 deep|1,000")],
+)
+async def test_a_prompt_function_that_calls_itself_for_ever_is_stopped(prompt: str, bound: str) -> None:
+    kernel, chat = kernel_with("Yes.", repeat=True)
+    kernel.add_function(prompt_function("ask", prompt, plugin="Writer"))
+    with pytest.raises(LimitExceeded, match=bound):
+        await kernel.invoke("Writer-ask")
+    assert not chat.requests
+    kernel.add_function(prompt_function("wide", "{{Writer.one}}" * 1_001, plugin="Writer"))
+    kernel.add_function(prompt_function("one", "Hi", plugin="Writer"))
+    with pytest.raises(LimitExceeded, match="Writer-wide: prompt functions are called at most 1,000 times inside of"):
+        await kernel.invoke("Writer-wide")
+    for _ in range(2):
+        assert await kernel.invoke("Writer-one") == "Yes.", "each call from outside begins anew"
+
+
+async def test_a_model_that_calls_the_prompt_it_is_asked_by_for_ever_is_stopped() -> None:
+    kernel, chat = kernel_with(
+        lambda request: ToolCall("1", "Writer-ask", "{}"), repeat=True, capabilities=ChatCapabilities(tools=True)
+    )
+    kernel.add_function(prompt_function("ask", "Hi", plugin="Writer", functions=["Writer-ask"]))
+    with pytest.raises(PorticoError):
+        await kernel.invoke("Writer-ask")
+    assert len(chat.requests) < 3_000
+
+
+async def test_prompt_functions_may_call_each_other_ten_deep() -> None:
+    kernel, _ = kernel_with(lambda request: request.messages[-1].text + "!", repeat=True)
+    kernel.add_function(prompt_function("f0", "Hi"))
+    for number in range(1, 10):
+        kernel.add_function(prompt_function(f"f{number}", f"{{{{f{number - 1}}}}}"))
+    assert await kernel.invoke("f9") == "Hi!!!!!!!!!!"

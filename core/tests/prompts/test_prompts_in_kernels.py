@@ -190,3 +190,9 @@ async def test_language_and_trusted_are_no_options_of_a_turn() -> None:
     assert asked(chat) == [("user", "Hi x")]
     with pytest.raises(TypeError, match="'languages' is not an option"):
         await kernel.invoke_prompt("Hi", languages="brackets")
+
+
+@pytest.mark.parametrize("arguments", ["question", ["question"], [("a", "b")]])
+async def test_arguments_that_are_no_mapping_are_refused_in_words(arguments) -> None:
+    with pytest.raises(TypeError, match="arguments of a prompt are a mapping, of names to values, not "):
+        await Kernel().render_prompt("Hi {{$a}}", arguments)

@@ -228,6 +228,10 @@ def test_an_error_shows_the_line_and_marks_what_is_wrong() -> None:
     )
 
 
+def test_the_mark_stands_under_its_place_beside_wide_letters_too() -> None:
+    assert str(refused("東京a{{$é}}")).split("\n")[1:] == ["  東京a{{$é}}", "  \u3000\u3000   ^^"]
+
+
 def test_of_a_long_line_an_error_shows_what_stands_around() -> None:
     error = refused("x" * 500 + "{{$a-b}}" + "y" * 500)
     message, shown, mark = str(error).split("\n")

@@ -85,12 +85,14 @@ def rendered(source: str, arguments: Mapping[str, object]) -> str:
     return asyncio.run(SemanticKernelTemplates().compile(source).render(arguments, call=nothing))
 
 
+@pytest.mark.fuzz
 @given(templates())
 def test_what_is_printed_is_read_as_the_same_template(nodes: list[Node]) -> None:
     printed = str(SemanticKernelTemplate(nodes))
     assert list(parse(printed)) == nodes
 
 
+@pytest.mark.fuzz
 @given(sources)
 def test_printing_a_parsed_template_gives_the_template_back(source: str) -> None:
     try:
@@ -101,6 +103,7 @@ def test_printing_a_parsed_template_gives_the_template_back(source: str) -> None
     assert parse(str(template)) == template.nodes
 
 
+@pytest.mark.fuzz
 @given(sources)
 @example("{{")
 @example("{{ '")
@@ -127,6 +130,7 @@ def test_text_without_braces_is_rendered_as_it_is(source: str) -> None:
     assert rendered(source, {"a": "x"}) == source
 
 
+@pytest.mark.fuzz
 @given(st.text())
 @example("\\")
 @example("{{$a}}")
@@ -135,6 +139,7 @@ def test_any_text_can_be_quoted(text: str) -> None:
     assert rendered(f"{{{{{Quoted.of(text)}}}}}", {}) == text
 
 
+@pytest.mark.fuzz
 @given(sources, sources)
 def test_a_value_is_never_read_as_a_template(value: str, other: str) -> None:
     assert rendered("<{{$a}}|{{$b}}>", {"a": value, "b": other}) == f"<{value}|{other}>"

@@ -18,9 +18,11 @@ from portico.functions import function
 from portico.kernel import Kernel
 from portico.plans.task import Answer, Event, Infeasible, TextDelta
 from portico.ports.chat_service import ChatService
+from portico.ports.text_search import TextSearch
 from portico.pursuit import Pursuit
 from portico.search import SearchCapabilities, SearchConnector, SearchResults, TextSearchOptions, TextSearchResult
 from portico.search_functions import SearchParameter, search_plugin
+from portico_retrieval_planner._queries import query_for
 from portico_retrieval_planner.config import RetrievalSettings
 from portico_retrieval_planner.planner import RetrievalPlanner
 from portico_testkit.fakes.chat_service import ScriptedChat
@@ -106,7 +108,7 @@ async def test_a_source_that_fails_is_a_warning() -> None:
         ScriptedChat("So [1]."), Passages("docs", "a"), Passages("web", error=ServiceUnavailable("The web is down."))
     )
     assert [citation.quote for citation in answer(pursuit).citations] == ["a"]
-    assert answer(pursuit).warnings == ("web-GetTextSearchResults failed: The web is down.",)
+    assert answer(pursuit).warnings == ("The source 'web' failed: The web is down.",)
 
 
 async def test_when_all_fail_that_is_the_error_with_every_reason() -> None:
@@ -131,11 +133,75 @@ async def test_without_a_source_the_goal_is_infeasible() -> None:
     assert pursuit.outcome == Infeasible("There is no source to search.", ("a text search",))
 
 
-async def test_nothing_found_is_the_services_to_say() -> None:
-    chat = ScriptedChat("Nothing was found.", capabilities=TAKES_SOURCES)
-    pursuit = await ask(chat, Passages("docs"))
-    assert answer(pursuit) == Answer("Nothing was found.")
-    assert sources_given(chat) == []
+async def test_a_source_is_called_as_its_people_call_it() -> None:
+    kernel, broken = Kernel(), Passages("mediawiki", error=ServiceUnavailable("It is down."))
+    kernel.add_plugin(search_plugin(broken, "my_wiki"))
+    planner = RetrievalPlanner(RetrievalSettings(), FixedServices({(TextSearch, "my-wiki"): broken}))
+    with pytest.raises(PlanError, match=r"^The source 'my-wiki' failed: It is down\.$"):
+        await kernel.pursue("What?", planner=planner)
+
+
+async def test_a_source_that_takes_short_queries_is_asked_a_part_of_a_long_goal_and_the_answer_says_so() -> None:
+    web, docs = Passages("web", "a"), Passages("docs", "b")
+    web.capabilities = SearchCapabilities(query_characters=80, query_words=20)
+    kernel = Kernel(plugins=[search_plugin(web, "web"), search_plugin(docs, "docs")])
+    services = {ChatService: ScriptedChat("So [1].", repeat=True), (TextSearch, "web"): web, (TextSearch, "docs"): docs}
+    planner = RetrievalPlanner(RetrievalSettings(), FixedServices(services))
+    for goal, asked in (
+        ("How do I oil a door?", "How do I oil a door?"),
+        ("The door is old. " * 9 + "How do I oil a door?", "The door is old. The door is old. How do I oil a door?"),
+        ("door " * 30, "door " * 11 + "door"),
+    ):
+        pursuit = await kernel.pursue(goal, planner=planner)
+        assert (web.asked[-1][0], docs.asked[-1][0]) == (asked, goal)
+        told = (f"The source 'web' takes at most 80 characters and 20 words; it was asked: {asked}",)
+        assert answer(pursuit).warnings == (() if asked == goal else told)
+
+
+@pytest.mark.fuzz
+@given(st.text(st.sampled_from("ab c.?\n"), max_size=80), st.none() | st.integers(1, 40), st.none() | st.integers(1, 9))
+def test_a_query_is_within_the_bounds_and_made_of_the_goal(
+    goal: str, characters: int | None, words: int | None
+) -> None:
+    capabilities = SearchCapabilities(query_characters=characters, query_words=words)
+    query = query_for(goal, capabilities)
+    assert characters is None or len(query) <= characters
+    assert words is None or len(query.split()) <= words
+    assert query.strip() or not goal.strip(), "something is asked"
+    assert all(word in goal for word in query.split())
+
+
+async def test_where_nothing_is_found_the_answer_says_so_and_no_chat_service_is_asked() -> None:
+    chat, events = ScriptedChat(), list[Event]()
+    pursuit = await ask(chat, Passages("docs"), emit=events.append)
+    assert answer(pursuit) == Answer("Nothing was found in the source 'docs'.")
+    assert [event.text for event in events if isinstance(event, TextDelta)] == [answer(pursuit).text]
+    broken = Passages("wiki", error=ServiceUnavailable("It is down."))
+    pursuit = await ask(chat, Passages("docs"), Passages("web"), broken)
+    assert answer(pursuit).text == "Nothing was found in the sources 'docs' and 'web'."
+    assert answer(pursuit).warnings == ("The source 'wiki' failed: It is down.",)
+    assert chat.requests == []
+
+
+async def test_the_order_of_passages_does_not_depend_on_which_source_is_quicker() -> None:
+    class Quick(Passages):
+        async def fetch(self, query: str, options: TextSearchOptions) -> SearchResults[TextSearchResult]:
+            slow.set()
+            return await Passages.fetch(self, query, options)
+
+    slow = asyncio.Event()
+    chat = ScriptedChat("So.", capabilities=TAKES_SOURCES)
+    await ask(chat, Passages("docs", "a", "b", gate=slow), Quick("web", "c", "d"))
+    assert [source.text for source in sources_given(chat)] == ["a", "c", "b", "d"]
+
+
+async def test_a_page_that_two_sources_have_counts_once_and_the_longest_text_is_read() -> None:
+    chat = ScriptedChat("So [1].", capabilities=TAKES_SOURCES)
+    brave, wiki = Passages("brave", "x"), Passages("wiki", "y")
+    brave.passages = [TextSearchResult("A door is …", "Door", "https://wiki.example/Door")]
+    wiki.passages = [TextSearchResult("A door is a lid that turns.", "Door", "http://wiki.example/Door")]
+    await ask(chat, brave, wiki)
+    assert [source.text for source in sources_given(chat)] == ["A door is a lid that turns."]
 
 
 async def test_citations_that_the_service_makes_are_taken() -> None:
@@ -163,7 +229,7 @@ async def test_a_search_is_asked_as_the_application_made_it() -> None:
     kernel, source = Kernel(), Passages("docs", "a")
     own = {"functions": ("GetTextSearchResults",), "parameters": {"count": None, "skip": None}, "count": 3}
     kernel.add_plugin(search_plugin(source, "own", **own))  # type: ignore[arg-type]
-    planner = RetrievalPlanner(RetrievalSettings(), FixedServices({ChatService: ScriptedChat("So [1].")}))
+    planner = RetrievalPlanner(RetrievalSettings(), FixedServices({ChatService: ScriptedChat("So [1].", repeat=True)}))
     assert answer(await kernel.pursue("Where?", planner=planner)).warnings == ()
     assert source.asked == [("Where?", TextSearchOptions(top=3))]
 

@@ -38,11 +38,17 @@ PATHS = st.sampled_from(
     ]
 )
 LITERALS = st.sampled_from(['"t"', "'<'", '""', "0", "1", "-2.5", "true", "false", "null", "undefined"])
-# handlebars.js leaves a hash argument out whose value is written `undefined`; here it is there, and empty.
-DEFINED = "undefined".__ne__
 TEXTS = st.sampled_from(["x", " ", "\n", "  \n", "\n  ", "<i>", "a\nb", "\\", "{ ", "\t\n\n", "é&"])
 TILDE = st.sampled_from(["", "", "", "~"])
 HASH_NAMES = st.sampled_from(["a", "k", "x"])
+BLOCKS = st.sampled_from(["if", "unless", "each", "with", "bold", "wrap", "a", "b.c", "this", "*inline", ">p", ">q"])
+CALLING = [
+    "[{{> @partial-block}}]",
+    "{{k}}\n{{> p}}",
+    "q",
+    "{{@../index}}{{#each a}}{{> @partial-block this}}{{/each}}",
+]
+CHAINED = st.sampled_from(["if", "if", "unless", "with", "each"])
 PARAMETERS = st.sampled_from(["", "", "", " as |x|", " as |x y|", " as |a|"])
 
 
@@ -82,9 +88,10 @@ def tags(draw: st.DrawFn) -> str:
             PATHS,
             st.just(f"upper {one}"),
             st.just(f"list {one} {draw(arguments())}"),
-            st.builds("options {} {}={}".format, arguments(), HASH_NAMES, PATHS | LITERALS.filter(DEFINED)),
+            st.builds("options {} {}={}".format, arguments(), HASH_NAMES, PATHS | LITERALS),
             st.just(f"lookup {draw(PATHS)} {one}"),
             st.sampled_from(["! note ", "!-- {{x}} --", "> p", "> q", "> p a", "> q b k=1", "> r", "> r x=a"]),
+            st.sampled_from(["> (lookup . 'n')", "> @partial-block", "> [p]", "> 'q' this", "options a=1 a=b"]),
         )
     )
     left, right = draw(TILDE), draw(TILDE)
@@ -97,21 +104,21 @@ def tags(draw: st.DrawFn) -> str:
 def blocks(draw: st.DrawFn, inner: st.SearchStrategy[str]) -> str:
     """Give a block, with an ``else`` now and then."""
     tilde: Callable[[], str] = lambda: draw(TILDE)  # noqa: E731 - each place draws its own
-    name = draw(st.sampled_from(["if", "unless", "each", "with", "bold", "a", "b.c", "this", "*inline", ">p", ">q"]))
+    name = draw(BLOCKS)
     body = draw(inner)
     if name == "*inline":
         partial = draw(st.sampled_from(["p", "r"]))
         return f'{{{{{tilde()}#*inline "{partial}"{tilde()}}}}}{body}{{{{{tilde()}/inline{tilde()}}}}}'
     if name[0] == ">":
         return f"{{{{{tilde()}#> {name[1:]}{tilde()}}}}}{body}{{{{{tilde()}/{name[1:]}{tilde()}}}}}"
-    takes = name in ("if", "unless", "each", "with")
+    takes = name in ("if", "unless", "each", "with", "wrap")
     head = f"{name} {draw(arguments())}" if takes else name
     mark = draw(st.sampled_from(["#", "#", "#", "^"]))
-    parameters = draw(PARAMETERS) if mark == "#" and name in ("each", "with") else ""
+    parameters = draw(PARAMETERS) if mark == "#" and (takes or name == "bold") else ""
     opening = f"{{{{{tilde()}{mark}{head}{parameters}{tilde()}}}}}"
     otherwise = ""
     if draw(st.booleans()):
-        chained = f" if {draw(PATHS)}" if draw(st.integers(0, 3)) == 0 else ""
+        chained = f" {draw(CHAINED)} {draw(PATHS)}" if draw(st.integers(0, 3)) == 0 else ""
         otherwise = f"{{{{{tilde()}else{chained}{tilde()}}}}}{draw(inner)}"
     return f"{opening}{body}{otherwise}{{{{{tilde()}/{name}{tilde()}}}}}"
 
@@ -125,16 +132,37 @@ def templates(size: int = 10) -> st.SearchStrategy[str]:
     )
 
 
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {},
+    {},
+    {"strict": True},
+    {"assumeObjects": True},
+    {"compat": True},
+    {"noEscape": True},
+    {"preventIndent": True},
+    {"ignoreStandalone": True},
+    {"explicitPartialContext": True},
+    {"knownHelpersOnly": True, "knownHelpers": {"upper": True, "options": True}},
+]
+
+
+TEMPLATES = templates()
+
+
 @st.composite
 def random_cases(draw: st.DrawFn) -> dict[str, Any]:
     """Give a case: a template, data, and partials that do not call themselves."""
     plain = st.lists(st.one_of(TEXTS, PATHS.map(lambda path: "{{" + path + "}}")), max_size=3).map("".join)
     case: dict[str, Any] = {
-        "template": draw(templates()),
+        "template": draw(TEMPLATES),
         "data": draw(st.dictionaries(st.sampled_from(["a", "b", "c", "x"]), values(), max_size=4)),
-        "partials": {"p": draw(plain), "q": draw(st.sampled_from(["[{{> @partial-block}}]", "{{k}}\n{{> p}}", "q"]))},
+        "partials": {
+            "p": draw(plain),
+            "q": draw(st.sampled_from(CALLING)),
+        },
     }
-    options = draw(st.sampled_from([{}, {}, {}, {"strict": True}, {"compat": True}, {"noEscape": True}]))
+    options = draw(st.sampled_from(OPTIONS))
     if options:
         case["options"] = options
     return case

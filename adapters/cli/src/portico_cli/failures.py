@@ -50,10 +50,11 @@ def _described(error: BaseException) -> tuple[str, str, int]:
     kind = type(error).__name__
     if isinstance(error, click.ClickException):
         return kind, _sentence(error.format_message()), error.exit_code
-    if isinstance(error, ConfigurationError | PluginError | UnsupportedOption):
-        return kind, str(error), MISUSED
     if isinstance(error, PorticoError | OutputFailed):
-        return kind, str(error), FAILED
+        # A note is what went wrong beside it: another source that failed too, a service that could not be closed.
+        message = "\n".join([str(error), *getattr(error, "__notes__", ())])
+        misused = isinstance(error, ConfigurationError | PluginError | UnsupportedOption)
+        return kind, message, MISUSED if misused else FAILED
     first_line = str(error).strip().partition("\n")[0]
     what = f"{kind}: {first_line}" if first_line else kind
     return kind, f"Something went wrong that should not: {what}\nRun again with --debug to see where.", FAILED

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from portico.registration import Services
     from portico_cli.sources import Chosen
 
-__all__ = ["Activity", "PlainProgress", "update_index", "update_sources"]
+__all__ = ["Activity", "PlainProgress", "searching", "update_index", "update_sources"]
 
 # What is done sooner needs no bar; one that flashes up is worse than none.
 _PATIENCE = 0.3
@@ -48,9 +49,16 @@ async def update_sources(invocation: Invocation, services: Services, chosen: Cho
             try:
                 reports[name] = await update_index(invocation, index, name)
             except ConfigurationError as error:
-                place = chosen.application.configuration.place(("search", name, "path"))
-                raise ConfigurationError(f"{place}: search.{name}: {error}") from error
+                configuration = chosen.application.configuration
+                inner = "" if "path" in _settings(chosen, name) else " stands on a source that cannot be indexed"
+                place = configuration.place(("search", name, "path"))
+                raise ConfigurationError(f"{place}: search.{name}{inner}: {error}") from error
     return reports
+
+
+def _settings(chosen: Chosen, name: str) -> Mapping[str, Any]:
+    values = chosen.application.configuration.values.get("search") or {}
+    return values.get(name) or {}
 
 
 async def update_index(invocation: Invocation, index: SearchIndex, name: str) -> IndexReport:
@@ -173,12 +181,30 @@ class _Bar:
             self._progress.stop()
 
 
-class Activity:
-    """One line that says what a pursuit does just now; nothing where standard error is no terminal."""
+@contextmanager
+def searching(sources: Sequence[str]) -> Iterator[None]:
+    """Say on a terminal which sources are searched; nothing where standard error is none."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.text import Text
 
-    def __init__(self) -> None:
+    line = Text(plain(f"Searching {', '.join(sources)}…"), no_wrap=True, overflow="ellipsis")
+    with console_for(sys.stderr).status(line):
+        yield
+
+
+class Activity:
+    """One line that says what a pursuit does just now; nothing where standard error is no terminal.
+
+    Searches are called by the names of their ``sources``, anything else by the function that is run.
+    """
+
+    def __init__(self, sources: Sequence[str] = ()) -> None:
+        # A function's name knows no hyphen.
+        self._sources = {name.replace("-", "_"): name for name in sources}
         self._status: Any = None
-        self._running: list[str] = []
+        self._running: dict[str, str] = {}
         self._text = ""
 
     def __enter__(self) -> Activity:
@@ -201,10 +227,9 @@ class Activity:
 
         match event:
             case StepStarted(step=step):
-                self._running.append(step.function if isinstance(step.function, str) else step.id)
+                self._running[step.id] = step.function if isinstance(step.function, str) else step.id
             case StepFinished(step=step) | StepFailure(step=step):
-                name = step.function if isinstance(step.function, str) else step.id
-                self._running = [other for other in self._running if other != name]
+                self._running.pop(step.id, None)
             case TextDelta(text=text):
                 self._text += text
         self._status.update(self._line())
@@ -216,7 +241,14 @@ class Activity:
             # The end of what was written so far, so that one sees it grow.
             line = f"Writing the answer… {' '.join(plain(self._text[-200:]).split())[-50:]}"
         elif self._running:
-            line = f"Running {', '.join(self._running)}…"
+            line = f"{self._doing()}…"
         else:
             line = "Thinking…"
         return Text(plain(line), no_wrap=True, overflow="ellipsis")
+
+    def _doing(self) -> str:
+        plugins = {function: function.partition("-")[0] for function in self._running.values()}
+        searched = [self._sources[plugin] for plugin in plugins.values() if plugin in self._sources]
+        others = [function for function, plugin in plugins.items() if plugin not in self._sources]
+        parts = [("Searching ", dict.fromkeys(searched)), ("Running ", others)]
+        return "; ".join(doing + ", ".join(names) for doing, names in parts if names)

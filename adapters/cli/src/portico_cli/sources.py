@@ -57,12 +57,14 @@ def choose_sources(
     """Load the application with a documents source for each folder.
 
     Without ``names`` all configured sources are used that no other stands on, and the folders; with them those
-    named, and the folders.
-    A folder that is configured already is searched under its configured name.
+    named, and the folders. A folder that is configured already is searched under its configured name. Raises
+    `Misused` for a name that is nearly that of a configured source.
     """
     import portico_host
 
     configured = portico_host.load(invocation.config)
+    for name in names:
+        _refuse_misspelt(configured, name)
     added: dict[str, Path] = {}
     folders: list[str] = []
     for path in docs:
@@ -112,6 +114,18 @@ def run(work: Callable[[], Awaitable[T]]) -> T:
 
     with redirect_stdout(sys.stderr):
         return asyncio.run(wait())
+
+
+def _refuse_misspelt(application: Application, name: str) -> None:
+    """Refuse a name that looks like a configured one; what to install for any other is the host's to say."""
+    from portico.errors import nearest
+
+    plugins = application.plugins
+    known = {*application.sources, *plugins.names("TextSearch"), *(package.name for package in plugins.packages)}
+    close = () if name in known else nearest(name, application.sources)
+    if close:
+        configured = ", ".join(application.sources)
+        raise Misused(f"There is no source {name!r}. Did you mean {' or '.join(close)}? Configured: {configured}.")
 
 
 def _configured_as(application: Application, path: Path) -> str | None:

@@ -15,10 +15,13 @@ from portico_handlebars.values import MISSING, is_array, is_callable, is_empty, 
 
 __all__ = ["Choose", "Emit", "each", "if_", "over", "section", "when", "with_"]
 
+Chosen = tuple[Body, Scope, tuple[Any, ...] | None]
+"""A body, its scope, and its block parameters; None where the block gives none."""
+
 Emit = Callable[[Any, Scope, Write], None]
 """Writes what a block gives for a value."""
 
-Choose = Callable[[Any, Scope], Iterable[tuple[Body, Scope, tuple[Any, ...]]]]
+Choose = Callable[[Any, Scope], Iterable[Chosen]]
 """Yields the bodies that a block is made of for a value, each with its scope and block parameters."""
 
 _AT_ONCE = 256
@@ -110,10 +113,10 @@ def when(body: Body | None, inverse: Body | None, test: Callable[[Any], bool]) -
         if chosen is not None:
             chosen.enter_shared(scope, write)
 
-    def choose(value: Any, scope: Scope) -> Iterator[tuple[Body, Scope, tuple[Any, ...]]]:
+    def choose(value: Any, scope: Scope) -> Iterator[Chosen]:
         chosen = body if test(value) else inverse
         if chosen is not None:
-            yield chosen, scope.copy(), ()
+            yield chosen, scope.copy(), None
 
     return emit, choose
 
@@ -121,12 +124,12 @@ def when(body: Body | None, inverse: Body | None, test: Callable[[Any], bool]) -
 def with_(body: Body | None, inverse: Body | None) -> tuple[Emit, Choose]:
     """Return a block that is written in the context of its value."""
 
-    def choose(value: Any, scope: Scope) -> Iterator[tuple[Body, Scope, tuple[Any, ...]]]:
+    def choose(value: Any, scope: Scope) -> Iterator[Chosen]:
         if not is_empty(value):
             if body is not None:
                 yield body, scope.inner(value), (value,)
         elif inverse is not None:
-            yield inverse, scope.copy(), ()
+            yield inverse, scope.copy(), None
 
     def emit(value: Any, scope: Scope, write: Write) -> None:
         if body is not None and not is_empty(value):
@@ -141,14 +144,14 @@ def section(unit: Unit, body: Body | None, inverse: Body | None) -> tuple[Emit, 
     """Return a block over what a name or a function gives: a list is repeated, true and false choose."""
     emit_each, choose_each = each(unit, body, inverse)
 
-    def choose(value: Any, scope: Scope) -> Iterator[tuple[Body, Scope, tuple[Any, ...]]]:
+    def choose(value: Any, scope: Scope) -> Iterator[Chosen]:
         if is_array(value):
             yield from choose_each(value, scope)
         elif value is None or value is MISSING or value is False:
             if inverse is not None:
-                yield inverse, scope.copy(), ()
+                yield inverse, scope.copy(), None
         elif body is not None:
-            yield body, scope.copy() if value is True else scope.inner(value), ()
+            yield body, scope.copy() if value is True else scope.inner(value), None
 
     def emit(value: Any, scope: Scope, write: Write) -> None:
         if is_array(value):
@@ -180,7 +183,7 @@ def each(unit: Unit, body: Body | None, inverse: Body | None) -> tuple[Emit, Cho
         if segment is not None and len(items) <= _AT_ONCE:
             lines = segment.lines(items)
             if lines is not None:
-                write("".join(lines))
+                write(lines)
                 return
         inner = Scope(None, scope, scope.data, scope.params, scope.around, run)
         data = Round(scope.data)
@@ -209,11 +212,11 @@ def each(unit: Unit, body: Body | None, inverse: Body | None) -> tuple[Emit, Cho
                 inner.params = ((item, index if keys is None else keys[index]), scope.params)
             run_body(inner, write)
 
-    def choose(value: Any, scope: Scope) -> Iterator[tuple[Body, Scope, tuple[Any, ...]]]:
+    def choose(value: Any, scope: Scope) -> Iterator[Chosen]:
         items, keys = _items(items_of, value, scope)
         if not items:
             if inverse is not None:
-                yield inverse, scope.copy(), ()
+                yield inverse, scope.copy(), None
             return
         scope.run.count(len(items) * cost)
         for index, item in enumerate(items):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 from portico_handlebars._fields import Fields
 from portico_handlebars._running import Inline, Scope, Surroundings
-from portico_handlebars._unit import Get, Step, Write
+from portico_handlebars._unit import Step, Write
+from portico_handlebars._writing import Mixed, Own
 
 __all__ = ["Body", "Segment"]
 
@@ -27,10 +28,13 @@ class Segment:
     def __init__(self, fields: Fields, steps: Sequence[tuple[str, str, Step]], tail: str) -> None:
         self._fields = fields
         self._names = tuple(name for _, name, _ in steps)
-        self._steps = tuple((text, step) for text, _, step in steps)
-        self._tail = tail
+        self._steps = tuple((Own(text), step) for text, _, step in steps)
+        self._tail = Own(tail)
         self._form = "%s".join([*(text.replace("%", "%%") for text, _, _ in steps), tail.replace("%", "%%")])
         self.getters: dict[type, Callable[[Any], tuple[Any, ...]] | None] = {}
+
+    def __len__(self) -> int:
+        return len(self._steps)
 
     def step(self, scope: Scope, write: Write) -> None:
         """Write the segment in a scope."""
@@ -47,7 +51,7 @@ class Segment:
             step(scope, write)
         write(self._tail)
 
-    def text(self, context: Any) -> str | None:
+    def text(self, context: Any) -> Mixed | None:
         """Return the whole text; None where that is not possible."""
         kind = type(context)
         try:
@@ -59,7 +63,10 @@ class Segment:
         try:
             values = get(context)
             if {*map(type, values)} <= _AS_PYTHON_WRITES:
-                return self._form % values
+                mixed = Mixed(self._form % values)
+                mixed.segment = self
+                mixed.rows = (values,)
+                return mixed
         except (KeyError, AttributeError, ValueError):
             pass
         return None
@@ -71,23 +78,30 @@ class Segment:
         get = self.getters[kind] = self._fields.getter(kind, self._names)
         return get
 
-    def lines(self, items: Sequence[Any]) -> list[str] | None:
-        """Return the texts of many contexts of one type; None where one of them has none."""
+    def lines(self, items: Sequence[Any]) -> Mixed | None:
+        """Return the text of many contexts of one type; None where one of them has none."""
         get = self.getters.get(type(items[0])) or self.prepare(type(items[0]))
         if get is None or len({*map(type, items)}) != 1:
             return None
-        form = self._form
-        plain = _AS_PYTHON_WRITES
-        found: list[str] = []
-        add = found.append
         try:
-            for values in map(get, items):
-                if not {*map(type, values)} <= plain:
+            rows = [*map(get, items)]
+            for values in rows:
+                if not {*map(type, values)} <= _AS_PYTHON_WRITES:
                     return None
-                add(form % values)
+            mixed = Mixed("".join(map(self._form.__mod__, rows)))
+            mixed.segment = self
+            mixed.rows = rows
+            return mixed
         except (KeyError, AttributeError, ValueError):
             return None
-        return found
+
+    def pieces(self, rows: Sequence[tuple[Any, ...]]) -> Iterator[str]:
+        """Yield the texts and values of rows, for those who have to tell them apart."""
+        for values in rows:
+            for (text, _), value in zip(self._steps, values, strict=True):
+                yield text
+                yield str(value)
+            yield self._tail
 
 
 class Body:
@@ -106,15 +120,15 @@ class Body:
         tail: str,
         *,
         exclusive: Sequence[int] = (),
-        inlines: Sequence[tuple[Get, Body]] = (),
+        inlines: Sequence[tuple[Callable[[Scope], str], Body]] = (),
         params: tuple[str, ...] = (),
         same_context: bool = False,
         needs_data: bool = False,
         cost: int = 1,
         segment: Segment | None = None,
     ) -> None:
-        self._pairs = tuple(steps)
-        self._tail = tail
+        self._pairs = tuple((Own(text), step) for text, step in steps)
+        self._tail = Own(tail)
         self._exclusive = frozenset(exclusive)
         self._inlines = tuple(inlines)
         self.params = params
@@ -131,7 +145,7 @@ class Body:
         if self._inlines:
             return self._run_with_inlines
         if self.segment is not None:
-            return self.segment.step
+            return self.segment.step if len(self.segment) > 1 else self.segment.one_by_one
         return _running(self._pairs, self._tail)
 
     @property
@@ -139,8 +153,11 @@ class Body:
         """Whether there is nothing in it."""
         return not (self._pairs or self._tail or self.segment)
 
-    def enter(self, scope: Scope, write: Write, values: tuple[Any, ...] = ()) -> None:
-        """Write the body with these values for its block parameters; the scope must be its own."""
+    def enter(self, scope: Scope, write: Write, values: tuple[Any, ...] | None = None) -> None:
+        """Write the body with these values for its block parameters; the scope must be its own.
+
+        None is for blocks that give none.
+        """
         if self.params:
             scope.params = (values, scope.params)
         self.run(scope, write)
@@ -149,7 +166,7 @@ class Body:
         """Write the body in a scope that others use too."""
         if self.params:
             scope = scope.copy()
-            scope.params = ((), scope.params)
+            scope.params = (None, scope.params)
         self.run(scope, write)
 
     def surroundings(self, scope: Scope, parent: Scope | None, around: Surroundings) -> Surroundings:
@@ -158,7 +175,7 @@ class Body:
             return around
         inlines = dict(around.inlines)
         for name, body in self._inlines:
-            inlines[str(name(scope))] = Inline(body, parent, scope.params, scope.around)
+            inlines[name(scope)] = Inline(body, parent, scope.params, scope.around)
         return Surroundings(inlines, around.block, around.depth)
 
     def _with_inlines(self, scope: Scope) -> Scope:
@@ -216,8 +233,10 @@ def _running(pairs: tuple[tuple[str, Step], ...], tail: str) -> Step:
 
     def run(scope: Scope, write: Write) -> None:
         for text, step in pairs:
-            write(text)
+            if text:
+                write(text)
             step(scope, write)
-        write(tail)
+        if tail:
+            write(tail)
 
     return run

@@ -15,7 +15,7 @@ from portico_handlebars._running import Later, Scope, settled
 from portico_handlebars._unit import Get, Unit
 from portico_handlebars.helper_options import Options
 from portico_handlebars.semantic_kernel import BARE, BLOCKS, VALUES
-from portico_handlebars.values import MISSING, is_callable, is_true
+from portico_handlebars.values import MISSING, is_array, is_callable
 
 __all__ = [
     "Callee",
@@ -24,6 +24,7 @@ __all__ = [
     "compile_arguments",
     "compile_call",
     "compile_value",
+    "defined",
     "find_bare",
     "waiting",
 ]
@@ -79,8 +80,16 @@ def compile_call(unit: Unit, node: _Node, bodies: Bodies | None = None) -> tuple
 
 def compile_arguments(unit: Unit, node: Any) -> tuple[list[Get], list[str], bool]:
     """Return what gives the arguments, the names of the last of them, and whether one may come later."""
-    compiled = [compile_value(unit, value) for value in (*node.params, *node.hash.values())]
-    return [get for get, _ in compiled], list(node.hash), any(waits for _, waits in compiled)
+    named = defined(node.hash)
+    compiled = [compile_value(unit, value) for value in (*node.params, *named.values())]
+    return [get for get, _ in compiled], list(named), any(waits for _, waits in compiled)
+
+
+def defined(named: Mapping[str, Expression]) -> dict[str, Expression]:
+    """Return the named arguments without those that are written ``undefined``: it is as if they were not there."""
+    return {
+        name: value for name, value in named.items() if not (isinstance(value, Literal) and value.kind == "UNDEFINED")
+    }
 
 
 def waiting(unit: Unit, node: _Node, callee: Callee, *, may_wait: bool) -> tuple[Get, bool]:
@@ -125,7 +134,6 @@ def _custom(unit: Unit, node: _Node, name: str, bodies: Bodies | None) -> Callee
             by_name,
             bodies,
             is_async=is_async,
-            markup=unit.markup,
             fault=lambda message: unit.fault(message, node),
         )
         try:
@@ -173,13 +181,13 @@ def _built_in(unit: Unit, node: _Node, name: str) -> Callee:
 
 def _looking_up(unit: Unit) -> Callee:
     read = unit.setup.fields.read
-    text = unit.setup.texts.text
+    key = unit.setup.texts.key
 
     def lookup(scope: Scope, arguments: list[Any], named: dict[str, Any]) -> Any:
         value, name = arguments
-        if not is_true(value) and not value:
-            return value
-        return read(value, name if isinstance(name, str) else text(name))
+        if not value and not is_array(value) and not isinstance(value, Mapping):
+            return value  # What JavaScript takes for false.
+        return read(value, name if type(name) is str else key(name))
 
     return lookup
 

@@ -76,7 +76,7 @@ class ExpressionParser:
         return found
 
     def hash(self) -> dict[str, Expression]:
-        """Read the arguments that have names; the last of a name holds."""
+        """Read the arguments that have names; the first of a name holds."""
         found: dict[str, Expression] = {}
         while self._is_named():
             name = identifier(self.token.text)
@@ -86,8 +86,7 @@ class ExpressionParser:
                 raise self.wrong(f"There is no ==; two values are compared by a helper: (equals {name} …).")
             if self.token.name not in _VALUES:
                 raise self.wrong(f"The argument {name!r} has no value.")
-            found.pop(name, None)
-            found[name] = self._value()
+            found.setdefault(name, self._value())
         return found
 
     def block_params(self) -> tuple[str, ...]:
@@ -117,7 +116,7 @@ class ExpressionParser:
             return self._path()
         self._depth += 1
         if self._depth > _DEEPEST:
-            raise LimitExceeded(f"{self.name}: calls may be at most {_DEEPEST} deep inside of each other.")
+            raise self.too_deep(f"Calls may be at most {_DEEPEST} deep inside of each other.", token)
         self.advance()
         path, _ = self.helper_name()
         params, hash_arguments = self.params(), self.hash()
@@ -192,6 +191,10 @@ class ExpressionParser:
         if token.name == "INVALID" and word:
             return f" After the name {word[0]!r} stands a blank, a '.' or the end of the tag; blanks part arguments."
         return ""
+
+    def too_deep(self, message: str, token: Token) -> LimitExceeded:
+        """Return the error of a token at which a bound is reached."""
+        return LimitExceeded(str(fault(message, self.source, token.at, token.end - token.at, name=self.name)))
 
     def wrong(self, message: str) -> TemplateError:
         """Return the error of the next token."""

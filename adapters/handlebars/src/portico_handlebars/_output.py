@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from portico.prompts.prompt import Piece, Trusted
+from portico.prompts.prompt import Trusted
 from portico_handlebars._calls import apply
 from portico_handlebars._running import Later, Scope
 from portico_handlebars._unit import Unit, Write
-from portico_handlebars._writing import OfBlock, escape_html
+from portico_handlebars._writing import OfBlock, Own, escape_html
 from portico_handlebars.values import MISSING, SafeString, is_callable
 
-__all__ = ["Put", "appending", "putting"]
+__all__ = ["SHORT", "Put", "appending", "putting"]
 
-
-_NOTHING = Piece("", True)
-_SHORT = 10**18
+SHORT = 10**18
+"""Integers below are written without asking how."""
 
 
 class Put:
-    """Writes values: as they are or escaped, and told from the template's own text where that may be markup.
+    """Writes values: as they are or escaped.
 
+    What is no value, since it is trusted or a helper's block wrote it, is written as the template's own text.
     ``plain`` says that a text may be written as it is.
     """
 
@@ -30,19 +30,18 @@ class Put:
         self._unit = unit
         self._node = node
         self.escapes = escapes
-        self.plain = not (escapes or unit.markup)
+        self.plain = not escapes
 
     def write(self, value: Any, scope: Scope, write: Write) -> None:
         """Write a value of any kind; one that comes later leaves a slot."""
         if value is None or value is MISSING:
-            if self._unit.markup:
-                write(_NOTHING)
+            write("")  # A value too: it parts what is around it.
             return
         kind = type(value)
         if kind is str:
             self._text(value, write)
-        elif kind is int and -_SHORT < value < _SHORT:
-            write(Piece(str(value), True) if self._unit.markup else str(value))
+        elif kind is int and -SHORT < value < SHORT:
+            write(str(value))
         elif kind is Later:
             self._leave(value, scope, write)
         elif isinstance(value, str):
@@ -57,28 +56,18 @@ class Put:
             self._text(text, write)
 
     def _text(self, text: str, write: Write) -> None:
-        if self.escapes:
-            text = escape_html(text)
-        write(Piece(text, True) if self._unit.markup else text)
+        write(escape_html(text) if self.escapes else text)
 
     def _special(self, value: str, write: Write) -> None:
-        if isinstance(value, OfBlock):
+        if isinstance(value, OfBlock) and not self.escapes:
             for piece in value.pieces:
-                self._piece(piece, write)
+                write(piece.text if piece.is_value else Own(piece.text))
         elif isinstance(value, Trusted):
-            self._piece(Piece(str(value), False), write)
+            write(Own(value))
         elif isinstance(value, SafeString):
-            self._piece(Piece(str(value), True), write)
+            write(str(value))
         else:
             self._text(str(value), write)
-
-    def _piece(self, piece: Piece, write: Write) -> None:
-        """Write what a helper made of a block, or what the application trusts: nothing of it is escaped."""
-        if self._unit.markup:
-            write(piece if piece.is_value else piece.text)
-        else:
-            # Only markup has to be known from values; a piece costs more in the end than a text.
-            write(piece.text if piece.is_value or "<" not in piece.text else piece)
 
     def _leave(self, later: Later, scope: Scope, write: Write) -> None:
         slot: list[Any] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from portico.errors import LimitExceeded, TemplateError
+from portico.errors import TemplateError
 from portico.prompts.faults import fault
 from portico_handlebars._expression_parsing import ExpressionParser
 from portico_handlebars._nodes import (
@@ -20,6 +20,7 @@ from portico_handlebars._nodes import (
     Program,
     Statement,
     Strip,
+    SubExpression,
 )
 from portico_handlebars._scanning import Token, scan
 from portico_handlebars._whitespace import control_whitespace
@@ -81,7 +82,8 @@ class _Parser(ExpressionParser):
 
     def _program(self) -> Program:
         if len(self.opened) > DEEPEST:
-            raise LimitExceeded(f"{self.name}: blocks may be at most {DEEPEST} deep inside of each other.")
+            message = f"Blocks may be at most {DEEPEST} deep inside of each other."
+            raise self.too_deep(message, self.opened[-1].token)
         body: list[Statement] = []
         while self.token.name not in _ENDS_PROGRAM:
             body.append(self._statement())
@@ -153,7 +155,11 @@ class _Parser(ExpressionParser):
         if isinstance(name, Path):
             path = name
         else:
-            original = name.original if isinstance(name, Literal) else name.path.original
+            if isinstance(name, SubExpression):
+                # No name could close it; handlebars.js refuses each.
+                message = "A partial that is chosen by a call cannot have a block."
+                raise fault(message, self.source, name.at, name.end - name.at, name=self.name)
+            original = name.original
             path = Path((original,), original, 0, False, name.at, name.end)
         opened = _Opened(token, path, None, [], {}, (), partial.strip, partial.end)
         self.opened.append(opened)

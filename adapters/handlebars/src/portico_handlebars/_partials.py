@@ -8,11 +8,11 @@ from typing import Any
 
 from portico.errors import LimitExceeded, TemplateError
 from portico_handlebars._bodies import Body
-from portico_handlebars._calls import compile_value
+from portico_handlebars._calls import compile_value, defined
 from portico_handlebars._nodes import Partial, SubExpression
-from portico_handlebars._running import Inline, Later, Scope, Surroundings, drive, is_same, settled
+from portico_handlebars._running import Data, Inline, Later, Scope, Surroundings, drive, is_same, settled
 from portico_handlebars._unit import Get, Step, Unit, Write
-from portico_handlebars._writing import Indented
+from portico_handlebars._writing import Indented, Own
 from portico_handlebars.values import MISSING, is_array
 
 __all__ = ["compile_partial"]
@@ -34,17 +34,18 @@ class _Call:
         self.node = node
         self.block = block
         self.indent = "" if unit.setup.options.prevent_indent else node.indent
-        self.before = node.indent if unit.setup.options.prevent_indent else ""
+        self.before = Own(node.indent) if unit.setup.options.prevent_indent else Own()
         self.getters: list[Get] = []
         self.waits = False
+        self.named = defined(node.hash)
         self.is_dynamic = isinstance(node.name, SubExpression)
         self.name = "" if isinstance(node.name, SubExpression) else node.name.original
-        for expression in ([node.name] if self.is_dynamic else []) + node.params + list(node.hash.values()):
+        for expression in ([node.name] if self.is_dynamic else []) + node.params + list(self.named.values()):
             get, waits = compile_value(unit, expression)
             self.getters.append(get)
             self.waits = self.waits or waits
         if not self.is_dynamic and self.name in unit.setup.partials:
-            unit.setup.partial(self.name, unit.markup)
+            unit.setup.partial(self.name)
 
     def step(self, in_order: bool) -> Step:
         if in_order:
@@ -82,13 +83,14 @@ class _Call:
         run = scope.run
         around = scope.around
         if around.depth >= run.limits.partials:
-            raise LimitExceeded(
-                f"{run.name}: partials call each other more than {run.limits.partials} deep, at last {name!r}."
-            )
+            message = f"The partials call each other more than {run.limits.partials} deep, at last {name!r}."
+            raise LimitExceeded(str(self.unit.fault(message, self.node)))
         block = around.block
         inner_around = Surroundings(around.inlines, block, around.depth + 1)
+        data = scope.data
         if self.block is not None:
             own = Inline(self.block, scope, scope.params, around)
+            data = Data({}, data)  # handlebars.js adds a level for the block, which `@../` sees.
             inner_around = self.block.surroundings(scope, scope, inner_around)
             inner_around.block = own
         if self.before:
@@ -100,21 +102,22 @@ class _Call:
         if name == "@partial-block":
             if block is None:
                 raise self._missing(name)
-            self._write_inline(block, scope, context, write, own_around=True)
+            self._write_inline(block, scope, context, data, write, own_around=True)
             return
         inline = around.inlines.get(name)
         if inline is not None:
-            self._write_inline(inline, scope, context, write, around=inner_around)
+            self._write_inline(inline, scope, context, data, write, around=inner_around)
             return
-        body = self.unit.setup.partial(name, self.unit.markup)
+        body = self.unit.setup.partial(name)
         if body is not None:
             run.count(body.cost)
             parent = None
             if self.unit.setup.options.compat:
                 parent = scope.parent if is_same(context, scope.context) else scope
-            body.enter(Scope(context, parent, scope.data, None, inner_around, run), write)
+            body.enter(Scope(context, parent, data, None, inner_around, run), write)
         elif self.block is not None:
-            self._write_inline(Inline(self.block, scope, scope.params, around), scope, context, write, own_around=True)
+            own = Inline(self.block, scope, scope.params, around)
+            self._write_inline(own, scope, context, data, write, own_around=True)
         else:
             raise self._missing(name)
 
@@ -123,6 +126,7 @@ class _Call:
         inline: Inline,
         scope: Scope,
         context: Any,
+        data: Data,
         write: Write,
         *,
         around: Surroundings | None = None,
@@ -134,13 +138,14 @@ class _Call:
         if parent is not None and context is parent.context:
             parent = parent.parent
         if own_around:
+            data = Data({}, data)
             own = inline.around or scope.around
             around = Surroundings(
                 {**scope.around.inlines, **own.inlines} if own is not scope.around else own.inlines,
                 own.block,
                 scope.around.depth + 1,
             )
-        inner = Scope(context, parent, scope.data, inline.params, around or scope.around, scope.run)
+        inner = Scope(context, parent, data, inline.params, around or scope.around, scope.run)
         inline.body.enter(inner, write)
 
     def _called_name(self, value: Any) -> str:
@@ -155,12 +160,12 @@ class _Call:
             context = MISSING if self.unit.setup.options.explicit_partial_context else scope.context
         if not self.node.hash:
             return context
-        return {**self._as_mapping(context), **dict(zip(self.node.hash, values, strict=True))}
+        return {**self._as_mapping(context), **dict(zip(self.named, values, strict=True))}
 
     def _as_mapping(self, context: Any) -> Mapping[str, Any]:
         if isinstance(context, Mapping):
             return context
-        if is_array(context):
+        if is_array(context) or isinstance(context, str):
             return {str(index): item for index, item in enumerate(context)}
         return dict(self.unit.setup.fields.items(context) or ())
 

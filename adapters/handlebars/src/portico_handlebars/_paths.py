@@ -29,7 +29,7 @@ def compile_path(unit: Unit, path: Path, *, strict: bool = False) -> Get:
     if not path.depth and not path.is_scoped and not path.data and path.parts:
         place = unit.block_param(path.parts[0])
         if place is not None:
-            return _rest(unit, path, _block_param(*place), path.parts[1:], strict=False)
+            return _rest(unit, path, _block_param(unit, path, *place), path.parts[1:], strict=False)
     if path.parts in {(), ("",)}:
         return _context(path.depth)
     if path.data:
@@ -90,12 +90,14 @@ def _context(depth: int) -> Get:
     return get
 
 
-def _block_param(hops: int, index: int) -> Get:
+def _block_param(unit: Unit, path: Path, hops: int, index: int) -> Get:
     def get(scope: Scope) -> Any:
         params = scope.params
         for _ in range(hops):
             params = params[1]
         values = params[0]
+        if values is None:
+            unit.refuse(f"The block gives no block parameter {path.parts[0]!r}.", path)
         return values[index] if index < len(values) else MISSING
 
     return get

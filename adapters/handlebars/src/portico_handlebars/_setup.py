@@ -57,6 +57,6 @@ class Setup:
         self.semantic_kernel_helpers = semantic_kernel_helpers
         self.fields = Fields(codecs)
         self.texts = Texts(codecs, javascript=self.escapes, limit=limits.characters)
-        self.partial: Callable[[str, bool], Body | None] = lambda name, markup: None
+        self.partial: Callable[[str], Body | None] = lambda name: None
         self.partials_may_set = False
         self.partials_have_markup = False

@@ -11,9 +11,12 @@ from portico_handlebars._nodes import Block, Mustache
 from portico_handlebars._output import appending
 from portico_handlebars._running import Later, Scope, drive, settled
 from portico_handlebars._unit import Step, Unit, Write
+from portico_handlebars._writing import Own
 from portico_handlebars.values import MISSING
 
 __all__ = ["compile_message", "compile_raw", "compile_set"]
+
+_QUOTE, _END, _CLOSING = Own('"'), Own(">"), Own("</message>")
 
 
 def compile_set(unit: Unit, node: Mustache) -> Step:
@@ -49,11 +52,11 @@ def compile_set(unit: Unit, node: Mustache) -> Step:
 
 def compile_message(unit: Unit, node: Block, body: Body | None, *, in_order: bool) -> Step:
     """Return the step of ``{{#message role="user"}}…{{/message}}``: a message of a chat, with its attributes."""
-    if node.params or "role" not in node.hash:
-        unit.refuse('A message has a role: {{#message role="user"}}.', node)
     getters, names, _ = compile_arguments(unit, node)
+    if node.params or "role" not in names:
+        unit.refuse('A message has a role: {{#message role="user"}}.', node)
     put = appending(unit, node)
-    openings = [f'{" " if index else "<message "}{name}="' for index, name in enumerate(names)]
+    openings = [Own(f'{" " if index else "<message "}{name}="') for index, name in enumerate(names)]
 
     def opening(scope: Scope, write: Write, values: list[Any]) -> None:
         for text, value in zip(openings, values, strict=True):
@@ -61,8 +64,8 @@ def compile_message(unit: Unit, node: Block, body: Body | None, *, in_order: boo
                 unit.refuse("The message has a role that is empty.", node)
             write(text)
             put.write(value, scope, write)
-            write('"')
-        write(">")
+            write(_QUOTE)
+        write(_END)
 
     def step(scope: Scope, write: Write) -> None:
         values = [get(scope) for get in getters]
@@ -77,7 +80,7 @@ def compile_message(unit: Unit, node: Block, body: Body | None, *, in_order: boo
     def inside(scope: Scope, write: Write) -> None:
         if body is not None:
             body.enter_shared(scope, write)
-        write("</message>")
+        write(_CLOSING)
 
     async def later(scope: Scope, values: list[Any], slot: list[Any]) -> None:
         opening(scope, slot.append, await settled(values))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from portico_handlebars._blocks import each, if_, over, section, when, with_
 from portico_handlebars._bodies import Body, Segment
 from portico_handlebars._calls import block_missing, compile_call, compile_value, find_bare
 from portico_handlebars._nodes import Block, Comment, Content, Decorator, Mustache, Partial, Program, Statement
-from portico_handlebars._output import Put, appending, putting
+from portico_handlebars._output import SHORT, Put, appending, putting
 from portico_handlebars._partials import compile_partial
 from portico_handlebars._paths import compile_path
-from portico_handlebars._running import Scope
+from portico_handlebars._running import Later, Scope
 from portico_handlebars._special import compile_message, compile_raw, compile_set
 from portico_handlebars._unit import Get, Step, Unit, Write
 from portico_handlebars.semantic_kernel import BARE, BLOCKS
@@ -31,7 +32,7 @@ class _BodyCompiler:
         self.same_context = same_context
         self.steps: list[tuple[str, Step]] = []
         self.exclusive: list[int] = []
-        self.inlines: list[tuple[Get, Body]] = []
+        self.inlines: list[tuple[Callable[[Scope], str], Body]] = []
         self._texts: list[str] = []
         self.plain: list[tuple[str, str, Step]] = []
         self.segment: Segment | None = None
@@ -129,7 +130,7 @@ class _BodyCompiler:
             return
         get = compile_path(unit, path, strict=False)
         step = _written(_or_function(unit, node, get, name, must_exist=options.strict), put)
-        is_plain = not (unit.setup.escapes or unit.markup or options.compat or options.strict or options.assume_objects)
+        is_plain = not (unit.setup.escapes or options.compat or options.strict or options.assume_objects)
         if is_plain and not name.isdecimal():
             self.plain.append((self._take_text(), name, step))
         else:
@@ -138,15 +139,9 @@ class _BodyCompiler:
     def _decorator(self, node: Decorator) -> None:
         unit = self.unit
         if node.path.original != "inline" or node.program is None:
-            unit.refuse(
-                f"There is no decorator {node.path.original!r}; inline partials are written {{{{#*inline}}}}.", node
-            )
-        if len(node.params) != 1:
-            unit.refuse("An inline partial has one argument: its name.", node)
-        name, waits = compile_value(unit, node.params[0])
-        if waits:
-            unit.refuse("The name of an inline partial is a text or a variable.", node)
-        self.inlines.append((name, compile_body(unit, node.program)))
+            written = "inline partials are written {{#*inline 'name'}}…{{/inline}}"
+            unit.refuse(f"The decorator {node.path.original!r} cannot stand here; {written}.", node)
+        self.inlines.append((_name_of_inline(unit, node), compile_body(unit, node.program)))
 
     def _partial(self, node: Partial) -> None:
         unit = self.unit
@@ -239,8 +234,11 @@ def _written(get: Get, put: Put) -> Step:
 
         def step(scope: Scope, write: Write) -> None:
             value = get(scope)
-            if type(value) is str:
+            kind = type(value)
+            if kind is str:
                 write(value)
+            elif kind is int and 0 <= value < SHORT:
+                write(str(value))
             else:
                 write_other(value, scope, write)
 
@@ -264,6 +262,27 @@ def _or_function(unit: Unit, node: Any, get: Get, name: str, *, must_exist: bool
         return found
 
     return find
+
+
+def _name_of_inline(unit: Unit, node: Decorator) -> Callable[[Scope], str]:
+    """Return what gives the name of an inline partial.
+
+    In handlebars.js it has no context yet: a variable is undefined, as a name that is not there.
+    """
+    if not node.params:
+        return lambda scope: "undefined"
+    get, _ = compile_value(unit, node.params[0])
+    key = unit.setup.texts.key
+
+    def name(scope: Scope) -> str:
+        outside = scope.copy()
+        outside.context, outside.parent = MISSING, None
+        value = get(outside)
+        if type(value) is Later:
+            unit.refuse("The name of an inline partial is a text, not what a function gives.", node)
+        return key(value)
+
+    return name
 
 
 def _including_zero(unit: Unit, node: Block, subject: Get, waits: bool) -> Any:

@@ -28,11 +28,10 @@ class _Placed(Protocol):
 class Unit:
     """One source: its text and name, for errors, and the block parameters in force where the compiler is."""
 
-    def __init__(self, source: str, name: str, setup: Setup, *, markup: bool, may_set: bool) -> None:
+    def __init__(self, source: str, name: str, setup: Setup, *, may_set: bool) -> None:
         self.source = source
         self.name = name
         self.setup = setup
-        self.markup = markup
         self.may_set = may_set
         self.block_params: list[tuple[str, ...]] = []
         self.needs_data = False
@@ -54,7 +53,9 @@ class Unit:
 
     def helper_kind(self, name: str) -> str | None:
         """Tell whose helper a name is: the application's, of the language, or of Semantic Kernel's."""
-        if name in self.setup.helpers:
+        options = self.setup.options
+        is_known = not options.known_helpers_only or name in BUILT_IN or bool(options.known_helpers.get(name))
+        if is_known and name in self.setup.helpers:
             return "custom"
         if name in BUILT_IN:
             return "built-in"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from portico.errors import LimitExceeded
 from portico.ports.type_codec import TypeCodec
@@ -14,13 +14,17 @@ from portico.prompts.text_form import TextForm
 from portico_handlebars._numbers import number_text
 from portico_handlebars.values import MISSING, is_array
 
-__all__ = ["Indented", "OfBlock", "Texts", "escape_html", "joined", "pieces_of"]
+if TYPE_CHECKING:
+    from portico_handlebars._bodies import Segment
+
+__all__ = ["Indented", "Mixed", "OfBlock", "Own", "Texts", "escape_html", "joined", "pieces_of"]
 
 _ESCAPED = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;", "`": "&#x60;", "=": "&#x3D;"}
 _TABLE = str.maketrans(_ESCAPED)
 _NEEDS_ESCAPE = re.compile("[&<>\"'`=]")
 _MOST_PARTS = 1_000_000
 _SCALARS = (str, int, float, bool, type(None))
+_MARKUP = "<message"
 
 
 def escape_html(text: str) -> str:
@@ -49,6 +53,15 @@ class Texts:
         if not isinstance(value, _SCALARS):
             self.measure(value)
         return self._javascript_text(value) if self._javascript else self._form(_without_missing(value))
+
+    def key(self, value: Any) -> str:
+        """Return the name that a value is as a key, which JavaScript decides: ``true``, ``null``, ``1``."""
+        if isinstance(value, str):
+            return str(value)
+        if value is None or value is MISSING:
+            return "null" if value is None else "undefined"
+        self.measure(value)
+        return self._javascript_text(value)
 
     def json(self, value: Any) -> str:
         """Return the value as JSON, text in quotes as well."""
@@ -106,6 +119,21 @@ def _without_missing(value: Any) -> Any:
     return value
 
 
+class Own(str):
+    """A text that the template itself wrote, or that is trusted; every other string in the output is a value."""
+
+    __slots__ = ()
+
+
+class Mixed(str):
+    """A text of values between texts of the template, which its segment tells apart when that is asked."""
+
+    __slots__ = ("rows", "segment")
+
+    rows: Sequence[tuple[Any, ...]]
+    segment: Segment
+
+
 class OfBlock(Prompt):
     """What a helper is given of its block; where it gives that back, the template's text stays the template's."""
 
@@ -121,47 +149,57 @@ class Indented(list[Any]):
 
 
 def joined(parts: list[Any], limit: int, name: str, *, markup: bool = False) -> str:
-    """Return the text of parts, as a prompt that remembers its values where the template may have markup.
+    """Return the text of parts, as a prompt that remembers its values where there is markup in what is no value.
 
-    Where it has none of its own but a trusted value has, all the rest counts as values.
+    ``markup`` is for templates that may have some of their own; others get it from trusted values only.
     """
-    if not markup:
-        try:
-            size = sum(map(len, parts))
-            if size > limit:
-                raise _too_long(limit, name)
-            return "".join(parts)
-        except TypeError:
-            pass  # There are parts within, or pieces.
-    pieces = pieces_of(parts, limit, name)
-    if markup:
-        return Prompt(_merged(pieces))
-    if all(type(piece) is str for piece in pieces):
-        return "".join(pieces)
-    return Prompt(_merged([Piece(piece, True) if type(piece) is str else piece for piece in pieces]))
+    try:
+        size = sum(map(len, parts))
+        if size > limit:
+            raise _too_long(limit, name)
+        text = "".join(parts)
+    except TypeError:  # There are parts within.
+        parts = _flat(parts, limit, name)
+        text = "".join(parts)
+    if not (markup or _MARKUP in text):
+        return text
+    pieces = pieces_of(parts)
+    if markup or any(_MARKUP in piece.text for piece in pieces if not piece.is_value):
+        return Prompt(pieces)
+    return text
 
 
-def _merged(pieces: Iterable[str | Piece]) -> list[Piece]:
-    """Join neighbours that the template wrote; a value stays one, since an empty one parts what is around it too."""
-    merged: list[Piece] = []
+def pieces_of(parts: Iterable[str]) -> list[Piece]:
+    """Return the pieces of a prompt, neighbours that the template wrote as one.
+
+    A value stays a piece of its own, since an empty one parts what is around it too.
+    """
+    pieces: list[Piece] = []
     texts: list[str] = []
-    for piece in pieces:
-        text, is_value = piece if isinstance(piece, Piece) else (piece, False)
-        if not is_value:
-            texts.append(text)
+    for part in _unmixed(parts):
+        if type(part) is Own:
+            texts.append(part)
             continue
         if texts:
-            merged.append(Piece("".join(texts), False))
+            pieces.append(Piece("".join(texts), False))
             texts = []
-        merged.append(Piece(text, True))
+        pieces.append(Piece(part, True))
     if texts:
-        merged.append(Piece("".join(texts), False))
-    return merged
+        pieces.append(Piece("".join(texts), False))
+    return pieces
 
 
-def pieces_of(parts: list[Any], limit: int, name: str) -> list[Any]:
-    """Return texts and pieces in order, with those that are within other parts, indented where they are."""
-    found: list[Any] = []
+def _unmixed(parts: Iterable[str]) -> Iterator[str]:
+    for part in parts:
+        if type(part) is Mixed:
+            yield from part.segment.pieces(part.rows)
+        else:
+            yield part
+
+
+def _flat(parts: list[Any], limit: int, name: str) -> list[str]:
+    """Return texts in order, with those that are within other parts, indented where they are."""
+    found: list[str] = []
     size = 0
     # Each entry: what is left of a list, and where in `found` it began, for those that are to be indented.
     stack: list[tuple[Any, Any, int]] = [(iter(parts), parts, 0)]
@@ -171,40 +209,34 @@ def pieces_of(parts: list[Any], limit: int, name: str) -> list[Any]:
             if isinstance(part, list):
                 stack.append((iter(part), part, len(found)))
                 break
-            size += len(part.text if isinstance(part, Piece) else part)
+            size += len(part)
             if size > limit:
                 raise _too_long(limit, name)
             found.append(part)
         else:
             stack.pop()
             if isinstance(owner, Indented):
-                before = sum(len(part.text if isinstance(part, Piece) else part) for part in found[begin:])
+                before = sum(map(len, found[begin:]))
                 found[begin:] = _indent(found[begin:], owner.indent)
-                size += sum(len(part.text if isinstance(part, Piece) else part) for part in found[begin:]) - before
+                size += sum(map(len, found[begin:])) - before
     return found
 
 
-def _indent(parts: list[Any], indent: str) -> list[Any]:
+def _indent(parts: Iterable[str], indent: str) -> list[str]:
     """Put the indent before each line; after a line end that is the last character there is none."""
-    result: list[Any] = []
+    result: list[str] = []
     begins_line = True
-    for part in parts:
-        text, make = _opened(part)
-        if not text:
+    for part in _unmixed(parts):
+        if not part:
             result.append(part)
             continue
         if begins_line:
-            result.append(indent)
-        begins_line = text.endswith("\n")
-        body = text[:-1] if begins_line else text
-        result.append(make(body.replace("\n", "\n" + indent) + ("\n" if begins_line else "")))
+            result.append(Own(indent))
+        begins_line = part.endswith("\n")
+        body = part[:-1] if begins_line else part
+        text = body.replace("\n", "\n" + indent) + ("\n" if begins_line else "")
+        result.append(Own(text) if type(part) is Own else text)
     return result
-
-
-def _opened(part: Any) -> tuple[str, Callable[[str], Any]]:
-    if isinstance(part, Piece):
-        return part.text, lambda text: Piece(text, part.is_value)
-    return part, str
 
 
 def _too_long(limit: int, name: str) -> LimitExceeded:

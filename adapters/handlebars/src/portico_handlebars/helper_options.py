@@ -34,7 +34,7 @@ class Options:
     ``async def`` they are awaited; in another they are there at once, and their block cannot call functions.
     """
 
-    __slots__ = ("_bodies", "_escape", "_fault", "_is_async", "_markup", "_scope", "hash", "name")
+    __slots__ = ("_bodies", "_escape", "_fault", "_is_async", "_scope", "hash", "name")
 
     def __init__(
         self,
@@ -44,7 +44,6 @@ class Options:
         bodies: tuple[Body | None, Body | None] | None,
         *,
         is_async: bool,
-        markup: bool,
         fault: Callable[[str], TemplateError],
     ) -> None:
         self.name = name
@@ -52,7 +51,6 @@ class Options:
         self._scope = scope
         self._bodies = bodies
         self._is_async = is_async
-        self._markup = markup
         self._fault = fault
 
     @property
@@ -76,33 +74,45 @@ class Options:
         return None if found is MISSING else found
 
     def fn(
-        self, context: Any = MISSING, *, data: Mapping[str, Any] | None = None, block_params: Sequence[Any] = ()
+        self,
+        context: Any = MISSING,
+        *,
+        data: Mapping[str, Any] | None = None,
+        block_params: Sequence[Any] | None = None,
     ) -> Any:
         """Return the text of the block in a context, the current one if none is given.
 
-        ``data`` are values for names that begin with ``@``, ``block_params`` those of ``as |first second|``.
+        ``data`` are values for names that begin with ``@``, ``block_params`` those of ``as |first second|``,
+        which are an error in the block where none are given.
         Raises ``TemplateError`` in a helper that is not asynchronous where the block calls functions.
         """
         return self._text(self._bodies and self._bodies[0], context, data, block_params)
 
     def inverse(
-        self, context: Any = MISSING, *, data: Mapping[str, Any] | None = None, block_params: Sequence[Any] = ()
+        self,
+        context: Any = MISSING,
+        *,
+        data: Mapping[str, Any] | None = None,
+        block_params: Sequence[Any] | None = None,
     ) -> Any:
         """Return the text of what follows ``{{else}}``, as `fn` does."""
         return self._text(self._bodies and self._bodies[1], context, data, block_params)
 
-    def _text(self, body: Body | None, context: Any, data: Mapping[str, Any] | None, values: Sequence[Any]) -> Any:
+    def _text(
+        self, body: Body | None, context: Any, data: Mapping[str, Any] | None, values: Sequence[Any] | None
+    ) -> Any:
         scope = self._scope.copy() if context is MISSING else self._scope.inner(context)
         if data is not None:
             scope.data = Data(data, scope.data)
         parts: list[Any] = []
+        given = None if values is None else tuple(values)
         if self._is_async:
-            return self._awaited(body, scope, tuple(values), parts)
+            return self._awaited(body, scope, given, parts)
         if body is not None:
-            self._run_at_once(body, scope, tuple(values), parts)
+            self._run_at_once(body, scope, given, parts)
         return self._joined(parts)
 
-    def _run_at_once(self, body: Body, scope: Scope, values: tuple[Any, ...], parts: list[Any]) -> None:
+    def _run_at_once(self, body: Body, scope: Scope, values: tuple[Any, ...] | None, parts: list[Any]) -> None:
         run = self._scope.run
         outside = run.jobs, run.resume
         run.jobs, run.resume = [], []
@@ -117,12 +127,13 @@ class Options:
                 f"write it as `async def` and await its `options.fn()`."
             )
 
-    async def _awaited(self, body: Body | None, scope: Scope, values: tuple[Any, ...], parts: list[Any]) -> str:
+    async def _awaited(self, body: Body | None, scope: Scope, values: tuple[Any, ...] | None, parts: list[Any]) -> str:
         if body is not None:
             await drive(scope.run, partial(body.enter, scope, parts.append, values))
         return self._joined(parts)
 
     def _joined(self, parts: list[Any]) -> str:
         run = self._scope.run
-        text = joined(parts, run.limits.characters, run.name, markup=self._markup)
-        return OfBlock(text.pieces) if isinstance(text, Prompt) else text
+        text = joined(parts, run.limits.characters, run.name, markup=True)
+        assert isinstance(text, Prompt)  # noqa: S101 - that is what is asked for
+        return OfBlock(text.pieces)

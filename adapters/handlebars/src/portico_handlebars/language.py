@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial as bound
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal
 
 from portico.errors import LimitExceeded
 from portico.ports.type_codec import TypeCodec
-from portico.prompts.prompt import Trusted
 from portico_handlebars._bodies import Body
 from portico_handlebars._nodes import Block, Content, Mustache, Partial, Program, Statement, inner_programs
 from portico_handlebars._parsing import parse
@@ -97,7 +96,7 @@ class HandlebarsTemplates:
             semantic_kernel_helpers=semantic_kernel_helpers,
         )
         self._compiling = RLock()
-        self._compiled: dict[tuple[str, bool], Body | None] = {}
+        self._compiled: dict[str, Body | None] = {}
         self._setup.partial = self._partial
         texts = list(self._setup.partials.values())
         self._setup.partials_have_markup = any("message" in text.lower() for text in texts)
@@ -112,35 +111,32 @@ class HandlebarsTemplates:
             markup = found.markup or (found.partials and setup.partials_have_markup)
             may_set = found.sets or (found.partials and setup.partials_may_set)
 
-            def compiled(markup: bool) -> Body:
-                return compile_body(Unit(source, name, setup, markup=markup, may_set=may_set), program)
-
-            return HandlebarsTemplate(name, source, program, setup, compiled, markup=markup)
+            body = compile_body(Unit(source, name, setup, may_set=may_set), program)
+            return HandlebarsTemplate(name, source, program, setup, body, markup=markup)
         except RecursionError as error:
             raise LimitExceeded(f"{name}: the template is nested too deeply.") from error
 
     def _parsed(self, source: str, name: str) -> Program:
         return parse(source, name=name, ignore_standalone=self._setup.options.ignore_standalone)
 
-    def _partial(self, name: str, markup: bool) -> Body | None:
+    def _partial(self, name: str) -> Body | None:
         """Return a partial of the language, compiled at its first use."""
-        key = (name, markup)
-        body = self._compiled.get(key)
+        body = self._compiled.get(name)
         source = self._setup.partials.get(name)
         if body is not None or source is None:
             return body
         with self._compiling:
             # One that calls itself is asked for again while it is compiled.
-            if key not in self._compiled:
-                self._compiled[key] = None
+            if name not in self._compiled:
+                self._compiled[name] = None
                 title = f"partial {name!r}"
                 try:
-                    unit = Unit(source, title, self._setup, markup=markup, may_set=self._setup.partials_may_set)
-                    self._compiled[key] = compile_body(unit, self._parsed(source, title))
+                    unit = Unit(source, title, self._setup, may_set=self._setup.partials_may_set)
+                    self._compiled[name] = compile_body(unit, self._parsed(source, title))
                 except BaseException:
-                    del self._compiled[key]
+                    del self._compiled[name]
                     raise
-            return self._compiled[key]
+            return self._compiled[name]
 
 
 class _Features:
@@ -173,7 +169,7 @@ def _statements(program: Program) -> Iterator[Statement]:
 class HandlebarsTemplate:
     """A compiled prompt; it may be rendered many times, also at the same time."""
 
-    __slots__ = ("_body", "_compiled", "_marked", "_markup", "_program", "_setup", "name", "source")
+    __slots__ = ("_body", "_markup", "_program", "_setup", "name", "source")
 
     def __init__(
         self,
@@ -181,7 +177,7 @@ class HandlebarsTemplate:
         source: str,
         program: Program,
         setup: Setup,
-        compiled: Callable[[bool], Body],
+        body: Body,
         *,
         markup: bool,
     ) -> None:
@@ -189,10 +185,8 @@ class HandlebarsTemplate:
         self.source = source
         self._program = program
         self._setup = setup
-        self._compiled = compiled
         self._markup = markup
-        self._body = compiled(markup)
-        self._marked = self._body if markup else None
+        self._body = body
 
     def __str__(self) -> str:
         return self.source
@@ -227,12 +221,7 @@ class HandlebarsTemplate:
         """Render in a context of any kind; ``data`` are values for names that begin with ``@``."""
         setup = self._setup
         run = Run(call, context, setup.limits, self.name)
-        body, markup = self._body, self._markup
-        if not markup and type(context) is dict and Trusted in map(type, context.values()):
-            # Its markup is the template's, so what the template wrote has to be known from values.
-            if self._marked is None:
-                self._marked = self._compiled(True)
-            body, markup = self._marked, True
+        body = self._body
         values = {"root": context} if data is None else {"root": context, **data}
         scope = Scope(context, None, Data(values), None, _NOTHING_AROUND, run)
         parts: list[Any] = []
@@ -244,7 +233,7 @@ class HandlebarsTemplate:
                 body.run(scope, parts.append)
                 if run.jobs:
                     await perform(run.jobs)
-            return joined(parts, setup.limits.characters, self.name, markup=markup)
+            return joined(parts, setup.limits.characters, self.name, markup=self._markup)
         except RecursionError as error:
             raise LimitExceeded(f"{self.name}: rendering is nested too deeply.") from error
         finally:

@@ -34,6 +34,11 @@ __all__ = [
 
 GROUP = "portico"
 COMMANDS = "portico.commands"
+# Distributions of ours that register more than one name.
+_ELSEWHERE = {
+    ("TextSearch", "full-pages"): "portico-web-pages",
+    **{("TypeCodec", name): "portico-type-codecs" for name in ("attrs", "msgspec", "pydantic")},
+}
 State: TypeAlias = Literal["ok", "broken", "conflict", "incompatible", "disabled"]
 
 
@@ -202,7 +207,9 @@ def port_named(name: str) -> PortInfo:
 
 
 def distribution_for(info: PortInfo, name: str) -> str:
-    """Return the name that a distribution registering ``name`` has by convention."""
+    """Return the name that a distribution registering ``name`` has by convention, or ours that has another."""
+    if (info.name, name) in _ELSEWHERE:
+        return _ELSEWHERE[info.name, name]
     return f"portico-{name}-planner" if info.name == "Planner" else f"portico-{name}"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, TypeVar, cast
@@ -112,11 +112,7 @@ class HostServices:
                 settings = self.prepare(info.name, entry.name).settings
             except PorticoError:
                 continue
-            fields = () if settings is None else settings_fields(type(settings))
-            for member in fields:
-                if member.service == info.name:
-                    named = getattr(settings, member.key)
-                    inner.update((named,) if isinstance(named, str) else named or ())
+            inner.update(name for _, name in _sources_named(settings))
         return frozenset(inner)
 
     def unasked(self, port: str) -> tuple[str, ...]:
@@ -150,7 +146,9 @@ class HostServices:
             key = (info.name, entry.name)
             if key not in self._prepared:
                 offer = self._offer(entry)
-                self._prepared[key] = Prepared(entry, offer, self._settings(entry, offer))
+                settings = self._settings(entry, offer)
+                self._refuse_unknown_sources(entry, settings)
+                self._prepared[key] = Prepared(entry, offer, settings)
             return self._prepared[key]
 
     def prepare_all(self) -> None:
@@ -228,6 +226,29 @@ class HostServices:
                     message = f"is no installed {info.noun}. Nearest: {wanted}."
                     raise SettingsInvalid([Mistake(self._configuration.place(entry.key), dotted(entry.key), message)])
 
+    def _refuse_unknown_sources(self, entry: Entry, settings: Any) -> None:
+        """Refuse a setting that names a source which is neither configured nor the name of an installed package."""
+        info = port_named(_SOURCES)
+        configured = [known.name for known in self._configuration.entries(info)]
+        installed = self._plugins.names(info.name)
+        for member, name in _sources_named(settings):
+            if name in configured or name in installed:
+                continue
+            if close := nearest(name, [other for other in configured if other != entry.name]):
+                meant = f"Did you mean {' or '.join(close)}? Configured: {', '.join(configured)}."
+                message = f"names {name!r}, which is no source. {meant}"
+            else:
+                message = f"names {name!r}, which is not configured. {self._why_not(info, name)}"
+            key = (*entry.key, member)
+            raise SettingsInvalid([Mistake(self._configuration.place(key), dotted(key), message)])
+
+    def _why_not(self, info: PortInfo, name: str) -> str:
+        try:
+            self._plugins.offer(info.name, name)
+        except PluginError as error:
+            return str(error)
+        return ""
+
     def _many(self, info: PortInfo, name: str | None) -> Entry:
         if name is None:
             names = self._sources if info.name == _SOURCES and self._sources is not None else None
@@ -301,3 +322,12 @@ class HostServices:
             self._making.pop()
         # The cause would show the secret in a traceback.
         raise PluginBroken(scrubbed)
+
+
+def _sources_named(settings: Any) -> Iterator[tuple[str, str]]:
+    """Yield the text searches that settings stand on, each with the setting that names it."""
+    for member in () if settings is None else settings_fields(type(settings)):
+        if member.service == _SOURCES:
+            named = getattr(settings, member.key)
+            for name in (named,) if isinstance(named, str) else named or ():
+                yield member.key, name

@@ -16,6 +16,7 @@ from portico.http import HttpRequest, HttpResponse, retry_after
 from portico.registration import Services
 from portico_httpx._body import ACCEPTED, read_body
 from portico_httpx._errors import error_of, may_pass, unusable
+from portico_httpx._logs import discreet
 from portico_httpx._loops import LoopClients
 from portico_httpx._wire import body_of, header_pairs, place_of, proxy_of, trusted_by, url_of
 from portico_httpx.config import HttpxSettings
@@ -75,8 +76,9 @@ class HttpxHttpClient:
         made = self._made(client, request)
         seconds = self._settings.total_timeout
         try:
-            async with asyncio.timeout(seconds) as limit:
-                return await self._answered(client, made, limit)
+            with discreet(request):
+                async with asyncio.timeout(seconds) as limit:
+                    return await self._answered(client, made, limit)
         except TimeoutError as error:
             raise ServiceTimeout(
                 f"{place_of(made.url)} gave no whole answer within {seconds:g} seconds. Try again later."

@@ -26,7 +26,7 @@ from portico_jinja2._generator import PromptCode
 from portico_jinja2._loading import Partials
 from portico_jinja2._loops import CountedNamespace, PromptTemplate, counted_range
 from portico_jinja2._own_text import Marks, OwnText, Printed
-from portico_jinja2._rendering import RENDERING, charge
+from portico_jinja2._rendering import RENDERING, TrustedFound, charge
 from portico_jinja2.config import Jinja2Settings
 
 __all__ = ["PromptEnvironment"]
@@ -103,8 +103,13 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
         return text
 
     def text(self, value: Any) -> str:
-        """Write a value as every prompt language writes it; without marks."""
+        """Write a value as every prompt language writes it; without marks.
+
+        Raises `TrustedFound` where own text is not told from values, and this is some.
+        """
         if isinstance(value, str):
+            if self.marks is None and type(value) is Trusted:
+                raise TrustedFound
             return self._plain(value) if isinstance(value, Markup | Trusted) else self._of(value)
         if type(value) in _PLAIN:
             return self._text_form(value)
@@ -161,9 +166,10 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
 
     def own(self, value: Any) -> str:
         """Take a text for the template's own."""
-        if self.marks is None or isinstance(value, OwnText):
-            return self.string(value)
-        return self.marks.own(self.text(value))
+        if isinstance(value, OwnText):
+            return value
+        text = self.text(value)
+        return text if self.marks is None else self.marks.own(text)
 
     def like(self, pattern: str, text: str) -> str:
         """Return a text made of ``pattern``'s characters in its class."""
@@ -172,6 +178,14 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
     def as_in(self, text: str, sought: str) -> str:
         """Return what is looked for as it stands in ``text``."""
         return self.marks.data(sought) if self.marks is not None and isinstance(text, OwnText) else sought
+
+    def replaced(self, text: str, old: str, new: str, count: int) -> str:
+        """Replace a text by another, which stays what it is: own text or a value."""
+        found = self._plain(text).count(old) if len(new) > len(old) else 0
+        check_growth(len(text) + found * len(new))
+        if self.marks is None or not (isinstance(text, OwnText) or isinstance(new, OwnText)):
+            return text.replace(old, new, count)
+        return self.marks.replaced(self.marks.OwnText.escape(text), old, new, count)
 
     def concat(self, parts: Iterable[str]) -> str:
         """Join what a macro, a block or a filter block printed."""
@@ -276,8 +290,8 @@ class PromptEnvironment(ImmutableSandboxedEnvironment):
             return formatted(self, of, args[0] if name == "format_map" and args else None, args, kwargs)
         if name == "join":
             return self.joined_with(of, list(args[0]) if args else [])
-        if name == "replace" and len(args) > 1:
-            check_growth(len(of) + of.count(args[0]) * len(args[1]))
+        if name == "replace" and 2 <= len(args) <= 3 and not kwargs:
+            return self.replaced(of, self.text(args[0]), self.string(args[1]), args[2] if len(args) > 2 else -1)
         for given in (*args, *kwargs.values()):
             if isinstance(given, int):
                 check_growth(given * (of.count("\t") + 1 if name == "expandtabs" else 1) + len(of))

@@ -9,7 +9,7 @@ from jinja2 import Environment, TemplateNotFound, TemplateSyntaxError
 from jinja2 import Template as CompiledTemplate
 from jinja2.exceptions import TemplateError as JinjaError
 
-from portico.errors import LimitExceeded, PorticoError, TemplateError
+from portico.errors import LimitExceeded, PorticoError, TemplateError, nearest
 from portico.prompts.faults import fault
 
 __all__ = ["Refused", "not_compiled", "not_rendered"]
@@ -17,6 +17,7 @@ __all__ = ["Refused", "not_compiled", "not_rendered"]
 _GOT = re.compile(
     r"got '(.+?)'$|[Uu]nexpected '(.+?)'|unknown tag '(.+?)'|No (?:filter|test) named '(.+?)'|unexpected char '(.+?)'"
 )
+_UNKNOWN = re.compile(r"No (filter|test) named '(.+?)'")
 
 
 class Refused(Exception):
@@ -30,13 +31,17 @@ class Refused(Exception):
         super().__init__(message)
 
 
-def not_compiled(error: Exception, source: str, name: str) -> PorticoError:
+def not_compiled(error: Exception, source: str, name: str, environment: Environment) -> PorticoError:
     """Return the error of a template that cannot be read."""
     if isinstance(error, PorticoError):
         return error
     if isinstance(error, TemplateSyntaxError):
         message = error.message or "this cannot be read."
         advice = " A variable is written {{ name }} here." if message.startswith("unexpected char '$'") else ""
+        unknown = _UNKNOWN.match(message)
+        if unknown:
+            near = nearest(unknown[2], list(environment.filters if unknown[1] == "filter" else environment.tests))
+            advice = f" Did you mean {near[0]!r}?" if near else ""
         return _at_line(_sentence(message) + advice, source, error.lineno, name, mark=_offending(message))
     if isinstance(error, RecursionError | MemoryError | SyntaxError | OverflowError):
         # Python's compiler has bounds of its own: twenty blocks inside one another, for one.
@@ -62,7 +67,7 @@ def not_rendered(error: Exception, template: CompiledTemplate, source: str, name
     found, line = place
     if isinstance(error, TemplateSyntaxError) and error.name:
         # A partial is compiled when it is first needed.
-        return not_compiled(error, error.source or "", error.name)
+        return not_compiled(error, error.source or "", error.name, found.environment)
     if found.name is not None and found is not template:
         name = found.name
         source = getattr(found.environment, "sources", {}).get(name, "")

@@ -18,7 +18,6 @@ from markupsafe import Markup
 from portico.errors import LimitExceeded
 from portico_jinja2._errors import Refused
 from portico_jinja2._formats import check_growth, percent
-from portico_jinja2._own_text import OwnText
 from portico_jinja2._rendering import charge
 
 if TYPE_CHECKING:
@@ -118,14 +117,9 @@ async def _join(context: EvalContext, value: Any, d: Any = "", attribute: Any = 
 
 @pass_environment
 def _replace(environment: PromptEnvironment, value: Any, old: Any, new: Any, count: int | None = None) -> Any:
-    text, old, new = environment.string(value), environment.text(old), environment.string(new)
+    text = environment.string(value)
     charge(text)
-    check_growth(len(text) + (text.count(old) * len(new) if len(new) > len(old) else 0))
-    if isinstance(new, OwnText) and not isinstance(text, OwnText):
-        text = new.escape(text)
-    if isinstance(text, OwnText):
-        old = environment.as_in(text, old)
-    return text.replace(old, new, -1 if count is None else count)
+    return environment.replaced(text, environment.text(old), environment.string(new), -1 if count is None else count)
 
 
 @pass_environment

@@ -146,6 +146,20 @@ class Marks:
             parts += (between, text)
         return self.captured([part if isinstance(part, OwnText) else Printed(part) for part in parts[1:]])
 
+    def replaced(self, text: OwnText, old: str, new: str, count: int) -> OwnText:
+        """Replace a text, be it the template's own or a value there."""
+        if not count:
+            return text
+        sought = "".join(f"[{re.escape(''.join(self._spellings(letter)))}]" for letter in old)
+        put_in = str.__str__(text.escape(new))
+        return self.OwnText(re.sub(sought, lambda _: put_in, str.__str__(text), count=max(0, count)))
+
+    def _spellings(self, letter: str) -> Iterator[str]:
+        yield letter
+        for marks in (self._to, self._blanks):
+            if ord(letter) in marks:
+                yield chr(marks[ord(letter)])
+
     def pieces(self, parts: Iterable[str]) -> list[Piece]:
         """Tell values from own text in what was printed; plain strings are the template's own, marked as `data`."""
         pieces: list[Piece] = []

@@ -15,15 +15,15 @@ from portico.prompts.prompt import Trusted
 from portico_jinja2._errors import Refused
 from portico_jinja2.config import Jinja2Settings
 
-__all__ = ["RENDERING", "Rendering", "TrustedResult", "charge", "too_large", "work"]
+__all__ = ["RENDERING", "Rendering", "TrustedFound", "charge", "too_large", "work"]
 
 _CHECKED_EVERY = 16
 _SOURCE_A_STEP = 2_048
 _LETTERS_A_STEP = 16
 
 
-class TrustedResult(Exception):
-    """A function gave a text that is `Trusted`, where the template's own text is not told from values."""
+class TrustedFound(Exception):
+    """A `Trusted` text came up, in a list or from a function, where the template's own text is not told from values."""
 
 
 class Rendering:
@@ -135,7 +135,7 @@ class Rendering:
         if not self._marked:
             self.results.append((function, result))
             if type(result) is Trusted:
-                raise TrustedResult
+                raise TrustedFound
         return result
 
     async def _again(self, result: object) -> object:

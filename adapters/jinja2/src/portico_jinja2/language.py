@@ -15,7 +15,8 @@ from portico.prompts.text_form import TextForm
 from portico.registration import Services
 from portico_jinja2._environment import PromptEnvironment
 from portico_jinja2._errors import not_compiled, not_rendered
-from portico_jinja2._rendering import RENDERING, Rendering, TrustedResult
+from portico_jinja2._rendering import RENDERING, Rendering, TrustedFound
+from portico_jinja2._variables import variables_of
 from portico_jinja2.config import Jinja2Settings
 
 __all__ = ["Jinja2Template", "Jinja2Templates", "factory"]
@@ -86,6 +87,17 @@ class Jinja2Template:
     def __repr__(self) -> str:
         return f"Jinja2Template({self.source!r})"
 
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The names of the variables that are written or given to functions, in the order of their first use.
+
+        Those that a condition, a loop or ``default`` is about are not among them: a prompt can do without.
+        """
+        try:
+            return variables_of(self._plain.parse(self.source))
+        except RecursionError as error:
+            raise LimitExceeded(f"{self.name}: the template is nested too deeply.") from error
+
     async def render(self, arguments: Mapping[str, object], *, call: CallFunction) -> str:
         """Return the prompt: a `Prompt` where messages may stand in it, else a plain string.
 
@@ -97,7 +109,7 @@ class Jinja2Template:
             rendering = Rendering(call, self._plain.settings, len(self.source), marked=False)
             try:
                 return await self._rendered(self._template, self._plain, arguments, rendering)
-            except TrustedResult:
+            except TrustedFound:
                 # Known too late: begin anew, with the results that there are.
                 rendering = Rendering(call, self._plain.settings, len(self.source), marked=True, before=rendering)
         else:
@@ -114,7 +126,7 @@ class Jinja2Template:
             async for part in generated:  # type: ignore[attr-defined]
                 parts.append(part)  # noqa: PERF401 - an async list comprehension is no faster here
             return environment.finished(parts)
-        except TrustedResult:
+        except TrustedFound:
             raise
         except Exception as error:
             if error is rendering.failure:
@@ -143,7 +155,7 @@ class Jinja2Template:
         except (PorticoError, KeyboardInterrupt):
             raise
         except Exception as error:
-            raise not_compiled(error, self.source, self.name) from error
+            raise not_compiled(error, self.source, self.name, environment) from error
 
 
 def _may_bring_markup(tree: nodes.Template) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
+from unicodedata import combining, normalize
 
 from portico.errors import ConfigurationError, nearest
 from portico_prompts._documents import read_document
@@ -47,10 +48,11 @@ class LostPrompt:
 class PromptFile:
     """A prompt as it was read: its name, its template and its language.
 
-    ``place`` is its file, ``source`` what errors of the template call it.
+    ``place`` is its file, ``settings_place`` that of its settings, ``source`` what errors of the template call it.
     """
 
     place: str
+    settings_place: str
     source: str
     name: str
     template: str
@@ -123,19 +125,25 @@ def _read_folder(folder: Path, most_bytes: int) -> PromptFile:
         language = settings.language
     text = _text(folder / template, most_bytes, f"{template}: ")
     settings = replace(settings, template=text, language=language)
-    return _made(f"{folder.name}/{template}", "", folder.name, settings)
+    settings_place = f"{folder.name}/{settings_file or template}"
+    return _made(f"{folder.name}/{template}", "", folder.name, settings, settings_place)
 
 
-def _made(place: str, key: str, natural: str, settings: PromptSettings) -> PromptFile:
+def _made(
+    place: str, key: str, natural: str, settings: PromptSettings, settings_place: str | None = None
+) -> PromptFile:
     if settings.template is None:
         raise Wrong("it has no template: write it under the key 'template', or in a file such as prompt.txt beside it")
     if not settings.template.strip():
         raise Wrong("its template is empty")
-    name = settings.name or _NOT_IN_A_NAME.sub("_", natural).strip("_")
+    # An accent is a letter of its own in this form, and goes: Résumé is Resume.
+    letters = "".join(letter for letter in normalize("NFKD", natural) if not combining(letter))
+    name = settings.name or _NOT_IN_A_NAME.sub("_", letters).strip("_")
     if not name:
         raise Wrong("its name has no letters or digits; give it one with the key 'name'")
     source = f"{place}, {key}" if key else place
-    return PromptFile(place, source, name, settings.template, settings.language or OWN_LANGUAGE, settings)
+    language = settings.language or OWN_LANGUAGE
+    return PromptFile(place, settings_place or place, source, name, settings.template, language, settings)
 
 
 def _only(files: list[str], known: dict[str, str], noun: str) -> str | None:

@@ -7,12 +7,12 @@ import logging
 from collections.abc import Sequence
 from typing import cast
 
-from portico.errors import ConfigurationError, PluginError, PorticoError
+from portico.errors import ConfigurationError, PluginError, PorticoError, SchemaUnsupported
 from portico.functions import Function, FunctionPlugin
 from portico.ports.schema_validator import SchemaValidator
 from portico.ports.template_language import Template, TemplateLanguage
 from portico.prompts.functions import prompt_function
-from portico.prompts.inputs import REQUIRED, PromptInput, parameter_of
+from portico.prompts.inputs import REQUIRED, PromptInput, compiled_input, parameter_of
 from portico.prompts.semantic_kernel import SemanticKernelTemplates
 from portico.registration import Services
 from portico.turns import TurnOptions
@@ -59,16 +59,18 @@ class PromptFiles:
         making = _Making(name, self._services)
         functions = []
         for prompt in prompts:
+            place = prompt.place
             try:
-                functions.append(making.function(prompt))
+                template = making.template(prompt)
+                place = prompt.settings_place
+                functions.append(making.function(prompt, template))
             except Wrong as error:
-                lost.append(LostPrompt(prompt.place, str(error)))
+                lost.append(LostPrompt(place, str(error)))
         self.lost = tuple(lost)
         description = f"The prompts of {settings.path.name or settings.path}."
         if lost:
-            told = _told(lost, len(functions))
-            _log.warning("functions.%s, %s: %s", name, settings.path, told)
-            description += f" {told}"
+            description += f" {_told(lost, len(functions))}"
+            _log.warning("functions.%s, %s: %s", name, settings.path, _shown(lost, len(functions)))
         return FunctionPlugin(name, tuple(functions), description)
 
 
@@ -82,14 +84,16 @@ class _Making:
         self._validator: SchemaValidator | None = None
         self._looked = False
 
-    def function(self, prompt: PromptFile) -> Function:
+    def function(self, prompt: PromptFile, template: str | Template) -> Function:
+        """Make the function; raises `Wrong` for what its settings say."""
         settings = prompt.settings
-        template = self._template(prompt)
         inputs = {}
         for name, given in settings.inputs.items():
             default = REQUIRED if given.required else given.default
             inputs[name] = PromptInput(given.schema, given.description, default)
             self._check_default(name, inputs[name])
+        if settings.returns is not None:
+            self._check_schema("returns", settings.returns)
         try:
             return prompt_function(
                 prompt.name,
@@ -107,7 +111,7 @@ class _Making:
         except (PorticoError, ValueError, TypeError) as error:
             raise Wrong(str(error)) from error
 
-    def _template(self, prompt: PromptFile) -> str | Template:
+    def template(self, prompt: PromptFile) -> str | Template:
         """Compile the template, so that what is wrong is told with the file's name.
 
         A prompt in core's own language goes on as text: the kernel compiles it with the type codecs that it has.
@@ -140,6 +144,7 @@ class _Making:
         return self._validator
 
     def _check_default(self, name: str, given: PromptInput) -> None:
+        self._check_schema(f"inputs.{name}.schema", given.type)
         try:
             parameter = parameter_of(name, given, validator=self.validator)
             # None is how an input is left empty that has no default.
@@ -147,8 +152,21 @@ class _Making:
                 parameter.compiled.structure(parameter.default)
         except Mismatch as error:
             raise Wrong(f"inputs.{name}.default: {error}") from error
-        except PorticoError as error:
-            raise Wrong(f"inputs.{name}.schema: {error}") from error
+
+    def _check_schema(self, key: str, schema: object) -> None:
+        try:
+            compiled_input(schema, validator=self.validator)
+        except SchemaUnsupported as error:
+            reason = str(error.__cause__ or error)
+            advice = "" if self.validator else " All of JSON Schema is known where portico-jsonschema is installed."
+            raise Wrong(f"{key}: {reason}{advice}") from error
+
+
+def _shown(lost: Sequence[LostPrompt], usable: int) -> str:
+    """Tell people what is lost: a line each, and the place in a template under it."""
+    lines = [f"{len(lost)} of {usable + len(lost)} prompts are lost."]
+    lines += (f"  {str(one).replace(chr(10), chr(10) + '  ')}" for one in lost[:_MOST_TOLD])
+    return "\n".join([*lines, f"  and {len(lost) - _MOST_TOLD} more"] if len(lost) > _MOST_TOLD else lines)
 
 
 def _told(lost: Sequence[LostPrompt], usable: int) -> str:

@@ -11,7 +11,15 @@ from time import time
 
 import httpcore
 
-from portico.errors import AccessRefused, RateLimited, ResponseInvalid, ServiceError, ServiceTimeout, ServiceUnavailable
+from portico.errors import (
+    AccessRefused,
+    LimitExceeded,
+    RateLimited,
+    ResponseInvalid,
+    ServiceError,
+    ServiceTimeout,
+    ServiceUnavailable,
+)
 from portico_web_pages.links import shown
 
 __all__ = ["of_status", "seconds_of", "translated"]
@@ -24,6 +32,10 @@ def translated(link: str) -> Iterator[None]:
     """Raise what httpcore raises inside as an error of ours that names the link."""
     try:
         yield
+    except LimitExceeded as error:
+        raise LimitExceeded(
+            f"The server of {shown(link)} {error}, its headers and what is around the page included."
+        ) from error
     except httpcore.TimeoutException as error:
         raise ServiceTimeout(f"The server of {shown(link)} did not answer in time.") from error
     except (httpcore.RemoteProtocolError, httpcore.LocalProtocolError) as error:

@@ -61,6 +61,7 @@ def _read(data: bytes, bounds: PdfBounds) -> tuple[str, str | None, str | None]:
     texts: list[str] = []
     characters = 0
     failure: Exception | None = None
+    failed = 0
     cut: str | None = None
     for number in range(total):
         if number >= bounds.pages:
@@ -77,6 +78,7 @@ def _read(data: bytes, bounds: PdfBounds) -> tuple[str, str | None, str | None]:
             raise
         except Exception as error:  # noqa: BLE001 - pypdf raises whatever a broken page makes it raise
             failure = error
+            failed += 1
             continue
         if text:
             texts.append(text)
@@ -85,6 +87,13 @@ def _read(data: bytes, bounds: PdfBounds) -> tuple[str, str | None, str | None]:
         raise failure
     if not texts:
         raise Unreadable("has no text, perhaps pictures of it")
+    if failed:
+        damaged = (
+            f"{failed:,} of them could not be read"
+            if cut
+            else f"all but {failed:,} of {total:,} pages, which could not be read"
+        )
+        cut = f"{cut}; {damaged}" if cut else damaged
     return "\n\n".join(texts), _title(reader), cut
 
 

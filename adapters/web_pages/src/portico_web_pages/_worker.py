@@ -80,6 +80,10 @@ def _text(job: Mapping[str, Any], data: bytes) -> tuple[str, str | None, str | N
     text = decoded(data, job["content_type"], job["kind"])
     if text is None:
         raise Unreadable("is no text, whatever it says it is")
+    if job["kind"] == "html" and job.get("crude"):
+        from portico_web_pages._tags import text_without_tags, title_in
+
+        return text_without_tags(text), title_in(text), None
     if job["kind"] == "html":
         from portico_web_pages._html import main_text
 

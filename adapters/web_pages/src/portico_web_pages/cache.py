@@ -13,7 +13,7 @@ from typing import TypeVar, cast
 
 from hishel import AsyncBaseStorage, Entry, Headers, Request, Response, SqliteStorage
 
-from portico.errors import StoreError
+from portico.errors import ServiceUnavailable, StoreError
 
 __all__ = ["PageStorage"]
 
@@ -37,6 +37,7 @@ class PageStorage(AsyncBaseStorage):
         self._most_of_one = min(most_of_one, most)
         self._storage: SqliteStorage | None = None
         self._opening = asyncio.Lock()
+        self._closed = False
 
     async def create_entry(
         self, request: Request, response: Response, key: str, *, ttl: float | None = None, tti: float | None = None
@@ -59,7 +60,8 @@ class PageStorage(AsyncBaseStorage):
         await self._run(SqliteStorage.remove_entry, id)
 
     async def close(self) -> None:
-        """Close the database."""
+        """Close the database, for good."""
+        self._closed = True
         storage, self._storage = self._storage, None
         if storage is not None:
             await asyncio.to_thread(storage.close)
@@ -80,10 +82,14 @@ class PageStorage(AsyncBaseStorage):
 
     async def _run(self, work: Callable[..., T], *arguments: object) -> T:
         async with self._opening:
+            if self._closed:
+                # Opened again it would stay open: whoever closes has been here.
+                raise ServiceUnavailable("The page reader 'web-pages' was closed meanwhile.")
             if self._storage is None:
                 self._storage = await asyncio.to_thread(self._opened)
+            storage = self._storage
         try:
-            return await asyncio.to_thread(work, self._storage, *arguments)
+            return await asyncio.to_thread(work, storage, *arguments)
         except (RuntimeError, sqlite3.Error, OSError) as error:
             raise self._unusable(error) from error
 

@@ -15,6 +15,7 @@ __all__ = ["FullPagesSettings", "WebPagesSettings"]
 
 _TOKEN = re.compile(r"[A-Za-z_-]+")
 _CONTACT = re.compile(r"[!-'*-~]+")
+_SECONDS = validators.and_(validators.gt(0.0), validators.le(3600.0))
 
 
 def _product(_: object, attribute: Attribute[Any], value: str) -> None:
@@ -80,13 +81,16 @@ class WebPagesSettings:
     )
     seconds: float = field(
         default=20.0,
-        validator=validators.gt(0.0),
+        validator=_SECONDS,
         metadata={"doc": "Seconds for a whole read: its turn, robots.txt, redirects, the page and its text."},
     )
     extract_seconds: float = field(
         default=10.0,
-        validator=validators.gt(0.0),
-        metadata={"doc": "Seconds in which the text must be found in what was read; then that process is ended."},
+        validator=_SECONDS,
+        metadata={
+            "doc": "Seconds in which the text must be found in what was read; the last third is for a "
+            "cruder try with HTML."
+        },
     )
     max_bytes: int = field(
         default=10_000_000,
@@ -159,7 +163,7 @@ class FullPagesSettings:
     )
     seconds: float = field(
         default=10.0,
-        validator=validators.gt(0.0),
+        validator=_SECONDS,
         metadata={"doc": "Seconds that one search waits for pages in all; what comes later keeps its snippet."},
     )
     max_characters: int = field(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
+import threading
 from collections.abc import Awaitable, Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from dataclasses import dataclass
 from ipaddress import ip_address
+from itertools import chain, zip_longest
 from typing import TypeAlias
 
 import httpcore
@@ -23,28 +25,61 @@ Resolve: TypeAlias = Callable[[str, int], Awaitable[Iterable[str]]]
 
 _MOST_ADDRESSES = 4
 _SECONDS_AN_ADDRESS = 5.0
+_MOST_LOOK_UPS = 64
 
 
 class SystemNames:
-    """Asks the system for the addresses of names, in threads of its own.
+    """Asks the system for the addresses of names, each in a thread of its own.
 
     A look-up cannot be stopped, and one whose servers do not answer takes half a minute: in the loop's own
-    threads, a few of those would hold up the whole application.
+    threads, a few of those would hold up the whole application, and in those of any pool its end, since Python
+    waits for them. At most 64 run at one time.
     """
 
-    def __init__(self, at_once: int) -> None:
-        self._threads = ThreadPoolExecutor(at_once, thread_name_prefix="portico-web-pages-names")
+    def __init__(self) -> None:
+        self._running = threading.BoundedSemaphore(_MOST_LOOK_UPS)
 
     async def __call__(self, host: str, port: int) -> list[str]:
         """Return the addresses, the preferred first."""
+        if not self._running.acquire(blocking=False):
+            raise OSError(f"{_MOST_LOOK_UPS} other names are being looked up, and none has been answered")
         loop = asyncio.get_running_loop()
-        ask = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
-        found = await loop.run_in_executor(self._threads, ask)
-        return [str(address[0]) for _, _, _, _, address in found]
+        found: asyncio.Future[list[str]] = loop.create_future()
+        thread = threading.Thread(
+            target=self._look_up, args=(host, port, loop, found), name="portico-web-pages-name", daemon=True
+        )
+        try:
+            thread.start()
+        except BaseException:
+            self._running.release()
+            raise
+        return await found
 
-    def close(self) -> None:
-        """Take no more names; what is being looked up ends by itself."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+    def _look_up(self, host: str, port: int, loop: asyncio.AbstractEventLoop, found: asyncio.Future[list[str]]) -> None:
+        try:
+            addresses = [str(one[4][0]) for one in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+            settle = _Settle(found, addresses)
+        except Exception as error:  # noqa: BLE001 - raised where the name was asked for
+            settle = _Settle(found, error)
+        finally:
+            self._running.release()
+        # The loop may have ended: nobody waits any more.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(settle)
+
+
+@dataclass(frozen=True, slots=True)
+class _Settle:
+    found: asyncio.Future[list[str]]
+    outcome: list[str] | Exception
+
+    def __call__(self) -> None:
+        if self.found.done():
+            return
+        if isinstance(self.outcome, Exception):
+            self.found.set_exception(self.outcome)
+        else:
+            self.found.set_result(self.outcome)
 
 
 class CheckedNetwork(httpcore.AsyncNetworkBackend):
@@ -73,7 +108,7 @@ class CheckedNetwork(httpcore.AsyncNetworkBackend):
         self._rules.check_addresses(host, port, addresses)
         failure: Exception | None = None
         seconds = _SECONDS_AN_ADDRESS if timeout is None else min(timeout, _SECONDS_AN_ADDRESS)
-        for address in addresses[:_MOST_ADDRESSES]:
+        for address in _by_turns(addresses)[:_MOST_ADDRESSES]:
             try:
                 return await self._network.connect_tcp(
                     str(address), port, timeout=seconds, local_address=local_address, socket_options=socket_options
@@ -109,3 +144,10 @@ class CheckedNetwork(httpcore.AsyncNetworkBackend):
     async def sleep(self, seconds: float) -> None:
         """Wait."""
         await asyncio.sleep(seconds)
+
+
+def _by_turns(addresses: list[Address]) -> list[Address]:
+    """Return addresses of both families by turns, the preferred first: often all of one family lead nowhere."""
+    first = [address for address in addresses if address.version == addresses[0].version]
+    second = [address for address in addresses if address.version != addresses[0].version]
+    return [address for address in chain.from_iterable(zip_longest(first, second)) if address is not None]

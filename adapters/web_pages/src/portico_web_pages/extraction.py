@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from portico.errors import LimitExceeded, ResponseInvalid, ServiceUnavailable
@@ -22,11 +22,17 @@ __all__ = ["Extracted", "Extractors", "Job"]
 _Answer: TypeAlias = tuple[dict[str, Any], bytes]
 
 _JOBS_A_PROCESS = 500
+_PART_FOR_MAIN_TEXT = 0.7
+# -P keeps the working directory off sys.path: what lies there must not be imported in place of Python's own modules.
+_COMMAND = ("-P", "-c")
 _PROGRAM = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from portico_web_pages._worker import main; main()"
 # What Python and the libraries of the system need. The rest stays here: a process that reads what strangers wrote
 # has no use for an application's keys.
-_PASSED_ON = frozenset({"HOME", "LANG", "LD_LIBRARY_PATH", "PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR", "WINDIR"})
-_PASSED_ON_STARTS = ("LC_", "PYTHON", "DYLD_")
+_PASSED_ON = frozenset(
+    {"HOME", "LANG", "LD_LIBRARY_PATH", "PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR", "WINDIR"}
+    | {f"PYTHON{name}" for name in ("DONTWRITEBYTECODE", "HOME", "NOUSERSITE", "PLATLIBDIR", "PYCACHEPREFIX", "UTF8")}
+)
+_PASSED_ON_STARTS = ("LC_", "DYLD_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +45,8 @@ class Job:
     characters: int
     pages: int
     seconds: float
+    crude: bool = False
+    """Whether all text of an HTML page will do, its menus and the like too: found in a fraction of the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +61,8 @@ class Extracted:
 class Extractors:
     """So many processes, started when they are needed and kept for the next page.
 
-    A job that takes too long, or whose caller is cancelled, costs its process. Raises ``LimitExceeded`` with the
+    A job that takes too long, or whose caller is cancelled, costs its process. HTML has a second, crude try when
+    its main text is not found in most of the time, or finding it ends the process. Raises ``LimitExceeded`` with the
     time, ``ResponseInvalid`` for what has no text, ``ServiceUnavailable`` when no process can be started.
     """
 
@@ -65,27 +74,40 @@ class Extractors:
     async def extract(self, job: Job, link: str) -> Extracted:
         """Return the text; ``link`` is as shown in errors."""
         async with self._places:
-            process = self._idle.pop() if self._idle else _Process()
-            fresh = not process.jobs
             began = time.monotonic()
-            answer = await _asked(process, job)
-            if answer is None and not fresh and time.monotonic() - began < job.seconds / 2:
-                # It ended while it was idle, or as it took the job: that says nothing against the page.
-                process = _Process()
-                began = time.monotonic()
-                answer = await _asked(process, job)
+            if job.kind == "html" and not job.crude:
+                answer = await self._answer(replace(job, seconds=job.seconds * _PART_FOR_MAIN_TEXT))
+                if answer is None or answer[0].get("limit"):
+                    rest = job.seconds * (1 - _PART_FOR_MAIN_TEXT)
+                    answer = await self._answer(replace(job, seconds=rest, crude=True))
+            else:
+                answer = await self._answer(job)
             if answer is None:
                 raise _ended(link, job, time.monotonic() - began)
-            if process.jobs < _JOBS_A_PROCESS and not self._closed:
-                self._idle.append(process)
-            else:
-                process.close()
         head, data = answer
         fault = head.get("fault")
         if fault is not None:
             kind = LimitExceeded if head.get("limit") else ResponseInvalid
             raise kind(f"The page {link} {fault}.")
         return Extracted(data.decode(), head["title"], head["cut"])
+
+    async def _answer(self, job: Job) -> _Answer | None:
+        """Have one process do a job; None when that ends it."""
+        process = self._idle.pop() if self._idle else _Process()
+        fresh = not process.jobs
+        began = time.monotonic()
+        answer = await _asked(process, job)
+        if answer is None and not fresh and time.monotonic() - began < job.seconds / 2:
+            # It ended while it was idle, or as it took the job: that says nothing against the page.
+            process = _Process()
+            answer = await _asked(process, job)
+        if answer is None:
+            return None
+        if process.jobs < _JOBS_A_PROCESS and not self._closed:
+            self._idle.append(process)
+        else:
+            process.close()
+        return answer
 
     async def aclose(self) -> None:
         """End the processes that are idle; one at work ends with its job's caller."""
@@ -136,6 +158,7 @@ class _Process:
             "characters": job.characters,
             "pages": job.pages,
             "seconds": job.seconds,
+            "crude": job.crude,
         }
         try:
             sent(process.stdin, head, job.data)
@@ -171,7 +194,7 @@ class _Process:
                 path = json.dumps([place for place in sys.path if place])
                 try:
                     self._process = subprocess.Popen(  # noqa: S603 - our own module, in this Python
-                        [sys.executable, "-c", _PROGRAM, path],
+                        [sys.executable, *_COMMAND, _PROGRAM, path],
                         stdin=subprocess.PIPE,
                         stdout=subprocess.PIPE,
                         stderr=subprocess.DEVNULL,

@@ -34,6 +34,7 @@ _ROBOTS_REDIRECTS = 5  # RFC 9309 §2.3.1.2: at least five
 _ROBOTS_KEPT = 24 * 3600.0  # §2.4: no longer than a day
 _ROBOTS_MISSED = 60.0
 _MOST_ROBOTS = 200
+_UNBOUNDED = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,8 @@ class Fetcher:
         self._timeouts = {"connect": silence, "read": silence, "write": silence, "pool": None}
         self._honours_robots = robots
         self._robots: OrderedDict[str, tuple[float, Robots | PorticoError]] = OrderedDict()
+        # Of many reads of one site that begin together, one asks for its robots.txt.
+        self._asking = Turns(_UNBOUNDED, 1)
 
     async def fetch(self, link: str) -> Fetched:
         """Return the page that a link leads to after its redirects."""
@@ -172,7 +175,8 @@ class Fetcher:
     async def _check_robots(self, url: httpx.URL) -> None:
         path = url.raw_path.decode("ascii", "replace")
         site = str(url.copy_with(raw_path=b"/robots.txt", fragment=None))
-        rules = await self._robots_of(site)
+        async with self._asking.at(site):
+            rules = await self._robots_of(site)
         if isinstance(rules, ServiceUnavailable | ServiceTimeout):
             # The server is not there: its page would not be, either.
             raise type(rules)(f"The page {shown(str(url))} is not read. {rules}") from rules

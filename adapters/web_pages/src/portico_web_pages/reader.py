@@ -17,12 +17,13 @@ from portico_web_pages.addresses import Allowed
 from portico_web_pages.config import WebPagesSettings
 from portico_web_pages.extraction import Extractors, Job
 from portico_web_pages.links import LinkRules, shown
+from portico_web_pages.robots import MOST_BYTES
 
 if TYPE_CHECKING:
     import httpcore
     import httpx
 
-    from portico_web_pages.connecting import Resolve, SystemNames
+    from portico_web_pages.connecting import Resolve
     from portico_web_pages.fetching import Fetcher
 
 __all__ = ["WebPagesPageReader"]
@@ -74,7 +75,6 @@ class WebPagesPageReader:
         self._fetcher: Fetcher | None = None
         self._transport: httpx.AsyncBaseTransport | None = None
         self._extractors: Extractors | None = None
-        self._names: SystemNames | None = None
         self._closed = False
         self.name = "web-pages"
 
@@ -107,8 +107,6 @@ class WebPagesPageReader:
             await transport.aclose()
         if extractors is not None:
             await extractors.aclose()
-        if self._names is not None:
-            self._names.close()
 
     async def _read(self, link: str) -> Page:
         self._rules.checked(link)
@@ -160,11 +158,13 @@ class WebPagesPageReader:
         if transport is not None:
             return BorrowedTransport(transport)
         if resolve is None:
-            resolve = self._names = SystemNames(self._settings.concurrency)
+            resolve = SystemNames()
         proxy = self._settings.proxy
         return CheckedTransport(
             CheckedNetwork(self._rules, resolve, network),
             connections=self._settings.concurrency,
+            # Chunks and their sizes may come to as much again as the page.
+            most=2 * max(self._settings.max_bytes, MOST_BYTES),
             proxy=proxy.reveal() if proxy is not None else None,
             context=context,
         )
@@ -179,13 +179,18 @@ class WebPagesPageReader:
 
         from portico_web_pages.cache import PageStorage
 
-        # Pages that were read because they were allowed do not outlive that.
-        allowed = hashlib.sha256("\n".join(sorted(settings.allow)).encode()).hexdigest()[:16]
-        folder = settings.cache_folder
-        place = Path(folder).expanduser() / f"pages-{allowed}.db" if folder else None
-        storage = PageStorage(place, most=settings.cache_bytes, most_of_one=settings.max_bytes)
+        storage = PageStorage(_cache_file(settings), most=settings.cache_bytes, most_of_one=settings.max_bytes)
         # What is kept serves every user of the application: "private" answers are not kept.
         return AsyncCacheTransport(transport, storage, rfc=CacheOptions(shared=True))
+
+
+def _cache_file(settings: WebPagesSettings) -> Path | None:
+    """Return where pages are kept: what was read because it was allowed, or over a proxy, does not outlive that."""
+    if settings.cache_folder is None:
+        return None
+    rules = [*sorted(settings.allow), *(["proxy"] if settings.proxy is not None else [])]
+    named = hashlib.sha256("\n".join(rules).encode()).hexdigest()[:16]
+    return Path(settings.cache_folder).expanduser() / f"pages-{named}.db"
 
 
 def _user_agent(settings: WebPagesSettings) -> str:

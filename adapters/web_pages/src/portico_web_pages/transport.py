@@ -12,6 +12,7 @@ from portico.errors import ServiceTimeout, ServiceUnavailable
 from portico_web_pages._errors import translated
 from portico_web_pages.connecting import CheckedNetwork
 from portico_web_pages.links import shown
+from portico_web_pages.metering import MeteredNetwork, MeteredStream
 
 __all__ = ["BorrowedTransport", "CheckedTransport"]
 
@@ -23,6 +24,7 @@ class CheckedTransport(httpx.AsyncBaseTransport):
 
     httpx's own transport takes no network, which is where addresses are checked. HTTP/1.1 only; no proxy but the
     one given, none from the environment. Certificates are verified; ``context`` replaces how, for tests.
+    Of one answer, at most ``most`` bytes are read after its head, those between the chunks of its body included.
     """
 
     def __init__(
@@ -30,11 +32,13 @@ class CheckedTransport(httpx.AsyncBaseTransport):
         network: CheckedNetwork,
         *,
         connections: int,
+        most: int,
         proxy: str | None = None,
         context: ssl.SSLContext | None = None,
     ) -> None:
         self._network = network
         self._connections = connections
+        self._most = most
         self._proxy = proxy
         self._context = context
         self._pool: httpcore.AsyncConnectionPool | None = None
@@ -56,6 +60,9 @@ class CheckedTransport(httpx.AsyncBaseTransport):
         link = str(request.url)
         with translated(link):
             response = await self._opened().handle_async_request(asked)
+        stream = response.extensions.get("network_stream")
+        if isinstance(stream, MeteredStream):
+            stream.allow(self._most)
         return httpx.Response(
             response.status, headers=response.headers, stream=_Body(response, link), extensions=response.extensions
         )
@@ -75,7 +82,7 @@ class CheckedTransport(httpx.AsyncBaseTransport):
                     ssl_context=context,
                     max_connections=self._connections,
                     keepalive_expiry=_IDLE_SECONDS,
-                    network_backend=self._network,
+                    network_backend=MeteredNetwork(self._network),
                 )
             else:
                 proxy = httpx.URL(self._proxy)
@@ -85,6 +92,7 @@ class CheckedTransport(httpx.AsyncBaseTransport):
                     ssl_context=context,
                     max_connections=self._connections,
                     keepalive_expiry=_IDLE_SECONDS,
+                    network_backend=MeteredNetwork(httpcore.AnyIOBackend()),
                 )
         return self._pool
 

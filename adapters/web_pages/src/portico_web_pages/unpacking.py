@@ -82,13 +82,22 @@ class _Layer:
         self._made = 0
         self._members = 0
         self._any = False
+        self._over = False
+        self._held = b""
         self._decompressor = self._fresh()
 
     def undo(self, data: bytes) -> Iterator[bytes]:
-        while data:
+        if self._name == "deflate" and not self._any:
+            # Two bytes tell with a zlib header from without.
+            data, self._held = self._held + data, b""
+            if len(data) < 2:
+                self._held = data
+                return
+        while data and not self._over:
             if self._decompressor.eof:
                 # Members one after another are one file (RFC 1952 §2.2); what follows deflate's end is not its.
                 if self._name == "deflate" or not data.startswith(b"\x1f"):
+                    self._over = True
                     return
                 self._decompressor = self._fresh()
             made = self._decompressed(data)
@@ -103,7 +112,7 @@ class _Layer:
             data = rest
 
     def finish(self) -> None:
-        if self._any and not self._decompressor.eof:
+        if self._held or (self._any and not self._decompressor.eof):
             raise ResponseInvalid(f"The page {self._link} ends in the middle of its {self._name} data.")
 
     def _fresh(self) -> zlib._Decompress:

@@ -9,7 +9,8 @@ from portico.filter import FilterSupport
 from portico.http import HttpRequest
 from portico.search import SearchCapabilities
 from portico.search_pages import AskedPage
-from portico_bing.config import BingSettings
+from portico.settings import ValueForm, one_of
+from portico_bing.config import LANGUAGE, MARKET, BingSettings
 
 __all__ = ["NEWS", "WEB", "asked_of"]
 
@@ -17,23 +18,27 @@ _OPERATORS = ("contains", "ext", "feed", "filetype", "hasfeed", "inanchor", "inb
               "loc", "location", "prefer", "site", "url")  # fmt: skip
 _EITHER = ("filetype", "language", "loc", "location", "site")
 """The operators that are worth joining by OR."""
+_WORDS = "names with commas between them, as in 'webpages,news'"
 _OF_NEWS = {
-    "cc": "(?i:[a-z]{2})",
-    "freshness": r"(?i:day|week|month)",
-    "mkt": "(?i:[a-z]{2}-[a-z-]+)",
-    "safeSearch": "(?i:off|moderate|strict)",
-    "setLang": "(?i:[a-z]{2}(-[a-z-]+)?)",
-    "sortBy": "(?i:date|relevance)",
-    "textDecorations": "(?i:true|false)",
-    "textFormat": "(?i:raw|html)",
+    "cc": ValueForm("(?i:[a-z]{2})", "two letters, as in 'DE'"),
+    "freshness": one_of("Day", "Week", "Month", ignore_case=True),
+    "mkt": MARKET,
+    "safeSearch": one_of("Off", "Moderate", "Strict", ignore_case=True),
+    "setLang": LANGUAGE,
+    "sortBy": one_of("Date", "Relevance", ignore_case=True),
+    "textDecorations": one_of("true", "false", ignore_case=True),
+    "textFormat": one_of("Raw", "HTML", ignore_case=True),
 }
 _DAY = r"\d{4}-\d\d-\d\d"
 _PARAMETERS = {
-    **{name: pattern for name, pattern in _OF_NEWS.items() if name != "sortBy"},
-    "answerCount": r"\d{1,4}",
-    "freshness": rf"(?i:day|week|month)|{_DAY}(\.\.{_DAY})?",
-    "promote": "[A-Za-z]+(,[A-Za-z]+)*",
-    "responseFilter": "-?[A-Za-z]+(,-?[A-Za-z]+)*",
+    **{name: form for name, form in _OF_NEWS.items() if name != "sortBy"},
+    "answerCount": ValueForm(r"\d{1,4}", "a whole number, as in '3'"),
+    "freshness": ValueForm(
+        rf"(?i:day|week|month)|{_DAY}(\.\.{_DAY})?",
+        "'Day', 'Week' or 'Month', or days as in '2026-01-01..2026-01-31'",
+    ),
+    "promote": ValueForm("[A-Za-z]+(,[A-Za-z]+)*", _WORDS),
+    "responseFilter": ValueForm("-?[A-Za-z]+(,-?[A-Za-z]+)*", f"{_WORDS}, or '-images' to leave one out"),
 }
 _EVERY = ("Equal", "AnyOf")
 WEB = SearchCapabilities(
@@ -51,8 +56,8 @@ def asked_of(settings: BingSettings, path: str, page: AskedPage) -> HttpRequest:
     A filter beats a setting. Raises ``UnsupportedFilter`` for values that the service would ignore, and for filters
     that exclude each other.
     """
-    patterns = _OF_NEWS if path.startswith("news") else _PARAMETERS
-    chosen = {name: value for name in patterns if (value := page.value(name, pattern=patterns[name])) is not None}
+    forms = _OF_NEWS if path.startswith("news") else _PARAMETERS
+    chosen = {name: value for name, form in forms.items() if (value := page.value(name, form=form)) is not None}
     if "cc" in chosen and "mkt" in chosen:
         raise UnsupportedFilter(f"{page.source} takes 'cc' or 'mkt', a country or a market, and not both.")
     if (days := page.period("date", "{}..{}", instead_of="freshness")) is not None:
@@ -64,4 +69,4 @@ def asked_of(settings: BingSettings, path: str, page: AskedPage) -> HttpRequest:
         headers["Accept-Language"] = chosen.pop("setLang", None) or settings.language or "en"
         usual |= {"mkt": None, "setLang": None}
     part: dict[str, Any] = {"q": page.query_with(*_OPERATORS), "count": page.size, "offset": page.start}
-    return HttpRequest(f"{settings.base_url.rstrip('/')}/{path}", part | usual | chosen, headers)
+    return HttpRequest(f"{settings.base_url}/{path}", part | usual | chosen, headers)

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
-from urllib.parse import urlsplit
+from typing import Literal
 
-from attrs import Attribute, field, frozen, validators
+from attrs import field, frozen, validators
 
 from portico.registration import Secret
+from portico.settings import ValueForm, service_address, service_key, without_slash
 
-__all__ = ["BingSettings"]
+__all__ = ["LANGUAGE", "MARKET", "BingSettings"]
 
-
-def _address(_: object, attribute: Attribute[Any], value: str) -> None:
-    parts = urlsplit(value)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
-        raise ValueError(f"{attribute.name} is of the form https://host/v7.0, not {value!r}")
-    if parts.username or parts.password:
-        raise ValueError(f"{attribute.name} has a user or password in it: set api_key instead")
-
-
-def _key(_: object, attribute: Attribute[Any], value: Secret) -> None:
-    if not value.reveal() or not (value.reveal().isascii() and value.reveal().isprintable()):
-        raise ValueError(f"{attribute.name} is empty, or has characters in it that no key has, perhaps a line break")
+MARKET = ValueForm("(?i:[a-z]{2}-[a-z-]+)", "a language and a country, as in 'en-GB'")
+LANGUAGE = ValueForm("(?i:[a-z]{2}(-[a-z-]+)?)", "a language's short name, as in 'de' or 'pt-br'")
 
 
 @frozen
@@ -33,10 +23,11 @@ class BingSettings:
     {'Authorization': Secret(literal)}
     """
 
-    api_key: Secret = field(validator=_key, metadata={"doc": "The key of the service."})
+    api_key: Secret = field(validator=service_key(), metadata={"doc": "The key of the service."})
     base_url: str = field(
         default="https://api.bing.microsoft.com/v7.0",
-        validator=_address,
+        validator=service_address("https://host/v7.0"),
+        converter=without_slash,
         metadata={
             "doc": "Where the service is, up to what comes before `/search`. The default is Microsoft's own address, "
             "which was retired on 2025-08-11: set that of a service which speaks the same interface."
@@ -44,22 +35,22 @@ class BingSettings:
     )
     api_key_header: str = field(
         default="Ocp-Apim-Subscription-Key",
-        validator=validators.matches_re(r"[A-Za-z0-9-]+"),
+        validator=ValueForm("[A-Za-z0-9-]+", "a header's name, as in 'Authorization'"),
         metadata={"doc": "The header that the key goes into."},
     )
     api_key_scheme: str = field(
         default="",
-        validator=validators.matches_re(r"[A-Za-z0-9-]*"),
+        validator=ValueForm("[A-Za-z0-9-]*", "one word, as in 'Bearer', or nothing"),
         metadata={"doc": "The word before the key in that header, such as `Bearer`; empty for none."},
     )
     market: str | None = field(
         default=None,
-        validator=validators.optional(validators.matches_re("[A-Za-z]{2}-[A-Za-z-]+")),
+        validator=validators.optional(MARKET),
         metadata={"doc": "Where results come from (`mkt`), such as `en-GB`; not set: the service guesses."},
     )
     language: str | None = field(
         default=None,
-        validator=validators.optional(validators.matches_re("[A-Za-z]{2}(-[A-Za-z-]+)?")),
+        validator=validators.optional(LANGUAGE),
         metadata={"doc": "The language of the service's own words (`setLang`), such as `en`; not set: the market's."},
     )
     safe_search: Literal["Off", "Moderate", "Strict"] | None = field(

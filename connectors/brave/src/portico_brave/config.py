@@ -2,73 +2,59 @@
 
 from __future__ import annotations
 
-from typing import Any
-from urllib.parse import urlsplit
-
-from attrs import Attribute, field, frozen, validators
+from attrs import field, frozen, validators
 
 from portico.registration import Secret
+from portico.settings import ValueForm, one_of, service_address, service_key, without_slash
 
-__all__ = ["PATTERNS", "BraveSettings"]
+__all__ = ["FORMS", "BraveSettings"]
 
-PATTERNS = {
-    "country": "[A-Za-z]{2}|ALL",
-    "freshness": r"p[dwmy]|\d{4}-\d\d-\d\dto\d{4}-\d\d-\d\d",
-    "language": "[a-z]{2,3}(-[a-z]{2,4})?",
-    "safesearch": "off|moderate|strict",
+FORMS = {
+    "country": ValueForm("[A-Za-z]{2}|ALL", "two letters, as in 'DE', or 'ALL'"),
+    "freshness": ValueForm(
+        r"p[dwmy]|\d{4}-\d\d-\d\dto\d{4}-\d\d-\d\d",
+        "'pd', 'pw', 'pm' or 'py' (past day to past year), or days as in '2026-01-01to2026-01-31'",
+    ),
+    "language": ValueForm("[a-z]{2,3}(-[a-z]{2,4})?", "a language's short name, as in 'de' or 'pt-br'"),
+    "safe_search": one_of("off", "moderate", "strict"),
 }
-"""What Brave understands, of what settings and filters may both say, as regular expressions."""
-
-
-def _key(_: object, attribute: Attribute[Any], value: Secret) -> None:
-    # Brave answers a key that is empty with a complaint of a parameter, which does not say that it is the key.
-    if not value.reveal().strip():
-        raise ValueError(f"{attribute.name} is empty; keys are made at https://api-dashboard.search.brave.com")
-
-
-def _address(_: object, attribute: Attribute[Any], value: str) -> None:
-    parts = urlsplit(value)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
-        raise ValueError(f"{attribute.name} is of the form https://host/res/v1, not {value!r}")
-
-
-def _without_slash(url: str) -> str:
-    return url.rstrip("/")
+"""What Brave understands, of what settings and filters may both say."""
 
 
 @frozen
 class BraveSettings:
     """What can be set for a source that uses `brave`.
 
-    >>> BraveSettings(api_key=Secret("BSA…"), country="DE").base_url
+    >>> BraveSettings(api_key=Secret("BSA-1"), country="DE").base_url
     'https://api.search.brave.com/res/v1'
 
     Raises ``ValueError`` for an empty key and for values that Brave does not know.
     """
 
     api_key: Secret = field(
-        validator=_key,
+        # Brave answers an empty key with a complaint of a parameter, which does not say that it is the key.
+        validator=service_key("https://api-dashboard.search.brave.com"),
         metadata={"doc": "The key (subscription token) of a plan for search. Needed."},
     )
     base_url: str = field(
         default="https://api.search.brave.com/res/v1",
-        validator=_address,
-        converter=_without_slash,
+        validator=service_address("https://host/res/v1"),
+        converter=without_slash,
         metadata={"doc": "Address of the service, up to its version."},
     )
     country: str | None = field(
         default=None,
-        validator=validators.optional(validators.matches_re(PATTERNS["country"])),
+        validator=validators.optional(FORMS["country"]),
         metadata={"doc": "Where results come from, two letters: `DE`; `ALL` for the world. Not set: Brave's `US`."},
     )
     language: str | None = field(
         default=None,
-        validator=validators.optional(validators.matches_re(PATTERNS["language"])),
+        validator=validators.optional(FORMS["language"]),
         metadata={"doc": "The language of results: `de`. Not set: Brave's `en`."},
     )
-    safesearch: str | None = field(
+    safe_search: str | None = field(
         default=None,
-        validator=validators.optional(validators.matches_re(PATTERNS["safesearch"])),
+        validator=validators.optional(FORMS["safe_search"]),
         metadata={"doc": "What is kept back of pages for adults: `off`, `moderate`, `strict`. Not set: `moderate`."},
     )
     extra_snippets: bool = field(

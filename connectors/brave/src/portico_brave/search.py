@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from portico.errors import AuthenticationFailed, QuotaExceeded, ServiceError
 from portico.filter import FilterSupport
 from portico.http import HttpRequest, HttpResponse
 from portico.search import SearchCapabilities, SearchResults, TextSearchOptions, TextSearchResult, search_method
 from portico.web_search import AskedPage, FoundPage, WebAddress, WebSearchConnector, read_record
-from portico_brave.config import PATTERNS
+from portico_brave.config import FORMS
 
 __all__ = ["BravePage", "BraveTextSearch"]
 
@@ -41,9 +41,9 @@ class BraveTextSearch(WebSearchConnector[BravePage]):
     """Search the web with Brave.
 
     >>> from portico_brave.config import BraveSettings, Secret
-    >>> search = BraveTextSearch(BraveSettings(Secret("BSA…")), None)
+    >>> search = BraveTextSearch(BraveSettings(Secret("BSA-1")), None)
     >>> search.capabilities.filter.describe()
-    'country (Equal), date (Range), freshness (Equal), language (Equal), safesearch (Equal), site (Equal)'
+    'country (Equal), date (Range), freshness (Equal), language (Equal), safe_search (Equal), site (Equal)'
     >>> search.most
     200
 
@@ -52,13 +52,13 @@ class BraveTextSearch(WebSearchConnector[BravePage]):
     """
 
     name, paging, page_size, most = "brave", "pages", 20, 200
-    query_limits: ClassVar = {"characters": 400, "words": 50}
-    capabilities = SearchCapabilities(FilterSupport.fields_of(*PATTERNS, offered=["site"], date=["Range"]))
+    support = FilterSupport.fields_of(*FORMS, offered=["site"], date=["Range"])
+    capabilities = SearchCapabilities(support, query_characters=400, query_words=50)
 
     def request(self, page: AskedPage, kind: str = "web") -> HttpRequest:
         """Ask for a page of the web, or of another kind of things."""
-        params = page.chosen(self.settings, **PATTERNS)
-        params["search_lang"] = params.pop("language")
+        params = page.chosen(self.settings, **FORMS)
+        params |= {"search_lang": params.pop("language"), "safesearch": params.pop("safe_search")}
         params["freshness"] = page.period("date", "{}to{}", instead_of="freshness") or params["freshness"]
         params |= {"q": page.query_with("site"), "count": page.size, "offset": page.number, "text_decorations": False}
         params["extra_snippets"] = self.settings.extra_snippets or None

@@ -9,27 +9,29 @@ from portico.filter import FilterSupport
 from portico.http import HttpRequest
 from portico.search import SearchCapabilities
 from portico.search_pages import AskedPage
-from portico_google.config import GoogleSettings
+from portico.settings import SITE, ValueForm, one_of
+from portico_google.config import COUNTRY, LANGUAGE, GoogleSettings
 
 __all__ = ["WEB", "asked_of"]
 
-_TEXT = r"(?s:.*\S.*)"
+_TEXT = ValueForm(r"(?s:.*\S.*)", "a text that is not empty")
 _PARAMETERS = {
-    "cr": r"[-().|A-Za-z]+",
-    "dateRestrict": r"[dwmy]\d{1,4}",
+    "cr": ValueForm(r"[-().|A-Za-z]+", "countries, as in 'countryDE|countryAT'"),
+    "dateRestrict": ValueForm(r"[dwmy]\d{1,4}", "a number of days, weeks, months or years, as in 'd7' or 'm3'"),
     "exactTerms": _TEXT,
     "excludeTerms": _TEXT,
-    "fileType": r"\.?[A-Za-z0-9]+",
-    "filter": "[01]",
-    "gl": "[A-Za-z]{2}",
-    "hl": "[A-Za-z]{2,3}(-[A-Za-z]+)?",
-    "linkSite": r"\S+",
-    "lr": r"lang_[A-Za-z-]+(\|lang_[A-Za-z-]+)*",
+    "fileType": ValueForm(r"\.?[A-Za-z0-9]+", "the end of a file's name, as in 'pdf'"),
+    "filter": one_of("0", "1"),
+    "gl": COUNTRY,
+    "hl": LANGUAGE,
+    "linkSite": SITE,
+    "lr": ValueForm(r"lang_[A-Za-z-]+(\|lang_[A-Za-z-]+)*", "languages, as in 'lang_de|lang_fr'"),
     "orTerms": _TEXT,
-    "rights": r"[-().|a-z_]+",
-    "siteSearch": r"\S+",
-    "sort": r"\S+",
+    "rights": ValueForm(r"[-().|a-z_]+", "licences, as in 'cc_publicdomain|cc_attribute'"),
+    "siteSearch": SITE,
+    "sort": ValueForm(r"\S+", "one word without blanks, as in 'date'"),
 }
+_OF_PAGES = ValueForm("[A-Za-z]{2}(-[A-Za-z]{2})?", "a language's short name, as in 'de' or 'zh-TW'")
 _ALSO: dict[str, tuple[str, ...]] = {"site": ("Equal",), "language": ("Equal", "AnyOf"), "date": ("Range",)}
 WEB = SearchCapabilities(FilterSupport.fields_of(*_PARAMETERS, offered=("site",), **_ALSO), total_count=True, most=100)
 
@@ -39,12 +41,13 @@ def asked_of(settings: GoogleSettings, page: AskedPage) -> HttpRequest:
 
     Raises ``UnsupportedFilter`` for values that the service would ignore, and for filters that exclude each other.
     """
-    chosen = {name: value for name in _PARAMETERS if (value := page.value(name, pattern=_PARAMETERS[name])) is not None}
-    languages = page.values("language", pattern="[A-Za-z]{2}(-[A-Za-z]{2})?")
+    chosen = {name: value for name, form in _PARAMETERS.items() if (value := page.value(name, form=form)) is not None}
+    languages = page.values("language", form=_OF_PAGES)
     common = {
-        "siteSearch": ("site", page.value("site", pattern=r"\S+")),
+        "siteSearch": ("site", page.value("site", form=SITE)),
         "lr": ("language", "|".join(f"lang_{language}" for language in languages) or None),
-        # Restricts to a range of days, and does not sort.
+        # Restricts to a range of days, both included, and does not sort:
+        # https://developers.google.com/custom-search/docs/structured_search#restrict_to_range
         "sort": ("date", (page.period("date", "date:r:{}:{}") or "").replace("-", "") or None),
     }
     for name, (field, value) in common.items():

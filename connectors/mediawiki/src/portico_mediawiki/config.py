@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from importlib.metadata import version
-from typing import Any
-from urllib.parse import urlsplit
 
-from attrs import Attribute, field, frozen, validators
+from attrs import field, frozen, validators
 
-__all__ = ["MediaWikiSettings"]
+from portico.settings import SettingsField, ValueForm, service_address
 
+__all__ = ["NAMESPACE", "MediaWikiSettings"]
 
-def _address(_: object, attribute: Attribute[Any], value: str) -> None:
-    parts = urlsplit(value)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
-        raise ValueError(f"{attribute.name} is of the form https://host/w/api.php, not {value!r}")
+NAMESPACE = ValueForm("[0-9]+", "the number of a namespace, as in '4'")
 
 
-def _header(_: object, attribute: Attribute[Any], value: str) -> None:
+def _header(_: object, attribute: SettingsField, value: str) -> None:
     if not (value.isascii() and value.isprintable()) or set(value) & set("()"):
         raise ValueError(f"{attribute.name} is an address or an e-mail in ASCII letters, without brackets")
 
@@ -32,7 +28,7 @@ class MediaWikiSettings:
 
     base_url: str = field(
         default="https://en.wikipedia.org/w/api.php",
-        validator=_address,
+        validator=service_address("https://host/w/api.php"),
         metadata={"doc": "Address of the wiki's `api.php`; the page Special:Version of a wiki names it."},
     )
     contact: str = field(

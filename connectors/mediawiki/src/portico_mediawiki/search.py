@@ -12,6 +12,7 @@ from portico.filter import FilterSupport
 from portico.http import HttpRequest, HttpResponse
 from portico.search import SearchCapabilities, TextSearchResult
 from portico.web_search import AskedPage, FoundPage, WebSearchConnector, moment, plain_text, web_address
+from portico_mediawiki.config import NAMESPACE
 
 __all__ = ["MediaWikiTextSearch", "WikiPage"]
 
@@ -52,7 +53,7 @@ class MediaWikiTextSearch(WebSearchConnector[WikiPage]):
 
     def request(self, page: AskedPage) -> HttpRequest:
         """Ask for the pages that a search finds, with introduction and address, in one request."""
-        namespaces = "|".join(map(str, page.values("namespace", pattern="[0-9]+"))) or "0"
+        namespaces = "|".join(map(str, page.values("namespace", form=NAMESPACE))) or "0"
         part = {"gsrnamespace": namespaces, "gsroffset": page.start, "gsrlimit": page.size}
         search = {"gsrsearch": page.query_with("incategory", "intitle"), "maxlag": self.settings.maxlag}
         return HttpRequest(f"{self.settings.base_url}?{_FORM}&{_PAGES}", search | part, self.settings.headers)

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-from urllib.parse import urlsplit
+from attrs import field, frozen, validators
 
-from attrs import Attribute, field, frozen, validators
+from portico.settings import SettingsField, service_address
 
 __all__ = ["SearxngSettings"]
 
 
-def _address(_: object, attribute: Attribute[Any], value: str) -> None:
-    parts = urlsplit(value)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
-        raise ValueError(f"{attribute.name} is of the form https://host, not {value!r}")
-
-
-def _names(_: object, attribute: Attribute[Any], value: tuple[str, ...]) -> None:
+def _names(_: object, attribute: SettingsField, value: tuple[str, ...]) -> None:
     if any(not name.strip() or "," in name for name in value):
         raise ValueError(f"{attribute.name} is a list of names, each without a comma")
 
@@ -30,7 +23,8 @@ class SearxngSettings:
     """
 
     base_url: str = field(
-        validator=_address, metadata={"doc": "Address of your SearXNG: `http://127.0.0.1:8888`. JSON must be on there."}
+        validator=service_address("https://host"),
+        metadata={"doc": "Address of your SearXNG: `http://127.0.0.1:8888`. JSON must be on there."},
     )
     language: str | None = field(
         default=None,
@@ -46,7 +40,7 @@ class SearxngSettings:
         validator=_names,
         metadata={"doc": "Engines to ask, such as `duckduckgo`. Those of `categories` are asked too. Not set: all."},
     )
-    safesearch: int | None = field(
+    safe_search: int | None = field(
         default=None,
         validator=validators.optional(validators.in_((0, 1, 2))),
         metadata={"doc": "How much is left out for children: 0 nothing, 1 some, 2 most. Not set: the server's."},
@@ -62,7 +56,7 @@ class SearxngSettings:
         """What every request says of the language and of what to search."""
         return {
             "language": self.language,
-            "safesearch": self.safesearch,
+            "safesearch": self.safe_search,
             "categories": ",".join(self.categories) or None,
             "engines": ",".join(self.engines) or None,
         }

@@ -2,75 +2,54 @@
 
 from __future__ import annotations
 
-from typing import Any
-from urllib.parse import urlsplit
-
-from attrs import Attribute, field, frozen, validators
+from attrs import field, frozen, validators
 
 from portico.registration import Secret
+from portico.settings import ValueForm, one_of, service_address, service_key, without_slash
 
-__all__ = ["PATTERNS", "TavilySettings"]
+__all__ = ["FORMS", "TavilySettings"]
 
-PATTERNS = {
-    "country": "[a-z][a-z ]+",
-    "time_range": "day|week|month|year",
-    "topic": "general|news|finance",
+FORMS = {
+    "country": ValueForm("[a-z][a-z ]+", "an English name in small letters, as in 'germany'"),
+    "time_range": one_of("day", "week", "month", "year"),
+    "topic": one_of("general", "news", "finance"),
 }
-"""What Tavily understands, of what settings and filters may both say, as regular expressions."""
-
-
-def _key(_: object, attribute: Attribute[Any], value: Secret) -> None:
-    key = value.reveal()
-    if not key.strip():
-        raise ValueError(f"{attribute.name} is empty; keys are made at https://app.tavily.com")
-    # It goes into a header after "Bearer", where a blank would end it.
-    if key.split() != [key]:
-        raise ValueError(f"{attribute.name} has blanks or a line break in it, which no key has")
-
-
-def _address(_: object, attribute: Attribute[Any], value: str) -> None:
-    parts = urlsplit(value)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
-        raise ValueError(f"{attribute.name} is of the form https://host, not {value!r}")
-
-
-def _without_slash(url: str) -> str:
-    return url.rstrip("/")
+"""What Tavily understands, of what settings and filters may both say."""
 
 
 @frozen
 class TavilySettings:
     """What can be set for a source that uses `tavily`.
 
-    >>> TavilySettings(api_key=Secret("tvly-…"), topic="news").base_url
+    >>> TavilySettings(api_key=Secret("tvly-1"), topic="news").base_url
     'https://api.tavily.com'
 
     Raises ``ValueError`` for an empty key and for values that Tavily does not know.
     """
 
     api_key: Secret = field(
-        validator=_key,
+        validator=service_key("https://app.tavily.com"),
         metadata={"doc": "The key, `tvly-…`. Needed."},
     )
     base_url: str = field(
         default="https://api.tavily.com",
-        validator=_address,
-        converter=_without_slash,
+        validator=service_address("https://host"),
+        converter=without_slash,
         metadata={"doc": "Address of the service."},
     )
     topic: str = field(
         default="general",
-        validator=validators.matches_re(PATTERNS["topic"]),
+        validator=FORMS["topic"],
         metadata={"doc": "What is searched: `general`, `news` (with dates) or `finance`."},
     )
     country: str | None = field(
         default=None,
-        validator=validators.optional(validators.matches_re(PATTERNS["country"])),
+        validator=validators.optional(FORMS["country"]),
         metadata={"doc": "A country whose pages come first, by its English name: `germany`; for `general` only."},
     )
     search_depth: str = field(
         default="basic",
-        validator=validators.in_(("basic", "advanced", "fast", "ultra-fast")),
+        validator=one_of("basic", "advanced", "fast", "ultra-fast"),
         metadata={"doc": "`basic`, `fast` and `ultra-fast` cost one credit, `advanced` two, with better passages."},
     )
     include_answer: bool = field(

@@ -5,20 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from portico.errors import QuotaExceeded, ServiceError
 from portico.filter import FilterSupport
 from portico.http import HttpRequest, HttpResponse
 from portico.registration import Secret
 from portico.search import SearchCapabilities, SearchResults, TextSearchOptions, TextSearchResult, search_method
-from portico.web_search import AskedPage, FoundPage, Verbatim, WebAddress, WebSearchConnector, read_record
-from portico_tavily.config import PATTERNS
+from portico.web_search import SITE, AskedPage, FoundPage, Verbatim, WebAddress, WebSearchConnector, read_record
+from portico_tavily.config import FORMS
 
 __all__ = ["TavilyPage", "TavilyTextSearch"]
 
 _MORE = {"site": ("Equal", "AnyOf"), "exclude_domains": ("Equal", "AnyOf"), "date": ("Range",)}
-_NEWS = SearchCapabilities(FilterSupport.fields_of("time_range", offered=["site"], **_MORE), most=20)
+_OF_NEWS = FilterSupport.fields_of("time_range", offered=["site"], **_MORE)
+_NEWS = SearchCapabilities(_OF_NEWS, most=20, query_characters=400)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class TavilyTextSearch(WebSearchConnector[TavilyPage]):
     """Search the web with Tavily.
 
     >>> from portico_tavily.config import TavilySettings
-    >>> search = TavilyTextSearch(TavilySettings(Secret("tvly-…")), None)
+    >>> search = TavilyTextSearch(TavilySettings(Secret("tvly-1")), None)
     >>> sorted(search.capabilities.filter.fields)
     ['country', 'date', 'exclude_domains', 'site', 'time_range', 'topic']
     >>> search.most
@@ -51,12 +52,12 @@ class TavilyTextSearch(WebSearchConnector[TavilyPage]):
     """
 
     name, paging, page_size, most = "tavily", "pages", 20, 20
-    query_limits: ClassVar = {"characters": 400}
-    capabilities = SearchCapabilities(FilterSupport.fields_of(*PATTERNS, offered=["site"], **_MORE))
+    support = FilterSupport.fields_of(*FORMS, offered=["site"], **_MORE)
+    capabilities = SearchCapabilities(support, query_characters=400)
 
     def request(self, page: AskedPage, **fixed: str) -> HttpRequest:
         """Ask for as many results as there are to be; Tavily has no further pages."""
-        params = page.chosen(self.settings, **PATTERNS) | fixed
+        params = page.chosen(self.settings, **FORMS) | fixed
         if params["topic"] != "general":
             # Tavily knows a country for the general topic only; what the settings prefer is not meant for others.
             params["country"] = page.value("country")
@@ -64,8 +65,8 @@ class TavilyTextSearch(WebSearchConnector[TavilyPage]):
         params |= {"start_date": first and str(first), "end_date": last and str(last)}
         params |= {"query": page.query, "max_results": page.size, "search_depth": self.settings.search_depth}
         params |= {name: getattr(self.settings, name) for name in ("include_answer", "include_raw_content")}
-        params["include_domains"] = page.values("site", pattern=r"\S+") or None
-        params["exclude_domains"] = page.values("exclude_domains", pattern=r"\S+") or None
+        params["include_domains"] = page.values("site", form=SITE) or None
+        params["exclude_domains"] = page.values("exclude_domains", form=SITE) or None
         sent = {name: value for name, value in params.items() if value is not None}
         headers = {"Authorization": Secret(f"Bearer {self.settings.api_key.reveal()}")}
         return HttpRequest(f"{self.settings.base_url}/search", headers=headers, json=sent)

@@ -28,7 +28,7 @@ class CallFunction(Protocol):
 class Template(Protocol):
     """A compiled template; rendering may run many times and concurrently.
 
-    It may have ``variables``, the names of those that it uses: prompt functions make parameters of them.
+    It may have ``variables``, the names of those that it cannot do without: prompt functions make parameters of them.
     """
 
     async def render(self, arguments: Mapping[str, object], *, call: CallFunction) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unicodedata import east_asian_width
+
 from portico.errors import TemplateError
 
 __all__ = ["fault"]
@@ -18,7 +20,8 @@ def fault(message: str, source: str, at: int, length: int = 1, *, name: str = "p
       Dear {{$}},
              ^
 
-    Of a long line only what stands around the place is shown, at most 80 characters.
+    Of a long line only what stands around the place is shown, at most 80 characters. Under a wide letter, such as
+    東, stands a wide blank: so the mark is in its place on the screen too.
     """
     line = source.count("\n", 0, at) + 1
     begin = source.rfind("\n", 0, at) + 1
@@ -29,10 +32,11 @@ def fault(message: str, source: str, at: int, length: int = 1, *, name: str = "p
     shown = "".join(letter if letter.isprintable() else " " for letter in source[begin + first : last])
     left = "… " if first else ""
     marked = max(1, min(length, last - at))
+    under = "".join("\u3000" if east_asian_width(letter) in "FW" else " " for letter in shown[: column - first])
     return TemplateError(
         f"{name}, line {line}, column {column + 1}: {message}\n"
         f"  {left}{shown.rstrip()}\n"
-        f"  {' ' * (len(left) + column - first)}{'^' * marked}",
+        f"  {' ' * len(left)}{under}{'^' * marked}",
         line=line,
         column=column + 1,
     )

@@ -6,16 +6,18 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from portico.errors import ArgumentsInvalid, nearest
+from portico.errors import ArgumentsInvalid, TemplateError, nearest
 from portico.functions import Function, Parameter
 from portico.ports.template_language import Template
 from portico.prompts.inputs import compiled_input, parameter_of
+from portico.prompts.nesting import nested
 from portico.prompts.prompt import Prompt
 from portico.prompts.rendering import OWN_LANGUAGE
 from portico.prompts.semantic_kernel import SemanticKernelTemplates
 from portico.turns.values import TurnOptions
 
 if TYPE_CHECKING:
+    from portico.chat import Message
     from portico.kernel import Kernel
     from portico.ports.schema_validator import SchemaValidator
     from portico.ports.type_codec import TypeCodec
@@ -60,8 +62,10 @@ def prompt_function(
     ``language`` is the template language of a prompt that is text. ``codecs`` and ``validator`` are for types and
     schemas that core does not know: those of the kernel. ``options`` are those of `Kernel.complete`.
 
+    Prompt functions may call each other, 16 deep and 1,000 times inside of one: beyond that is ``LimitExceeded``.
+
     Raises ``TemplateError``, ``SchemaUnsupported``, and ``TypeError`` or ``ValueError`` for what makes no function.
-    A prompt in another language is compiled when the function enters a kernel.
+    A text in another language is compiled when the function enters a kernel: its variables are named in ``inputs``.
     """
     for option in options:
         if option not in TurnOptions.__annotations__:
@@ -127,10 +131,19 @@ class _Asking:
 
         async def ask(**arguments: Any) -> Any:
             values = self.values(arguments)
-            prompt = await kernel.render_prompt(template, values, name=self.name, trusted=self.trusted)
-            return (await kernel.complete(prompt, returns=self.returns, **self.options)).value
+            with nested(self.name):
+                prompt = await kernel.render_prompt(template, values, name=self.name, trusted=self.trusted)
+                messages = self.messages(prompt) if isinstance(prompt, Prompt) else prompt
+                return (await kernel.complete(messages, returns=self.returns, **self.options)).value
 
         return ask
+
+    def messages(self, prompt: Prompt) -> tuple[Message, ...]:
+        """Read the messages; what is wrong with them is told with the function's name."""
+        try:
+            return prompt.messages()
+        except TemplateError as error:
+            raise TemplateError(f"{self.name}, {error}", line=error.line, column=error.column) from error
 
     def values(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments with the defaults of those left out."""

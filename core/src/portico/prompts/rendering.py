@@ -97,6 +97,10 @@ class Prompts:
         template = self.template(prompt, language=language, name=name)
         if isinstance(trusted, str):
             raise TypeError(f"trusted= takes several names: write trusted=({trusted!r},)")
+        if arguments is not None and not isinstance(arguments, Mapping):
+            raise TypeError(
+                f"the arguments of a prompt are a mapping, of names to values, not {type(arguments).__name__}"
+            )
         kernel = self._kernel
         if not kernel.filters.prompt and not trusted:
             values = dict(arguments or {})

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from portico.chat import ChatReply, ChatRequest, Message, Text, render_sources
 from portico.citations import check_citations, numbered_sources
 from portico.errors import PlanError, ResponseInvalid
 from portico.functions import FunctionManual
-from portico.fusion import fuse_by_rank
+from portico.fusion import fuse_passages
 from portico.plans.plan import Plan, Step, Value
 from portico.plans.task import Answer, ChatUsed, Emit, Infeasible, StepRecord, Task, TextDelta
 from portico.ports.chat_service import ChatService
+from portico.ports.text_search import TextSearch
 from portico.registration import Services
+from portico.search import SearchCapabilities, query_bounds
 from portico.search_functions import SEARCH_TAG
+from portico_retrieval_planner._queries import query_for
 from portico_retrieval_planner.config import RetrievalSettings
 
 __all__ = ["RetrievalPlanner"]
@@ -31,7 +33,8 @@ class RetrievalPlanner:
 
     The first proposal is a plan with one search for each source, which the loop runs side by side; the second
     is the answer. A source that fails is named in the answer's warnings; when all fail, ``PlanError`` says why.
-    Without any source the goal is infeasible.
+    A source that takes only short queries is asked a part of a long goal, and a warning says which.
+    Where nothing is found the answer says so, and no chat service is asked. Without any source the goal is infeasible.
     """
 
     name = "retrieval"
@@ -50,22 +53,33 @@ class RetrievalPlanner:
         return self._searches(task.goal, searches)
 
     def _searches(self, goal: str, searches: Sequence[FunctionManual]) -> Plan:
-        arguments = {"query": Value(goal), "count": Value(self._settings.per_source)}
-        return Plan(
-            goal,
-            tuple(
-                Step(f"s{number}", manual.name, _taken(arguments, manual), reason=manual.description)
-                for number, manual in enumerate(searches, 1)
-            ),
-        )
+        steps = []
+        for number, manual in enumerate(searches, 1):
+            query = query_for(goal, self._capabilities(manual.name))
+            arguments = {"query": Value(query), "count": Value(self._settings.per_source)}
+            steps.append(Step(f"s{number}", manual.name, _taken(arguments, manual), reason=manual.description))
+        return Plan(goal, tuple(steps))
 
     async def _answer(self, task: Task, emit: Emit) -> Answer:
-        failures = [record for record in task.steps if record.error is not None]
-        if len(failures) == len(task.steps):
-            raise PlanError(f"Every search failed. {' '.join(map(_failure, failures))}")
-        rankings = [record.result for record in task.steps if record.error is None]
-        passages = fuse_by_rank(rankings, key=_identity)[: self._settings.passages]
-        sources = numbered_sources(passages)
+        # Steps come in the order in which they ended; the answer must not depend on which source was quicker.
+        order = {manual.name: place for place, manual in enumerate(task.functions)}
+        records = sorted(task.steps, key=lambda record: order.get(_function(record), len(order)))
+        warnings = [self._failure(record) for record in records if record.error is not None]
+        if len(warnings) == len(records):
+            raise PlanError(" ".join(["Every search failed."] * (len(records) > 1) + warnings))
+        found = [record for record in records if record.error is None]
+        warnings += [self._shortened(record) for record in found if _query(record) not in (None, task.goal)]
+        passages = fuse_passages(
+            [record.result for record in found],
+            link=lambda passage: passage.get("link"),
+            text=lambda passage: str(passage["value"]),
+        )
+        if not passages:
+            # A model has nothing to go by, and could only say so or invent.
+            nothing = f"Nothing was found in {_listed([self._source(record) for record in found])}."
+            emit(TextDelta(nothing))
+            return Answer(nothing, warnings=tuple(warnings))
+        sources = numbered_sources(passage for passage, _ in passages[: self._settings.passages])
         chat = self._services.get(ChatService, self._settings.chat)
         messages: Sequence[Message] = (
             Message.of("system", _INSTRUCTIONS),
@@ -74,7 +88,6 @@ class RetrievalPlanner:
         if not chat.capabilities.sources:
             messages = render_sources(messages)
         reply = await _complete(chat, ChatRequest(messages), emit)
-        warnings = [_failure(record) for record in failures]
         # A service that cites by itself knows its marks; a quotation may hold brackets that are none.
         citations = reply.citations
         if not citations:
@@ -82,6 +95,29 @@ class RetrievalPlanner:
             citations = check.cited
             warnings += map(_unbacked, check.unbacked)
         return Answer(reply.text, citations, warnings=tuple(warnings))
+
+    def _failure(self, record: StepRecord) -> str:
+        return f"The source {self._source(record)!r} failed: {record.error}"
+
+    def _shortened(self, record: StepRecord) -> str:
+        bounds = query_bounds(self._capabilities(_function(record)))
+        return f"The source {self._source(record)!r} takes {bounds}; it was asked: {_query(record)}"
+
+    def _capabilities(self, function: str) -> SearchCapabilities:
+        """Return what a source says of itself; nothing of one that the application made by itself."""
+        name = self._named(function)
+        if name not in self._services.names(TextSearch):
+            return SearchCapabilities()
+        return self._services.get(TextSearch, name).capabilities
+
+    def _source(self, record: StepRecord) -> str:
+        return self._named(_function(record))
+
+    def _named(self, function: str) -> str:
+        """Return a source by the name that its people know; in a function's name a hyphen is an underscore."""
+        plugin = function.partition("-")[0]
+        names = self._services.names(TextSearch)
+        return next((name for name in names if name.replace("-", "_") == plugin), plugin)
 
 
 async def _complete(chat: ChatService, request: ChatRequest, emit: Emit) -> ChatReply:
@@ -106,16 +142,24 @@ def _taken(arguments: dict[str, Value], manual: FunctionManual) -> dict[str, Val
     return {name: value for name, value in arguments.items() if name in manual.parameters["properties"]}
 
 
-def _identity(passage: dict[str, Any]) -> object:
-    """One passage found by two sources counts once."""
-    return passage.get("link"), passage["value"]
-
-
 def _unbacked(mark: int | str) -> str:
     if isinstance(mark, int):
         return f"The answer cites [{mark}], which no passage backs."
     return f"The answer links to {mark}, which no passage has."
 
 
-def _failure(record: StepRecord) -> str:
-    return f"{record.step.function} failed: {record.error}"
+def _query(record: StepRecord) -> object:
+    query = record.step.arguments.get("query")
+    return query.value if isinstance(query, Value) else None
+
+
+def _function(record: StepRecord) -> str:
+    function = record.step.function
+    return function if isinstance(function, str) else record.step.id
+
+
+def _listed(names: Sequence[str]) -> str:
+    quoted = [repr(name) for name in names]
+    if len(quoted) == 1:
+        return f"the source {quoted[0]}"
+    return f"the sources {', '.join(quoted[:-1])} and {quoted[-1]}"

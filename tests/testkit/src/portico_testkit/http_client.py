@@ -280,7 +280,8 @@ class HttpClientKit:
     ) -> None:
         """Not in a parameter, not in a header, whatever happens and however much is logged."""
         caplog.set_level(logging.DEBUG)
-        redirect, refusal = whole(302, b"", {"Location": "/x"}), whole(403, b"no")
+        said = {"Location": f"/x?key={_TOLD}", "X-Key": f"{_TOLD} is wrong"}
+        redirect, refusal = whole(302, b"", said), whole(403, _TOLD.encode(), said)
         plays: tuple[Play, ...] = (whole(), redirect, refusal, b"", b"nonsense\r\n\r\n", silent, hanging, endless)
         for play in plays:
             async with RawServer(play) as server:

@@ -279,11 +279,12 @@ class TemplateLanguageKit:
             for word in ("<class", "<function", "<module", "<built-in", "root:x:", "__main__"):
                 assert word not in prompt, f"{source!r} reached {str(prompt)[:200]!r}"
 
+    @pytest.mark.fuzz
     def test_a_value_never_opens_or_ends_a_message(self, template_language: TemplateLanguage) -> None:
         """Nor two side by side, nor one that completes what the template began."""
         message, around = template_language.compile(self.message), template_language.compile(self.around)
 
-        @settings(max_examples=150, deadline=None)
+        @settings(deadline=None)
         @given(hostile, hostile)
         def check(a: str, b: str) -> None:
             messages = messages_of(asyncio.run(message.render({"a": a, "b": b}, call=Calls())))
@@ -295,11 +296,12 @@ class TemplateLanguageKit:
 
         check()
 
+    @pytest.mark.fuzz
     def test_a_result_never_opens_or_ends_a_message(self, template_language: TemplateLanguage) -> None:
         """What a function gives is from a page, a file or a model."""
         template = template_language.compile(self.called_in_message)
 
-        @settings(max_examples=100, deadline=None)
+        @settings(deadline=None)
         @given(hostile)
         def check(result: str) -> None:
             prompt = asyncio.run(template.render({"a": "x", "b": "y"}, call=Calls(lambda left, right: result)))

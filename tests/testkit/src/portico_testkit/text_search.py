@@ -76,6 +76,10 @@ class TextSearchKit:
                 assert kinds <= known, f"the field {field!r} declares clauses that do not exist: {kinds - known}"
             offered = set(support.offered) - set(support.fields)
             assert not offered, f"fields are offered to models and not supported: {offered}"
+            # A parameter of a search function is an equality, joined by And to the application's own filter.
+            other = [field for field in support.offered if "Equal" not in support.fields[field]]
+            assert not other, f"fields are offered to models and do not take Equal: {other}"
+        assert not support.offered or "And" in support.combine, "fields are offered to models and And is not supported"
         assert text_search.index is None or callable(text_search.index.update), "index has no update"
 
     @pytest.mark.asyncio

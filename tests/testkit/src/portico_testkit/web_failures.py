@@ -49,18 +49,20 @@ COMMON_FAILURES: tuple[Failure, ...] = (
 """What any service may say, or a proxy before it."""
 
 
-def odd_in_one_place(answer: Any) -> Iterator[Any]:
-    """Yield an answer without each of its members in turn, and with something else in its place."""
-    for odd in (None, True, 7, -1.5, "", "odd", [], ["odd"], [None], {}, {"odd": 7}, "9" * 30):
-        yield odd
+_ODD: tuple[Any, ...] = (None, True, 7, -1.5, "", "odd", [], ["odd"], [None], {}, {"odd": 7}, "9" * 30)
+
+
+def odd_in_one_place(answer: Any, odds: tuple[Any, ...] = _ODD) -> Iterator[Any]:
+    """Yield an answer without each of its members in turn, and with something odd in its place."""
+    yield from odds
     if isinstance(answer, dict):
         for name, value in answer.items():
             yield {other: kept for other, kept in answer.items() if other != name}
-            for odd in odd_in_one_place(value):
+            for odd in odd_in_one_place(value, odds):
                 yield {**answer, name: odd}
     elif isinstance(answer, list) and answer:
         # One element stands for all of them, beside one as it should be.
-        for odd in odd_in_one_place(answer[0]):
+        for odd in odd_in_one_place(answer[0], odds):
             yield [odd, *answer[1:2]]
 
 

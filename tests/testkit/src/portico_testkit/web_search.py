@@ -28,6 +28,8 @@ from portico_testkit.web_service import LocalService, Reply, ServedRequest, WebP
 
 __all__ = ["COMMON_FAILURES", "Failure", "WebSearchKit", "installed_http_client"]
 
+_OF_PATTERNS = ("(?", "\\d", "\\S", "[a-z", "[A-Z", "[0-9", "]{", "]+")
+
 
 class WebSearchKit(TextSearchKit):
     """Subclass it and say how to make the connector and what the service says::
@@ -207,13 +209,22 @@ class WebSearchKit(TextSearchKit):
     async def test_filter_values_that_the_service_cannot_take_are_refused(
         self, text_search: Any, service: LocalService
     ) -> None:
-        """Before anything is sent, with the field's name: a date that is none, above all."""
+        """Before anything is sent, with the field's name, in words: a date that is none, above all."""
         for field, kinds in (text_search.capabilities.filter.fields or {}).items():
             if field == "date" and "Range" in kinds:
                 for value in ("soon", "2026-02-30", 7):
                     with pytest.raises(PorticoError, match=field):
                         await _found(text_search, self.query, filter=Range(field, at_least=value))
         assert service.requests == [], "a filter that makes no sense was sent"
+        for field, kinds in (text_search.capabilities.filter.fields or {}).items():
+            if "Equal" not in kinds:
+                continue
+            try:
+                await _found(text_search, self.query, filter=Equal(field, "no \x00 such ] value"))
+            except PorticoError as error:
+                assert field in str(error), f"the message does not name {field!r}: {error}"
+                shown = [sign for sign in _OF_PATTERNS if sign in str(error)]
+                assert not shown, f"the message shows a regular expression to people: {error}"
 
     @pytest.mark.asyncio
     async def test_queries_arrive_as_they_are(self, text_search: Any, service: LocalService) -> None:
@@ -277,9 +288,6 @@ class WebSearchKit(TextSearchKit):
         await _found(text_search, self.query)
         self._has_no_key(caplog.text, "the log")
         self._has_no_key(repr(text_search) + repr(vars(text_search)), "repr")
-        # What a service sends is in the log of an HTTP library that is asked to show all.
-        caplog.set_level(logging.INFO)
-        caplog.clear()
         for status in (400, 401, 403, 422, 500):
             said = f"{'x' * 280} the key {self.key} is not {self.key}. "
             for reply in (
@@ -324,6 +332,22 @@ class WebSearchKit(TextSearchKit):
                 await self._gives_results_or_an_error(HttpResponse(200, Reply(odd).content()))
 
         asyncio.run(check())
+
+    @pytest.mark.asyncio
+    async def test_a_key_that_stands_anywhere_in_an_answer_is_in_no_error(self) -> None:
+        """Nor in what is behind the error, which a traceback shows."""
+        said = f"you sent {self.key}"
+        bodies = [
+            Reply(odd).content() for odd in odd_in_one_place(await self._answer(), (said, [said], {self.key: said}))
+        ]
+        for body in (*bodies, said.encode(), f'{{"{said}'.encode()):
+            answered = HttpResponse(200, body)
+            client = RecordedHttpClient(lambda request, answered=answered: answered)  # type: ignore[misc]
+            search = self.connect("http://127.0.0.1:9", FixedServices({HttpClient: client}))
+            try:
+                await _found(search, self.query)
+            except PorticoError as error:
+                self._has_no_key(all_of(error), f"the error for {body.decode()}")
 
     @pytest.mark.fuzz
     def test_whatever_is_answered_gives_results_or_an_error_of_portico(self) -> None:

@@ -81,7 +81,7 @@ async def _pursue(invocation: Invocation, goal: str, chosen: Chosen) -> tuple[Pu
     async with chosen.application.kernel(chosen.sources) as kernel:
         assert kernel.services is not None  # noqa: S101 - a kernel of the host has services
         reports = await update_sources(invocation, kernel.services, chosen)
-        with Activity() as activity:
+        with Activity(chosen.sources) as activity:
             pursuit = await kernel.pursue(goal, emit=activity)
     return pursuit, reports
 

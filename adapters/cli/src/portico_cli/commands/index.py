@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from portico_cli.failures import Misused
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
 from portico_cli.output import safe_text, show, write_json
 from portico_cli.sources import choose_sources, run
@@ -29,6 +30,7 @@ def command(invocation: Invocation, path: Path, name: str | None) -> None:
     from portico.ports.text_search import TextSearch
     from portico_cli.progress import update_index
     from portico_cli.reports import report_lines, report_to_json
+    from portico_host import SettingsInvalid
 
     if name is None:
         chosen = choose_sources(invocation, docs=(path,), names=())
@@ -41,6 +43,15 @@ def command(invocation: Invocation, path: Path, name: str | None) -> None:
 
     async def update() -> IndexReport:
         async with chosen.application.services([source]) as services:
+            try:
+                services.prepare("TextSearch", source)
+            except SettingsInvalid as error:
+                if name is not None and any(mistake.key == f"search.{name}.path" for mistake in error.mistakes):
+                    raise Misused(
+                        f"The source {name!r} has no setting `path`, so it cannot index {path}. Leave out --name: "
+                        "the indexes that it stands on are brought up to date when it is searched."
+                    ) from error
+                raise
             index = services.get(TextSearch, source).index
             if index is None:
                 raise UnsupportedOption(f"The source {source!r} keeps no index; there is nothing to update.")

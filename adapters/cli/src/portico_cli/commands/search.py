@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -66,13 +66,17 @@ def command(
         raise Misused("The query is blank.")
     filter = _filter(clauses)
     chosen = choose_sources(invocation, docs, names)
+    refuse_mistakes(chosen.application)
     if not chosen.sources:
-        refuse_mistakes(chosen.application)
         raise nothing_to_search("search")
     from portico.search import TextSearchOptions
 
     options = TextSearchOptions(top, skip, filter=filter)
-    results, warnings = run(lambda: _search(invocation, query, options, chosen))
+    results, metadata = run(lambda: _search(invocation, query, options, chosen))
+    warnings = [f"The source {name!r} failed: {why}" for name, why in metadata.get("failures", {}).items()]
+    said = metadata.get("sources", {})
+    from portico_cli.remarks import metadata_to_json, remark_lines
+
     if invocation.json:
         write_json(
             {
@@ -82,32 +86,32 @@ def command(
                     for number, result in enumerate(results, skip + 1)
                 ],
                 "warnings": warnings,
+                "metadata": metadata_to_json(said),
             }
         )
         return
     from portico_cli.answers import warning_lines
     from portico_cli.snippets import result_lines
 
-    show(*result_lines(query, results, first=skip + 1), *warning_lines(warnings))
+    show(*result_lines(query, results, first=skip + 1), *remark_lines(query, said), *warning_lines(warnings))
 
 
 async def _search(
     invocation: Invocation, query: str, options: TextSearchOptions, chosen: Chosen
-) -> tuple[list[TextSearchResult], list[str]]:
+) -> tuple[list[TextSearchResult], Mapping[str, Any]]:
     from portico.filter import check_filter
     from portico.fused_search import FusedSearch
     from portico.ports.text_search import TextSearch
-    from portico_cli.progress import update_sources
+    from portico_cli.progress import searching, update_sources
 
     async with chosen.application.services(chosen.sources) as services:
         searches = {name: services.get(TextSearch, name) for name in chosen.sources}
         for name, search in searches.items():
             check_filter(options.filter, search.capabilities.filter, f"The source {name!r}")
         await update_sources(invocation, services, chosen)
-        found = await FusedSearch(searches).get_text_search_results(query, options)
-        results = await found.list()
-    failures = found.metadata.get("failures", {})
-    return results, [f"The source {name!r} failed: {why}" for name, why in failures.items()]
+        with searching(chosen.sources):
+            found = await FusedSearch(searches).get_text_search_results(query, options)
+            return await found.list(), found.metadata
 
 
 def _filter(clauses: Sequence[str]) -> Filter | None:

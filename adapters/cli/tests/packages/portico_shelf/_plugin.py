@@ -10,7 +10,8 @@ def portico_text_searches() -> list[Registration]:
             factory="portico_shelf.shelf:Shelf",
             settings="portico_shelf.shelf:ShelfSettings",
             summary="Passages that the test wrote down.",
-        )
+        ),
+        Registration(name="bare", factory="portico_shelf.shelf:bare_shelf", summary="A shelf without settings."),
     ]
 
 

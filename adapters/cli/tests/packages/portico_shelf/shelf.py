@@ -23,6 +23,8 @@ class ShelfSettings:
     seconds: float = 0.0
     marker: Path | None = None
     failure: str = ""
+    suggestion: str = ""
+    searching: float = 0.0
     key: Secret | None = None
     documents: int = 3
     indexed: bool = True
@@ -59,13 +61,19 @@ class Shelf(SearchConnector[str]):
         self.index = ShelfIndex(settings) if settings.indexed else None
 
     async def fetch(self, query: str, options: TextSearchOptions) -> SearchResults[str]:
+        await asyncio.sleep(self.settings.searching)
         if self.settings.failure:
             raise RuntimeError(self.settings.failure)
         kept = [passage for passage in self.settings.passages if matches(options.filter, {"book": passage[:1]})]
-        return SearchResults(kept[options.skip :])
+        about = {"suggestion": self.settings.suggestion} if self.settings.suggestion else {}
+        return SearchResults(kept[options.skip :], metadata=about)
 
     def to_text(self, record: str) -> str:
         return record
 
     def to_result(self, record: str) -> TextSearchResult:
         return TextSearchResult(record, self.settings.name, self.settings.link)
+
+
+def bare_shelf(settings: None, services: Any) -> Shelf:
+    return Shelf(ShelfSettings(indexed=False), services)
