@@ -26,7 +26,6 @@ def cited(text: str) -> list[int]:
 # Marks
 
 
-@pytest.mark.fuzz
 @given(
     st.lists(st.integers(1, 999), max_size=6),
     st.sampled_from(["[{}]", "[^{}]", "【{}】", "[Source {}]", "(source {})"]),
@@ -103,7 +102,6 @@ def test_what_stands_in_code_is_no_citation(before: str, number: int, code: str)
     assert check_citations(block, SOURCES).unbacked == check_citations(f"{before}\n\nso", SOURCES).unbacked
 
 
-@pytest.mark.fuzz
 @given(st.text(alphabet="ab[]1 ", max_size=12), st.integers(1, 5))
 def test_what_labels_a_link_is_no_number(label: str, number: int) -> None:
     assert cited_numbers(f"So [{number}](https://made.up/{number}) it is.") == ()

@@ -13,7 +13,6 @@ from portico.filter import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Ra
 from portico_testkit.strategies import filters, records
 
 
-@pytest.mark.fuzz
 @given(filters(), filters(), records())
 def test_combinations_mean_what_logic_says(left: Filter, right: Filter, record: dict[str, Any]) -> None:
     assert matches(And((left, right)), record) == (matches(left, record) and matches(right, record))
@@ -22,14 +21,12 @@ def test_combinations_mean_what_logic_says(left: Filter, right: Filter, record: 
     assert matches(Not(And((left, right))), record) == matches(Or((Not(left), Not(right))), record)
 
 
-@pytest.mark.fuzz
 @given(st.lists(st.sampled_from(["a", 1, True, 2.5]), max_size=3), records())
 def test_any_of_is_one_of_several_equals(values: list[Any], record: dict[str, Any]) -> None:
     either = Or(tuple(Equal("topic", value) for value in values))
     assert matches(AnyOf("topic", tuple(values)), record) == matches(either, record)
 
 
-@pytest.mark.fuzz
 @given(st.integers(0, 3), st.integers(0, 3), st.integers(-1, 4))
 def test_a_range_means_its_bounds(low: int, high: int, value: int) -> None:
     record = {"year": value}
@@ -92,7 +89,6 @@ def test_what_a_source_cannot_do_is_refused_with_what_it_can(filter: Filter, mes
     assert message in str(caught.value)
 
 
-@pytest.mark.fuzz
 @given(filters())
 def test_a_source_that_takes_everything_refuses_nothing_and_one_that_takes_nothing_everything(filter: Filter) -> None:
     check_filter(filter, FilterSupport.everything(), "store")

@@ -54,7 +54,6 @@ def test_what_no_source_says_is_told(answer: str, unfound: tuple[str, ...]) -> N
 words = st.lists(st.text(alphabet="abcäß", min_size=1, max_size=6), min_size=6, max_size=20)
 
 
-@pytest.mark.fuzz
 @given(words, st.data())
 def test_any_part_of_a_passage_can_be_quoted(passage: list[str], data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(passage) - 5))

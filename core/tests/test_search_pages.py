@@ -61,7 +61,6 @@ TIMES = st.sampled_from(["", "T12:00", "T00:00:00Z"])
 BOUNDS = st.sampled_from(["at_least", "above", "at_most", "below"])
 
 
-@pytest.mark.fuzz
 @given(st.dictionaries(BOUNDS, DAYS, min_size=1), DAYS)
 def test_the_days_that_are_left_are_those_that_the_range_keeps(bounds: dict[str, date], day: date) -> None:
     filter = Range("date", **{bound: edge.isoformat() for bound, edge in bounds.items()})

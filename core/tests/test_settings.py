@@ -81,7 +81,6 @@ def test_what_may_be_secret_in_an_address_is_not_shown(address: str) -> None:
     assert "s3cret" not in str(caught.value)
 
 
-@pytest.mark.fuzz
 @given(st.lists(st.text(min_size=1), min_size=1, max_size=4), st.text())
 def test_one_of_some_values_is_one_of_them(values: list[str], value: str) -> None:
     form = one_of(*values)

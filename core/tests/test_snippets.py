@@ -94,7 +94,6 @@ def test_addresses_as_they_come(url: str | None, found: str | None) -> None:
     assert web_address(url) == found
 
 
-@pytest.mark.fuzz
 @given(st.datetimes(timezones=st.just(UTC)))
 def test_a_date_in_iso_form_comes_back(when: datetime) -> None:
     assert moment(when.isoformat()) == when

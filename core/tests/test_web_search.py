@@ -128,7 +128,6 @@ def test_any_part_of_the_list_is_that_part(
     assert len(asked) <= max(pages_over, 0), f"{len(asked)} requests for {top} results after {skip}"
 
 
-@pytest.mark.fuzz
 @given(PAGINGS, st.lists(st.integers(0, 5), min_size=1, max_size=8), st.integers(1, 20))
 def test_a_page_with_fewer_results_does_not_end_a_list_that_goes_on(paging: str, sizes: list[int], top: int) -> None:
     """Services leave out of a page what they find unfit, and say that there is more."""

@@ -158,7 +158,6 @@ async def test_a_source_that_takes_short_queries_is_asked_a_part_of_a_long_goal_
         assert answer(pursuit).warnings == (() if asked == goal else told)
 
 
-@pytest.mark.fuzz
 @given(st.text(st.sampled_from("ab c.?\n"), max_size=80), st.none() | st.integers(1, 40), st.none() | st.integers(1, 9))
 def test_a_query_is_within_the_bounds_and_made_of_the_goal(
     goal: str, characters: int | None, words: int | None

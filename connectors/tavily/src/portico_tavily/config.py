@@ -7,7 +7,7 @@ from attrs import field, frozen, validators
 from portico.registration import Secret
 from portico.settings import ValueForm, one_of, service_address, service_key, without_slash
 
-__all__ = ["FORMS", "TavilySettings"]
+__all__ = ["CLAUSES", "FORMS", "TavilySettings"]
 
 FORMS = {
     "country": ValueForm("[a-z][a-z ]+", "an English name in small letters, as in 'germany'"),
@@ -15,6 +15,9 @@ FORMS = {
     "topic": one_of("general", "news", "finance"),
 }
 """What Tavily understands, of what settings and filters may both say."""
+
+CLAUSES = {"site": ("Equal", "AnyOf"), "exclude_domains": ("Equal", "AnyOf"), "date": ("Range",)}
+"""The clauses of the filters that take others than equality."""
 
 
 @frozen

@@ -13,12 +13,11 @@ from portico.http import HttpRequest, HttpResponse
 from portico.registration import Secret
 from portico.search import SearchCapabilities, SearchResults, TextSearchOptions, TextSearchResult, search_method
 from portico.web_search import SITE, AskedPage, FoundPage, Verbatim, WebAddress, WebSearchConnector, read_record
-from portico_tavily.config import FORMS
+from portico_tavily.config import CLAUSES, FORMS
 
 __all__ = ["TavilyPage", "TavilyTextSearch"]
 
-_MORE = {"site": ("Equal", "AnyOf"), "exclude_domains": ("Equal", "AnyOf"), "date": ("Range",)}
-_OF_NEWS = FilterSupport.fields_of("time_range", offered=["site"], **_MORE)
+_OF_NEWS = FilterSupport.fields_of("time_range", offered=["site"], **CLAUSES)
 _NEWS = SearchCapabilities(_OF_NEWS, most=20, query_characters=400)
 
 
@@ -52,7 +51,7 @@ class TavilyTextSearch(WebSearchConnector[TavilyPage]):
     """
 
     name, paging, page_size, most = "tavily", "pages", 20, 20
-    support = FilterSupport.fields_of(*FORMS, offered=["site"], **_MORE)
+    support = FilterSupport.fields_of(*FORMS, offered=["site"], **CLAUSES)
     capabilities = SearchCapabilities(support, query_characters=400)
 
     def request(self, page: AskedPage, **fixed: str) -> HttpRequest:

@@ -37,6 +37,7 @@ def query_for(goal: str, capabilities: SearchCapabilities) -> str:
 
 def _first_words(text: str, capabilities: SearchCapabilities) -> str:
     most = capabilities.query_characters
+    text = " ".join(text.split())
     bound = len(text) if most is None else max(1, int(most * _SHARE))
     words = text[: bound + 1].split()
     if len(words) > 1 and len(" ".join(words)) > bound:

@@ -14,9 +14,11 @@ from portico.errors import (
     ServiceError,
     ServiceUnavailable,
 )
+from portico.http import HttpResponse
+from portico.search import SearchResults, TextSearchOptions, TextSearchResult
 from portico_testkit.web_service import Reply
 
-__all__ = ["COMMON_FAILURES", "Failure", "all_of", "odd_in_one_place"]
+__all__ = ["COMMON_FAILURES", "Failure", "all_of", "gives_results_or_an_error", "odd_in_one_place"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,24 @@ def odd_in_one_place(answer: Any, odds: tuple[Any, ...] = _ODD) -> Iterator[Any]
         # One element stands for all of them, beside one as it should be.
         for odd in odd_in_one_place(answer[0], odds):
             yield [odd, *answer[1:2]]
+
+
+async def gives_results_or_an_error(search: Any, query: str, response: HttpResponse) -> None:
+    """Search with a connector that is answered so, and see that there are well-formed results or an error of ours."""
+    try:
+        results: SearchResults[TextSearchResult] = await search.get_text_search_results(
+            query, TextSearchOptions(top=3, include_total_count=True)
+        )
+        found = await results.list()
+    except PorticoError:
+        return
+    except Exception as error:
+        raise AssertionError(f"{response} is {error!r}, no error of Portico") from error
+    assert isinstance(results.total_count, int | None), f"total_count is {results.total_count!r}"
+    for result in found:
+        assert isinstance(result.value, str), f"a value is {result.value!r}"
+        assert result.name is None or isinstance(result.name, str), f"a name is {result.name!r}"
+        assert result.link is None or result.link.startswith(("http://", "https://")), f"a link is {result.link!r}"
 
 
 def all_of(error: BaseException) -> str:

@@ -23,8 +23,8 @@ from portico_testkit.fakes.services import FixedServices
 from portico_testkit.installed import installed_http_client
 from portico_testkit.strategies import json_values, near
 from portico_testkit.text_search import TextSearchKit
-from portico_testkit.web_failures import COMMON_FAILURES, Failure, all_of, odd_in_one_place
-from portico_testkit.web_service import LocalService, Reply, ServedRequest, WebPage, find
+from portico_testkit.web_failures import COMMON_FAILURES, Failure, all_of, gives_results_or_an_error, odd_in_one_place
+from portico_testkit.web_service import LocalService, Reply, ServedRequest, WebPage, asked_windows, find
 
 __all__ = ["COMMON_FAILURES", "Failure", "WebSearchKit", "installed_http_client"]
 
@@ -132,7 +132,7 @@ class WebSearchKit(TextSearchKit):
             service.requests.clear()
             await _found(text_search, self.many, top=top, skip=skip)
             windows = [self.window(request) for request in service.requests]
-            expected = _windows(text_search, top, skip, self.served_page_size)
+            expected = asked_windows(text_search, top, skip, self.served_page_size)
             assert windows == expected, f"top={top}, skip={skip} asked for {windows}, not {expected}"
 
     @pytest.mark.asyncio
@@ -365,20 +365,7 @@ class WebSearchKit(TextSearchKit):
     async def _gives_results_or_an_error(self, response: HttpResponse) -> None:
         client = RecordedHttpClient(lambda request: response)
         search = self.connect("http://127.0.0.1:9", FixedServices({HttpClient: client}))
-        try:
-            results: SearchResults[TextSearchResult] = await search.get_text_search_results(
-                self.query, TextSearchOptions(top=3, include_total_count=True)
-            )
-            found = await results.list()
-        except PorticoError:
-            return
-        except Exception as error:
-            raise AssertionError(f"{response} is {error!r}, no error of Portico") from error
-        assert isinstance(results.total_count, int | None), f"total_count is {results.total_count!r}"
-        for result in found:
-            assert isinstance(result.value, str), f"a value is {result.value!r}"
-            assert result.name is None or isinstance(result.name, str), f"a name is {result.name!r}"
-            assert result.link is None or isinstance(result.link, str), f"a link is {result.link!r}"
+        await gives_results_or_an_error(search, self.query, response)
 
     async def _answer(self) -> Any:
         """Return what the service answers to the query."""
@@ -402,16 +389,3 @@ async def _found(
     options = TextSearchOptions(top=top, skip=skip, filter=filter)
     results: SearchResults[TextSearchResult] = await search.get_text_search_results(query, options)
     return await results.list()
-
-
-def _windows(search: Any, top: int, skip: int, served_page_size: int) -> list[tuple[int, int]]:
-    """Return what must be asked for, where there are more results than anyone wants."""
-    end = skip + top if search.most is None else min(skip + top, search.most)
-    if skip >= end:
-        return []
-    if search.paging == "results":
-        return [(start, min(search.page_size, end - start)) for start in range(skip, end, search.page_size)]
-    if search.paging == "all pages":
-        return [(start, served_page_size) for start in range(0, end, served_page_size)]
-    size = search.page_size if skip else min(search.page_size, end)
-    return [(start, size) for start in range(skip - skip % size, end, size)]

@@ -19,7 +19,17 @@ from urllib.parse import parse_qsl, urlsplit
 from portico.http import HttpRequest
 from portico.registration import Secret
 
-__all__ = ["WEB", "LocalService", "Reply", "ServedRequest", "Speak", "WebPage", "find", "split_operators"]
+__all__ = [
+    "WEB",
+    "LocalService",
+    "Reply",
+    "ServedRequest",
+    "Speak",
+    "WebPage",
+    "asked_windows",
+    "find",
+    "split_operators",
+]
 
 _HELD = 20.0
 
@@ -270,6 +280,19 @@ def _handler(service: LocalService) -> type[BaseHTTPRequestHandler]:
             """Say nothing."""
 
     return Handler
+
+
+def asked_windows(search: Any, top: int, skip: int, served_page_size: int) -> list[tuple[int, int]]:
+    """Return what a web connector must ask for, first result and how many, of more results than anyone wants."""
+    end = skip + top if search.most is None else min(skip + top, search.most)
+    if skip >= end:
+        return []
+    if search.paging == "results":
+        return [(start, min(search.page_size, end - start)) for start in range(skip, end, search.page_size)]
+    if search.paging == "all pages":
+        return [(start, served_page_size) for start in range(0, end, served_page_size)]
+    size = search.page_size if skip else min(search.page_size, end)
+    return [(start, size) for start in range(skip - skip % size, end, size)]
 
 
 def _sent(value: object) -> str:
