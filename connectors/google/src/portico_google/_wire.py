@@ -8,7 +8,7 @@ from portico.errors import UnsupportedFilter
 from portico.filter import FilterSupport
 from portico.http import HttpRequest
 from portico.search import SearchCapabilities
-from portico.search_pages import AskedPage
+from portico.web_search.pages import AskedPage
 from portico.settings import SITE, ValueForm, one_of
 from portico_google.config import COUNTRY, LANGUAGE, GoogleSettings
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import pytest
 from hypothesis import given
 
-from portico.search_records import Verbatim, WebAddress, read_record
+from portico.web_search.records import Verbatim, WebAddress, read_record
 from portico_testkit.strategies import json_values, near
 
 

@@ -19,27 +19,9 @@ from portico.http import HttpRequest, HttpResponse, printable, service_error, wi
 from portico.ports.http_client import HttpClient
 from portico.registration import Secret, Services
 from portico.search import SearchConnector, SearchResults, TextSearchOptions
-from portico.search_pages import AskedPage, FoundPage, check_query, query_operator, whole_text
-from portico.search_records import Verbatim, WebAddress, read_record
-from portico.settings import SITE, ValueForm, one_of
-from portico.snippets import moment, plain_text, web_address
+from portico.web_search.pages import AskedPage, FoundPage, check_query, whole_text
 
-__all__ = [
-    "SITE",
-    "AskedPage",
-    "FoundPage",
-    "ValueForm",
-    "Verbatim",
-    "WebAddress",
-    "WebSearchConnector",
-    "check_query",
-    "moment",
-    "one_of",
-    "plain_text",
-    "query_operator",
-    "read_record",
-    "web_address",
-]
+__all__ = ["WebSearchConnector"]
 
 Record = TypeVar("Record")
 Found = TypeVar("Found")

@@ -9,7 +9,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from portico.snippets import moment, plain_text, web_address
+from portico.web_search.snippets import moment, plain_text, web_address
 
 __all__ = ["Verbatim", "WebAddress", "read_record"]
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.snippets import moment, plain_text, web_address
+from portico.web_search.snippets import moment, plain_text, web_address
 
 WORDS = st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=20).map(lambda text: " ".join(text.split()))
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from portico.errors import UnsupportedFilter, UnsupportedOption
 from portico.filter import And, AnyOf, Equal, Filter, Range, matches, wanted
-from portico.search_pages import AskedPage, FoundPage
+from portico.web_search.pages import AskedPage, FoundPage
 from portico.settings import ValueForm, one_of
 
 TWO = ValueForm("..", "two letters")
