@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from portico.errors import UnsupportedFilter, UnsupportedOption
 from portico.filter import And, AnyOf, Equal, Filter, Range, matches, wanted
-from portico.web_search.pages import AskedPage, FoundPage
 from portico.settings import ValueForm, one_of
+from portico.web_search.pages import AskedPage, FoundPage
 
 TWO = ValueForm("..", "two letters")
 

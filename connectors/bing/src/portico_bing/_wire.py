@@ -8,8 +8,8 @@ from portico.errors import UnsupportedFilter
 from portico.filter import FilterSupport
 from portico.http import HttpRequest
 from portico.search import SearchCapabilities
-from portico.web_search.pages import AskedPage
 from portico.settings import ValueForm, one_of
+from portico.web_search.pages import AskedPage
 from portico_bing.config import LANGUAGE, MARKET, BingSettings
 
 __all__ = ["NEWS", "WEB", "asked_of"]
