@@ -20,7 +20,7 @@ from portico.http import HttpRequest, HttpResponse
 from portico.ports.http_client import HttpClient
 from portico.registration import Secret
 from portico.search import SearchCapabilities, SearchResults, TextSearchResult
-from portico.web_search import FoundPage, WebSearchConnector, query_operator
+from portico.web_search import FoundPage, WebSearchConnector, query_operator, web_address
 from portico_testkit.fakes.services import FixedServices
 from portico_testkit.web_search import Failure, WebSearchKit
 from portico_testkit.web_service import LocalService, Reply, ServedRequest, find, split_operators
@@ -98,7 +98,7 @@ class AcmeSearch(WebSearchConnector[Item]):
         return record.text
 
     def to_result(self, record):
-        return TextSearchResult(record.text, record.title, record.url)
+        return TextSearchResult(record.text, record.title, web_address(record.url))
 
 
 class AcmeByPages(AcmeSearch):
