@@ -10,6 +10,8 @@ import pytest
 import portico_host
 from portico.errors import ConfigurationError, PluginNotInstalled
 from portico.plans.task import Budget
+from portico.ports.http_client import HttpClient
+from portico.ports.page_reader import PageReader
 from portico.ports.text_search import TextSearch
 from portico.schemas import PlainSchemaValidator
 
@@ -131,6 +133,18 @@ def test_settings_of_a_plugin_that_is_not_there_are_masked_altogether(work: Path
     assert shown["search.web.anything"]["value"] == "********"
     assert shown["search.web.deep.er"]["value"] == ["********"]
     assert shown["search.web.deep.on"]["value"] is True
+
+
+@pytest.mark.parametrize(("table", "noun"), [("pages", "page reader"), ("http", "HTTP client")])
+def test_what_the_embedded_default_can_do_without_is_no_problem_where_it_is_not_installed(
+    table: str, noun: str, monkeypatch: pytest.MonkeyPatch, work: Path
+) -> None:
+    monkeypatch.setenv("PORTICO_DISABLE", "httpx,web-pages")
+    application = portico_host.load()
+    assert not [problem for problem in application.check() if problem.severity == "error" and noun in problem.subject]
+    assert not [setting for setting in application.settings() if setting.key.startswith(f"{table}.")]
+    port = {"pages": PageReader, "http": HttpClient}[table]
+    assert application.services().names(port) == ()
 
 
 def test_a_sound_configuration_has_one_warning_for_its_literal_secret(acme: Any, configured: Path) -> None:

@@ -104,6 +104,10 @@ class Plugins:
         found = (offer for package in self.packages for offer in package.offers if offer.port.name == port)
         return tuple(sorted(found, key=lambda offer: (offer.name, offer.distribution)))
 
+    def default_of(self, info: PortInfo) -> str | None:
+        """Return what a port is filled with where nothing is configured; None for a spare one that is not installed."""
+        return None if info.spare and info.default not in self.names(info.name) else info.default
+
     def names(self, port: str) -> tuple[str, ...]:
         """Return the registered names of a port, sorted, each once."""
         return tuple(dict.fromkeys(offer.name for offer in self.offers(port)))

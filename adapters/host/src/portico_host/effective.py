@@ -46,14 +46,15 @@ def effective_settings(configuration: Configuration, plugins: Plugins) -> tuple[
 def _all(configuration: Configuration, plugins: Plugins) -> Iterator[EffectiveSetting]:
     for port in PORTS:
         chosen = configuration.use(port)
-        if not port.many and (chosen or port.default):
+        default = plugins.default_of(port)
+        if not port.many and (chosen or default):
             origin = configuration.origins.get((port.table, "use"), "default")
-            yield EffectiveSetting(f"{port.table}.use", str(chosen or port.default), origin, f"The {port.noun} to use.")
+            yield EffectiveSetting(f"{port.table}.use", str(chosen or default), origin, f"The {port.noun} to use.")
         if port.table == "planner":
             yield from _own(configuration, LoopBudget, configuration.budget, ("planner",))
         entries = list(configuration.entries(port))
-        if not port.many and chosen is None and port.default and port.default not in [entry.name for entry in entries]:
-            entries.insert(0, configuration.single(port, port.default))
+        if chosen is None and default and default not in [entry.name for entry in entries]:
+            entries.insert(0, configuration.single(port, default))
         for entry in entries:
             if port.many:
                 yield EffectiveSetting(

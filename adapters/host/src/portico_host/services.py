@@ -97,8 +97,8 @@ class HostServices:
         if info.name == _SOURCES and self._sources is not None:
             return self._sources
         configured = [entry.name for entry in self._configuration.entries(info)]
-        default = [info.default] if info.default and self._configuration.use(info) is None else []
-        return tuple(dict.fromkeys([*default, *configured, *self.unasked(info.name)]))
+        default = self._plugins.default_of(info) if self._configuration.use(info) is None else None
+        return tuple(dict.fromkeys([*([default] if default else []), *configured, *self.unasked(info.name)]))
 
     def inner_sources(self) -> frozenset[str]:
         """Return the configured text searches that another configured one stands on.

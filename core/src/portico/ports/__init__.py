@@ -15,7 +15,8 @@ class PortInfo:
     """What the host needs to know of a port: its hook, its table in `portico.toml`, its major version.
 
     ``many`` marks tables that hold any number of named entries (``[search.docs]``), rather than one chosen
-    with ``use`` (``[chat]``). ``default`` is the registration used where nothing is configured.
+    with ``use`` (``[chat]``). ``default`` is the registration used where nothing is configured; a ``spare`` one is
+    no part of the embedded default, which does without it where it is not installed.
     """
 
     name: str
@@ -25,6 +26,7 @@ class PortInfo:
     table: str
     many: bool = False
     default: str | None = None
+    spare: bool = False
 
 
 PORTS: tuple[PortInfo, ...] = (
@@ -46,6 +48,6 @@ PORTS: tuple[PortInfo, ...] = (
     PortInfo("Runner", "runner", 1, "portico_runners", "runner"),
     PortInfo("TypeCodec", "type codec", 1, "portico_type_codecs", "types", many=True),
     PortInfo("SchemaValidator", "schema validator", 1, "portico_schema_validators", "schemas"),
-    PortInfo("PageReader", "page reader", 1, "portico_page_readers", "pages", default="web-pages"),
-    PortInfo("HttpClient", "HTTP client", 1, "portico_http_clients", "http", default="httpx"),
+    PortInfo("PageReader", "page reader", 1, "portico_page_readers", "pages", default="web-pages", spare=True),
+    PortInfo("HttpClient", "HTTP client", 1, "portico_http_clients", "http", default="httpx", spare=True),
 )
