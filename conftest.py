@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
-settings.register_profile("dev", deadline=None)
+# Explaining a failure may take longer than a test is given: it would end as a timeout, without its example.
+PHASES = [phase for phase in Phase if phase is not Phase.explain]
+settings.register_profile("dev", deadline=None, phases=PHASES, print_blob=True)
 # The same examples on every run: a failure in CI is a failure here.
-settings.register_profile("ci", deadline=None, derandomize=True, max_examples=100, database=None, print_blob=True)
+settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, max_examples=100, database=None)
 settings.register_profile(
-    "fuzz", deadline=None, max_examples=5_000, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+    "fuzz", settings.get_profile("dev"), max_examples=5_000, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile(os.environ.get("PORTICO_HYPOTHESIS") or ("ci" if os.environ.get("CI") else "dev"))
 
