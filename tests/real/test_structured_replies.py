@@ -152,7 +152,7 @@ async def test_twenty_of_twenty_replies_are_values_of_their_types(
         request = ChatRequest(
             [Message.of("system", "Answer in JSON."), Message.of("user", question)],
             response_schema=COMPILED[hint].schema,
-            temperature=0.3,
+            temperature=0.0,
             max_tokens=MOST_TOKENS,
             seed=seed,
         )
@@ -191,7 +191,7 @@ async def test_twenty_of_twenty_turns_of_a_kernel_stream_partial_values_and_end_
 
     async def ask(chat: ChatService, hint: Any, question: str, seed: int) -> None:
         nonlocal repaired
-        options: TurnOptions = {"chat": chat, "temperature": 0.3, "max_tokens": MOST_TOKENS, "seed": seed}
+        options: TurnOptions = {"chat": chat, "temperature": 0.0, "max_tokens": MOST_TOKENS, "seed": seed}
         events = [event async for event in kernel.stream(question, returns=hint, **options)]
         turn = events[-1]
         assert isinstance(turn, Turn)
