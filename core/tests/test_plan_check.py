@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,9 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from portico.functions import Function, FunctionManual
-from portico.plans.check import check_plan, fingerprint, path_problem, stale_functions
+from portico.plans.check import check_plan, path_problem
+from portico.plans.checking.manuals import known_of
 from portico.plans.plan import Expression, From, ListOf, ObjectOf, Plan, Step, TextOf, Value
-from portico.plans.running import run_steps
+from portico.pursuits.running import run_steps
 from portico.types import compile_type
 from portico_testkit.strategies import plans
 
@@ -83,7 +86,7 @@ def test_a_sound_plan_has_no_findings() -> None:
         ),
         (
             Step("x", "say", {"text": TextOf(("a", ListOf((ObjectOf({"k": From("y")}),))))}),
-            "x arguments.text: there is no step 'y'; the steps are: w, x",
+            "x arguments.text.text[1].list[0].object.k: there is no step 'y'; the steps are: w, x",
         ),
         (Step("x", "say", {"text": Value("a")}, after=("y",)), "x after: there is no step 'y'; the steps are: w, x"),
         (
@@ -96,16 +99,13 @@ def test_a_sound_plan_has_no_findings() -> None:
         ),
         (
             Step("x", "total", {"numbers": ListOf((From("w", (0, "highs", 2)),))}),
-            "x arguments.numbers: $[0].highs[2] of w: there can be nothing at $[0].highs[2]",
+            "x arguments.numbers.list[0]: $[0].highs[2] of w: there can be nothing at $[0].highs[2]",
         ),
         (Step("x", "say", {"text": From("x")}), "x: waits for itself: x → x"),
         (Step("w", "say", {"text": Value("a")}), "w: the id 'w' is taken; ids are unique in a pursuit"),
         (Step("", "say", {"text": Value("a")}), "id: '' is not an id; it is a word without '/'"),
         (Step("w/1", "say", {"text": Value("a")}), "w/1 id: 'w/1' is not an id; it is a word without '/'"),
-        (
-            Step("x", Plan("inner"), {"a": Value(1)}),
-            "x arguments: a nested plan takes no arguments",
-        ),
+        (Step("x", Plan("inner"), {"a": Value(1)}), "x: the plan has neither steps nor a result"),
         (
             Step("x", Plan("inner", (Step("y", "say", {"text": From("w")}),))),
             "x y arguments.text: there is no step 'w'; the steps are: y",
@@ -184,7 +184,19 @@ def test_an_expression_nested_without_end_is_a_finding() -> None:
     expression: Expression = Value(1)
     for _ in range(100_000):
         expression = ListOf((expression,))
-    assert "nested too deeply" in findings(result=expression)[0]
+    assert findings(result=expression) == ["result: expressions nest deeper than 50 levels"]
+    assert "nested too deeply" in findings(Step("s", "total", {"numbers": expression}))[0]
+
+
+def test_what_is_kept_of_a_function_goes_with_its_manual() -> None:
+    manual = Function.of(say).manual
+    plan = Plan("g", (Step("s", "f", {"text": Value("a")}), Step("t", "f", {"text": From("s")})))
+    assert check_plan(plan, {"f": manual}) == []
+    kept = weakref.ref(known_of(manual))
+    assert kept() is known_of(manual)
+    del manual
+    gc.collect()
+    assert kept() is None
 
 
 def test_plans_nested_without_end_are_refused() -> None:
@@ -205,7 +217,9 @@ def test_a_long_path_into_a_recursive_union_takes_no_time_that_doubles_with_each
     started = time.process_time()
     assert path_problem(schema, ("next",) * 2000) is None
     assert time.process_time() - started < 30, "it would be more than the age of the world"
-    assert path_problem(schema, (*("next",) * 3, 0)) == "there can be nothing at $.next.next.next[0]"
+    assert path_problem(schema, (*("next",) * 3, 0)) == (
+        "there can be nothing at $.next.next.next[0]; $.next.next.next is object"
+    )
 
 
 @pytest.mark.parametrize(
@@ -229,14 +243,6 @@ def test_a_long_path_into_a_recursive_union_takes_no_time_that_doubles_with_each
 )
 def test_a_path_is_possible_when_the_type_has_something_there(hint: Any, path: Any, possible: bool) -> None:
     assert (path_problem(compile_type(hint).schema, path) is None) == possible
-
-
-def test_a_fingerprint_changes_with_what_a_plan_rests_on_and_nothing_else() -> None:
-    manual = CATALOGUE["say"]
-    assert fingerprint(manual) == fingerprint(FunctionManual("other", "words", manual.parameters, manual.returns))
-    assert fingerprint(manual) != fingerprint(FunctionManual("say", "", manual.parameters, {}))
-    plan = Plan("g", fingerprints={"say": fingerprint(manual), "gone": "0", "total": "0"})
-    assert stale_functions(plan, CATALOGUE) == ("gone", "total")
 
 
 FUNCTIONS = {"say": ["text"], "total": ["numbers"], "tell": ["who"], "anything": ["value"]}

@@ -204,7 +204,8 @@ def deep(levels: int, wrap: Any, core: Any) -> Any:
         (None, r"\$: expected an object, got a JSON null"),
         ([], r"\$: expected an object"),
         ({"version": 1}, r"\$: goal, steps is missing"),
-        (document(version=2), r"\$\.version: expected 1"),
+        (document(version=2), r"\$\.version: expected 1, got 2. This Portico reads version 1 of the form; a newer one"),
+        ({"version": 7, "nodes": []}, r"\$\.version: expected 1, got 7"),
         (document(version=True), r"\$\.version: expected 1"),
         (document(version=10**5000), r"\$\.version: expected 1, got a JSON number"),
         (document(version=deep(10**5, lambda inner: [inner], 1)), r"\$\.version: expected 1, got a JSON array"),
@@ -225,6 +226,17 @@ def deep(levels: int, wrap: Any, core: Any) -> Any:
         (document(result={"text": "abc"}), r"\$\.result\.text: expected an array"),
         (document(result={"object": []}), r"\$\.result\.object: expected an object"),
         (document(fingerprints={"f": 1}), "an object of strings"),
+        (document(input=None), r"\$\.input: expected a JSON Schema that is an object, got a JSON null"),
+        (document(input={"a": float("inf")}), r"\$\.input\.a: JSON has no inf"),
+        (document(notes=[float("nan")]), r"\$\.notes\[0\]: JSON has no nan"),
+        (document(result={"value": {"a": [float("-inf")]}}), r"\$\.result\.value\.a\[0\]: JSON has no -inf"),
+        (document(result={"value": 10**5_000}), r"\$\.result\.value: a whole number of more than 4,000 digits"),
+        (document(result={"value": deep(300, lambda inner: [inner], 1)}), "values nest deeper than 200"),
+        (document(steps=[{"id": "s", "function": "f", "seconds": None}]), r"seconds: expected a number above 0"),
+        (document(steps=[{"id": "s", "function": "f", "seconds": 0}]), r"seconds: expected a number above 0"),
+        (document(steps=[{"id": "s", "function": "f", "attempts": 0}]), r"attempts: expected a whole number from 1"),
+        (document(steps=[{"id": "s", "function": "f", "attempts": True}]), r"attempts: expected a whole number"),
+        (document(steps=[{"id": "s", "function": {"template": "x"}}]), r"function: language is missing"),
         (document(result=deep(60, lambda inner: {"list": [inner]}, {"value": 1})), "deeper than 50"),
         (document(result=deep(10**5, lambda inner: {"text": [inner]}, {"value": 1})), "deeper than 50"),
         (deep(60, lambda inner: document(steps=[{"id": "s", "function": inner}]), document()), "deeper than 50"),
@@ -234,3 +246,37 @@ def deep(levels: int, wrap: Any, core: Any) -> Any:
 def test_what_is_not_a_plan_is_refused_with_the_place(wrong: Any, says: str) -> None:
     with pytest.raises(PlanFormatError, match=says):
         plan_from_json(wrong)
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        (float("nan"), r"\$\.steps\[0\]\.arguments\.x\.list\[1\]\.value\.deep\[0\]: JSON has no nan"),
+        (float("-inf"), r"JSON has no -inf"),
+        ((1, 2), r"expected a JSON value, got a Python tuple"),
+        ({1: 2}, r"the names in a JSON object are strings, not int"),
+        (b"x", r"expected a JSON value, got a Python bytes"),
+        (object(), r"expected a JSON value, got a Python object"),
+        pytest.param(10**5_000, r"a whole number of more than 4,000 digits", id="too long"),
+    ],
+)
+def test_what_json_does_not_have_is_refused_with_the_place_when_a_plan_is_written(value: Any, says: str) -> None:
+    argument = ListOf((Value(1), Value({"deep": [value]})))
+    with pytest.raises(PlanFormatError, match=says):
+        plan_to_json(Plan("g", (Step("s1", "f", {"x": argument}),)))
+    with pytest.raises(PlanFormatError, match=r"\$\.notes"):
+        plan_to_json(Plan("g", notes=value))
+    with pytest.raises(PlanFormatError, match=r"\$\.steps\[0\]\.function\.input"):
+        plan_to_json(Plan("g", (Step("s1", Plan("inner", input={"default": value})),)))
+
+
+def test_a_value_that_holds_itself_is_refused() -> None:
+    value: list[Any] = []
+    value.append(value)
+    with pytest.raises(PlanFormatError, match="values nest deeper than 200 levels"):
+        plan_to_json(Plan("g", result=Value(value)))
+
+
+def test_two_point_zero_attempts_are_two() -> None:
+    (step,) = plan_from_json(document(steps=[{"id": "s", "function": "f", "attempts": 2.0}])).steps
+    assert type(step.attempts) is int

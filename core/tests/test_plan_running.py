@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from portico.errors import StepFailed
 from portico.filters import Hold
 from portico.plans.plan import From, ListOf, ObjectOf, Plan, Step, TextOf, Value
-from portico.plans.running import HeldStep, evaluate, run_steps
+from portico.pursuits.running import Broken, HeldStep, evaluate, run_steps
 from portico_testkit.strategies import plans
 
 
@@ -149,22 +149,62 @@ async def test_a_cancellation_cancels_all_that_was_started(count: int) -> None:
 
 
 @pytest.mark.parametrize("held", [{"s0"}, {"s1"}, {"s0", "s1", "s2"}])
-async def test_a_held_step_stops_the_rest(held: set[str]) -> None:
-    stopped: list[str] = []
+async def test_a_held_step_lets_what_runs_come_to_its_end_and_nothing_new_begin(held: set[str]) -> None:
+    """A person may be asked for hours; what others did meanwhile is not to be done again."""
+    ended: list[str] = []
+    results: dict[str, Any] = {}
 
-    async def execute(step: Step, arguments: dict[str, Any]) -> None:
+    async def execute(step: Step, arguments: dict[str, Any]) -> str:
         await asyncio.sleep(0)
         if step.id in held:
             raise HeldStep(step, Hold("ask first"))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        ended.append(step.id)
+        return step.id
+
+    drawn = plan(step("s0"), step("s1"), step("s2"), *(step(f"after-{name}", name) for name in ("s0", "s1", "s2")))
+    with pytest.raises(HeldStep, match="ask first"):
+        await run_steps(drawn, results, execute)
+    assert sorted(ended) == sorted(results) == sorted({"s0", "s1", "s2"} - held)
+    assert len(asyncio.all_tasks()) == 1
+
+
+async def test_what_is_broken_stops_all_at_once() -> None:
+    stopped: list[str] = []
+
+    async def execute(step: Step, arguments: dict[str, Any]) -> None:
+        if step.id == "s0":
+            await asyncio.sleep(0)
+            raise Broken(OSError("the disk is full"))
         try:
             await asyncio.Event().wait()
         finally:
             stopped.append(step.id)
 
-    with pytest.raises(HeldStep, match="ask first"):
+    with pytest.raises(Broken, match="disk is full"):
         await run(plan(step("s0"), step("s1"), step("s2"), step("last", "s0")), execute)
-    assert sorted(stopped) == sorted({"s0", "s1", "s2"} - held)
+    assert sorted(stopped) == ["s1", "s2"]
     assert len(asyncio.all_tasks()) == 1
+
+
+async def test_a_step_that_failed_before_is_not_run_again_nor_is_what_rests_on_it() -> None:
+    async def execute(step: Step, arguments: dict[str, Any]) -> str:
+        return step.id
+
+    results: dict[str, Any] = {"a": 1}
+    drawn = plan(step("a"), step("b"), step("on-b", "b"), step("on-a", "a"))
+    assert await run_steps(drawn, results, execute, failed=["b"]) == []
+    assert results == {"a": 1, "on-a": "on-a"}
+
+
+async def test_a_chain_needs_no_task_of_its_own() -> None:
+    async def execute(step: Step, arguments: dict[str, Any]) -> int:
+        return len(asyncio.all_tasks())
+
+    row = plan(step("s0"), *(step(f"s{n}", f"s{n - 1}") for n in range(1, 10)))
+    results, _ = await run(row, execute)
+    assert set(results.values()) == {1}
 
 
 async def test_results_that_are_there_are_used() -> None:

@@ -16,14 +16,17 @@ from portico.functions import function
 from portico.kernel import Kernel
 from portico.plans.check import check_plan
 from portico.plans.plan import From, ObjectOf, Plan, Step, TextOf, Value
+from portico.plans.staleness import fingerprint
 from portico.plans.task import (
     Answer,
     Budget,
     ChatUsed,
+    Ended,
     Event,
     Finding,
     Infeasible,
     Proposed,
+    Started,
     StepFailure,
     StepFinished,
     StepStarted,
@@ -92,7 +95,9 @@ async def journal(kernel: Kernel) -> list[Any]:
     assert store is not None
     (run,) = await store.runs()
     assert store.holder(run) is None, "the lease was not given back"  # type: ignore[attr-defined]
-    return await store.read(run)
+    entries = await store.read(run)
+    assert all(entry["version"] == 1 and entry["at"].endswith("+00:00") for entry in entries)
+    return [{key: value for key, value in entry.items() if key not in ("version", "at")} for entry in entries]
 
 
 def kinds(entries: list[Any]) -> list[str]:
@@ -104,7 +109,9 @@ async def test_a_plan_with_a_result_is_the_answer(kernel: Kernel) -> None:
     pursuit = await kernel.pursue("Shout", planner=ScriptedPlanner(plan))
     assert pursuit.outcome == Answer("HEY!", value="HEY!")
     assert [record.step.id for record in pursuit.steps] == ["s1", "s2"]
-    assert pursuit.plan == Plan("Shout", plan.steps, plan.result), "what is replayed gives the answer again"
+    prints = {"T-shout": fingerprint(kernel.manuals["T-shout"])}
+    again = Plan("Shout", plan.steps, plan.result, fingerprints=prints)
+    assert pursuit.plan == again, "what is replayed gives the answer again"
     assert check_plan(pursuit.plan, kernel.manuals) == []
     entries = await journal(kernel)
     assert kinds(entries) == [
@@ -161,7 +168,7 @@ async def test_too_many_refusals_in_a_row_end_it(kernel: Kernel) -> None:
     with pytest.raises(PlanInvalid, match="neither steps nor a result"):
         await kernel.pursue("Nothing", planner=planner, budget=Budget(refusals=2))
     assert len(planner.tasks) == 3
-    assert kinds(await journal(kernel)) == ["pursuit", "refused", "refused", "refused"]
+    assert kinds(await journal(kernel)) == ["pursuit", "refused", "refused", "refused", "failed"]
 
 
 async def test_a_result_that_leads_to_nothing_is_told_to_the_planner(kernel: Kernel) -> None:
@@ -229,7 +236,7 @@ async def test_the_budget_of_proposals_ends_it(kernel: Kernel) -> None:
         await kernel.pursue("Go on", planner=planner, budget=Budget(proposals=4))
     assert [task.budget.proposals for task in planner.tasks] == [4, 3, 2, 1]
     assert [task.budget.steps for task in planner.tasks] == [100, 99, 98, 97]
-    assert kinds(await journal(kernel))[-1] == "step-finished"
+    assert kinds(await journal(kernel))[-2:] == ["step-finished", "failed"]
 
 
 async def test_the_budget_of_steps_ends_it_before_the_step_too_many(kernel: Kernel, tools: Tools) -> None:
@@ -285,7 +292,7 @@ async def test_a_cancellation_stops_everything_and_gives_the_lease_back(kernel: 
     pursuing.cancel()
     with pytest.raises(asyncio.CancelledError):
         await pursuing
-    assert kinds(await journal(kernel)) == ["pursuit", "plan", "step-started", "step-started"]
+    assert kinds(await journal(kernel)) == ["pursuit", "plan", "step-started", "step-started", "interrupted"]
     assert len(asyncio.all_tasks()) == 1
 
 
@@ -353,7 +360,7 @@ async def test_a_step_that_waits_for_its_filters_has_not_begun(kernel: Kernel) -
 
     async def ask(context: StepRun, proceed: Callable[[], Awaitable[Any]]) -> Any:
         assert kinds(await store.read(context.run)) == ["pursuit", "plan"]
-        assert [type(event) for event in events] == [Proposed]
+        assert [type(event) for event in events] == [Started, Proposed]
         context.arguments = {"text": "b"}
         return await proceed()
 
@@ -363,7 +370,7 @@ async def test_a_step_that_waits_for_its_filters_has_not_begun(kernel: Kernel) -
     await kernel.pursue("Shout", planner=ScriptedPlanner(Plan("g", (shout("s", "a"),), From("s"))), emit=events.append)
     entries = await journal(kernel)
     assert entries[2] == {"type": "step-started", "step": "s", "arguments": {"text": "b"}}
-    assert events[1] == StepStarted(shout("s", "a"), {"text": "b"})
+    assert events[2] == StepStarted(shout("s", "a"), {"text": "b"})
 
 
 async def test_a_hold_inside_of_a_nested_plan_is_no_failure_of_the_step_around_it(kernel: Kernel) -> None:
@@ -469,10 +476,13 @@ async def test_events_come_in_the_order_of_what_happens(kernel: Kernel) -> None:
     events: list[Event] = []
     pursuit = await kernel.pursue("Shout", planner=Talking(), emit=events.append)
     assert [type(event) for event in events] == [
-        ChatUsed, Proposed, StepStarted, StepFinished, StepStarted, StepFailure, TextDelta, TextDelta, ChatUsed
+        Started, ChatUsed, Proposed, StepStarted, StepFinished, StepStarted, StepFailure,
+        TextDelta, TextDelta, ChatUsed, Ended,
     ]  # fmt: skip
-    assert events[2] == StepStarted(shout("s1", "a"), {"text": "a"})
-    assert events[3] == StepFinished(shout("s1", "a"), "A")
+    assert events[0] == Started(pursuit.run, "Shout", "talking")
+    assert events[3] == StepStarted(shout("s1", "a"), {"text": "a"})
+    assert events[4] == StepFinished(shout("s1", "a"), "A")
+    assert events[-1] == Ended(pursuit.run, "done")
     assert pursuit.usage == Usage(11, 22)
     assert pursuit.services == ("first", "extractive")
 
@@ -490,7 +500,7 @@ async def test_steps_side_by_side_keep_one_lease(kernel: Kernel) -> None:
 async def test_the_lease_is_given_back_when_the_planner_raises(kernel: Kernel) -> None:
     with pytest.raises(PlanError, match="script"):
         await kernel.pursue("Nothing", planner=ScriptedPlanner())
-    assert kinds(await journal(kernel)) == ["pursuit"]
+    assert kinds(await journal(kernel)) == ["pursuit", "failed"]
 
 
 async def test_a_lost_lease_stops_the_pursuit(kernel: Kernel, tools: Tools) -> None:

@@ -42,6 +42,8 @@ __all__ = [
     "PageReader",
     "PartialValue",
     "Plan",
+    "PlanStore",
+    "PlanTemplate",
     "Planner",
     "PorticoError",
     "Prompt",
@@ -85,6 +87,11 @@ __all__ = [
     "Vectors",
     "WebSearchConnector",
     "function",
+    "plan_from_json",
+    "plan_function",
+    "plan_to_json",
+    "plan_to_mermaid",
+    "plan_to_text",
     "prompt_function",
     "search_method",
     "search_plugin",
@@ -111,13 +118,18 @@ if TYPE_CHECKING:
     from portico.functions import Function, FunctionPlugin, function
     from portico.fused_search import FusedSearch
     from portico.kernel import Kernel
-    from portico.plans.plan import From, ListOf, ObjectOf, Plan, Step, TextOf, Value
+    from portico.plans.json_form import plan_from_json, plan_to_json
+    from portico.plans.mermaid import plan_to_mermaid
+    from portico.plans.plan import From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value
+    from portico.plans.plan_functions import plan_function
     from portico.plans.task import Answer, Budget, Infeasible, Task
+    from portico.plans.text_form import plan_to_text
     from portico.ports.chat_service import ChatService
     from portico.ports.embedding_generator import EmbeddingGenerator
     from portico.ports.function_source import FunctionSource
     from portico.ports.http_client import HttpClient
     from portico.ports.page_reader import PageReader
+    from portico.ports.plan_store import PlanStore
     from portico.ports.planner import Planner
     from portico.ports.run_store import RunStore
     from portico.ports.runner import Runner
@@ -154,13 +166,18 @@ _MODULES = {
     "fused_search": "FusedSearch",
     "functions": "Function FunctionPlugin function",
     "kernel": "Kernel",
-    "plans.plan": "From ListOf ObjectOf Plan Step TextOf Value",
+    "plans.json_form": "plan_from_json plan_to_json",
+    "plans.mermaid": "plan_to_mermaid",
+    "plans.plan": "From ListOf ObjectOf Plan PlanTemplate Step TextOf Value",
+    "plans.plan_functions": "plan_function",
     "plans.task": "Answer Budget Infeasible Task",
+    "plans.text_form": "plan_to_text",
     "ports.chat_service": "ChatService",
     "ports.embedding_generator": "EmbeddingGenerator",
     "ports.function_source": "FunctionSource",
     "ports.http_client": "HttpClient",
     "ports.page_reader": "PageReader",
+    "ports.plan_store": "PlanStore",
     "ports.planner": "Planner",
     "ports.run_store": "RunStore",
     "ports.runner": "Runner",

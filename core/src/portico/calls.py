@@ -1,16 +1,48 @@
-"""How a function is called with Python values: at once, awaited, or in a thread."""
+"""How a function is called with Python values: at once, awaited, or in a thread; and for which step of a plan."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from portico.functions import Function
 
-__all__ = ["called"]
+__all__ = ["CURRENT_STEP", "StepCall", "called", "current_step"]
+
+CURRENT_STEP: ContextVar[tuple[str, str, int] | None] = ContextVar("portico_step", default=None)
+"""Run, step and attempt of the step that is being carried out; `current_step` is how functions see it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepCall:
+    """The step that a function is called for: its run, its id in it, and the attempt, counted from 1.
+
+    >>> StepCall("20261121-1f2e", "s1/a", attempt=2).key
+    '20261121-1f2e/s1/a'
+    """
+
+    run: str
+    step: str
+    attempt: int = 1
+
+    @property
+    def key(self) -> str:
+        """A text that is the same each time this step is tried, in any process, and no other step's.
+
+        Services take one as an idempotency key, so that what is asked for twice happens once.
+        """
+        return f"{self.run}/{self.step}"
+
+
+def current_step() -> StepCall | None:
+    """Return the step of a plan that the function calling this is carried out for; None outside of a pursuit."""
+    step = CURRENT_STEP.get()
+    return None if step is None else StepCall(*step)
 
 
 async def called(function: Function, arguments: Mapping[str, Any]) -> Any:

@@ -38,7 +38,11 @@ them to one of these and keeps the original as ``__cause__``. Programmer mistake
     ├── PlanError
     │   ├── PlanFormatError           a document is not a plan
     │   ├── PlanInvalid               the check found errors; ``findings`` lists them
+    │   ├── PlanStale                 functions that it uses are others now; ``changes`` says what changed
     │   └── StepFailed                a step raised; the cause is kept
+    ├── RunError                      a run of the journal cannot be gone on with as asked
+    │   ├── RunNotFound               the journal has none of that name; the nearest names are given
+    │   └── RunEnded                  it has its outcome already
     └── LimitExceeded                 a bound of Portico's own was reached; it is in the message
         └── TurnLimitExceeded         a bound of one turn; ``messages`` has what was said up to then
 """
@@ -64,6 +68,7 @@ __all__ = [
     "PlanError",
     "PlanFormatError",
     "PlanInvalid",
+    "PlanStale",
     "PluginBroken",
     "PluginConflict",
     "PluginError",
@@ -73,6 +78,9 @@ __all__ = [
     "QuotaExceeded",
     "RateLimited",
     "ResponseInvalid",
+    "RunEnded",
+    "RunError",
+    "RunNotFound",
     "SchemaUnsupported",
     "ServiceError",
     "ServiceTimeout",
@@ -285,7 +293,15 @@ class PlanError(PorticoError):
 
 
 class PlanFormatError(PlanError):
-    """A document is not a plan; the message gives the place inside it."""
+    """A document is not a plan; the message gives the place inside it.
+
+    Where the document is a text, ``line`` and ``column`` are the place too, counted from 1.
+    """
+
+    def __init__(self, message: str, *, line: int | None = None, column: int | None = None) -> None:
+        self.line = line
+        self.column = column
+        super().__init__(message)
 
 
 class PlanInvalid(PlanError):
@@ -297,12 +313,42 @@ class PlanInvalid(PlanError):
         super().__init__(f"The plan cannot run:\n{lines}")
 
 
+class PlanStale(PlanError):
+    """Functions that a plan uses are others than those it was made for; ``changes`` are sentences, one for each."""
+
+    def __init__(self, changes: Sequence[str]) -> None:
+        self.changes = tuple(changes)
+        lines = "\n".join(f"  {change}" for change in self.changes)
+        super().__init__(f"The plan was made for other functions than there are now:\n{lines}\nMake a new plan.")
+
+
 class StepFailed(PlanError):
     """A step of a plan failed; ``__cause__`` is why."""
 
     def __init__(self, step: str, cause: BaseException) -> None:
         self.step = step
         super().__init__(f"Step {step} failed: {cause}")
+
+
+class RunError(PorticoError):
+    """A run of the journal cannot be gone on with as it was asked; the message says what can be done."""
+
+
+class RunNotFound(RunError):
+    """The journal has no run of that name; ``nearest`` holds the names most like it."""
+
+    def __init__(self, run: str, known: Sequence[str] = ()) -> None:
+        self.run = run
+        self.nearest = nearest(run, known)
+        if self.nearest:
+            advice = f"Nearest: {', '.join(self.nearest)}."
+        else:
+            advice = f"It has {len(known)}; `portico runs` lists them." if known else "It has none."
+        super().__init__(f"The journal has no run {run!r}. {advice}")
+
+
+class RunEnded(RunError):
+    """A run has its outcome: there is nothing to go on with."""
 
 
 class LimitExceeded(PorticoError):

@@ -103,7 +103,7 @@ class Parameter:
         return schema
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class FunctionManual:
     """What a planner or a model is told of a function: all data, no code.
 
@@ -144,7 +144,7 @@ class Function:
         thread: bool = False,
         effects: bool = False,
         tags: frozenset[str] = frozenset(),
-        bind: Callable[[Any], Callable[..., Any]] | None = None,
+        bind: Callable[[Any], Callable[..., Any] | Function] | None = None,
     ) -> None:
         for word in (name, plugin):
             if word is not None and not _NAME.fullmatch(word):
@@ -219,15 +219,20 @@ class Function:
     def bound(self, kernel: object) -> Function:
         """Return the function as it is in a kernel: itself, but for one that was made with ``bind``.
 
-        ``bind`` is given the kernel and returns what is called there, as functions of prompts need it.
+        ``bind`` is given the kernel and returns what is called there, as functions of prompts need it, or the whole
+        function, as plans need it: what they return depends on the kernel.
         """
         if self._bind is None or self._bound is None:
             return self
         found = self._bound.get(id(kernel))
         if found is None:
-            found = copy(self)
-            found.callable = self._bind(kernel)
-            found.is_async = _is_async(found.callable)
+            made = self._bind(kernel)
+            if isinstance(made, Function):
+                found = made
+            else:
+                found = copy(self)
+                found.callable = made
+                found.is_async = _is_async(made)
             self._bound[id(kernel)] = found
         return found
 

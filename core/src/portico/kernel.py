@@ -9,14 +9,16 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 
 from portico.calls import called
-from portico.errors import ArgumentsInvalid, FunctionFailed, PluginNotInstalled, PorticoError
-from portico.filters import Filters, FunctionInvocation, ToolCallInvocation, run_filters
+from portico.errors import FunctionFailed, PluginNotInstalled, PorticoError
+from portico.filters import Filters, FunctionInvocation, run_filters
 from portico.functions import Function, FunctionManual, FunctionPlugin
 from portico.naming import find_function
 
 if TYPE_CHECKING:
     from portico.chat import ToolCall, ToolResult
+    from portico.plans.plan import Plan
     from portico.plans.task import Budget, Emit
+    from portico.ports.plan_store import PlanStore
     from portico.ports.planner import Planner
     from portico.ports.run_store import RunStore
     from portico.ports.runner import Runner
@@ -63,6 +65,7 @@ class Kernel:
         schema_validator: SchemaValidator | None = None,
         runner: Runner | None = None,
         run_store: RunStore | None = None,
+        plan_store: PlanStore | None = None,
         budget: Budget | None = None,
         type_codecs: Iterable[TypeCodec] = (),
         template_languages: Iterable[TemplateLanguage] = (),
@@ -72,6 +75,7 @@ class Kernel:
         self.schema_validator = schema_validator
         self.runner = runner
         self.run_store = run_store
+        self.plan_store = plan_store
         self.budget = budget
         self.type_codecs = tuple(type_codecs)
         self.template_languages = {language.name: language for language in template_languages}
@@ -79,6 +83,7 @@ class Kernel:
         self._functions: dict[str, Function] = {}
         self._spellings: dict[str, Function] = {}
         self._manuals: dict[str, FunctionManual] | None = None
+        self.fingerprints: dict[str, str] = {}  # of functions, made when a plan first uses them
         for plugin in plugins:
             self.add_plugin(plugin)
 
@@ -196,39 +201,9 @@ class Kernel:
         Every failure becomes a result that tells the model what to mend, with its cause. Only what a filter
         raises that is no ``PorticoError`` comes through: the application stopped the call.
         """
-        from portico.chat import ToolResult
+        from portico.turns.tool_calls import carried_out
 
-        context = ToolCallInvocation(call)
-
-        async def final() -> ToolResult:
-            return ToolResult(context.call.id, context.call.name, await self._call_tool(context.call, offered))
-
-        try:
-            if not self.filters.tool_call:
-                return await final()
-            result = await run_filters(self.filters.tool_call, context, final)
-        except PorticoError as error:
-            cause = error.__cause__ if isinstance(error, FunctionFailed) else error
-            return ToolResult(context.call.id, context.call.name, str(error), error=True, cause=cause or error)
-        if not isinstance(result, ToolResult):
-            raise TypeError(f"a tool call filter returned {result!r}, not a ToolResult, such as proceed() gives")
-        return result
-
-    async def _call_tool(self, call: ToolCall, offered: Toolset | None) -> str:
-        import json
-
-        function = self.function(call.name) if offered is None else offered.find(call.name)
-        try:
-            arguments = json.loads(call.arguments or "{}")
-        except (ValueError, RecursionError) as error:
-            raise ArgumentsInvalid(function.full_name, [f"the arguments are not JSON: {error}"]) from error
-        if not isinstance(arguments, dict):
-            raise ArgumentsInvalid(function.full_name, ["the arguments must be one JSON object"])
-        result = await self.invoke_json(function, arguments, lenient=True)
-        try:
-            return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, allow_nan=False)
-        except (TypeError, ValueError, RecursionError) as error:
-            raise FunctionFailed(function.full_name, error) from error
+        return await carried_out(self, call, offered)
 
     @overload
     async def complete(self, messages: Asked, *, returns: type[T], **options: Unpack[TurnOptions]) -> Turn[T]: ...
@@ -356,20 +331,46 @@ class Kernel:
         goal: str,
         *,
         planner: Planner | str | None = None,
+        input: Any = None,
+        budget: Budget | None = None,
+        context: Mapping[str, Any] | None = None,
+        emit: Emit | None = None,
+        reuse: bool = False,
+    ) -> Pursuit:
+        """Pursue a goal with the configured planner, the one of that name, or the one given.
+
+        ``input`` is a JSON value that plans refer to as to the step ``input``. ``reuse`` runs the plan that was saved
+        for this goal and these functions, if any, and saves the plan that leads to an answer. ``emit`` is called with
+        every event. See `portico.pursuit.pursue` for what may be raised.
+        """
+        from portico.pursuit import pursue
+
+        return await pursue(self, goal, planner, input=input, budget=budget, context=context, emit=emit, reuse=reuse)
+
+    async def run_plan(
+        self, plan: Plan, *, input: Any = None, budget: Budget | None = None, emit: Emit | None = None
+    ) -> Pursuit:
+        """Check a plan and run it, without a planner; see `portico.pursuit.run_plan`."""
+        from portico.pursuit import run_plan
+
+        return await run_plan(self, plan, input=input, budget=budget, emit=emit)
+
+    async def resume(
+        self,
+        run: str,
+        *,
+        planner: Planner | str | None = None,
+        retry: Collection[str] = (),
+        results: Mapping[str, Any] | None = None,
         budget: Budget | None = None,
         context: Mapping[str, Any] | None = None,
         emit: Emit | None = None,
     ) -> Pursuit:
-        """Pursue a goal with the configured planner, the one of that name, or the one given.
+        """Go on with a run of the journal: what has no result runs; see `portico.pursuit.resume` for all of it."""
+        from portico.pursuit import resume
 
-        See `portico.pursuit.pursue` for what may be raised; ``emit`` is called with every event.
-        """
-        from portico.ports.planner import Planner as Port
-        from portico.pursuit import pursue
-
-        chosen = self.service(Port, planner) if planner is None or isinstance(planner, str) else planner
-        return await pursue(
-            self, goal, chosen, budget=budget or self.budget, context=context, emit=emit, run_store=self.run_store
+        return await resume(
+            self, run, planner=planner, retry=retry, results=results, budget=budget, context=context, emit=emit
         )
 
     def run_sync(self, awaitable: Awaitable[T]) -> T:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from portico.errors import FunctionNotFound
@@ -12,7 +12,7 @@ from portico.errors import FunctionNotFound
 if TYPE_CHECKING:
     from portico.functions import Function
 
-__all__ = ["find_function", "wire_name"]
+__all__ = ["find_function", "find_name", "wire_name"]
 
 _WIRE_LENGTH = 64
 _SEPARATORS = re.compile(r"[-._:/ ]+")
@@ -26,33 +26,42 @@ def find_function(name: str, functions: Mapping[str, Function], *, lenient: bool
     the nearest names, or with all that may be meant.
     """
     found = functions.get(name)
-    if found is not None:
-        return found
+    return found if found is not None else functions[find_name(name, functions, lenient=lenient)]
+
+
+def find_name(name: str, full_names: Collection[str], *, lenient: bool = False) -> str:
+    """Find the full name that is meant, as `find_function` does, where only the names are at hand.
+
+    >>> find_name("weather.forecast", ["Weather-Forecast", "Clock-Now"], lenient=True)
+    'Weather-Forecast'
+    """
+    if name in full_names:
+        return name
     for spelled in (_spelled, _spelled_alike)[: 1 + lenient]:
-        matches = spelled(name, functions.values())
+        matches = spelled(name, full_names)
         if len(matches) == 1:
             return matches[0]
         if matches:
-            raise FunctionNotFound(name, list(functions), meant=[function.full_name for function in matches])
-    raise FunctionNotFound(name, list(functions))
+            raise FunctionNotFound(name, list(full_names), meant=matches)
+    raise FunctionNotFound(name, list(full_names))
 
 
-def _spelled(name: str, functions: Iterable[Function]) -> list[Function]:
-    return [
-        function
-        for function in functions
-        if name == function.name
-        or (function.plugin and name in (f"{function.plugin}.{function.name}", f"{function.plugin}_{function.name}"))
-    ]
+def _spelled(name: str, full_names: Iterable[str]) -> list[str]:
+    matches = []
+    for full_name in full_names:
+        plugin, _, bare = full_name.rpartition("-")
+        if name == bare or (plugin and name in (f"{plugin}.{bare}", f"{plugin}_{bare}")):
+            matches.append(full_name)
+    return matches
 
 
-def _spelled_alike(name: str, functions: Iterable[Function]) -> list[Function]:
+def _spelled_alike(name: str, full_names: Iterable[str]) -> list[str]:
     """Compare without case and kind of separator, and without the ``functions.`` that some models put before."""
     wanted = _SEPARATORS.sub("_", name.strip()).casefold().removeprefix("functions_")
     return [
-        function
-        for function in functions
-        if wanted in (function.full_name.replace("-", "_").casefold(), function.name.casefold())
+        full_name
+        for full_name in full_names
+        if wanted in (full_name.replace("-", "_").casefold(), full_name.rpartition("-")[2].casefold())
     ]
 
 

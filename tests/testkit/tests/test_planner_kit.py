@@ -11,7 +11,7 @@ import pytest
 from portico.errors import PlanError
 from portico.functions import function
 from portico.kernel import Kernel
-from portico.plans.plan import Plan, Step, Value
+from portico.plans.plan import From, Plan, PlanTemplate, Step, Value
 from portico.plans.task import Answer, Emit, Infeasible, Task, TextDelta
 from portico_testkit.planner import PlannerKit
 
@@ -188,6 +188,23 @@ class EmptyAnswer(Echo):
         return Answer("")
 
 
+class TakesIdsOfStepsThatRan(Echo):
+    def last(self, task, emit):
+        return Plan(task.goal, (Step(task.steps[0].step.id, "Tone-shout", {"text": Value(task.goal)}),), From("s1"))
+
+
+class WritesTemplatesOfNoLanguage(Echo):
+    def first(self, task):
+        return Plan(task.goal, (Step("s1", PlanTemplate("{{Tone.shout 'a'}}", "esperanto")),))
+
+
+class FailsWithoutSayingThatFunctionsAreMissing(Echo):
+    async def propose(self, task, *, emit):
+        if not task.functions:
+            raise PlanError("It cannot be done.")
+        return await super().propose(task, emit=emit)
+
+
 BROKEN = [
     each for each in list(globals().values()) if isinstance(each, type) and issubclass(each, Echo) and each is not Echo
 ]
@@ -236,6 +253,9 @@ async def test_the_kit_catches(planner: type[Echo]) -> None:
         (NotesAreNoJson, "test_a_plan_survives_its_json_form"),
         (DeadAfterCancellation, "test_a_cancelled_proposal_leaves_it_usable"),
         (FormatsTheGoal, "test_any_text_may_be_a_goal"),
+        (TakesIdsOfStepsThatRan, "test_the_second_plan_takes_no_id_of_a_step_that_ran"),
+        (WritesTemplatesOfNoLanguage, "test_templates_in_its_plans_can_be_compiled_and_checked"),
+        (FailsWithoutSayingThatFunctionsAreMissing, "test_without_functions_it_ends"),
     ],
 )
 async def test_a_fault_is_caught_by_the_test_that_names_it(planner: type[Echo], test: str) -> None:

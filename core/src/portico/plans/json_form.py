@@ -2,32 +2,55 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from portico.errors import PlanFormatError
 from portico.plans.path import parse_path, print_path
-from portico.plans.plan import Expression, From, ListOf, ObjectOf, Plan, Step, TextOf, Value
+from portico.plans.plan import Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value
 
-__all__ = ["plan_from_json", "plan_to_json"]
+__all__ = [
+    "LARGEST_SECONDS",
+    "MAXIMUM_ATTEMPTS",
+    "MAXIMUM_DEPTH",
+    "MAXIMUM_STEPS",
+    "VERSION",
+    "plan_from_json",
+    "plan_to_json",
+]
 
-_VERSION = 1
-_MAXIMUM_DEPTH = 50
-_MAXIMUM_STEPS = 1_000
+VERSION = 1
+MAXIMUM_DEPTH = 50
+MAXIMUM_STEPS = 1_000
+MAXIMUM_ATTEMPTS = 100
+LARGEST_SECONDS = 1_000_000
+_DEEPEST_VALUE = 200
+_MOST_BITS = 14_000  # of a whole number: Python prints 4,300 digits at most
 _KINDS = {dict: "object", list: "array", bool: "boolean", int: "number", float: "number", type(None): "null"}
 
 
 def plan_to_json(plan: Plan) -> dict[str, Any]:
-    """Return the plan as JSON values; empty parts are left out."""
-    document: dict[str, Any] = {
-        "version": _VERSION,
-        "goal": plan.goal,
-        "steps": [_step_to_json(step) for step in plan.steps],
-    }
+    """Return the plan as JSON values; empty parts are left out.
+
+    >>> plan_to_json(Plan("Tell", result=From("input", ("city",))))
+    {'version': 1, 'goal': 'Tell', 'steps': [], 'result': {'from': 'input', 'path': '$.city'}}
+
+    Values are not copied. Raises ``PlanFormatError`` with the place for a value that JSON does not have, a NaN or a
+    tuple for example: it would not come back as it was.
+    """
+    return _plan_to_json(plan, "$")
+
+
+def _plan_to_json(plan: Plan, place: str) -> dict[str, Any]:
+    document: dict[str, Any] = {"version": VERSION, "goal": plan.goal}
+    if plan.input is not None:
+        document["input"] = _json(dict(plan.input), f"{place}.input")
+    document["steps"] = [_step_to_json(step, f"{place}.steps[{index}]") for index, step in enumerate(plan.steps)]
     if plan.result is not None:
-        document["result"] = _to_json(plan.result)
+        document["result"] = _to_json(plan.result, f"{place}.result")
     if plan.notes is not None:
-        document["notes"] = plan.notes
+        document["notes"] = _json(plan.notes, f"{place}.notes")
     if plan.fingerprints:
         document["fingerprints"] = dict(plan.fingerprints)
     return document
@@ -45,80 +68,153 @@ def plan_from_json(document: object) -> Plan:
     return _plan(document, "$", 0)
 
 
-def _step_to_json(step: Step) -> dict[str, Any]:
-    document: dict[str, Any] = {
-        "id": step.id,
-        "function": step.function if isinstance(step.function, str) else plan_to_json(step.function),
-    }
+def _step_to_json(step: Step, place: str) -> dict[str, Any]:
+    document: dict[str, Any] = {"id": step.id, "function": _function_to_json(step.function, f"{place}.function")}
     if step.arguments:
-        document["arguments"] = {name: _to_json(expression) for name, expression in step.arguments.items()}
+        document["arguments"] = {
+            name: _to_json(expression, f"{place}.arguments.{name}") for name, expression in step.arguments.items()
+        }
     if step.after:
         document["after"] = list(step.after)
     if step.reason:
         document["reason"] = step.reason
+    if step.seconds is not None:
+        document["seconds"] = step.seconds
+    if step.attempts is not None:
+        document["attempts"] = step.attempts
     return document
 
 
-def _to_json(expression: Expression) -> dict[str, Any]:
+def _function_to_json(function: str | Plan | PlanTemplate, place: str) -> Any:
+    match function:
+        case str():
+            return function
+        case PlanTemplate(source, language):
+            return {"template": source, "language": language}
+        case Plan():
+            return _plan_to_json(function, place)
+
+
+def _to_json(expression: Expression, place: str) -> dict[str, Any]:
     match expression:
         case Value(value):
-            return {"value": value}
+            return {"value": _json(value, f"{place}.value")}
         case From(step, path):
             return {"from": step, "path": print_path(path)} if path else {"from": step}
         case TextOf(parts):
-            return {"text": [part if isinstance(part, str) else _to_json(part) for part in parts]}
+            return {
+                "text": [
+                    part if isinstance(part, str) else _to_json(part, f"{place}.text[{index}]")
+                    for index, part in enumerate(parts)
+                ]
+            }
         case ListOf(items):
-            return {"list": [_to_json(item) for item in items]}
+            return {"list": [_to_json(item, f"{place}.list[{index}]") for index, item in enumerate(items)]}
         case ObjectOf(members):
-            return {"object": {name: _to_json(member) for name, member in members.items()}}
+            return {"object": {name: _to_json(member, f"{place}.object.{name}") for name, member in members.items()}}
+
+
+def _json(value: Any, place: str, depth: int = 0) -> Any:
+    """Return a value that JSON has, as it is; refuse any other, which Python's own JSON reads and writes in part."""
+    kind = type(value)
+    if kind is str or kind is bool or value is None:
+        return value
+    if kind is int:
+        if value.bit_length() > _MOST_BITS:
+            raise PlanFormatError(f"{place}: a whole number of more than 4,000 digits is too long.")
+    elif kind is float:
+        if not math.isfinite(value):
+            raise PlanFormatError(f"{place}: JSON has no {value}.")
+    elif depth >= _DEEPEST_VALUE:
+        raise PlanFormatError(f"{place}: values nest deeper than {_DEEPEST_VALUE} levels.")
+    elif kind is list:
+        for index, item in enumerate(value):
+            _json(item, f"{place}[{index}]", depth + 1)
+    elif kind is dict:
+        for name, member in value.items():
+            if type(name) is not str:
+                raise PlanFormatError(f"{place}: the names in a JSON object are strings, not {type(name).__name__}.")
+            _json(member, f"{place}.{name}", depth + 1)
+    else:
+        raise PlanFormatError(f"{place}: expected a JSON value, got a Python {kind.__name__}.")
+    return value
 
 
 def _plan(document: object, place: str, depth: int) -> Plan:
+    # Before the keys: those of another version are others.
+    if isinstance(document, dict) and "version" in document:
+        _refuse_other_version(document["version"], f"{place}.version")
     body = _object(
         document,
         place,
         required={"version", "goal", "steps"},
-        optional={"result", "notes", "fingerprints"},
+        optional={"input", "result", "notes", "fingerprints"},
     )
-    if body["version"] != _VERSION or isinstance(body["version"], bool):
-        raise _error(f"{place}.version", f"{_VERSION}", body["version"])
     steps = _list(body["steps"], f"{place}.steps")
-    if len(steps) > _MAXIMUM_STEPS:
-        raise PlanFormatError(f"{place}.steps: at most {_MAXIMUM_STEPS} steps are allowed, not {len(steps)}.")
+    if len(steps) > MAXIMUM_STEPS:
+        raise PlanFormatError(f"{place}.steps: at most {MAXIMUM_STEPS} steps are allowed, not {len(steps)}.")
     fingerprints = body.get("fingerprints", {})
     if not isinstance(fingerprints, dict) or not all(isinstance(text, str) for text in fingerprints.values()):
         raise _error(f"{place}.fingerprints", "an object of strings", fingerprints)
+    if not isinstance(body.get("input", {}), dict):
+        raise _error(f"{place}.input", "a JSON Schema that is an object", body["input"])
+    _json(body.get("input"), f"{place}.input")
     return Plan(
         goal=_text(body["goal"], f"{place}.goal"),
         steps=tuple(_step(step, f"{place}.steps[{index}]", depth) for index, step in enumerate(steps)),
         result=_expression(body["result"], f"{place}.result", depth) if "result" in body else None,
-        notes=body.get("notes"),
+        notes=_json(body.get("notes"), f"{place}.notes"),
         fingerprints=fingerprints,
+        input=body.get("input"),
     )
 
 
 def _step(document: object, place: str, depth: int) -> Step:
-    body = _object(document, place, required={"id", "function"}, optional={"arguments", "after", "reason"})
+    body = _object(
+        document,
+        place,
+        required={"id", "function"},
+        optional={"arguments", "after", "reason", "seconds", "attempts"},
+    )
     arguments = body.get("arguments", {})
     if not isinstance(arguments, dict):
         raise _error(f"{place}.arguments", "an object", arguments)
-    function = body["function"]
-    if depth >= _MAXIMUM_DEPTH:
-        raise PlanFormatError(f"{place}: plans nest deeper than {_MAXIMUM_DEPTH} levels.")
+    if depth >= MAXIMUM_DEPTH:
+        raise PlanFormatError(f"{place}: plans nest deeper than {MAXIMUM_DEPTH} levels.")
+    seconds: Any = body.get("seconds")
+    attempts: Any = body.get("attempts")
+    if "seconds" in body and (type(seconds) not in (int, float) or not 0 < seconds <= LARGEST_SECONDS):
+        raise _error(f"{place}.seconds", f"a number above 0, of at most {LARGEST_SECONDS:,}", seconds)
+    if "attempts" in body and (
+        type(attempts) not in (int, float) or attempts % 1 or not 1 <= attempts <= MAXIMUM_ATTEMPTS
+    ):
+        raise _error(f"{place}.attempts", f"a whole number from 1 to {MAXIMUM_ATTEMPTS}", attempts)
     return Step(
         id=_text(body["id"], f"{place}.id"),
-        function=function if isinstance(function, str) else _plan(function, f"{place}.function", depth + 1),
+        function=_function(body["function"], f"{place}.function", depth),
         arguments={
             name: _expression(expression, f"{place}.arguments.{name}", depth) for name, expression in arguments.items()
         },
         after=tuple(_text(step, f"{place}.after") for step in _list(body.get("after", []), f"{place}.after")),
         reason=_text(body.get("reason", ""), f"{place}.reason"),
+        seconds=seconds,
+        # JSON Schema takes 2.0 for a whole number, as JSON itself does.
+        attempts=None if attempts is None else int(attempts),
     )
 
 
+def _function(document: object, place: str, depth: int) -> str | Plan | PlanTemplate:
+    if isinstance(document, str):
+        return document
+    if isinstance(document, dict) and "template" in document:
+        body = _object(document, place, required={"template", "language"}, optional=set())
+        return PlanTemplate(_text(body["template"], f"{place}.template"), _text(body["language"], f"{place}.language"))
+    return _plan(document, place, depth + 1)
+
+
 def _expression(document: object, place: str, depth: int) -> Expression:
-    if depth > _MAXIMUM_DEPTH:
-        raise PlanFormatError(f"{place}: expressions nest deeper than {_MAXIMUM_DEPTH} levels.")
+    if depth > MAXIMUM_DEPTH:
+        raise PlanFormatError(f"{place}: expressions nest deeper than {MAXIMUM_DEPTH} levels.")
     body = _object(document, place, required=set(), optional={"value", "from", "path", "text", "list", "object"})
     tags = [tag for tag in body if tag != "path"]
     if len(tags) != 1 or ("path" in body and tags != ["from"]):
@@ -128,7 +224,7 @@ def _expression(document: object, place: str, depth: int) -> Expression:
     content = body[tags[0]]
     match tags[0]:
         case "value":
-            return Value(content)
+            return Value(_json(content, f"{place}.value"))
         case "from":
             return From(_text(content, f"{place}.from"), parse_path(_text(body.get("path", "$"), f"{place}.path")))
         case "text":
@@ -151,6 +247,17 @@ def _expression(document: object, place: str, depth: int) -> Expression:
             return ObjectOf(
                 {name: _expression(member, f"{place}.object.{name}", depth + 1) for name, member in content.items()}
             )
+
+
+def _refuse_other_version(version: object, place: str) -> None:
+    if version == VERSION and not isinstance(version, bool):
+        return
+    if type(version) is int and VERSION < version < 1_000:
+        raise PlanFormatError(
+            f"{place}: expected {VERSION}, got {version}. This Portico reads version {VERSION} of the form; a newer "
+            "one wrote the plan."
+        )
+    raise _error(place, f"{VERSION}", version)
 
 
 def _object(document: object, place: str, *, required: set[str], optional: set[str]) -> Mapping[str, Any]:

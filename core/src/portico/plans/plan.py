@@ -4,11 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from portico.plans.path import JsonPath
 
-__all__ = ["Expression", "From", "ListOf", "ObjectOf", "Plan", "Step", "TextOf", "Value", "references"]
+if TYPE_CHECKING:
+    from portico.plans.difference import PlanDifference
+
+__all__ = [
+    "INPUT",
+    "Expression",
+    "From",
+    "ListOf",
+    "ObjectOf",
+    "Plan",
+    "PlanTemplate",
+    "Step",
+    "TextOf",
+    "Value",
+    "functions_used",
+    "references",
+]
+
+INPUT = "input"
+"""What a plan is given is referred to as a step of this id is; no step may have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +70,32 @@ Expression: TypeAlias = Value | From | TextOf | ListOf | ObjectOf
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One call. ``function`` is a full name or a nested plan; ``after`` are steps to wait for without a value.
+class PlanTemplate:
+    """A template as a step: each function that it calls runs as a child of the step, ``s1/1``, ``s1/2`` and so on.
 
-    ``reason`` says why, for people.
+    ``language`` is the template language by its name. The step's arguments are the template's variables, its result
+    is the rendered text.
+    """
+
+    source: str
+    language: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One call. ``function`` is a full name, a nested plan or a template; ``after`` are steps to wait for.
+
+    The arguments of a nested plan are its input, as one object. ``reason`` says why, for people. ``seconds`` bounds
+    each attempt and ``attempts`` how often it is tried in all; the pursuit's budget says so where the step does not.
     """
 
     id: str
-    function: str | Plan
+    function: str | Plan | PlanTemplate
     arguments: Mapping[str, Expression] = field(default_factory=dict)
     after: tuple[str, ...] = ()
     reason: str = ""
+    seconds: float | None = None
+    attempts: int | None = None
 
     def depends_on(self) -> frozenset[str]:
         """Return the ids of all steps that must have run before."""
@@ -80,7 +114,8 @@ class Plan:
 
     With a ``result`` the plan answers the goal; without one it is a move, and the planner is asked again.
     ``notes`` is opaque JSON for the planner that wrote it. ``fingerprints`` maps each function used to a hash
-    of its manual, so that a stale plan can say what changed.
+    of its manual, so that a stale plan can say what changed. ``input`` is the JSON Schema of what the plan is given,
+    None when it takes nothing or anything: ``From("input", ("city",))`` refers to it.
     """
 
     goal: str
@@ -88,6 +123,16 @@ class Plan:
     result: Expression | None = None
     notes: Any = None
     fingerprints: Mapping[str, str] = field(default_factory=dict)
+    input: Mapping[str, Any] | None = None
+
+    def diff(self, other: Plan) -> PlanDifference:
+        """Return what changed from this plan to ``other``: steps, goal, input, result; ``print`` shows it.
+
+        Raises ``PlanFormatError`` for a value in a plan that JSON does not have.
+        """
+        from portico.plans.difference import plan_difference
+
+        return plan_difference(self, other)
 
 
 def references(expression: Expression | str) -> Iterator[From]:
@@ -104,3 +149,14 @@ def references(expression: Expression | str) -> Iterator[From]:
         case ObjectOf(members):
             for member in members.values():
                 yield from references(member)
+
+
+def functions_used(plan: Plan) -> set[str]:
+    """Return the names of the functions that a plan calls, nested plans included; templates call more."""
+    used: set[str] = set()
+    for step in plan.steps:
+        if isinstance(step.function, str):
+            used.add(step.function)
+        elif isinstance(step.function, Plan):
+            used |= functions_used(step.function)
+    return used

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from portico.chat import Citation, Usage
 from portico.functions import FunctionManual
+from portico.plans.findings import Finding
 from portico.plans.plan import Plan, Step
 
 __all__ = [
@@ -15,15 +16,24 @@ __all__ = [
     "Budget",
     "ChatUsed",
     "Emit",
+    "Ended",
     "Event",
     "Finding",
     "Infeasible",
+    "PlanHeld",
+    "PlanReused",
     "Proposed",
     "Refusal",
+    "Refused",
+    "Resumed",
+    "Started",
     "StepFailure",
     "StepFinished",
+    "StepHeld",
     "StepRecord",
+    "StepRetried",
     "StepStarted",
+    "StepUncertain",
     "Task",
     "TextDelta",
 ]
@@ -51,20 +61,6 @@ class Infeasible:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """Something that a check found: in which step, where inside it, and how bad it is."""
-
-    message: str
-    step: str | None = None
-    place: str = ""
-    severity: str = "error"
-
-    def __str__(self) -> str:
-        where = " ".join(part for part in (self.step, self.place) if part)
-        return f"{where}: {self.message}" if where else self.message
-
-
-@dataclass(frozen=True, slots=True)
 class Refusal:
     """A proposal that failed its check, with the findings."""
 
@@ -83,12 +79,18 @@ class StepRecord:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What is left: proposals to make, steps to run, refusals in a row to bear, seconds (None: no bound)."""
+    """What is left: proposals to make, steps to run, refusals in a row to bear, seconds (None: no bound).
+
+    ``step_seconds`` bounds each attempt of a step, ``step_attempts`` how often a step is tried in all when it fails
+    in a way that may pass; a step of a plan may have its own. Functions with effects are never tried again.
+    """
 
     proposals: int = 20
     steps: int = 100
     refusals: int = 3
     seconds: float | None = None
+    step_seconds: float | None = None
+    step_attempts: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,8 @@ class Task:
 
     ``functions`` is the manual of what may be used; ``steps`` are all steps run so far in this pursuit, in the
     order in which they ended; ``refused`` are the proposals refused since the last one that ran; ``notes`` are
-    those of the last plan; ``context`` is what the application hands its planner.
+    those of the last plan; ``context`` is what the application hands its planner. ``input`` is the JSON value that
+    the goal came with: plans refer to it as to the step ``input``; None when there is none.
     """
 
     goal: str
@@ -107,6 +110,7 @@ class Task:
     budget: Budget = Budget()
     notes: Any = None
     context: Mapping[str, Any] | None = None
+    input: Any = None
 
     def result_of(self, step: str) -> Any:
         """Return a finished step's JSON result; ``KeyError`` when there is none."""
@@ -117,11 +121,54 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
+class Started:
+    """A pursuit began. ``run`` is its name, by which it can be resumed where a journal is kept."""
+
+    run: str
+    goal: str
+    planner: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """A run is gone on with, after ``steps`` steps that its journal has."""
+
+    run: str
+    goal: str
+    planner: str
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
 class Proposed:
-    """A planner proposed a plan and the check passed (or not: then there are findings)."""
+    """A planner made a plan, which was checked."""
 
     plan: Plan
     findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A proposal does not run; its planner is told of the findings."""
+
+    plan: Plan
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanReused:
+    """A plan that was saved at ``saved_at`` (UTC, ISO 8601) runs in place of a proposal."""
+
+    plan: Plan
+    saved_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlanHeld:
+    """A plan filter held a plan."""
+
+    plan: Plan
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +177,16 @@ class StepStarted:
 
     step: Step
     arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StepRetried:
+    """A step failed in a way that may pass: attempt number ``attempt`` comes in ``seconds`` seconds."""
+
+    step: Step
+    error: str
+    attempt: int
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +206,31 @@ class StepFailure:
 
 
 @dataclass(frozen=True, slots=True)
+class StepHeld:
+    """A step filter held a step."""
+
+    step: Step
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepUncertain:
+    """A step with effects was interrupted in an earlier process: nobody knows whether it happened."""
+
+    step: Step
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A pursuit ended: ``state`` is that of its run, ``reason`` why, where it is no answer."""
+
+    run: str
+    state: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class TextDelta:
     """A piece of the answer's text as it comes."""
 
@@ -164,5 +246,21 @@ class ChatUsed:
     usage: Usage
 
 
-Event: TypeAlias = Proposed | StepStarted | StepFinished | StepFailure | TextDelta | ChatUsed
+Event: TypeAlias = (
+    Started
+    | Resumed
+    | Proposed
+    | Refused
+    | PlanReused
+    | PlanHeld
+    | StepStarted
+    | StepRetried
+    | StepFinished
+    | StepFailure
+    | StepHeld
+    | StepUncertain
+    | TextDelta
+    | ChatUsed
+    | Ended
+)
 Emit: TypeAlias = Callable[[Event], None]

@@ -23,7 +23,8 @@ class RunStore(Protocol):
 
     Behaviour: entries are JSON objects; `append` is atomic and durable before it returns, and is refused
     without the newest lease's token, so that an owner that lost its lease cannot write. An owner is one process
-    at work, not the run. Calls may run concurrently.
+    at work, ``HOST:PID:RANDOM``: a store may hand over the lease of a process that is gone. A lease is renewed
+    all the while. Calls may run concurrently and may be cancelled. Entries are those of `portico.pursuits.journal`.
     Errors: ``StoreBusy`` for a lease held by another or a stale token; ``StoreError`` otherwise.
     """
 
@@ -47,6 +48,10 @@ class RunStore(Protocol):
 
     async def read(self, run: str) -> list[Mapping[str, Any]]:
         """Return a run's entries in order; none for an unknown run."""
+        ...
+
+    async def held(self, run: str) -> bool:
+        """Tell whether a process is at work on the run, as far as its lease says."""
         ...
 
     async def runs(self) -> list[str]:

@@ -29,6 +29,7 @@ class Template(Protocol):
     """A compiled template; rendering may run many times and concurrently.
 
     It may have ``variables``, the names of those that it cannot do without: prompt functions make parameters of them.
+    It may have ``calls``, a `portico.prompts.written_calls.FunctionCall` for each one written in it: plans check them.
     """
 
     async def render(self, arguments: Mapping[str, object], *, call: CallFunction) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from portico.errors import ArgumentsInvalid, FunctionFailed, FunctionNotFound, PorticoError, SchemaUnsupported
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from portico.kernel import Kernel
     from portico.ports.template_language import CallFunction
 
-__all__ = ["caller"]
+__all__ = ["caller", "json_caller"]
 
 _AS_THEY_ARE = (str, int, float, bool, type(None), Trusted)
 
@@ -54,6 +54,24 @@ def caller(kernel: Kernel, variables: Mapping[str, object] | None = None) -> Cal
     return call
 
 
+def json_caller(
+    kernel: Kernel,
+    carry_out: Callable[[Function, dict[str, Any]], Awaitable[object]],
+    variables: Mapping[str, object],
+) -> CallFunction:
+    """Return what a template calls functions with where each call is one of JSON, as the steps of plans are.
+
+    ``carry_out`` is given the function and its JSON arguments, found and read as `caller` does. Raises the same, and
+    ``ArgumentsInvalid`` for a value that has no JSON form.
+    """
+
+    def call(name: str, arguments: Mapping[str, object], positional: Sequence[object] = (), /) -> Awaitable[object]:
+        function = kernel.functions.get(name) or _find(kernel, name)
+        return carry_out(function, _bound(function, arguments, positional, variables, as_json=True))
+
+    return call
+
+
 def _find(kernel: Kernel, name: str) -> Function:
     try:
         return kernel.function(name)
@@ -76,9 +94,14 @@ async def _invoke(kernel: Kernel, function: Function, values: dict[str, Any]) ->
 
 
 def _bound(
-    function: Function, arguments: Mapping[str, object], positional: Sequence[object], variables: Mapping[str, object]
+    function: Function,
+    arguments: Mapping[str, object],
+    positional: Sequence[object],
+    variables: Mapping[str, object],
+    *,
+    as_json: bool = False,
 ) -> dict[str, Any]:
-    """Give each parameter its value, and report all faults at once."""
+    """Give each parameter its value, or the JSON that it is read from, and report all faults at once."""
     faults: list[str] = []
     given = _by_name(function.parameters, arguments, positional, faults)
     bare = not arguments and not positional
@@ -97,11 +120,12 @@ def _bound(
         if isinstance(value, str):
             try:
                 # To a function a text is a text; what the prompt may take as markup is no matter of its.
-                values[name] = _read(parameter, str(value) if type(value) in (Trusted, Prompt) else value)
+                text = str(value) if type(value) in (Trusted, Prompt) else value
+                values[name] = _read(parameter, text)[as_json]
             except Mismatch as error:
                 faults += [f"{name}{str(fault).removeprefix('$')}" for fault in error.faults]
         elif value is not None or _takes(parameter, None):
-            values[name] = value
+            values[name] = _plain(name, value, faults) if as_json else value
         elif parameter.required and _takes(parameter, ""):
             values[name] = ""
         elif parameter.required:
@@ -144,11 +168,11 @@ def _takes(parameter: Parameter, value: object) -> bool:
     return True
 
 
-def _read(parameter: Parameter, text: str) -> Any:
-    """Read a text as what the parameter takes: as a JSON string first, then as JSON."""
+def _read(parameter: Parameter, text: str) -> tuple[Any, Any]:
+    """Read a text as what the parameter takes, as a JSON string first, then as JSON; return the value and the JSON."""
     structure = parameter.compiled.structure
     try:
-        return structure(text)
+        return structure(text), text
     except Mismatch as error:
         refused = error
     try:
@@ -157,4 +181,12 @@ def _read(parameter: Parameter, text: str) -> Any:
         raise refused from None
     if isinstance(value, str):
         raise refused
-    return structure(value)
+    return structure(value), value
+
+
+def _plain(name: str, value: object, faults: list[str]) -> Any:
+    try:
+        return json.loads(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        faults.append(f"{name}: the value has no JSON form: {error}")
+        return None

@@ -32,8 +32,10 @@ _INSIDE: ContextVar[_Place | None] = ContextVar("portico_prompt_functions", defa
 
 
 @contextmanager
-def nested(name: str) -> Iterator[None]:
+def nested(name: str, *, kind: str = "Prompt functions") -> Iterator[None]:
     """Go into a prompt function, from a template, a model's call or code, in this task or in one that it started.
+
+    Plans that are functions count with them: each may call the other. ``kind`` is how an error speaks of them.
 
     Raises ``LimitExceeded`` more than 16 deep, and for more than 1,000 calls inside of one: two calls of itself in a
     template would be a million after 20 levels.
@@ -42,10 +44,11 @@ def nested(name: str) -> Iterator[None]:
     place.calls.count += 1
     if len(place.names) >= _DEEPEST:
         chain = " > ".join([*place.names[-2:], name])
-        raise LimitExceeded(f"Prompt functions call each other at most {_DEEPEST} deep, and here it is … > {chain}.")
+        raise LimitExceeded(f"{kind} call each other at most {_DEEPEST} deep, and here it is … > {chain}.")
     if place.calls.count > _MOST:
         raise LimitExceeded(
-            f"{place.names[0]}: prompt functions are called at most {_MOST:,} times inside of one; the last was {name}."
+            f"{place.names[0]}: {kind[0].lower()}{kind[1:]} are called at most {_MOST:,} times inside of one; "
+            f"the last was {name}."
         )
     token = _INSIDE.set(_Place((*place.names, name), place.calls))
     try:

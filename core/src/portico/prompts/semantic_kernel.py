@@ -16,6 +16,7 @@ from portico.prompts.nodes import Argument, Block, Call, Node, Quoted, Text, Var
 from portico.prompts.parsing import parse
 from portico.prompts.prompt import Piece, Prompt, Trusted
 from portico.prompts.text_form import TextForm
+from portico.prompts.written_calls import CallPlaces, FunctionCall
 
 __all__ = ["SemanticKernelTemplate", "SemanticKernelTemplates"]
 
@@ -98,6 +99,21 @@ class SemanticKernelTemplate:
             content = node.content if isinstance(node, Block) else node
             values = [argument.value for argument in content.arguments] if isinstance(content, Call) else [content]
             found |= {value.name: None for value in values if isinstance(value, Variable)}
+        return tuple(found)
+
+    @property
+    def calls(self) -> tuple[FunctionCall, ...]:
+        """Every call of a function, in the order of writing: the language tells them all."""
+        places = CallPlaces(str(self))
+        found = []
+        at = 0
+        for node in self.nodes:
+            if isinstance(node, Block) and isinstance(node.content, Call):
+                arguments = node.content.arguments
+                named = [argument.name for argument in arguments if argument.name is not None]
+                by_place = len(arguments) - len(named)
+                found.append(places.call(node.content.full_name, by_place, named, at=at + 2 + len(node.before)))
+            at += len(str(node))
         return tuple(found)
 
     async def render(self, arguments: Mapping[str, object], *, call: CallFunction) -> str:

@@ -14,10 +14,10 @@ from portico.naming import find_function, wire_name
 from portico.types.compiled import Mismatch
 
 if TYPE_CHECKING:
-    from portico.functions import Function
+    from portico.functions import Function, FunctionManual
     from portico.strict import StrictForm
 
-__all__ = ["Toolbox", "Toolset"]
+__all__ = ["Toolbox", "Toolset", "tool_form"]
 
 _SETS = 64
 _TOOLS = 8_192
@@ -98,7 +98,7 @@ class Toolbox:
         key = (function, strict)
         if key not in self._offered:
             _make_room(self._offered, _TOOLS)
-            self._offered[key] = _offered(function, strict)
+            self._offered[key] = _Offered(function, *tool_form(function.manual, strict=strict))
         return self._offered[key]
 
 
@@ -108,14 +108,18 @@ def _make_room(kept: dict[Any, Any], most: int) -> None:
         del kept[next(iter(kept))]
 
 
-def _offered(function: Function, strict: bool) -> _Offered:
-    plain = tool(function.manual, name=wire_name(function.full_name))
+def tool_form(manual: FunctionManual, *, strict: bool) -> tuple[Tool, StrictForm | None]:
+    """Return a function's entry in a tool list; in strict form with ``strict``, where that is exact, and with the form.
+
+    Arguments written under a form that is no identity are decoded before they are those of the function.
+    """
+    plain = tool(manual, name=wire_name(manual.name))
     if not strict:
-        return _Offered(function, plain)
+        return plain, None
     from portico.strict import require_nullable_defaults, strict_form
 
     try:
-        form = strict_form(require_nullable_defaults(function.manual.parameters), loosen=False, close=True)
+        form = strict_form(require_nullable_defaults(manual.parameters), loosen=False, close=True)
     except SchemaUnsupported:
-        return _Offered(function, plain)
-    return _Offered(function, Tool(plain.name, plain.description, form.schema, strict=True), form)
+        return plain, None
+    return Tool(plain.name, plain.description, form.schema, strict=True), form

@@ -8,7 +8,7 @@ from typing import Any
 from portico.types.compiled import Compiled, Mismatch
 from portico.types.scalars import copied
 
-__all__ = ["structure_leniently"]
+__all__ = ["mended_for", "structure_leniently"]
 
 _ROUNDS = 8
 _BITS = 4096
@@ -62,7 +62,43 @@ def _mended(value: Any, path: tuple[str | int, ...], schema: Mapping[str, Any]) 
             value = value[part]
         except (LookupError, TypeError):
             return _MISSING
-    expected = list(_at(schema, path, schema.get("$defs", {})))
+    return _rewritten(value, list(_at(schema, path, schema.get("$defs", {}))))
+
+
+def mended_for(schema: Mapping[str, Any], value: Any) -> Any:
+    """Mend a JSON value that a model wrote where only its JSON Schema is at hand, as `structure_leniently` does.
+
+    >>> mended_for({"type": "object", "properties": {"days": {"type": "integer"}}}, {"days": "3", "city": "Oslo"})
+    {'days': 3, 'city': 'Oslo'}
+
+    What cannot be mended stays as it came: checking it says what is wrong.
+    """
+    definitions = schema.get("$defs", {})
+
+    def walk(value: Any, path: tuple[str | int, ...]) -> Any:
+        expected = list(_at(schema, path, definitions))
+        if expected and not any(_is_of(value, kind) for kind, _ in expected):
+            found = _rewritten(value, expected)
+            value = value if found is _MISSING else found
+        if isinstance(value, dict):
+            return {name: walk(inner, (*path, name)) for name, inner in value.items()}
+        if isinstance(value, list):
+            return [walk(inner, (*path, place)) for place, inner in enumerate(value)]
+        return value
+
+    try:
+        return walk(value, ())
+    except RecursionError:
+        return value
+
+
+def _is_of(value: Any, kind: str) -> bool:
+    own = _KINDS.get(type(value), "null")
+    return own == kind or (own == "integer" and kind == "number")
+
+
+def _rewritten(value: Any, expected: list[tuple[str, str | None]]) -> Any:
+    """Return the value in a kind that is expected, where nothing is lost by it; `_MISSING` otherwise."""
     if isinstance(value, str):
         return _read(value, {kind for kind, _ in expected})
     if type(value) is not int or value.bit_length() > _BITS:

@@ -8,6 +8,7 @@ fixture named for the port; its docstring shows how.
 - `portico_testkit.function_source.FunctionSourceKit`
 - `portico_testkit.http_client.HttpClientKit`
 - `portico_testkit.page_reader.PageReaderKit`
+- `portico_testkit.plan_store.PlanStoreKit`
 - `portico_testkit.planner.PlannerKit`
 - `portico_testkit.schema_validator.SchemaValidatorKit`
 - `portico_testkit.template_language.TemplateLanguageKit`

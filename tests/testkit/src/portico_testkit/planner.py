@@ -11,11 +11,11 @@ from typing import Any, TypeAlias, get_args
 
 import pytest
 
-from portico.errors import LimitExceeded, PlanError, PorticoError
+from portico.errors import LimitExceeded, PlanError, PlanInvalid, PorticoError, StepFailed
 from portico.kernel import Kernel
 from portico.plans.check import check_plan
 from portico.plans.json_form import plan_from_json, plan_to_json
-from portico.plans.plan import Plan, Step
+from portico.plans.plan import Plan, PlanTemplate, Step
 from portico.plans.task import Answer, Budget, Event, Finding, Infeasible, Refusal, Task
 from portico.ports.planner import Planner
 
@@ -69,7 +69,11 @@ class PlannerKit:
         """What is refused costs a round, and with a model money."""
         proposal = await _propose(planner, _task(kernel, goal))
         if isinstance(proposal, Plan):
-            findings = check_plan(proposal, kernel.manuals)
+            findings = check_plan(
+                proposal,
+                kernel.manuals,
+                templates=lambda source, language: kernel.template(source, language=language),
+            )
             assert findings == [], f"the first plan is refused: {'; '.join(map(str, findings))}"
 
     @pytest.mark.asyncio
@@ -109,9 +113,52 @@ class PlannerKit:
 
     @pytest.mark.asyncio
     async def test_without_functions_it_ends(self, planner: Planner, goal: str) -> None:
-        """An empty catalogue is an ordinary case: the answer is that something is missing, or an answer."""
-        pursuit = await Kernel().pursue(goal, planner=planner, budget=_BUDGET)
-        assert isinstance(pursuit.outcome, Answer | Infeasible), f"it ended with {pursuit.outcome}"
+        """An empty catalogue ends it: with what is missing, with an answer, or with a ``PlanError`` that says so."""
+        try:
+            pursuit = await Kernel().pursue(goal, planner=planner, budget=_BUDGET)
+        except PlanInvalid as error:
+            raise AssertionError(f"without functions it goes on proposing until it is refused: {error}") from error
+        except StepFailed as error:
+            raise AssertionError(f"without functions it runs steps: {error}") from error
+        except PlanError as error:
+            assert "function" in str(error), f"the error does not say that functions are missing: {error}"
+        else:
+            assert isinstance(pursuit.outcome, Answer | Infeasible), f"it ended with {pursuit.outcome}"
+
+    @pytest.mark.asyncio
+    @pytest.mark.parametrize("blank", ["", " ", "\n\t"], ids=repr)
+    async def test_a_blank_goal_is_refused_before_it_is_asked(
+        self, planner: Planner, kernel: Kernel, blank: str
+    ) -> None:
+        """The loop refuses it: a planner need not."""
+        counted = _Counted(planner)
+        with pytest.raises(ValueError, match="blank"):
+            await kernel.pursue(blank, planner=counted, budget=_BUDGET)
+        assert counted.proposals == 0
+
+    @pytest.mark.asyncio
+    async def test_the_second_plan_takes_no_id_of_a_step_that_ran(
+        self, planner: Planner, kernel: Kernel, goal: str
+    ) -> None:
+        """Ids are unique in a pursuit, whether a step finished or failed."""
+        for task in (await _stages(planner, kernel, goal))[1:]:
+            for steps in (task.steps, tuple(replace(record, result=None, error="down") for record in task.steps)):
+                proposal = await _or_plan_error(_propose(planner, replace(task, steps=steps)))
+                if isinstance(proposal, Plan):
+                    taken = {record.step.id for record in steps} & {step.id for step in proposal.steps}
+                    assert not taken, f"the second plan has steps {', '.join(sorted(taken))}, which ran before"
+
+    @pytest.mark.asyncio
+    async def test_templates_in_its_plans_can_be_compiled_and_checked(
+        self, planner: Planner, kernel: Kernel, goal: str
+    ) -> None:
+        """A template is code that a model may have written: what it calls is looked at before it runs."""
+        for task in await _stages(planner, kernel, goal):
+            proposal = await _or_plan_error(_propose(planner, task))
+            for step in proposal.steps if isinstance(proposal, Plan) else ():
+                if isinstance(step.function, PlanTemplate):
+                    template = kernel.template(step.function.source, language=step.function.language)
+                    assert hasattr(template, "calls"), f"nobody can tell what the template {step.id} calls"
 
     @pytest.mark.asyncio
     async def test_a_refused_proposal_does_not_upset_it(self, planner: Planner, kernel: Kernel, goal: str) -> None:

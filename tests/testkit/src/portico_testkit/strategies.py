@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from portico.filter import And, AnyOf, Equal, Filter, Not, Or, Range
 from portico.plans.path import JsonPath
-from portico.plans.plan import Expression, From, ListOf, ObjectOf, Plan, Step, TextOf, Value
+from portico.plans.plan import INPUT, Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value
 
 __all__ = ["TypeCase", "filters", "json_paths", "json_values", "near", "plans", "records", "type_cases"]
 
@@ -252,27 +252,43 @@ def plans(
 ) -> Plan:
     """Draw a plan; each step refers to earlier ones only.
 
-    ``functions`` maps the functions that may be called to their parameters, each of which is given; without
-    it, names are made up. References have no path unless functions are made up.
+    ``functions`` maps the functions that may be called to their parameters, each of which is given, by values and by
+    whole results. Without it the plan has everything that a plan may have: names, paths, templates, time-outs and
+    the schema of its input are made up, and steps refer to that input. ``nested`` allows plans inside.
     """
+    made_up = functions is None
     steps: list[Step] = []
     for number in range(draw(st.integers(0, max_steps))):
         earlier = [step.id for step in steps]
-        function: str | Plan
-        if nested and draw(st.integers(0, 5)) == 0:
-            function, names = draw(plans(functions, max_steps=2, nested=False)), []
+        sources = [INPUT, *earlier] if made_up else earlier
+        function: str | Plan | PlanTemplate
+        kind = draw(st.integers(0, 5))
+        names = draw(st.lists(_KEYS, max_size=3, unique=True)) if made_up else []
+        if nested and kind == 0:
+            function = draw(plans(functions, max_steps=2, nested=False))
             if not function.steps and function.result is None:
                 function = Plan("nothing", result=Value(None))
+        elif made_up and kind == 1:
+            function = PlanTemplate(draw(_TEXT), draw(_TEXT))
         elif functions is None:
-            function, names = draw(_TEXT), draw(st.lists(_KEYS, max_size=3, unique=True))
+            function = draw(_TEXT)
         else:
             function = draw(st.sampled_from(sorted(functions)))
             names = list(functions[function])
-        arguments = {name: draw(_expressions(earlier, paths=functions is None)) for name in names}
+        arguments = {name: draw(_expressions(sources, paths=made_up)) for name in names}
         after = draw(st.lists(st.sampled_from(earlier), max_size=2, unique=True)) if earlier else []
-        steps.append(Step(f"s{number}", function, arguments, tuple(after), draw(_TEXT)))
-    result = draw(st.none() | _expressions([step.id for step in steps], paths=functions is None))
-    return Plan(draw(_TEXT), tuple(draw(st.permutations(steps))), result, draw(st.none() | json_values(3)))
+        seconds = draw(st.none() | st.sampled_from([0.5, 1, 30.0])) if made_up else None
+        attempts = draw(st.none() | st.integers(1, 100)) if made_up else None
+        steps.append(Step(f"s{number}", function, arguments, tuple(after), draw(_TEXT), seconds, attempts))
+    ids = [step.id for step in steps]
+    return Plan(
+        goal=draw(_TEXT),
+        steps=tuple(draw(st.permutations(steps))),
+        result=draw(st.none() | _expressions([INPUT, *ids] if made_up else ids, paths=made_up)),
+        notes=draw(st.none() | json_values(3)),
+        fingerprints=draw(st.dictionaries(_TEXT, _TEXT, max_size=2)) if made_up else {},
+        input=draw(st.none() | st.dictionaries(_KEYS, json_values(3), max_size=2)) if made_up else None,
+    )
 
 
 def _expressions(steps: Sequence[str], *, paths: bool) -> st.SearchStrategy[Expression]:

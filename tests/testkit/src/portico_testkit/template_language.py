@@ -143,6 +143,34 @@ class TemplateLanguageKit:
         assert calls.made[0][1]["left"] is value
 
     @pytest.mark.asyncio
+    async def test_a_template_tells_the_calls_that_are_written_in_it(self, template_language: TemplateLanguage) -> None:
+        """So that they can be checked before anything runs; `calls` may tell fewer than there are, never others."""
+        for source in (self.words, self.variables, self.message, self.attribute):
+            calls = getattr(template_language.compile(source), "calls", None)
+            if calls is None:
+                pytest.skip("templates of this language do not tell their calls")
+            assert calls == (), f"{source!r} calls nothing, and tells {calls}"
+        told = {
+            self.by_name: [("Tools-join", 0, ["left", "right"])],
+            self.by_place: [("Tools-join", 1, ["right"])],
+            self.two_calls: [("Tools-first", 0, ["text"]), ("Tools-second", 0, ["text"])],
+            self.unknown_function: [("Tools-nope", 0, ["text"])],
+        }
+        for source, expected in told.items():
+            calls = template_language.compile(source).calls  # type: ignore[attr-defined]
+            assert isinstance(calls, tuple), f"calls is a tuple, not {calls!r}"
+            shown = [(call.function, call.positional, sorted(call.named)) for call in calls]
+            assert shown == expected, f"{source!r} tells {shown}"
+            for call in calls:
+                line = source.split("\n")[call.line - 1]
+                at = line[call.column - 1 :]
+                assert at.startswith("Tools"), f"{call} is said to stand at {at!r}"
+            made = Calls()
+            if source in (self.by_name, self.by_place):
+                await rendered(template_language, source, made, a="x", b="y")
+                assert [name for name, _ in made.made] == [call.function for call in calls]
+
+    @pytest.mark.asyncio
     async def test_results_are_written_as_values_are(self, template_language: TemplateLanguage) -> None:
         """A language that writes a value otherwise does so wherever it comes from."""
         for value, text in self.value_texts:

@@ -79,6 +79,10 @@ class MemoryRunStore:
         """Return the entries in order."""
         return [json.loads(entry) for entry in self._entries.get(run, ())]
 
+    async def held(self, run: str) -> bool:
+        """Tell whether a lease on the run is in force."""
+        return self.holder(run) is not None
+
     async def runs(self) -> list[str]:
         """Return the names of all runs, the oldest first."""
         return list(self._entries)

@@ -1,0 +1,97 @@
+"""Calls as a model writes them, made steps of a plan: for planners, which have the manuals of functions only."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from itertools import count
+from typing import Any
+
+from portico.functions import FunctionManual
+from portico.naming import find_name
+from portico.plans.check import check_plan
+from portico.plans.plan import Plan, Step, Value
+from portico.plans.task import StepRecord, Task
+from portico.pursuits.running import evaluate
+from portico.types.coercion import mended_for
+
+__all__ = ["arguments_given", "call_step", "fresh_ids", "object_in", "own_steps", "step_faults"]
+
+
+def call_step(
+    name: str, arguments: Mapping[str, Any], catalogue: Mapping[str, FunctionManual], *, id: str, reason: str = ""
+) -> Step:
+    """Make the step that a model means: another spelling of a name and of a value is understood as in a tool call.
+
+    >>> from portico import Function
+    >>> def forecast(city: str, days: int = 1) -> str:
+    ...     return "Sun"
+    >>> manual = Function.of(forecast, plugin="Weather").manual
+    >>> step = call_step("weather.forecast", {"city": "Oslo", "days": "3"}, {manual.name: manual}, id="s1")
+    >>> step.function, step.arguments["days"]
+    ('Weather-forecast', Value(value=3))
+
+    Every argument is a `Value`: no text of a model becomes a reference. Raises ``FunctionNotFound`` with the nearest
+    names. Whether the arguments fit is for the check to say, see `step_faults`.
+    """
+    manual = catalogue[find_name(name, catalogue, lenient=True)]
+    mended = mended_for(manual.parameters, dict(arguments))
+    return Step(id, manual.name, {key: Value(value) for key, value in mended.items()}, reason=reason)
+
+
+def step_faults(step: Step, catalogue: Mapping[str, FunctionManual]) -> list[str]:
+    """Return what makes a step that stands for itself invalid, a sentence each."""
+    findings = check_plan(Plan("", (step,)), catalogue)
+    return [
+        f"{finding.place}: {finding.message}" if finding.place else finding.message
+        for finding in findings
+        if finding.severity == "error"
+    ]
+
+
+def fresh_ids(task: Task, taken: Collection[str] = ()) -> Iterator[str]:
+    """Yield step ids that the pursuit has not used: ``s1``, ``s2`` and so on."""
+    used = {record.step.id for record in task.steps} | set(taken)
+    start = sum("/" not in id for id in used) + 1
+    return (id for number in count(start) if (id := f"s{number}") not in used)
+
+
+def own_steps(task: Task) -> tuple[StepRecord, ...]:
+    """Return the steps of plans that were proposed, without those that ran inside of one."""
+    return tuple(record for record in task.steps if "/" not in record.step.id)
+
+
+def arguments_given(step: Step, task: Task) -> dict[str, Any]:
+    """Return a step's arguments as JSON, as far as they are known: those that refer to what is gone are left out."""
+    results = {record.step.id: record.result for record in task.steps if record.error is None}
+    results.setdefault("input", task.input)
+    given: dict[str, Any] = {}
+    for name, expression in step.arguments.items():
+        try:
+            given[name] = evaluate(expression, results)
+        except LookupError:
+            continue
+    return given
+
+
+def object_in(text: str) -> dict[str, Any]:
+    """Read a JSON object, a key twice and what is no JSON refused; raises ``ValueError`` that says what is wrong."""
+    try:
+        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if not isinstance(value, dict):
+        raise ValueError("it is no JSON object")
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        twice = next(name for place, (name, _) in enumerate(pairs) if name in [key for key, _ in pairs[:place]])
+        raise ValueError(f"the key {twice!r} stands there twice")
+    return made
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is no JSON value")

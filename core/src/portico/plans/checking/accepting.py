@@ -1,0 +1,196 @@
+"""Whether a JSON value is valid under a JSON Schema, where that can be said for sure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
+from urllib.parse import unquote
+
+__all__ = ["ANNOTATIONS", "OF_KIND", "accepts", "all_of", "bound", "count", "is_kind", "kind_of", "resolve", "same"]
+
+Sure: TypeAlias = bool | None
+"""True and False are certain, None is not known."""
+
+ANNOTATIONS = frozenset({
+    "$comment", "$defs", "$schema", "default", "definitions", "deprecated", "description", "discriminator", "example",
+    "examples", "externalDocs", "nullable", "readOnly", "title", "writeOnly", "xml",
+})  # fmt: skip
+"""Keywords that no validator of JSON Schema acts on. Where ``nullable`` counts, it only allows more."""
+
+_DEPTH = 100
+_KINDS = {str: "string", bool: "boolean", int: "number", float: "number", list: "array", dict: "object"}
+
+
+def accepts(value: Any, schema: Any, root: Any, depth: int = 0) -> Sure:
+    """Tell whether ``value`` is valid under ``schema``; None where a keyword says what is not known here.
+
+    >>> accepts("Berlin", {"type": "string", "maxLength": 3}, {}), accepts("Berlin", {"pattern": "^B"}, {})
+    (False, None)
+
+    ``root`` is the schema that references are to.
+    """
+    if isinstance(schema, bool):
+        return schema
+    if not isinstance(schema, Mapping) or depth > _DEPTH:
+        return None
+    return all_of(_keyword(name, argument, value, schema, root, depth=depth + 1) for name, argument in schema.items())
+
+
+def all_of(answers: Iterable[Sure]) -> Sure:
+    """Return False when one is, else None when one is, else True."""
+    found: Sure = True
+    for answer in answers:
+        if answer is False:
+            return False
+        if answer is None:
+            found = None
+    return found
+
+
+def resolve(reference: object, root: Any) -> Any:
+    """Return the schema that a reference inside ``root`` leads to; None for one that leads elsewhere."""
+    if not isinstance(reference, str) or not isinstance(root, Mapping):
+        return None
+    definitions = root.get("$defs")
+    name = reference.removeprefix("#/$defs/")
+    if isinstance(definitions, Mapping) and name != reference and name in definitions:
+        return definitions[name]
+    if reference == "#":
+        return root
+    if not reference.startswith("#/"):
+        return None
+    found: Any = root
+    for escaped in unquote(reference[2:]).split("/"):
+        part = escaped.replace("~1", "/").replace("~0", "~")
+        if isinstance(found, Mapping):
+            found = found.get(part)
+        elif isinstance(found, list) and part.isdecimal() and int(part) < len(found):
+            found = found[int(part)]
+        else:
+            return None
+    return found
+
+
+def kind_of(value: Any) -> str:
+    """Return the kind of a JSON value; integers are numbers."""
+    return _KINDS.get(type(value), "null")
+
+
+def is_kind(value: Any, name: object) -> bool:
+    """Tell whether a JSON value is of a type of JSON Schema: 1.0 is an integer."""
+    if name == "integer":
+        return type(value) is int or (type(value) is float and value.is_integer())
+    return kind_of(value) == name
+
+
+def same(one: Any, other: Any) -> bool:
+    """Tell whether two JSON values are equal as JSON Schema has it: 1 is 1.0 and not true."""
+    if kind_of(one) != kind_of(other):
+        return False
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(value, other[name]) for name, value in one.items())
+    return bool(one == other)
+
+
+def bound(argument: object) -> float | None:
+    """Return a number that bounds others; None for what is no such number."""
+    if type(argument) is int or (type(argument) is float and math.isfinite(argument)):
+        return argument
+    return None
+
+
+def count(argument: object) -> int | None:
+    """Return a number of elements; None for what is no such number."""
+    number = bound(argument)
+    return int(number) if number is not None and number >= 0 and number == int(number) else None
+
+
+def _keyword(name: str, argument: Any, value: Any, schema: Mapping[str, Any], root: Any, *, depth: int) -> Sure:
+    if name in ANNOTATIONS or name.startswith("x-"):
+        return None if name == "nullable" and argument is True and value is None else True
+    match name:
+        case "type":
+            names = [argument] if isinstance(argument, str) else argument
+            return any(is_kind(value, each) for each in names) if isinstance(names, list) else None
+        case "enum" | "const":
+            options = [argument] if name == "const" else argument
+            return any(same(value, option) for option in options) if isinstance(options, list) else None
+        case "$ref":
+            target = resolve(argument, root)
+            return None if target is None else accepts(value, target, root, depth)
+        case "allOf" | "anyOf" | "oneOf":
+            return _choice(name, [accepts(value, option, root, depth) for option in argument])
+        case "not":
+            answer = accepts(value, argument, root, depth)
+            return None if answer is None else not answer
+    kind = kind_of(value)
+    if kind == "object" and name in ("properties", "required", "additionalProperties"):
+        return _member(name, argument, value, schema, root, depth=depth)
+    if kind == "array" and name in ("items", "prefixItems"):
+        fixed = schema.get("prefixItems", [])
+        if name == "prefixItems":
+            pairs = list(zip(value, argument, strict=False))
+        else:
+            pairs = [(element, argument) for element in value[len(fixed) :]]
+        return all_of(accepts(element, inner, root, depth) for element, inner in pairs)
+    return _limit(name, argument, value, kind)
+
+
+def _choice(name: str, answers: list[Sure]) -> Sure:
+    if name == "allOf":
+        return all_of(answers)
+    if name == "anyOf":
+        return True if True in answers else None if None in answers else False
+    if answers.count(True) > 1:
+        return False
+    return None if None in answers else True in answers
+
+
+def _member(
+    name: str, argument: Any, value: dict[str, Any], schema: Mapping[str, Any], root: Any, *, depth: int
+) -> Sure:
+    if name == "required":
+        return all(key in value for key in argument)
+    if name == "properties":
+        return all_of(accepts(value[key], inner, root, depth) for key, inner in argument.items() if key in value)
+    rest = [element for key, element in value.items() if key not in schema.get("properties", {})]
+    if rest and "patternProperties" in schema:
+        return None
+    return all_of(accepts(element, argument, root, depth) for element in rest)
+
+
+_LIMITS: Mapping[str, tuple[str, Callable[[Any, Any], bool]]] = {
+    "minLength": ("string", lambda value, least: len(value) >= least),
+    "maxLength": ("string", lambda value, most: len(value) <= most),
+    "minItems": ("array", lambda value, least: len(value) >= least),
+    "maxItems": ("array", lambda value, most: len(value) <= most),
+    "minProperties": ("object", lambda value, least: len(value) >= least),
+    "maxProperties": ("object", lambda value, most: len(value) <= most),
+    "minimum": ("number", lambda value, least: value >= least),
+    "maximum": ("number", lambda value, most: value <= most),
+    "exclusiveMinimum": ("number", lambda value, least: value > least),
+    "exclusiveMaximum": ("number", lambda value, most: value < most),
+}
+OF_KIND = {
+    "additionalProperties": "object", "contains": "array", "contentEncoding": "string", "contentMediaType": "string",
+    "dependentRequired": "object", "dependentSchemas": "object", "format": "string", "items": "array",
+    "maxContains": "array", "minContains": "array", "multipleOf": "number", "pattern": "string",
+    "patternProperties": "object", "prefixItems": "array", "properties": "object", "propertyNames": "object",
+    "required": "object", "unevaluatedItems": "array", "unevaluatedProperties": "object", "uniqueItems": "array",
+}  # fmt: skip
+"""The kind of JSON that a keyword speaks of; it says nothing of the others."""
+
+
+def _limit(name: str, argument: Any, value: Any, kind: str) -> Sure:
+    about, holds = _LIMITS.get(name, (OF_KIND.get(name), None))
+    if about is not None and about != kind:
+        return True
+    if holds is not None and bound(argument) is not None:
+        return holds(value, argument)
+    if name == "uniqueItems":
+        alike = any(same(one, other) for index, one in enumerate(value) for other in value[:index])
+        return not (argument and alike)
+    return None

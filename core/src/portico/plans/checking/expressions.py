@@ -1,0 +1,248 @@
+"""What the expressions of a plan refer to, and whether they may go where they stand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from portico.errors import SchemaUnsupported, nearest
+from portico.plans.checking.manuals import Output, Taken
+from portico.plans.checking.meeting import never_meet, paths_that_fit
+from portico.plans.checking.notes import Location, Notes
+from portico.plans.checking.pieces import Together
+from portico.plans.checking.shapes import (
+    Place,
+    array_of,
+    constant,
+    described,
+    listed,
+    meant,
+    meant_alone,
+    object_of,
+    text_of,
+)
+from portico.plans.path import print_path
+from portico.plans.plan import INPUT, Expression, From, ListOf, ObjectOf, TextOf, Value
+from portico.ports.schema_validator import SchemaValidator
+from portico.pursuits.running import evaluate
+
+__all__ = ["Expressions"]
+
+_MAXIMUM_DEPTH = 50
+_SHOWN = 60
+_PATHS = 3
+_ANYTHING = Place()
+_DEEP = "nested too deeply to be checked"
+
+
+class Expressions:
+    """The expressions of one plan, which stands ``depth`` plans deep.
+
+    ``output`` tells what a step gives, None where there is no such step; ``known`` lists the steps that there are.
+    """
+
+    def __init__(
+        self,
+        output: Callable[[str], Output | None],
+        known: Callable[[], list[str]],
+        notes: Notes,
+        validator: SchemaValidator,
+        depth: int,
+    ) -> None:
+        self.output = output
+        self.known = known
+        self.notes = notes
+        self.validator = validator
+        self.depth = depth
+        self.renamed: dict[str, str] = {}
+        """The steps that other spellings in the plan mean."""
+
+    def argument(self, expression: Expression, taken: Taken, taker: str, place: Location) -> Together:
+        """Check an expression that ``taken``, of the function ``taker``, is to take.
+
+        Return what it may be, without what was found wrong with it: what it is part of is not wrong for that too.
+        """
+        if isinstance(expression, Value):
+            value = expression.value
+            return constant(value) if taken.takes_every(type(value)) else self.literal(value, taken, place)
+        if isinstance(expression, From):
+            found = self.source(expression, place, taken)
+            if taken.never_takes(found):
+                return self.mismatch(expression, found.shape, taken, taker, place)
+            return found.shape
+        if isinstance(expression, TextOf) or len(place) > 2 * _MAXIMUM_DEPTH:
+            shape = self.shape(expression, place)
+            if isinstance(expression, TextOf) and taken.takes_every(str):
+                return shape
+        else:
+            if not _refers(expression):
+                value = evaluate(expression, {})
+                if self.is_fine(value, taken):
+                    return constant(value)
+            shape = self.composed(expression, taken, taker, place)
+        if never_meet((*shape, *taken.shape)):
+            return self.mismatch(expression, shape, taken, taker, place)
+        return shape
+
+    def composed(self, expression: ListOf | ObjectOf, taken: Taken, taker: str, place: Location) -> Together:
+        """Check what is inside an array or an object, as far as there is one way to take it only."""
+        piece = taken.single("array" if isinstance(expression, ListOf) else "object")
+        if piece is None:
+            return self.shape(expression, place)
+        if isinstance(expression, ListOf):
+            return array_of(
+                self.argument(item, taken.inside(piece, index), taker, (*place, "list", index))
+                for index, item in enumerate(expression.items)
+            )
+        members: dict[str, Together] = {}
+        names = list(piece.names())
+        for name, member in expression.members.items():
+            inside = (*place, "object", name)
+            written = name
+            if name not in names and never_meet(taken.inside(piece, name).shape):
+                other = meant_alone(name, names, expression.members)
+                if other is None:
+                    message = f"{taker} takes no member {name!r} here; it takes: {listed(names)}"
+                    self.notes.add(message, inside, nearest=nearest(name, names))
+                    self.shape(member, inside)
+                    continue
+                message = f"{taker} takes no member {name!r} here; it is written {other!r}"
+                self.notes.add(message, inside, nearest=(other,), new=other)
+                written = other
+            members[written] = self.argument(member, taken.inside(piece, written), taker, inside)
+        for name in piece.required():
+            if name not in members:
+                self.notes.add(f"{taker} needs the member {name!r} here: {described(piece.member(name))}", place)
+                members[name] = ()
+        return object_of(members)
+
+    def shape(self, expression: Expression | str, place: Location) -> Together:
+        """Check what an expression refers to; return what its value may be."""
+        if len(place) > 2 * (_MAXIMUM_DEPTH - self.depth) + 2:
+            self.notes.add(
+                f"expressions nest deeper than {_MAXIMUM_DEPTH} levels", place[: 2 if place[0] == "arguments" else 1]
+            )
+            return ()
+        match expression:
+            case From():
+                return self.source(expression, place).shape
+            case TextOf(parts):
+                for index, part in enumerate(parts):
+                    if not isinstance(part, str):
+                        self.shape(part, (*place, "text", index))
+                return text_of(expression)
+            case ListOf(items):
+                return array_of([self.shape(item, (*place, "list", index)) for index, item in enumerate(items)])
+            case ObjectOf(members):
+                return object_of(
+                    {name: self.shape(member, (*place, "object", name)) for name, member in members.items()}
+                )
+            case Value(value):
+                return constant(value)
+        self.notes.add(f"{expression!r} is no expression", place)
+        return ()
+
+    def source(self, reference: From, place: Location, taken: Taken | None = None) -> Place:
+        """Return what a reference leads to, after noting what is wrong with it, for ``taken`` to take."""
+        output, step = self.output(reference.step), reference.step
+        if output is None:
+            known = self.known()
+            other = meant(step, known)
+            output = None if other is None else self.output(other)
+            if other is None or output is None:
+                self.unknown_step(step, known, place)
+                return _ANYTHING
+            self.renamed[step] = step = other
+        if not reference.path and step == reference.step:
+            return output.at(())
+        found = output.at(reference.path)
+        new = From(step, found.mended or reference.path)
+        if step != reference.step:
+            message = f"there is no step {reference.step!r}; it is written {step!r}"
+            if found.problem:
+                self.notes.add(message, place, nearest=(step,))
+            else:
+                self.notes.add(message, place, nearest=(step,), new=new)
+        path = print_path(reference.path)
+        if found.problem:
+            near = found.nearest
+            if taken is not None:
+                fitting = _fitting(output, taken)
+                near = tuple(dict.fromkeys([*(each for each in near if each in fitting), *fitting, *near]))[:_PATHS]
+            hint = f"; nearest: {', '.join(near)}" if near else ""
+            self.notes.add(f"{path} of {step}: {found.problem}{hint}", place, nearest=near)
+        elif found.mended is not None:
+            written = print_path(found.mended)
+            self.notes.add(f"{path} of {step}: it is written {written}", place, nearest=(written,), new=new)
+        return found
+
+    def unknown_step(self, step: str, known: list[str], place: Location) -> None:
+        """Note that there is no such step."""
+        if step == INPUT:
+            self.notes.add(f"the plan is given nothing that {INPUT!r} could stand for", place)
+            return
+        near = nearest(step, known)
+        self.notes.add(f"there is no step {step!r}; the steps are: {listed(known)}", place, nearest=near)
+
+    def literal(self, value: Any, taken: Taken, place: Location) -> Together:
+        """Note what a validator finds wrong with a literal, and what was meant where that is certain."""
+        try:
+            faults = taken.faults(value, self.validator)
+            mended = taken.mended(value, self.validator) if faults else None
+        except SchemaUnsupported as error:
+            self.notes.add(f"the literal could not be checked: {error}", place, severity="warning")
+            return constant(value)
+        except RecursionError:
+            self.notes.add(f"the literal is {_DEEP}", place)
+            return ()
+        for fault in faults:
+            if mended is None:
+                self.notes.add(fault, place)
+            else:
+                self.notes.add(f"{fault}; write {_shown(mended[0])}", place, new=Value(mended[0]))
+        return constant(value) if not faults else () if mended is None else constant(mended[0])
+
+    def is_fine(self, value: Any, taken: Taken) -> bool:
+        """Tell whether a literal surely is taken."""
+        try:
+            return not taken.faults(value, self.validator)
+        except (SchemaUnsupported, RecursionError):
+            return False
+
+    def mismatch(self, expression: Expression, given: Together, taken: Taken, taker: str, place: Location) -> Together:
+        """Note that what is given never is what is taken, and where in the same step something is that fits."""
+        paths: tuple[str, ...] = ()
+        hint = ""
+        if isinstance(expression, From):
+            output = self.output(self.renamed.get(expression.step, expression.step))
+            paths = _fitting(output, taken) if output else ()
+            hint = f"; of {expression.step}, {' or '.join(paths)} would do" if paths else ""
+        message = f"{described(given)} is given where {taker} takes {described(taken.shape)}{hint}"
+        self.notes.add(message, place, nearest=paths)
+        return ()
+
+
+def _fitting(output: Output, taken: Taken) -> tuple[str, ...]:
+    """Return the paths inside an output whose values surely are taken, unless anything is."""
+    if not taken.shape:
+        return ()
+    return tuple(print_path(path) for path in paths_that_fit(output.shape, taken.shape, most=_PATHS))
+
+
+def _refers(expression: Expression | str) -> bool:
+    match expression:
+        case From():
+            return True
+        case TextOf(parts):
+            return any(_refers(part) for part in parts)
+        case ListOf(items):
+            return any(_refers(item) for item in items)
+        case ObjectOf(members):
+            return any(_refers(member) for member in members.values())
+    return False
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

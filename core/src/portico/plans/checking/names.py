@@ -1,0 +1,55 @@
+"""Names of functions as a plan writes them, and which function is meant."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import cached_property
+
+from portico.errors import FunctionNotFound, nearest
+from portico.naming import find_name
+
+__all__ = ["FunctionNames"]
+
+_FEW = 8
+_HINTS = 20
+"""How many names of one plan are looked for in the whole catalogue: a thousand in a large one would take minutes."""
+
+
+class FunctionNames:
+    """The functions of a catalogue, and how often it may still be looked through for one plan."""
+
+    def __init__(self, known: Collection[str]) -> None:
+        self._known = known
+        self._meant: dict[str, str | None] = {}
+        self._hints = _HINTS
+
+    @cached_property
+    def _endings(self) -> dict[str, list[str]]:
+        """The functions by the end of their names, without case, by which any other spelling finds them."""
+        found: dict[str, list[str]] = {}
+        for name in self._known:
+            found.setdefault(name.replace("-", "_").rpartition("_")[2].casefold(), []).append(name)
+        return found
+
+    def meant(self, name: str) -> str | None:
+        """Return the function that a name means in another spelling; None when that is not certain."""
+        if name not in self._meant:
+            ending = name.strip().casefold()
+            for separator in "-._:/ ":
+                ending = ending.rpartition(separator)[2]
+            try:
+                self._meant[name] = find_name(name, self._endings.get(ending, ()), lenient=True)
+            except FunctionNotFound:
+                self._meant[name] = None
+        return self._meant[name]
+
+    def hint(self, near: tuple[str, ...]) -> str:
+        """Return what to say after that a function is not there: those that may be meant, or all of a few."""
+        if near:
+            return f"; nearest: {', '.join(near)}"
+        return f"; the functions are: {', '.join(self._known)}" if 0 < len(self._known) <= _FEW else ""
+
+    def nearest(self, name: str) -> tuple[str, ...]:
+        """Return the functions most like a name, as long as the plan has not asked for too many."""
+        self._hints -= 1
+        return nearest(name, list(self._known)) if self._hints >= 0 else ()

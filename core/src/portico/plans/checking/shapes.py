@@ -1,0 +1,198 @@
+"""What is known of a value before it is there: the schemas that it is valid under, all at once."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from portico.errors import nearest
+from portico.plans.checking.meeting import never_meet
+from portico.plans.checking.pieces import Either, Piece, Together, pieces, taken_apart
+from portico.plans.path import JsonPath, print_path
+from portico.plans.plan import TextOf
+
+__all__ = [
+    "Place",
+    "array_of",
+    "at_path",
+    "constant",
+    "described",
+    "listed",
+    "meant",
+    "meant_alone",
+    "object_of",
+    "text_of",
+    "whole",
+]
+
+_LISTED = 10
+_VALUES = 5
+_SEPARATORS = re.compile(r"[-_. ]+")
+_UNREADABLE = (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What is known of the value at a path: its shape, or the ``problem`` that there can be nothing.
+
+    ``mended`` is the path that is surely meant where it is another: a name with another case or other separators.
+    """
+
+    shape: Together = ()
+    problem: str = ""
+    nearest: tuple[str, ...] = ()
+    mended: JsonPath | None = None
+
+
+def whole(schema: Any) -> Together:
+    """Return the shape of the values of a schema whose references are to itself."""
+    return ((schema, schema),)
+
+
+def constant(value: Any) -> Together:
+    """Return the shape of a value that is known."""
+    return (({"const": value}, None),)
+
+
+def text_of(expression: TextOf) -> Together:
+    """Return the shape of a text that is put together."""
+    least = sum(len(part) for part in expression.parts if isinstance(part, str))
+    return (({"type": "string", "minLength": least}, None),)
+
+
+def array_of(items: Iterable[Together]) -> Together:
+    """Return the shape of an array whose elements have shapes of their own."""
+    fixed = [Either((item,)) for item in items]
+    schema = {"type": "array", "prefixItems": fixed, "items": False, "minItems": len(fixed), "maxItems": len(fixed)}
+    return ((schema, None),)
+
+
+def object_of(members: Mapping[str, Together]) -> Together:
+    """Return the shape of an object whose members have shapes of their own."""
+    schema = {
+        "type": "object",
+        "properties": {name: Either((member,)) for name, member in members.items()},
+        "required": list(members),
+        "additionalProperties": False,
+    }
+    return ((schema, None),)
+
+
+def at_path(shape: Together, path: JsonPath, *, exact: bool = False) -> Place:
+    """Return what is known of the value at a path into a value of ``shape``.
+
+    Only what the shape rules out is a problem: an open schema allows every path. With ``exact`` no other spelling of
+    a name is understood.
+    """
+    options: list[Together] = [shape]
+    mended: list[str | int] = []
+    try:
+        for depth, part in enumerate(path):
+            split = [piece for option in options for parts in taken_apart(option) for piece in pieces(parts)]
+            inner = _inside(split, part)
+            names = list(dict.fromkeys(name for piece in split for name in _names(piece)))
+            written = meant(part, names) if not inner and isinstance(part, str) and not exact else None
+            if written is not None:
+                inner = _inside(split, written)
+            if not inner:
+                return _nothing(path[: depth + 1], names, options)
+            mended.append(part if written is None else written)
+            options = inner
+    except _UNREADABLE:
+        return Place()
+    found = options[0] if len(options) == 1 else ((Either(tuple(options)), None),)
+    return Place(found, mended=tuple(mended) if tuple(mended) != path else None)
+
+
+def meant(name: str, names: Iterable[str]) -> str | None:
+    """Return the one of the names that differs from ``name`` in case and separators only; None for several."""
+    wanted = _plain(name)
+    found = [each for each in names if _plain(each) == wanted]
+    return found[0] if len(found) == 1 else None
+
+
+def meant_alone(name: str, names: Iterable[str], given: Iterable[str]) -> str | None:
+    """Return the name that is meant by one of those given, unless another one that is given means it too."""
+    other = meant(name, names)
+    if other is None or any(each != name and _plain(each) == _plain(other) for each in given):
+        return None
+    return other
+
+
+def listed(names: Iterable[str]) -> str:
+    """List names for a person, the first ten of them."""
+    shown = list(names)
+    more = f" and {len(shown) - _LISTED} more" if len(shown) > _LISTED else ""
+    return ", ".join(shown[:_LISTED]) + more if shown else "none"
+
+
+def described(shape: Together) -> str:
+    """Say in words what the values of a shape are: the kinds of JSON, or the values where they are few."""
+    kinds: dict[str, None] = {}
+    values: list[str] = []
+    try:
+        for parts in taken_apart(shape):
+            for piece in pieces(parts):
+                if piece.values is None or piece.kind in ("boolean", "null"):
+                    kinds["integer" if piece.kind == "number" and piece.integer else piece.kind] = None
+                else:
+                    values += [json.dumps(value, ensure_ascii=False) for value in piece.values]
+    except _UNREADABLE:
+        return "a value"
+    if len(values) > _VALUES or any(len(value) > 40 for value in values):
+        values = [*values[:_VALUES], "…"] if max(map(len, values)) <= 40 else ["one of certain values"]
+    return " or ".join([*sorted(kinds), *dict.fromkeys(values)]) or "nothing"
+
+
+def _plain(name: str) -> str:
+    return _SEPARATORS.sub("", name).casefold()
+
+
+def _names(piece: Piece) -> list[str]:
+    if piece.kind != "object":
+        return []
+    known = [name for value in piece.values or () for name in value]
+    return [*known, *piece.names()]
+
+
+def _inside(split: Iterable[Piece], part: str | int) -> list[Together]:
+    """Return what may be at one part of a path inside the pieces; nothing where nothing can be."""
+    found: dict[frozenset[tuple[int, int]], Together] = {}
+    constants: list[Together] = []
+    for piece in split:
+        if piece.kind != ("object" if isinstance(part, str) else "array"):
+            continue
+        if piece.values is not None:
+            constants += [constant(value[part]) for value in piece.values if _has(value, part)]
+            continue
+        for member in [piece.member(part)] if isinstance(part, str) else _items(piece, part):
+            found.setdefault(frozenset((id(schema), id(root)) for schema, root in member), member)
+    return [*(member for member in found.values() if not never_meet(member)), *constants]
+
+
+def _items(piece: Piece, index: int) -> list[Together]:
+    most, fixed = piece.most("maxItems"), piece.positions()
+    if index >= most or -index > most:
+        return []
+    if index >= 0:
+        return [piece.item(index)]
+    # From the end, it may be any of them.
+    return [piece.item(each) for each in range(fixed + 1) if each < most]
+
+
+def _has(value: Any, part: str | int) -> bool:
+    return part in value if isinstance(part, str) else -len(value) <= part < len(value)
+
+
+def _nothing(path: JsonPath, names: list[str], options: list[Together]) -> Place:
+    part = path[-1]
+    if isinstance(part, str) and names:
+        near = tuple(print_path((*path[:-1], name)) for name in nearest(part, names))
+        return Place(
+            problem=f"there can be nothing at {print_path(path)}; it has: {listed(sorted(names))}", nearest=near
+        )
+    around = described(((Either(tuple(options)), None),))
+    return Place(problem=f"there can be nothing at {print_path(path)}; {print_path(path[:-1])} is {around}")

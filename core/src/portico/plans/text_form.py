@@ -1,0 +1,187 @@
+"""The text form of plans: what a person reads before approving one. It is not read back."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from portico.functions import FunctionManual
+from portico.plans.path import print_path
+from portico.plans.plan import Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value
+
+__all__ = ["expression_to_text", "plan_to_text", "printable"]
+
+_DEEPEST = 100
+_PLAIN_ID = re.compile(r"[^\W\d][\w-]*")
+_LITERALS = ("true", "false", "null", "step", "NaN", "Infinity")
+_JOINERS = "\u200c\u200d"
+"""Zero-width joiners: not printable by themselves, but needed by Persian and by many emoji."""
+
+
+def plan_to_text(plan: Plan, *, catalogue: Mapping[str, FunctionManual] | None = None) -> str:
+    r"""Write a plan for people: the goal, what it is given, each step with all its arguments, and the result.
+
+    >>> print(plan_to_text(Plan("Greet Ada", (
+    ...     Step("s1", "Names-full", {"first": Value("Ada")}, reason="the greeting is formal"),
+    ...     Step("s2", "Tone-shout", {"text": TextOf(("Hello ", From("s1", ("name",))))}, after=("s1",)),
+    ... ), result=From("s2"))))
+    Goal: Greet Ada
+    <BLANKLINE>
+    1. s1: Names-full
+         because: the greeting is formal
+         first = "Ada"
+    2. s2: Tone-shout
+         text = "Hello " + s1.name
+         after: s1
+    <BLANKLINE>
+    Result: s2
+
+    Literals are JSON; ``s1.name`` is a part of what step ``s1`` gave. With a ``catalogue``, each step says what its
+    function does, whether it has effects, and which functions are not there. Nothing is left out or cut, since
+    people approve what they read; characters that a terminal would obey are written as escapes.
+    """
+    return "\n".join(_plan(plan, catalogue, "", 0))
+
+
+def expression_to_text(expression: Expression) -> str:
+    """Write one expression on a line: ``"on " + s1.date``.
+
+    >>> expression_to_text(ListOf((Value("a"), From("s1", ("days", 0)))))
+    '["a", s1.days[0]]'
+    """
+    return printable(_expression(expression, 0))
+
+
+def printable(text: str) -> str:
+    r"""Return a text on one line, with an escape for each character that is not printable.
+
+    >>> printable("red:\x1b[31m\nno more")
+    'red:\\x1b[31m\\nno more'
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() or each in _JOINERS else each.encode("unicode_escape").decode() for each in text
+    )
+
+
+def _plan(plan: Plan, catalogue: Mapping[str, FunctionManual] | None, indent: str, depth: int) -> Iterator[str]:
+    if depth > _DEEPEST:
+        yield f"{indent}(plans nest deeper than {_DEEPEST} levels)"
+        return
+    gap = [] if indent else [""]
+    if not indent:
+        yield f"Goal: {_words(plan.goal)}"
+    if plan.input is not None:
+        yield f"{indent}Input: {_input(plan.input)}"
+    if plan.steps:
+        yield from gap
+    for number, step in enumerate(plan.steps, 1):
+        yield from _step(number, step, catalogue, indent, depth)
+    yield from gap
+    if plan.result is not None:
+        yield f"{indent}Result: {expression_to_text(plan.result)}"
+    else:
+        yield f"{indent}Result: none; {'the planner goes on' if not indent else 'the step gives null'}"
+
+
+def _step(
+    number: int, step: Step, catalogue: Mapping[str, FunctionManual] | None, indent: str, depth: int
+) -> Iterator[str]:
+    head = f"{indent}{number}. {_id(step.id)}:"
+    inner = f"{indent}     "
+    match step.function:
+        case str(name):
+            manual = None if catalogue is None else catalogue.get(name)
+            effects = " (has effects)" if manual is not None and manual.effects else ""
+            missing = " (not in the catalogue)" if catalogue is not None and manual is None else ""
+            yield f"{head} {printable(name)}{effects}{missing}"
+            if manual is not None and manual.description:
+                yield f"{inner}{_words(manual.description)}"
+        case Plan(goal):
+            yield f"{head} a plan of its own: {_words(goal)}"
+        case PlanTemplate(_, language):
+            yield f"{head} a template in {_words(language)}"
+    if step.reason:
+        yield f"{inner}because: {_words(step.reason)}"
+    for name, expression in step.arguments.items():
+        yield f"{inner}{_key(name)} = {expression_to_text(expression)}"
+    if step.after:
+        yield f"{inner}after: {', '.join(map(_id, step.after))}"
+    if step.seconds is not None:
+        yield f"{inner}at most {step.seconds:g} s for each attempt"
+    if step.attempts is not None:
+        yield f"{inner}{step.attempts} attempt{'s' if step.attempts != 1 else ''} at most"
+    match step.function:
+        case Plan() as plan:
+            yield from _plan(plan, catalogue, inner, depth + 1)
+        case PlanTemplate(source):
+            for line in source.split("\n"):
+                yield f"{inner}| {printable(line)}".rstrip()
+
+
+def _expression(expression: Expression, depth: int) -> str:
+    if depth > _DEEPEST:
+        return "…"
+    match expression:
+        case Value(value):
+            return _literal(value)
+        case From(step, path):
+            return _reference(step) + print_path(path)[1:]
+        case TextOf(parts):
+            written = [_literal(part) if isinstance(part, str) else _part(part, depth + 1) for part in parts]
+            # A text of references alone still is a text, whatever they give.
+            return " + ".join(written if any(isinstance(part, str) for part in parts) else ['""', *written])
+        case ListOf(items):
+            return f"[{', '.join(_expression(item, depth + 1) for item in items)}]"
+        case ObjectOf(members):
+            pairs = (f"{_literal(name)}: {_expression(member, depth + 1)}" for name, member in members.items())
+            return f"{{{', '.join(pairs)}}}"
+
+
+def _part(expression: Expression, depth: int) -> str:
+    """Write a part of a text; one that is a text itself stands in parentheses."""
+    written = _expression(expression, depth)
+    return f"({written})" if isinstance(expression, TextOf) else written
+
+
+def _literal(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, default=repr)
+    except (TypeError, ValueError, RecursionError):
+        return "(a value that is not JSON)"
+
+
+def _input(schema: Mapping[str, Any]) -> str:
+    """Say in a few words what a plan is given; the whole schema where that is not an object with properties."""
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping) or not properties:
+        return printable(_literal(dict(schema)))
+    required = schema.get("required", ())
+    words = []
+    for name, member in properties.items():
+        kind = member.get("type") if isinstance(member, Mapping) else None
+        kinds = kind if isinstance(kind, list) else [kind] if isinstance(kind, str) else ["any"]
+        optional = "" if name in required else ", optional"
+        words.append(f"{_key(name)} ({printable(' or '.join(map(str, kinds)))}{optional})")
+    return ", ".join(words)
+
+
+def _id(step: str) -> str:
+    return step if _PLAIN_ID.fullmatch(step) else printable(json.dumps(step, ensure_ascii=False))
+
+
+_key = _id
+
+
+def _reference(step: str) -> str:
+    """Write the id of a step where a literal may stand too."""
+    return (
+        step if _PLAIN_ID.fullmatch(step) and step not in _LITERALS else f"step {json.dumps(step, ensure_ascii=False)}"
+    )
+
+
+def _words(text: str) -> str:
+    return printable(" ".join(text.split()))

@@ -1,0 +1,333 @@
+"""The lenient scanner: finds the one plan in a text and mends what can only be meant in one way.
+
+It goes through the text once, from left to right, and stops with the place at the first thing that may be read in two
+ways. It never leaves a step out and never makes one up: a function outside of the plan, inside of another, half
+written or in a branch (``<if>``) is refused, as executing the rest would be something else than what was written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from portico.errors import PlanFormatError
+from portico.plans.xml_form.tags import Tag, read_tag
+from portico.plans.xml_form.written import LIMIT_OF_STEPS, WrittenCall, WrittenPlan, format_error
+
+__all__ = ["parse_leniently"]
+
+_LIMIT_OF_MENDS = 1_000
+_THOUGHT = re.compile(r"\s*+<(think|thinking|reasoning)>", re.IGNORECASE)
+_WORD = re.compile(r"<(/?+)\s*+([A-Za-z_][\w.\-]*+)")
+_NOT_WORDS = re.compile(r"/>|=\s*+[\"'“‘]|\]\]>|-->")
+_MARKUP = re.compile(r"<(?:!--|\s*+/?+\s*+(?:function\.|plan\b))", re.IGNORECASE)
+_FORMATTING = frozenset({"b", "br", "code", "em", "i", "p", "pre", "strong"})
+_INSTRUCTION = re.compile(r"<\?(?:[^<>?]|\?(?!>))*+\?>")
+_CUT = re.compile(r"<[^\s<>]*+\Z")
+_END_OF_PLAN = "</plan>"
+_PREFIX = "function."
+
+
+def parse_leniently(text: str, catalogue: Mapping[str, Any] | None, mends: list[tuple[int, str]]) -> WrittenPlan:
+    """Read the plan in ``text``; what was mended is added to ``mends``, by offsets.
+
+    ``catalogue`` tells functions whose tag lacks ``function.``. Raises ``PlanFormatError`` with the place.
+    """
+    return _Scanner(text, catalogue or {}, mends).scan()
+
+
+class _Scanner:
+    def __init__(self, text: str, catalogue: Mapping[str, Any], mends: list[tuple[int, str]]) -> None:
+        self.text = text
+        self.catalogue = catalogue
+        self.mends = mends
+        self.calls: list[WrittenCall] = []
+        self.reasons: list[str] = []
+        self.goal = ""
+        self.in_goal = False
+        # Where the plan began and ended; where the tag of the function ends that is open; its offset and name.
+        self.began: int | None = None
+        self.spelled = "plan"
+        self.prose: int | None = None
+        self.ended: int | None = None
+        self.open: tuple[int, str] | None = None
+        self.unclosed: list[str] = []
+        self.stray: int | None = None
+        self.around: int | None = None
+
+    def scan(self) -> WrittenPlan:
+        text = self.text
+        position = self.after_thoughts()
+        while (found := text.find("<", position)) >= 0:
+            self.words(position, found)
+            position = self.markup(found)
+            if len(self.mends) > _LIMIT_OF_MENDS:
+                raise self.fail(found, f"more than {_LIMIT_OF_MENDS:,} things to mend")
+        self.words(position, len(text))
+        self.finish()
+        if self.around is not None:
+            self.mends.append((self.around, "text around the plan"))
+        return WrittenPlan(self.calls, self.goal, int)
+
+    @property
+    def inside(self) -> bool:
+        return self.began is not None and self.ended is None
+
+    def after_thoughts(self) -> int:
+        """Skip what a model thought before it answered: a plan in there is a draft."""
+        match = _THOUGHT.match(self.text)
+        if match is None:
+            return 0
+        end = f"</{match[1]}>"
+        found = re.compile(re.escape(end), re.IGNORECASE).search(self.text, match.end())
+        if found is None:
+            raise self.fail(match.start(1) - 1, f"<{match[1]}> does not end")
+        self.around = match.start(1) - 1
+        return found.end()
+
+    def words(self, start: int, end: int) -> None:
+        """Take the text between two tags; only white space is nothing to speak of."""
+        words = self.text[start:end]
+        stripped = words.strip()
+        if not stripped:
+            return
+        offset = start + words.index(stripped)
+        if not self.inside:
+            if stripped != "\ufeff" and self.around is None:
+                self.around = offset
+            return
+        if self.stray is not None:
+            raise self.fail(self.stray, "a quote is not escaped, and where the value ends is not certain")
+        if self.open is not None:
+            raise self.fail(offset, "text inside of a function; its arguments are attributes")
+        odd = _NOT_WORDS.search(words)
+        if odd:
+            raise self.fail(start + odd.start(), f"{odd[0]!r} belongs to no tag")
+        if self.prose is None:
+            self.prose = offset
+        self.note(offset, "text between the steps")
+
+    def markup(self, offset: int) -> int:
+        """Read what begins with ``<`` and return the offset after it."""
+        text = self.text
+        if text.startswith("<!", offset):
+            return self.declaration(offset)
+        if text.startswith("<?", offset):
+            return self.instruction(offset)
+        match = _WORD.match(text, offset)
+        if match is None:
+            if self.inside and _END_OF_PLAN.startswith(text[offset:]):
+                return len(text)
+            # An opening bracket in prose: what follows is text.
+            self.words(offset, offset + 1)
+            return offset + 1
+        if self.inside and (cut := _CUT.match(text, offset)):
+            if not _END_OF_PLAN.startswith(cut[0].lower()):
+                raise self.fail(offset, "the text ends inside of a tag")
+            return len(text)
+        closing, name = bool(match[1]), match[2]
+        word = name.lower()
+        if word == "plan":
+            return self.plan_end(match) if closing else self.plan_start(match)
+        if word.startswith(_PREFIX) or (closing and word == "function" and self.open is not None):
+            return self.function_end(match) if closing else self.function(match, name[len(_PREFIX) :])
+        if self.inside and not closing and name.replace(".", "-", 1) in self.catalogue:
+            self.note(offset, f"{name} lacks 'function.'")
+            return self.function(match, name)
+        if word == "goal":
+            return self.goal_tag(match)
+        if not self.inside:
+            self.words(offset, match.end())
+            return match.end()
+        return self.other(match, word)
+
+    def declaration(self, offset: int) -> int:
+        text = self.text
+        if text.startswith("<!--", offset):
+            end = text.find("-->", offset + 4)
+            if end < 0:
+                if self.ended is not None or (self.began is None and "<plan" not in text[offset:].lower()):
+                    self.words(offset, len(text))
+                    return len(text)
+                raise self.fail(offset, "the comment does not end")
+            if text.find("--", offset + 4, end) >= 0 or text.startswith("--->", end - 1):
+                if _MARKUP.search(text, offset + 4, end):
+                    raise self.fail(offset, "where the comment ends is not certain: it has '--' and tags inside")
+                self.note(offset, "'--' inside of a comment")
+            if self.inside and self.open is None and (words := text[offset + 4 : end].strip()):
+                self.reasons.append(words)
+            return end + 3
+        if text.startswith("<![CDATA[", offset):
+            return self.cdata(offset)
+        if text[offset + 2 : offset + 9].upper() in ("DOCTYPE", "ENTITY ") or self.inside:
+            raise self.fail(offset, "a document type or an entity is refused")
+        self.words(offset, offset + 2)
+        return offset + 2
+
+    def cdata(self, offset: int) -> int:
+        """Take a section away that is around the whole plan; one inside of it may hold words only."""
+        start = offset + len("<![CDATA[")
+        if not self.inside:
+            self.words(offset, start)
+            return start
+        end = self.text.find("]]>", start)
+        if end < 0 or "<" in self.text[start:end] or self.open is not None:
+            raise self.fail(offset, "CDATA inside of the plan: it is not certain whether it is text or steps")
+        self.note(offset, "CDATA between the steps")
+        return end + 3
+
+    def instruction(self, offset: int) -> int:
+        match = _INSTRUCTION.match(self.text, offset)
+        if match is None:
+            if self.inside:
+                raise self.fail(offset, "the processing instruction does not end")
+            return offset + 2
+        if self.inside or not match[0].lower().startswith("<?xml"):
+            self.note(offset, "a processing instruction")
+        return match.end()
+
+    def plan_start(self, match: re.Match[str]) -> int:
+        text, offset = self.text, match.start()
+        if self.ended is not None:
+            first = text[self.began : self.ended]
+            if text.startswith(first, offset):
+                self.note(offset, "the same plan again")
+                return offset + len(first)
+            raise self.fail(offset, "a second plan")
+        if self.began is not None:
+            if self.calls or self.open is not None:
+                raise self.fail(offset, "a plan inside of a plan")
+            # The first was only spoken of, as in "here is the <plan>:".
+            self.around = self.began if self.around is None else self.around
+            while self.mends and self.mends[-1][0] > self.began:
+                self.mends.pop()
+        tag = read_tag(text, match.end(), "the plan", self.mends, self.fail)
+        if tag.attributes:
+            self.note(match.end(), "attributes of the plan")
+        self.began, self.spelled, self.prose = offset, match[2], None
+        self.reasons.clear()
+        if tag.closed:
+            self.ended = tag.end
+        return tag.end
+
+    def plan_end(self, match: re.Match[str]) -> int:
+        if not self.inside:
+            raise self.fail(match.start(), "</plan> without a <plan>")
+        end = self.closing_bracket(match)
+        self.close_all()
+        self.ended = end
+        if match[2] != self.spelled:
+            self.note(match.start(), f"</{match[2]}> ends <{self.spelled}>")
+        if not self.calls and self.prose is not None:
+            raise self.fail(self.prose, "the plan is of text and has no step")
+        return end
+
+    def function(self, match: re.Match[str], name: str) -> int:
+        offset = match.start()
+        if not self.inside:
+            raise self.fail(offset, "a function outside of the plan")
+        if not name:
+            raise self.fail(offset, "a function without a name")
+        if len(self.calls) == LIMIT_OF_STEPS:
+            raise self.fail(offset, f"more than {LIMIT_OF_STEPS:,} steps")
+        if self.open is not None:
+            self.unclosed.append(self.open[1].lower())
+        tag = read_tag(self.text, match.end(), match[2], self.mends, self.fail)
+        self.calls.append(WrittenCall(name, tag.attributes, "\n".join(self.reasons), offset))
+        self.reasons.clear()
+        self.opened(tag, match)
+        return tag.end
+
+    def opened(self, tag: Tag, match: re.Match[str]) -> None:
+        if self.open is not None:
+            self.note(self.open[0], f"the tag of {self.open[1]} is not closed")
+        self.open = None if tag.closed else (match.start(), match[2])
+        self.stray = tag.stray
+
+    def function_end(self, match: re.Match[str]) -> int:
+        name = match[2].lower()
+        if not self.inside:
+            raise self.fail(match.start(), "the end of a function outside of the plan")
+        if name in self.unclosed:
+            raise self.fail(match.start(), f"{match[2]} ends after another function began: is that inside of it?")
+        if self.open is None:
+            if not self.calls or name != f"{_PREFIX}{self.calls[-1].function}".lower():
+                raise self.fail(match.start(), f"</{match[2]}> ends nothing")
+            self.note(match.start(), f"</{match[2]}> ends what is closed")
+        elif name not in ("function", self.open[1].lower()):
+            raise self.fail(match.start(), f"</{match[2]}> ends {self.open[1]}")
+        elif match[2] != self.open[1]:
+            self.note(match.start(), f"</{match[2]}> ends {self.open[1]}")
+        self.open = None
+        return self.closing_bracket(match)
+
+    def goal_tag(self, match: re.Match[str]) -> int:
+        """Take the goal's text up to its end or to the plan that it is around."""
+        start, text = match.end(), self.text
+        if match[1]:
+            self.in_goal = False
+            return self.closing_bracket(match)
+        if not text.startswith(">", start):
+            return start
+        if self.inside and self.open is not None:
+            raise self.fail(match.start(), "a goal inside of a function")
+        end = _GOAL_END.search(text, start)
+        stop = len(text) if end is None else end.start()
+        if not self.goal:
+            self.goal = _words_of(text[start + 1 : stop])
+        self.in_goal = True
+        return stop
+
+    def other(self, match: re.Match[str], word: str) -> int:
+        if word not in _FORMATTING or self.open is not None:
+            shown = f"<{match[1]}{match[2][:60]}>"
+            raise self.fail(match.start(), f"{shown} is no step; a step is <function.Plugin.Name …>")
+        end = self.text.find(">", match.end())
+        if end < 0 or self.text[match.end() : end].strip() not in ("", "/"):
+            raise self.fail(match.start(), f"<{match[2]}> does not end")
+        self.note(match.start(), f"<{match[1]}{match[2]}> between the steps")
+        return end + 1
+
+    def closing_bracket(self, match: re.Match[str]) -> int:
+        text, end = self.text, match.end()
+        while end < len(text) and text[end].isspace():
+            end += 1
+        if text.startswith(">", end):
+            return end + 1
+        self.note(match.start(), f"</{match[2]} lacks its '>'")
+        return match.end()
+
+    def close_all(self) -> None:
+        if self.open is not None:
+            self.note(self.open[0], f"the tag of {self.open[1]} is not closed")
+            self.open = None
+
+    def finish(self) -> None:
+        """End the plan with the text: what is missing is a ``</plan>`` at most."""
+        if self.began is None:
+            raise self.fail(len(self.text), "there is no <plan>")
+        if self.in_goal:
+            self.note(len(self.text), "</goal> is missing")
+        if self.ended is not None:
+            return
+        if not self.calls:
+            raise self.fail(len(self.text), "the text ends before the plan has a step")
+        self.close_all()
+        self.note(len(self.text), "</plan> is missing")
+
+    def note(self, offset: int, what: str) -> None:
+        self.mends.append((offset, what))
+
+    def fail(self, offset: int, problem: str) -> PlanFormatError:
+        return format_error(self.text, offset, problem)
+
+
+_GOAL_END = re.compile(r"<(?:/\s*+goal|plan)\b", re.IGNORECASE)
+
+
+def _words_of(text: str) -> str:
+    """Return the text of an element; what is no reference stays as it is, since a goal is for people."""
+    for name, character in (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&apos;", "'"), ("&amp;", "&")):
+        text = text.replace(name, character)
+    return text.strip()

@@ -1,0 +1,200 @@
+"""From a plan to XML: what XML cannot hold is refused, and what was written is read again to be sure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from portico.errors import PlanFormatError
+from portico.functions import FunctionManual
+from portico.plans.json_form import plan_to_json
+from portico.plans.plan import INPUT, Expression, From, Plan, PlanTemplate, Step, TextOf, Value, references
+from portico.plans.xml_form.reading import plan_from_xml
+from portico.plans.xml_form.written import LIMIT_OF_STEPS, control
+
+__all__ = ["plan_to_xml"]
+
+_FUNCTION = re.compile(r"[0-9A-Za-z_]+(?:-[0-9A-Za-z_]+)?")
+_NAME = re.compile(r"[^\W\d][\w.\-]*")
+_ID = re.compile(r"\w+")
+_NO_CHARACTER = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_ESCAPES = {
+    ord("&"): "&amp;",
+    ord("<"): "&lt;",
+    ord(">"): "&gt;",
+    ord("\r"): "&#13;",
+}
+_ATTRIBUTE_ESCAPES = _ESCAPES | {ord('"'): "&quot;", ord("\n"): "&#10;", ord("\t"): "&#9;"}
+
+
+def plan_to_xml(plan: Plan, catalogue: Mapping[str, FunctionManual] | None = None, *, bare: bool = False) -> str:
+    """Write a plan as XML that `plan_from_xml`, given the same catalogue, reads as the same plan.
+
+    >>> print(plan_to_xml(Plan("", (Step("s1", "Tone-shout", {"text": Value("hey")}),), From("s1"))))
+    <plan>
+      <function.Tone.shout text="hey" setContextVariable="s1" appendToResult="RESULT__s1"/>
+    </plan>
+
+    Values that are no texts need the ``catalogue`` that says so. ``bare`` leaves out what is not of the steps: notes,
+    fingerprints and the schema of the input. Raises ``PlanFormatError`` with the reason where XML cannot hold the plan.
+    """
+    if bare:
+        plan = replace(plan, notes=None, fingerprints={}, input=None)
+    for problem in _problems(plan):
+        raise PlanFormatError(f"XML cannot hold this plan: {problem}.")
+    text = _document(plan)
+    try:
+        again = plan_from_xml(text, catalogue)
+    except PlanFormatError as error:
+        raise PlanFormatError(f"XML cannot hold this plan. It would be read so: {error}") from error
+    difference = _difference(plan, again)
+    if difference:
+        raise PlanFormatError(f"XML cannot hold this plan: {difference}.")
+    return text
+
+
+def _problems(plan: Plan) -> Iterator[str]:
+    """Yield the reasons that can be told from the plan alone."""
+    if plan.input is not None:
+        yield "it has a schema of its input"
+    if plan.notes is not None:
+        yield "it has notes"
+    if plan.fingerprints:
+        yield "it has fingerprints of functions"
+    if len(plan.steps) > LIMIT_OF_STEPS:
+        yield f"it has more than {LIMIT_OF_STEPS:,} steps"
+    yield from _text_problems("the goal", plan.goal)
+    if plan.result is None and plan.steps:
+        yield "it has no result; the result of an XML plan is that of its last step where no other is appended"
+    written: set[str] = {INPUT}
+    for step in plan.steps:
+        yield from _step_problems(step)
+        for reference in _references_of(step):
+            if reference.step not in written:
+                yield f"step {step.id} refers to {reference.step}, which is not written before it"
+            if reference.path:
+                yield f"step {step.id} takes a part of {reference.step}; variables are whole"
+        written.add(step.id)
+    for part in _result_parts(plan.result):
+        if not isinstance(part, From) or part.path or part.step == INPUT or part.step not in written:
+            yield "its result is not the whole result of one step, or of several, joined by line breaks"
+
+
+def _step_problems(step: Step) -> Iterator[str]:
+    if isinstance(step.function, Plan):
+        yield f"step {step.id} is a plan"
+    elif isinstance(step.function, PlanTemplate):
+        yield f"step {step.id} is a template"
+    elif not _FUNCTION.fullmatch(step.function):
+        yield f"{step.function[:60]!r} of step {step.id} is no name of a function"
+    if not _ID.fullmatch(step.id) or step.id.casefold() == INPUT:
+        yield f"the id {step.id[:60]!r} is no name of a variable"
+    if step.seconds is not None or step.attempts is not None:
+        yield f"step {step.id} has its own seconds or attempts"
+    reason = step.reason
+    if "--" in reason or reason.endswith("-") or reason != reason.strip() or "\r" in reason:
+        yield f"the reason of step {step.id} cannot be a comment"
+    yield from _text_problems(f"the reason of step {step.id}", reason)
+    for name, expression in step.arguments.items():
+        where = f"the argument {name[:60]!r} of step {step.id}"
+        if not _NAME.fullmatch(name) or control(name):
+            yield f"{where} has a name that no argument can have in XML"
+        parts = expression.parts if isinstance(expression, TextOf) else (expression,)
+        for part in parts:
+            if isinstance(part, Value) and not isinstance(expression, TextOf):
+                yield from _text_problems(where, _text(part.value))
+            elif isinstance(part, str):
+                yield from _text_problems(where, part)
+            elif not isinstance(part, From):
+                yield f"{where} is neither a value, a whole result, nor a text with whole results in it"
+
+
+def _text_problems(where: str, text: str) -> Iterator[str]:
+    match = _NO_CHARACTER.search(text)
+    if match:
+        yield f"{where} has U+{ord(match[0]):04X}, which is no character of XML"
+
+
+def _references_of(step: Step) -> Iterator[From]:
+    """Yield what the arguments of a step refer to."""
+    for expression in step.arguments.values():
+        yield from references(expression)
+
+
+def _result_parts(result: Expression | None) -> Iterator[str | Expression]:
+    """Yield the parts of a result; the line breaks between references are none."""
+    if isinstance(result, TextOf):
+        for index, part in enumerate(result.parts):
+            if index % 2 == 0 or part != "\n":
+                yield part
+    elif result is not None:
+        yield result
+
+
+def _document(plan: Plan) -> str:
+    if not plan.steps:
+        return f"{_goal(plan)}<plan/>"
+    appended = {part.step for part in _result_parts(plan.result) if isinstance(part, From)}
+    used = {reference.step for step in plan.steps for reference in _references_of(step)} | appended
+    taken = {step.id.casefold() for step in plan.steps}
+    lines = [f"{_goal(plan)}<plan>"]
+    for number, step in enumerate(plan.steps, 1):
+        if step.reason:
+            lines.append(f"  <!-- {step.reason} -->")
+        attributes = [(name, _expression(expression)) for name, expression in step.arguments.items()]
+        if step.id in used or step.id != f"s{number}":
+            attributes.append(("setContextVariable", step.id))
+        if step.id in appended:
+            key = f"RESULT__{step.id}"
+            while key.casefold() in taken:
+                key += "_"
+            attributes.append(("appendToResult", key))
+        written = "".join(f' {name}="{value.translate(_ATTRIBUTE_ESCAPES)}"' for name, value in attributes)
+        lines.append(f"  <function.{str(step.function).replace('-', '.')}{written}/>")
+    return "\n".join([*lines, "</plan>"])
+
+
+def _goal(plan: Plan) -> str:
+    return f"<goal>{plan.goal.translate(_ESCAPES)}</goal>\n" if plan.goal else ""
+
+
+def _expression(expression: Expression) -> str:
+    match expression:
+        case Value(value):
+            return _text(value)
+        case From(step):
+            return f"${step}"
+        case TextOf(parts):
+            return "".join(part if isinstance(part, str) else _expression(part) for part in parts)
+        case _:
+            raise TypeError(f"{expression!r} is not written as a text")
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _difference(plan: Plan, again: Plan) -> str | None:
+    """Say what would be read back as something else."""
+    wanted, got = plan_to_json(plan), plan_to_json(again)
+    if _dumped(wanted) == _dumped(got):
+        return None
+    for one, other in zip(wanted["steps"], got["steps"], strict=False):
+        for key in (one | other).keys() - {"arguments"}:
+            if _dumped(one.get(key)) != _dumped(other.get(key)):
+                advice = "; give the catalogue, which says so" if key == "after" else ""
+                return f"step {one['id']} would be read with another {key}{advice}"
+        given, read = one.get("arguments", {}), other.get("arguments", {})
+        for name in given | read:
+            if name not in given or name not in read or _dumped(given[name]) != _dumped(read[name]):
+                kind = "text" if isinstance(given.get(name, {}).get("value", ""), str) else "other value"
+                advice = "" if kind == "text" else "; give the catalogue, which says that it is no text"
+                return f"the argument {name!r} of step {one['id']} would be read as something else{advice}"
+    return next((f"the {key} would be read as something else" for key in wanted if wanted[key] != got.get(key)), "?")
+
+
+def _dumped(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)

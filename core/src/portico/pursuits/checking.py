@@ -1,0 +1,105 @@
+"""What a pursuit asks of a plan before it runs: that it passes its check, and that its functions are still the same."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from portico.errors import PlanStale, PorticoError, SchemaUnsupported
+from portico.functions import FunctionManual
+from portico.plans.check import check_plan
+from portico.plans.findings import Finding
+from portico.plans.plan import Plan, PlanTemplate, functions_used
+from portico.plans.staleness import fingerprint, stale_functions
+from portico.schemas import PlainSchemaValidator
+
+if TYPE_CHECKING:
+    from portico.kernel import Kernel
+
+__all__ = ["checked", "refuse_stale", "with_fingerprints"]
+
+
+def checked(
+    kernel: Kernel,
+    plan: Plan,
+    *,
+    input: Any = None,
+    finished: Mapping[str, FunctionManual | None] | None = None,
+    taken: Collection[str] = (),
+) -> list[Finding]:
+    """Return the findings of a plan's check with what a kernel has, and with the input that is at hand."""
+    given = None if input is None and plan.input is None else {"const": input}
+    found = check_plan(
+        plan,
+        kernel.manuals,
+        finished=finished,
+        taken=taken,
+        validator=kernel.schema_validator,
+        input=given,
+        templates=lambda source, language: kernel.template(source, language=language),
+    )
+    if plan.input is not None and not any(finding.place == "input" for finding in found):
+        found += _misfit(kernel, plan.input, input)
+    return found
+
+
+def _misfit(kernel: Kernel, schema: Mapping[str, Any], value: Any) -> list[Finding]:
+    try:
+        validate = (kernel.schema_validator or PlainSchemaValidator()).compile(schema)
+    except SchemaUnsupported as error:
+        return [Finding(f"the input could not be checked: {error}", None, "input", "warning")]
+    return [Finding(str(fault), None, "input") for fault in validate(value)]
+
+
+def with_fingerprints(kernel: Kernel, plan: Plan) -> Plan:
+    """Return a plan with what it rests on in each function that it uses, as far as that can be told."""
+    manuals, known = kernel.manuals, kernel.fingerprints
+    prints: dict[str, str] = {}
+    for name in _functions_used(kernel, plan):
+        manual = manuals.get(name)
+        if manual is not None:
+            if name not in known:
+                known[name] = fingerprint(manual)
+            prints[name] = known[name]
+    return replace(plan, fingerprints=prints)
+
+
+def refuse_stale(kernel: Kernel, plan: Plan, findings: Collection[Finding]) -> None:
+    """Raise ``PlanStale`` when the functions of a plan have changed so that it cannot run as it was meant.
+
+    ``findings`` are those of its check, now. A change that leaves the plan valid is harmless, unless a function that
+    had no effects has some: a step of it may have been tried twice.
+    """
+    stale = stale_functions(plan, kernel.manuals)
+    if not stale:
+        return
+    used = _functions_used(kernel, plan)
+    wrong = any(finding.severity == "error" for finding in findings)
+    harmful = [
+        each
+        for each in stale
+        if each.function in used
+        and (wrong or each.function not in kernel.manuals or "it has effects now" in each.changes)
+    ]
+    if harmful:
+        raise PlanStale([str(each) for each in harmful])
+
+
+def _functions_used(kernel: Kernel, plan: Plan) -> set[str]:
+    used = functions_used(plan)
+    for step in plan.steps:
+        if isinstance(step.function, Plan):
+            used |= _functions_used(kernel, step.function)
+        elif isinstance(step.function, PlanTemplate):
+            used |= _called_by(kernel, step.function)
+    return used
+
+
+def _called_by(kernel: Kernel, template: PlanTemplate) -> set[str]:
+    """Return the functions that a template is seen to call; not every language tells."""
+    try:
+        compiled = kernel.template(template.source, language=template.language)
+        return {kernel.function(call.function).full_name for call in getattr(compiled, "calls", ())}
+    except PorticoError:
+        return set()

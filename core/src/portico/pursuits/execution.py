@@ -1,0 +1,275 @@
+"""Carrying out the steps of a pursuit: filters around, tried again where that may help, journalled, told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from portico.calls import CURRENT_STEP
+from portico.errors import FunctionNotFound, LimitExceeded, PlanError, StepFailed
+from portico.filters import Hold, StepRun, run_filters
+from portico.plans.plan import INPUT, Plan, PlanTemplate, Step
+from portico.plans.task import (
+    Budget,
+    Event,
+    StepFailure,
+    StepFinished,
+    StepHeld,
+    StepRecord,
+    StepRetried,
+    StepStarted,
+)
+from portico.pursuits.journal import RunState, entry
+from portico.pursuits.retrying import may_pass, pause
+from portico.pursuits.running import Broken, HeldStep, evaluate, run_steps
+
+if TYPE_CHECKING:
+    from portico.kernel import Kernel
+    from portico.pursuits.writing import Journal
+
+__all__ = ["Execution", "count_steps"]
+
+_SCALARS = (str, int, bool, type(None))
+
+
+@dataclass(slots=True)
+class Execution:
+    """The steps of one pursuit: those that were run, and how further ones are."""
+
+    kernel: Kernel
+    run: str
+    budget: Budget
+    journal: Journal | None = None
+    listener: Callable[[Event], None] | None = None
+    records: list[StepRecord] = field(default_factory=list)
+    results: dict[str, Any] = field(default_factory=dict)
+    """The results of the steps of its plans, and the input; those inside of nested plans are not there."""
+    past: RunState | None = None
+    """What an earlier process left in the journal."""
+
+    async def plan(self, plan: Plan) -> list[StepFailed]:
+        """Run what has no result of a plan and return the failures; a hold is raised as `HeldStep`."""
+        ended = {record.step.id for record in self.records}
+        if len(self.records) + count_steps(plan, ended) > self.budget.steps:
+            raise LimitExceeded(
+                f"The pursuit would run more than its {self.budget.steps} steps. Allow more with the budget's steps."
+            )
+        return await self._steps(plan, self.results, self.step)
+
+    async def _steps(
+        self,
+        plan: Plan,
+        results: dict[str, Any],
+        execute: Callable[[Step, dict[str, Any]], Awaitable[Any]],
+        within: str = "",
+    ) -> list[StepFailed]:
+        earlier = self._failed_before(plan, within) if self.past is not None else {}
+        failures = await run_steps(plan, results, execute, failed=earlier)
+        if failures:
+            await self._tell_unbegun(plan, failures, within)
+        for step_id, message in earlier.items():
+            cause = PlanError(message)
+            failures.append(StepFailed(step_id, cause))
+            failures[-1].__cause__ = cause
+        return failures
+
+    def _failed_before(self, plan: Plan, within: str) -> dict[str, str]:
+        """Return the steps of a plan that an earlier process saw fail, with what it saw."""
+        assert self.past is not None  # noqa: S101 - only asked where there is one
+        own = {f"{within}{step.id}": step.id for step in plan.steps}
+        return {
+            own[record.step.id]: record.error
+            for record in self.past.records
+            if record.error is not None and record.step.id in own
+        }
+
+    async def _tell_unbegun(self, plan: Plan, failures: list[StepFailed], within: str) -> None:
+        """Record the steps whose arguments could not be made: they never began; the planner must see why."""
+        steps = {f"{within}{step.id}": step for step in plan.steps}
+        known = {record.step.id for record in self.records}
+        for failure in failures:
+            failed = f"{within}{failure.step}"
+            if failed not in known:
+                await self._failed(replace(steps[failed], id=failed), failure.__cause__ or failure)
+
+    async def step(self, step: Step, arguments: dict[str, Any], attempts: int | None = None) -> Any:
+        """Carry out one step, whatever it is, and return its JSON result.
+
+        ``attempts`` are those of the step that it is inside of, for a step that says nothing itself.
+        """
+        try:
+            if self.kernel.filters.step:
+                result = await self._filtered(step, arguments, attempts)
+            else:
+                result = await self._begun(step, arguments, attempts)
+            if self.journal is not None and type(result) not in _SCALARS:
+                result = _as_json(result, step)
+        except HeldStep as held:
+            # A hold inside of this step is that step's.
+            if held.step is step:
+                await self.note("step-held", step=step.id, reason=held.hold.reason)
+                self.tell(StepHeld(step, held.hold.reason))
+            raise
+        except Exception as error:
+            await self._failed(step, error)
+            raise
+        if self.journal is not None:
+            await self.note("step-finished", step=step.id, result=result)
+        self.records.append(StepRecord(step, result))
+        if self.listener is not None:
+            self.tell(StepFinished(step, result))
+        return result
+
+    async def _failed(self, step: Step, error: BaseException) -> None:
+        message = str(error) or type(error).__name__
+        await self.note("step-failed", step=step.id, error=message)
+        self.records.append(StepRecord(step, error=message))
+        self.tell(StepFailure(step, message))
+
+    async def _filtered(self, step: Step, arguments: dict[str, Any], attempts: int | None) -> Any:
+        context = StepRun(step, self.run, arguments)
+
+        async def final() -> Any:
+            if self.journal is not None:
+                _as_json(context.arguments, step, "the arguments that a filter left")
+            return await self._begun(step, context.arguments, attempts)
+
+        result = await run_filters(self.kernel.filters.step, context, final)
+        if isinstance(result, Hold):
+            raise HeldStep(step, result)
+        return result
+
+    async def _begun(self, step: Step, arguments: dict[str, Any], attempts: int | None) -> Any:
+        # Only now, with the arguments it is given: a step that waits for its filters has not begun.
+        function = step.function
+        if type(function) is str:
+            return await self._call(step, function, arguments, attempts)
+        if self.listener is not None:
+            self.tell(StepStarted(step, arguments))
+        if self.journal is not None:
+            await self.note("step-started", step=step.id, arguments=arguments)
+        attempts = step.attempts or attempts
+        if isinstance(function, Plan):
+            work = self._nested(step, function, arguments, attempts)
+        else:
+            from portico.pursuits.templates import TemplateStep
+
+            assert isinstance(function, PlanTemplate)  # noqa: S101 - what a step's function is by its type
+            work = TemplateStep(self, step, attempts).render(function, arguments)
+        return await (work if step.seconds is None else _bounded(work, step, step.seconds))
+
+    async def _call(self, step: Step, name: str, arguments: dict[str, Any], attempts: int | None) -> Any:
+        if self.listener is not None:
+            self.tell(StepStarted(step, arguments))
+        if self.journal is not None:
+            await self.note("step-started", step=step.id, arguments=arguments, **self._marks(name))
+        attempts = step.attempts or attempts or self.budget.step_attempts
+        attempt = 1
+        while True:
+            try:
+                return await self._attempt(step, name, arguments, attempt)
+            except Exception as error:
+                if attempt >= attempts or not self._again(name, error):
+                    raise
+                seconds = pause(attempt, error)
+                attempt += 1
+                message = str(error) or type(error).__name__
+                await self.note("step-retried", step=step.id, error=message, attempt=attempt)
+                self.tell(StepRetried(step, message, attempt, seconds))
+            await asyncio.sleep(seconds)
+
+    async def _attempt(self, step: Step, name: str, arguments: dict[str, Any], attempt: int) -> Any:
+        seconds = self.budget.step_seconds if step.seconds is None else step.seconds
+        runner = self.kernel.runner
+        token = CURRENT_STEP.set((self.run, step.id, attempt))
+        try:
+            if seconds is None and runner is None:
+                return await self.kernel.invoke_json(name, arguments)
+
+            async def action() -> Any:
+                call = self.kernel.invoke_json(name, arguments)
+                return await (call if seconds is None else _bounded(call, step, seconds, effects=self._effects(name)))
+
+            return await (action() if runner is None else runner.execute(self.run, step.id, action))
+        finally:
+            CURRENT_STEP.reset(token)
+
+    def _again(self, name: str, error: Exception) -> bool:
+        return (may_pass(error) or isinstance(error, _TooLong)) and not self._effects(name)
+
+    def _effects(self, name: str) -> bool:
+        try:
+            return self.kernel.function(name).effects
+        except FunctionNotFound:
+            return False
+
+    def _marks(self, name: str) -> Mapping[str, Any]:
+        """Return what the journal must know of a function to judge later what became of a step."""
+        return {"effects": True} if self._effects(name) else {}
+
+    async def _nested(self, step: Step, plan: Plan, arguments: dict[str, Any], attempts: int | None) -> Any:
+        within = f"{step.id}/"
+        results: dict[str, Any] = {INPUT: arguments}
+        if self.past is not None:
+            finished = self.past.results
+            results |= {child.id: finished[within + child.id] for child in plan.steps if within + child.id in finished}
+
+        async def inner(child: Step, arguments: dict[str, Any]) -> Any:
+            return await self.step(replace(child, id=within + child.id), arguments, attempts)
+
+        failures = await self._steps(plan, results, inner, within)
+        if failures:
+            cause = failures[0].__cause__ or failures[0]
+            raise StepFailed(f"{within}{failures[0].step}", cause) from cause
+        return evaluate(plan.result, results) if plan.result is not None else None
+
+    def tell(self, event: Event) -> None:
+        """Emit what happens to a step, which a listener that raises does not make a failure."""
+        if self.listener is None:
+            return
+        try:
+            self.listener(event)
+        except Exception as error:
+            raise Broken(error) from error
+
+    async def note(self, type: Any, /, **body: Any) -> None:
+        """Write an entry to the journal, if there is one; it is durable on return."""
+        if self.journal is not None:
+            await self.journal.write(entry(type, **body))
+
+
+class _TooLong(LimitExceeded):
+    """An attempt's own time-out."""
+
+
+async def _bounded(work: Awaitable[Any], step: Step, seconds: float, *, effects: bool = False) -> Any:
+    deadline = asyncio.timeout(seconds)
+    try:
+        async with deadline:
+            return await work
+    except TimeoutError as error:
+        if not deadline.expired():
+            raise
+        known = " Whether it happened is not known." if effects else ""
+        raise _TooLong(f"The step {step.id} did not end within its {seconds:g} seconds.{known}") from error
+
+
+def _as_json(value: Any, step: Step, what: str = "its result") -> Any:
+    """Return a value as it will be read from the journal: a step goes on with the same, fresh or resumed."""
+    try:
+        return json.loads(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        called = step.function if isinstance(step.function, str) else "the step"
+        raise PlanError(f"{called}: {what} cannot be kept in the journal, for it is not JSON: {error}") from error
+
+
+def count_steps(plan: Plan, ended: set[str] | frozenset[str] = frozenset(), within: str = "") -> int:
+    """Count the steps of a plan that have not ended, and those of the plans nested in them."""
+    return sum(
+        1 + (count_steps(step.function, ended, f"{within}{step.id}/") if isinstance(step.function, Plan) else 0)
+        for step in plan.steps
+        if within + step.id not in ended
+    )

@@ -1,0 +1,74 @@
+"""How pursuits end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from portico.chat import Usage
+from portico.plans.plan import Plan
+from portico.plans.task import Answer, Infeasible, StepRecord
+
+__all__ = ["Held", "Pursuit", "answer_of", "outcome_body"]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The pursuit waits for a person.
+
+    A plan or step filter returned a `Hold`, or (``uncertain``) a step with effects was interrupted in an earlier
+    process, and nobody knows whether it happened. ``step`` is the step, None where the whole plan waits.
+    """
+
+    reason: str
+    step: str | None = None
+    uncertain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pursuit:
+    """How a pursuit ended and what it did.
+
+    ``plan`` is every executed step as one plan, with the result where a plan gave the answer: what can be replayed,
+    with ``input``, the JSON value that it was given.
+    """
+
+    goal: str
+    run: str
+    planner: str
+    outcome: Answer | Infeasible | Held
+    plan: Plan
+    steps: tuple[StepRecord, ...]
+    usage: Usage = field(default_factory=Usage)
+    services: tuple[str, ...] = ()
+    """The chat services that were asked, in order."""
+    input: Any = None
+
+
+def answer_of(value: Any) -> Answer:
+    """Return a plan's result as an answer: text as it is, other values as JSON."""
+    if isinstance(value, str):
+        return Answer(value, value=value)
+    return Answer(json.dumps(value, ensure_ascii=False, indent=2), value=value)
+
+
+def outcome_body(outcome: Answer | Infeasible | Held) -> Mapping[str, Any]:
+    """Return what the journal says of an outcome; what is empty is left out."""
+    body: dict[str, Any]
+    match outcome:
+        case Answer():
+            citations = [asdict(citation) for citation in outcome.citations]
+            body = {"value": outcome.value, "citations": citations, "warnings": list(outcome.warnings)}
+            body = {"kind": "answer", "text": outcome.text, **_filled(body)}
+        case Infeasible():
+            body = {"kind": "infeasible", "reason": outcome.reason, "missing": list(outcome.missing)}
+        case Held():
+            body = {"kind": "held", "reason": outcome.reason, "step": outcome.step}
+            body |= {"uncertain": True} if outcome.uncertain else {}
+    return body
+
+
+def _filled(body: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in body.items() if value is not None and value != []}

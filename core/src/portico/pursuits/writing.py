@@ -1,0 +1,150 @@
+"""Writing the journal of one run: in order, durable when asked, under a lease that is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from portico.errors import StoreBusy, StoreError
+from portico.ports.run_store import Lease, RunStore
+from portico.pursuits.journal import entry
+from portico.pursuits.running import Broken
+
+__all__ = ["LEASE_SECONDS", "Journal", "kept"]
+
+LEASE_SECONDS = 60.0
+_BEATS = 3
+
+
+class Journal:
+    """The journal of a run, held from `open` to `close`.
+
+    Entries that are written while another write is under way go to the store together: steps that end side by side
+    share a write. A task renews the lease, so that a step may take hours. A lease that is lost stops the pursuit.
+    """
+
+    def __init__(self, store: RunStore, run: str) -> None:
+        self.run = run
+        self.lost: Exception | None = None
+        self._store = store
+        self._lease: Lease | None = None
+        self._renewed = 0.0
+        self._waiting: list[Mapping[str, Any]] = []
+        self._next: asyncio.Task[None] | None = None
+        self._last: asyncio.Task[None] | None = None
+        self._beating: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Take the run; ``StoreBusy`` while another process has it."""
+        self._renewed = asyncio.get_running_loop().time()
+        self._lease = await self._store.acquire(self.run, owner=_owner(), seconds=LEASE_SECONDS)
+        self._beating = asyncio.create_task(self._beat(asyncio.current_task()))
+
+    async def write(self, written: Mapping[str, Any]) -> None:
+        """Write an entry after all that came before; it is durable on return.
+
+        Who is cancelled meanwhile does not stop the write. Raises `Broken`: no step fails for it.
+        """
+        writing = self.add(written)
+        try:
+            await asyncio.shield(writing)
+        except Exception as error:
+            raise Broken(error) from error
+
+    def add(self, written: Mapping[str, Any]) -> asyncio.Task[None]:
+        """Have an entry written after all that came before; the next `write` waits for it too."""
+        self._waiting.append(written)
+        if self._next is None:
+            self._next = asyncio.create_task(self._flush(self._last))
+        return self._next
+
+    async def close(self) -> None:
+        """Give the run back, after everything that is under way; who is cancelled twice meanwhile does not wait."""
+        closing = asyncio.create_task(self._close())
+        cancelled = False
+        while not closing.done():
+            try:
+                await asyncio.wait([closing])
+            except asyncio.CancelledError:
+                if cancelled:
+                    closing.cancel()
+                cancelled = True
+        if cancelled:
+            if not closing.cancelled():
+                closing.exception()
+            raise asyncio.CancelledError
+        closing.result()
+
+    async def _close(self) -> None:
+        if self._beating is not None:
+            self._beating.cancel()
+            await asyncio.gather(self._beating, return_exceptions=True)
+        while (last := self._next or self._last) is not None and not last.done():
+            await asyncio.wait([last])
+        if last is not None and not last.cancelled():
+            # Whoever waited for it has its error; nobody may have.
+            last.exception()
+        if self._lease is not None:
+            lease, self._lease = self._lease, None
+            await self._store.release(lease)
+
+    async def _flush(self, before: asyncio.Task[None] | None) -> None:
+        if before is not None and not before.done():
+            await asyncio.wait([before])
+        if before is not None and (error := before.exception()) is not None:
+            raise error
+        entries, self._waiting = self._waiting, []
+        self._last, self._next = self._next, None
+        if self.lost is not None:
+            raise self.lost
+        assert self._lease is not None  # noqa: S101 - taken before the first entry
+        # A process that slept with its computer renews first, which fails only if another had the run since.
+        if asyncio.get_running_loop().time() - self._renewed > LEASE_SECONDS / 2:
+            await self._renew()
+        await self._store.append(self._lease, entries)
+
+    async def _renew(self) -> None:
+        assert self._lease is not None  # noqa: S101 - nothing renews before it is taken
+        now = asyncio.get_running_loop().time()
+        await self._store.renew(self._lease, seconds=LEASE_SECONDS)
+        self._renewed = now
+
+    async def _beat(self, pursuing: asyncio.Task[Any] | None) -> None:
+        while True:
+            await asyncio.sleep(LEASE_SECONDS / _BEATS)
+            try:
+                await self._renew()
+            except StoreError as error:
+                late = asyncio.get_running_loop().time() - self._renewed > LEASE_SECONDS
+                if isinstance(error, StoreBusy) or late:
+                    self.lost = error
+                    if pursuing is not None:
+                        pursuing.cancel()
+                    return
+
+
+@asynccontextmanager
+async def kept(journal: Journal) -> AsyncIterator[Journal]:
+    """Hold a journal open; a lease that was lost meanwhile comes out as the store's own error."""
+    await journal.open()
+    try:
+        yield journal
+    except asyncio.CancelledError:
+        pursuing = asyncio.current_task()
+        # The journal cancelled the pursuit itself, unless somebody else did too.
+        if journal.lost is not None and pursuing is not None and not pursuing.uncancel():
+            raise journal.lost from None
+        with suppress(Broken):
+            await journal.write(entry("interrupted"))
+        raise
+    finally:
+        await journal.close()
+
+
+def _owner() -> str:
+    """Name this process at work: its host, its number, and what no other at work has."""
+    host = os.uname().nodename if hasattr(os, "uname") else ""
+    return f"{host}:{os.getpid()}:{os.urandom(8).hex()}"

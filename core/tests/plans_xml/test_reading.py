@@ -1,0 +1,311 @@
+"""What a well-formed plan means: Semantic Kernel's rules, and where ours differ on purpose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from portico import Function, Kernel
+from portico.errors import PlanFormatError
+from portico.functions import FunctionManual
+from portico.plans.plan import Expression, From, Plan, Step, TextOf, Value
+from portico.plans.xml_form import plan_from_xml, plan_to_xml, read_plan
+
+POEM = """
+<goal>Write a poem about John Doe, then translate it into Chinese.</goal>
+<plan>
+  <!-- A short poem -->
+  <function.WriterPlugin.ShortPoem input="John Doe" setContextVariable="POEM"/>
+  <!-- The same
+       in Chinese -->
+  <function.WriterPlugin.Translate input="$POEM" language="Chinese" appendToResult="RESULT__CHINESE_POEM"/>
+</plan>
+<!-- END -->
+"""
+
+
+def manual(
+    name: str, properties: dict[str, Any] | None = None, required: tuple[str, ...] = (), *, effects: bool = False
+) -> FunctionManual:
+    schema = {"type": "object", "properties": properties or {}, "required": list(required)}
+    return FunctionManual(name, "", schema, {"type": "string"}, effects)
+
+
+def catalogue(*manuals: FunctionManual) -> dict[str, FunctionManual]:
+    return {each.name: each for each in manuals}
+
+
+def only(text: str, functions: dict[str, FunctionManual] | None = None) -> Step:
+    (step,) = plan_from_xml(f"<plan>{text}</plan>", functions).steps
+    return step
+
+
+def value(text: str, before: str = '<function.f setContextVariable="A"/>') -> Expression:
+    """Return what a value is read as, after a step that sets the variable A."""
+    return plan_from_xml(f'<plan>{before}<function.g a="{text}"/></plan>').steps[-1].arguments["a"]
+
+
+def test_the_poem_of_the_planner_article_is_read() -> None:
+    assert plan_from_xml(POEM) == Plan(
+        "Write a poem about John Doe, then translate it into Chinese.",
+        (
+            Step("POEM", "WriterPlugin-ShortPoem", {"input": Value("John Doe")}, (), "A short poem"),
+            Step(
+                "s2",
+                "WriterPlugin-Translate",
+                {"input": From("POEM"), "language": Value("Chinese")},
+                (),
+                "The same\n       in Chinese",
+            ),
+        ),
+        From("s2"),
+    )
+
+
+@pytest.mark.parametrize("around", ["", "é日本: "])
+def test_it_says_where_each_step_is(around: str) -> None:
+    text = f'{around}<plan>\n<!-- 日本 --> <function.f/>\n  <function.g setContextVariable="X"/></plan>'
+    assert read_plan(text, recover=True).places == {"s1": (2, 13), "X": (3, 3)}
+
+
+def test_the_goal_of_the_caller_is_the_plan_s() -> None:
+    assert plan_from_xml(POEM, goal="Other").goal == "Other"
+
+
+@pytest.mark.parametrize(
+    "text", ["<goal>Do it<plan/></goal>", "<goal>Do it</goal><plan/>", "<xml><goal>Do it</goal><plan></plan></xml>"]
+)
+def test_a_goal_may_be_before_or_around(text: str) -> None:
+    read = read_plan(text)
+    assert read.plan.goal == "Do it"
+    assert read.empty
+
+
+@pytest.mark.parametrize("text", ["<plan />", "<PLAN></PLAN>", "<plan><!-- there is no such function --></plan>"])
+def test_an_empty_plan_is_told_apart(text: str) -> None:
+    read = read_plan(text)
+    assert (read.empty, read.plan, read.recovered) == (True, Plan(""), ())
+
+
+@pytest.mark.parametrize(
+    ("text", "expression"),
+    [
+        ("$A", From("A")),
+        ("$a", From("A")),
+        ("$INPUT", From("input")),
+        ("on $A at $input.", TextOf(("on ", From("A"), " at ", From("input"), "."))),
+        ("$A$A", TextOf((From("A"), From("A")))),
+        ("$A.txt", TextOf((From("A"), ".txt"))),
+        ("将$A翻译成中文", TextOf(("将", From("A"), "翻译成中文"))),
+        ("$AB and $A", TextOf(("$AB and ", From("A")))),
+        ("{&quot;$top&quot;: 3}", Value('{"$top": 3}')),
+        ("$100", Value("$100")),
+        ("5 $", Value("5 $")),
+        ("A", Value("A")),
+        ("&#36;A", From("A")),
+    ],
+)
+def test_known_variables_are_references_and_all_else_is_text(text: str, expression: Expression) -> None:
+    assert value(text) == expression
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('<function.f a="$B"/>', r"line 1, column 7: there is no variable \$B; there are: input"),
+        ('<function.f a="$INPTU"/>', r"there is no variable \$INPTU; nearest: input"),
+        ('<function.f a="$B"/><function.g setContextVariable="B"/>', r"\$B is set only by this step or a later one"),
+        ('<function.f a="$B or so" setContextVariable="b"/>', r"\$B is set only by this step or a later one"),
+        ('<function.f setContextVariable="my-key"/><function.g a="$my-key"/>', "column 48: .* beginning of another"),
+        ('<function.f setContextVariable="A" SetContextVariable="B"/>', "setContextVariable has two values"),
+        ('<function.f appendToResult="A" APPENDTORESULT="B"/>', "appendToResult has two values"),
+        ('<function.f appendToResult="false"/>', "is the name of a result, not 'false'"),
+        ("<function.f><function.g/></function.f>", "inside of another function"),
+        ("<if><function.g/></if>", "<if> is no step"),
+        ("text", "line 1, column 7: text between the steps"),
+        ("<function.f>\n text</function.f>", "line 2, column 2: text inside of a function"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_with_the_place(text: str, says: str) -> None:
+    with pytest.raises(PlanFormatError, match=says):
+        plan_from_xml(f"<plan>{text}</plan>")
+
+
+def test_the_last_value_of_a_variable_counts() -> None:
+    plan = plan_from_xml(
+        '<plan><function.f setContextVariable="A"/><function.g a="$A" setContextVariable="a"/>'
+        '<function.h a="$A"/></plan>'
+    )
+    assert [step.id for step in plan.steps] == ["A", "s2", "s3"]
+    assert [step.arguments.get("a") for step in plan.steps] == [None, From("A"), From("s2")]
+
+
+def test_appended_results_are_joined_by_line_breaks_and_are_variables() -> None:
+    plan = plan_from_xml(
+        '<plan><function.f appendToResult="R1"/><function.g a="$R1" appendToResult="R2"/><function.h/></plan>'
+    )
+    assert plan.steps[1].arguments == {"a": From("s1")}
+    assert plan.result == TextOf((From("s1"), "\n", From("s2")))
+
+
+def test_without_an_appended_result_it_is_the_last_step_s() -> None:
+    assert plan_from_xml("<plan><function.f/><function.g/></plan>").result == From("s2")
+
+
+def test_ids_are_variables_and_never_taken_ones() -> None:
+    text = (
+        '<plan><function.f setContextVariable="s2"/><function.f/><function.f setContextVariable="done"/>'
+        '<function.f setContextVariable="input"/><function.f setContextVariable="a b"/></plan>'
+    )
+    assert [step.id for step in plan_from_xml(text, finished=["DONE"]).steps] == ["s2", "s3", "s4", "s5", "s6"]
+
+
+def test_steps_that_have_run_are_variables() -> None:
+    plan = plan_from_xml('<plan><function.f a="$poem"/></plan>', finished=["POEM", "s1"])
+    assert plan.steps == (Step("s2", "f", {"a": From("POEM")}),)
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("Writer.Poem", "Writer-Poem"),
+        ("Writer-Poem", "Writer-Poem"),
+        ("writer.poem", "Writer-Poem"),
+        ("Poem", "Writer-Poem"),
+        ("_GLOBAL_FUNCTIONS_.echo", "echo"),
+        ("Twice", "Twice"),
+        ("Wirter.Peom", "Wirter-Peom"),
+        ("a.b.c", "a.b.c"),
+    ],
+)
+def test_functions_are_found_by_the_catalogue_and_else_stay_as_written(written: str, name: str) -> None:
+    functions = catalogue(manual("Writer-Poem"), manual("echo"), manual("A-Twice"), manual("B-Twice"))
+    assert only(f"<function.{written}/>", functions).function == name
+
+
+def test_parameters_are_found_in_another_case() -> None:
+    functions = catalogue(manual("f", {"City": {}, "a": {}, "A": {}}))
+    assert list(only('<function.f city="x" a="y" z="w"/>', functions).arguments) == ["City", "a", "z"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "read"),
+    [
+        ({"type": "integer"}, "3", 3),
+        ({"type": "integer"}, "03", "03"),
+        ({"type": "integer"}, "3.0", "3.0"),
+        ({"type": "integer"}, " 3", " 3"),
+        ({"type": "number"}, "3", 3),
+        ({"type": "number"}, "2.50", "2.50"),
+        ({"type": "number"}, "NaN", "NaN"),
+        ({"type": "number"}, "9" * 5000, "9" * 5000),
+        ({"type": "boolean"}, "true", True),
+        ({"type": "boolean"}, "True", "True"),
+        ({"type": ["integer", "null"]}, "null", None),
+        ({"anyOf": [{"type": "integer"}, {"type": "string"}]}, "3", "3"),
+        ({"type": "string"}, "3", "3"),
+        ({}, "3", "3"),
+        (True, "3", "3"),
+        ({"enum": [1, 2]}, "2", 2),
+        ({"const": 1}, "1", 1),
+        ({"$ref": "#/$defs/loop"}, "1", "1"),
+        ({"type": "array"}, "[1, 'a']", "[1, 'a']"),
+        ({"type": "array"}, "[1,  2]", [1, 2]),
+        ({"type": "array"}, "[" * 100_000, "[" * 100_000),
+        ({"type": "object"}, '{"a": 1, "a": 2}', '{"a": 1, "a": 2}'),
+        ({"type": "object"}, '{"$top": 3}', {"$top": 3}),
+    ],
+)
+def test_texts_are_values_where_that_is_certain(schema: Any, text: str, read: Any) -> None:
+    made = manual("f", {"a": schema})
+    made.parameters["$defs"] = {"loop": {"$ref": "#/$defs/loop"}}  # type: ignore[index]
+    escaped = text.replace('"', "&quot;")
+    got = only(f'<function.f a="{escaped}"/>', {"f": made}).arguments["a"]
+    assert isinstance(got, Value)
+    assert (type(got.value), got.value) == (type(read), read)
+
+
+def test_a_required_input_that_is_not_written_is_the_last_result() -> None:
+    functions = catalogue(manual("f", {"input": {}, "style": {}, "more": {}}, ("input", "style")))
+    text = (
+        '<plan><function.f style="a"/><function.f setContextVariable="STYLE"/><function.f/>'
+        '<function.f input="x" style="b"/></plan>'
+    )
+    first, second, third, fourth = plan_from_xml(text, functions).steps
+    assert first.arguments == {"style": Value("a"), "input": From("input")}
+    assert second.arguments == {"input": From("s1")}, "the check says that style is missing"
+    assert third.arguments == {"input": From("STYLE"), "style": From("STYLE")}
+    assert fourth.arguments == {"input": Value("x"), "style": Value("b")}, "what is written is never another"
+    assert plan_from_xml(text).steps[2].arguments == {}
+
+
+def test_steps_with_effects_keep_their_place() -> None:
+    functions = catalogue(manual("look", {"a": {}}), manual("send", {"a": {}}, effects=True))
+    text = (
+        "<plan><function.look/><function.look/><function.send a='$s1'/><function.look/><function.send/>"
+        "<function.look a='$s5'/></plan>"
+    ).replace("<function.look/>", "<function.look setContextVariable='s1'/>", 1)
+    text = text.replace("<function.send/>", "<function.send setContextVariable='s5'/>")
+    plan = plan_from_xml(text, functions)
+    assert [step.after for step in plan.steps] == [(), (), ("s2",), ("s3",), ("s3", "s4"), ()]
+    assert plan_from_xml(plan_to_xml(plan, functions), functions) == plan
+    with pytest.raises(PlanFormatError, match="another after; give the catalogue"):
+        plan_to_xml(plan)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("<!DOCTYPE plan><plan/>", "line 1, column 1: a document type is refused"),
+        ('\n <!DOCTYPE plan [<!ENTITY a SYSTEM "file:///etc/passwd">]><plan/>', "line 2, column 2: a document type"),
+        ('<plan><function.f a="&b;"/></plan>', "line 1, column .*: not XML: undefined entity"),
+        ("<plan>", "line 1, column 7: the text ends before the plan does"),
+        ("<plan/><plan/>", "line 1, column 8: a second <plan>"),
+        ("<plan/>text", "line 1, column 8: text around the plan"),
+        ("<div><plan/></div>", "line 1, column 1: <div> is not of a plan"),
+        ("<xml>" * 20 + "<plan/>" + "</xml>" * 20, "deeper than 8 levels"),
+        ("<plan/></portico><portico>", "line 1, column .*: not XML"),
+        ("<plan>é\n日本 <x/></plan>", "line 1, column 7: text between"),
+        ("<plan>\n<!-- 日本 --> <if/></plan>", "line 2, column 13: <if> is no step"),
+        ("", "line 1, column 1: there is no <plan>"),
+        ("<plan>\ud800</plan>", "line 1, column 7: half of a surrogate pair"),
+        ("<plan>" + "<function.f/>" * 1001 + "</plan>", "more than 1,000 steps"),
+    ],
+)
+def test_strict_reading_refuses_what_is_not_of_the_form(text: str, says: str) -> None:
+    with pytest.raises(PlanFormatError, match=says):
+        plan_from_xml(text)
+
+
+@pytest.mark.parametrize("recover", [False, True])
+def test_long_texts_are_refused_at_once(recover: bool) -> None:
+    with pytest.raises(PlanFormatError, match="1,000,001 characters; 1,000,000 are allowed"):
+        read_plan(" " * 1_000_001, recover=recover)
+
+
+def test_a_declaration_and_a_byte_order_mark_are_xml() -> None:
+    read = read_plan("\ufeff<?xml version='1.0' encoding='utf-16'?>\n<plan><function.f/></plan>", recover=True)
+    assert read.recovered == ()
+    with pytest.raises(PlanFormatError, match="line 2, column 7"):
+        plan_from_xml("\ufeff<?xml version='1.0'?>\n<plan>x</plan>")
+
+
+async def test_a_plan_that_is_read_runs() -> None:
+    def upper(text: str) -> str:
+        return text.upper()
+
+    def repeat(text: str, times: int) -> str:
+        return text * times
+
+    kernel = Kernel()
+    for made in (upper, repeat):
+        kernel.add_function(Function.of(made, plugin="Text"))
+    plan = plan_from_xml(
+        '<plan><function.Text.upper text="ab $INPUT" setContextVariable="X"/>'
+        '<function.text.repeat text="$X" times="2" appendToResult="R"/></plan>',
+        {name: function.manual for name, function in kernel.functions.items()},
+        goal="shout",
+    )
+    pursuit = await kernel.run_plan(plan, input="c")
+    assert pursuit.outcome.value == "AB CAB C"

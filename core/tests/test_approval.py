@@ -1,0 +1,102 @@
+"""Approval: plans and steps with effects wait for somebody."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from portico.approval import approve_effects, approve_plans
+from portico.functions import function
+from portico.kernel import Kernel
+from portico.plans.plan import From, ListOf, Plan, Step, Value
+from portico.plans.task import Answer
+from portico.pursuit import Held
+
+PLAN = Plan(
+    "Do it",
+    (
+        Step("s1", "look", {"text": Value("a")}),
+        Step("s2", "send", {"text": From("s1")}),
+        Step("s3", "send", {"text": From("s1")}),
+    ),
+    result=ListOf((From("s2"), From("s3"))),
+)
+
+
+@pytest.fixture
+def sent() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def kernel(sent: list[str]) -> Kernel:
+    @function
+    def look(text: str) -> str:
+        return text
+
+    @function(effects=True)
+    def send(text: str) -> str:
+        sent.append(text)
+        return text
+
+    made = Kernel()
+    made.add_function(look)
+    made.add_function(send)
+    return made
+
+
+async def test_without_anybody_to_ask_a_plan_waits(kernel: Kernel, sent: list[str]) -> None:
+    kernel.filters.plan.append(approve_plans())
+    outcome = (await kernel.run_plan(PLAN)).outcome
+    assert isinstance(outcome, Held)
+    assert (outcome.step, sent) == (None, [])
+    assert "waits for approval" in outcome.reason
+
+
+@pytest.mark.parametrize(("decided", "reason"), [(False, "not approved"), ("ask Ada first", "ask Ada first")])
+async def test_what_is_refused_is_held_with_the_reason(
+    kernel: Kernel, sent: list[str], decided: Any, reason: str
+) -> None:
+    async def decide(_: object) -> Any:
+        return decided
+
+    kernel.filters.plan.append(approve_plans(decide))
+    outcome = (await kernel.run_plan(PLAN)).outcome
+    assert isinstance(outcome, Held)
+    assert reason in outcome.reason
+    kernel.filters.plan.clear()
+    kernel.filters.step.append(approve_effects(kernel, decide))
+    outcome = (await kernel.run_plan(PLAN)).outcome
+    assert isinstance(outcome, Held)
+    assert reason in outcome.reason
+    assert outcome.step in ("s2", "s3")
+    assert sent == []
+
+
+async def test_only_steps_with_effects_are_asked_for_one_at_a_time(kernel: Kernel, sent: list[str]) -> None:
+    asked: list[str] = []
+    asking = 0
+
+    async def decide(run: Any) -> bool:
+        nonlocal asking
+        asking += 1
+        assert asking == 1, "two questions at once"
+        await asyncio.sleep(0.01)
+        asking -= 1
+        asked.append(run.step.id)
+        assert run.arguments == {"text": "a"}
+        return True
+
+    kernel.filters.step.append(approve_effects(kernel, decide))
+    assert isinstance((await kernel.run_plan(PLAN)).outcome, Answer)
+    assert (sorted(asked), sent) == (["s2", "s3"], ["a", "a"])
+
+
+async def test_the_steps_of_a_nested_plan_are_asked_for_by_themselves(kernel: Kernel, sent: list[str]) -> None:
+    inner = Plan("inner", (Step("a", "send", {"text": Value("x")}),), result=From("a"))
+    kernel.filters.step.append(approve_effects(kernel))
+    outcome = (await kernel.run_plan(Plan("outer", (Step("s1", inner),), result=From("s1")))).outcome
+    assert isinstance(outcome, Held)
+    assert (outcome.step, sent) == ("s1/a", [])

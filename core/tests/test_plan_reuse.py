@@ -1,0 +1,142 @@
+"""Plans are found again by their goal and by what the functions are like; stale ones say what changed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portico.errors import PlanFormatError, StoreDamaged
+from portico.functions import FunctionManual
+from portico.plans.plan import From, Plan, Step, Value
+from portico.plans.reuse import FoundPlan, StalePlan, catalogue_hash, find_plan, saved_plan
+from portico_testkit.fakes.plan_store import MemoryPlanStore
+
+A, B, C = (FunctionManual(f"F-{name}", name, {"type": "object"}, {"type": "string"}) for name in "abc")
+PLAN = Plan("Tell", (Step("s1", "F-a"), Step("s2", Plan("in", (Step("s", "F-b"),), From("s")))), result=From("s2"))
+
+
+def catalogue(*manuals: FunctionManual) -> dict[str, FunctionManual]:
+    return {manual.name: manual for manual in manuals}
+
+
+def at(minute: int) -> datetime:
+    return datetime(2026, 1, 1, 0, minute, tzinfo=UTC)
+
+
+@given(st.permutations([A, B, C]))
+def test_the_hash_does_not_depend_on_the_order(manuals: list[FunctionManual]) -> None:
+    assert catalogue_hash(manuals) == catalogue_hash([A, B, C])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"name": "F-d"},
+        {"parameters": {"type": "object", "properties": {"x": {}}}},
+        {"returns": {"type": "integer"}},
+        {"effects": True},
+    ],
+)
+def test_the_hash_is_another_when_a_function_is(changes: dict[str, Any]) -> None:
+    assert catalogue_hash([A, B, replace(C, **changes)]) != catalogue_hash([A, B, C])
+    assert catalogue_hash([A, B]) != catalogue_hash([A, B, C])
+
+
+def test_a_mended_description_changes_no_hash() -> None:
+    assert catalogue_hash([replace(A, description="better")]) == catalogue_hash([A])
+
+
+def test_the_hash_is_the_same_in_another_process() -> None:
+    source = (
+        "from portico.functions import FunctionManual as M; from portico.plans.reuse import catalogue_hash as h;"
+        "print(h([M(f'F-{n}', n, {'type': 'object'}, {'type': 'string'}) for n in 'cab']))"
+    )
+    for seed in ("1", "2"):
+        done = subprocess.run(
+            [sys.executable, "-c", source], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed}
+        )
+        assert done.stdout.strip() == catalogue_hash([A, B, C])
+
+
+async def test_a_saved_plan_is_found_by_its_goal() -> None:
+    store, manuals = MemoryPlanStore(), catalogue(A, B, C)
+    await store.put(saved_plan(" Tell me ", PLAN, manuals, planner="structured"))
+    found = await find_plan(store, "Tell me", manuals)
+    assert isinstance(found, FoundPlan)
+    assert found.exact
+    assert found.saved.planner == "structured"
+    assert found.plan.steps == PLAN.steps
+    assert set(found.plan.fingerprints) == {"F-a", "F-b"}
+    assert await find_plan(store, "Tell you", manuals) is None
+    assert await find_plan(MemoryPlanStore(), "Tell me", manuals) is None
+
+
+async def test_a_plan_fits_while_its_own_functions_are_as_they_were() -> None:
+    store = MemoryPlanStore()
+    await store.put(saved_plan("Tell", PLAN, catalogue(A, B, C)))
+    for manuals in (catalogue(A, B), catalogue(A, B, replace(C, effects=True))):
+        found = await find_plan(store, "Tell", manuals)
+        assert isinstance(found, FoundPlan)
+        assert not found.exact
+
+
+async def test_a_stale_plan_says_what_changed() -> None:
+    store = MemoryPlanStore()
+    saved = saved_plan("Tell", PLAN, catalogue(A, B), at=at(1))
+    await store.put(saved)
+    found = await find_plan(store, "Tell", catalogue(replace(A, returns={"type": "integer"}), C))
+    assert isinstance(found, StalePlan)
+    assert (found.gone, found.changed) == (("F-b",), ("F-a",))
+    assert str(found) == (
+        f"The plan saved at {saved.saved_at} does not fit the functions any more (gone: F-b; changed: F-a)."
+    )
+
+
+async def test_the_newest_that_fits_comes_before_newer_ones_that_do_not() -> None:
+    store = MemoryPlanStore()
+    one, two = Plan("1", (Step("s", "F-a"),), From("s")), Plan("2", (Step("s", "F-a"),), From("s"))
+    await store.put(saved_plan("Tell", one, catalogue(A), at=at(1)))
+    await store.put(saved_plan("Tell", two, catalogue(A, B), at=at(2)))
+    await store.put(saved_plan("Tell", PLAN, catalogue(A, replace(B, effects=True)), at=at(3)))
+    found = await find_plan(store, "Tell", catalogue(A, B, C))
+    assert isinstance(found, FoundPlan)
+    assert found.plan.goal == "2"
+
+
+async def test_what_a_template_calls_is_watched_where_it_is_said() -> None:
+    store = MemoryPlanStore()
+    await store.put(saved_plan("Tell", Plan("g", result=Value(1)), catalogue(A, B), called=["F-b"]))
+    assert isinstance(await find_plan(store, "Tell", catalogue(A)), StalePlan)
+
+
+@pytest.mark.parametrize(("goal", "plan"), [(" \n", PLAN), ("Tell", Plan("a move", (Step("s", "F-a"),)))])
+def test_what_nothing_would_find_or_answer_is_not_saved(goal: str, plan: Plan) -> None:
+    with pytest.raises(ValueError, match=r"nothing would find|answers nothing"):
+        saved_plan(goal, plan, catalogue(A))
+
+
+def test_what_json_does_not_have_is_not_saved() -> None:
+    with pytest.raises(PlanFormatError, match=r"\$\.result\.value: JSON has no nan"):
+        saved_plan("Tell", Plan("g", result=Value(float("nan"))), {})
+
+
+async def test_what_is_kept_and_is_no_plan_is_told() -> None:
+    store = MemoryPlanStore()
+    saved = saved_plan("Tell", PLAN, catalogue(A, B))
+    await store.put(replace(saved, plan={"version": 1, "goal": "g"}))
+    with pytest.raises(StoreDamaged, match=r"saved for 'Tell' is no plan: \$: steps is missing"):
+        await find_plan(store, "Tell", catalogue(A, B))
+
+
+def test_the_time_is_that_of_utc() -> None:
+    assert saved_plan("g", PLAN, {}, at=at(5)).saved_at == "2026-01-01T00:05:00.000000+00:00"
+    now = datetime.fromisoformat(saved_plan("g", PLAN, {}).saved_at)
+    assert now.utcoffset() is not None
+    assert abs((datetime.now(UTC) - now).total_seconds()) < 600

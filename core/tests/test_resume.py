@@ -1,0 +1,545 @@
+"""Resuming: what finished never runs again, what has effects never runs twice unasked, and the end is the same."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from portico.calls import current_step
+from portico.errors import (
+    LimitExceeded,
+    PlanStale,
+    RunEnded,
+    RunError,
+    RunNotFound,
+    ServiceUnavailable,
+    StepFailed,
+    StoreBusy,
+)
+from portico.filters import Hold, PlanReview, StepRun
+from portico.functions import function
+from portico.kernel import Kernel
+from portico.plans.plan import From, ListOf, Plan, PlanTemplate, Step, TextOf, Value
+from portico.plans.task import Answer, Budget, Event, Infeasible, Resumed, StepStarted, StepUncertain, Task
+from portico.ports.planner import Planner
+from portico.pursuit import Held, Pursuit
+from portico.pursuits.journal import RunState
+from portico_testkit.fakes.planner import ScriptedPlanner
+from portico_testkit.fakes.run_store import MemoryRunStore
+from portico_testkit.fakes.services import FixedServices
+
+
+class World:
+    """What happens outside: each call with the step that it is for and how much of the journal there was."""
+
+    def __init__(self, store: MemoryRunStore | None = None) -> None:
+        self.store = store
+        self.calls: list[tuple[str, int]] = []
+        self.fail: set[str] = set()
+
+    def happens(self) -> str:
+        step = current_step()
+        assert step is not None
+        entries = len(self.store._entries.get(step.run, ())) if self.store is not None else 0
+        self.calls.append((step.step, entries))
+        if step.step in self.fail:
+            raise ServiceUnavailable("down")
+        return step.step
+
+    @function
+    async def join(self, texts: list[str]) -> str:
+        """Join texts."""
+        self.happens()
+        await asyncio.sleep(0)
+        return "+".join(texts)
+
+    @function(effects=True)
+    async def send(self, texts: list[str]) -> dict[str, str]:
+        """Send texts, once."""
+        self.happens()
+        return {"sent": "+".join(texts)}
+
+    @property
+    def called(self) -> list[str]:
+        return [step for step, _ in self.calls]
+
+
+def kernel_of(world: World, store: MemoryRunStore | None) -> Kernel:
+    kernel = Kernel(run_store=store)
+    kernel.add_plugin(world, "W")
+    return kernel
+
+
+async def store_with(run: str, entries: Iterable[Mapping[str, Any]]) -> MemoryRunStore:
+    store = MemoryRunStore()
+    lease = await store.acquire(run, owner="before", seconds=1)
+    await store.append(lease, list(entries))
+    await store.release(lease)
+    return store
+
+
+def some_plan(seed: int, *, depth: int = 0) -> Plan:
+    """Make a small plan of any shape: chains, fans, nested plans and templates, some steps with effects."""
+    chance = random.Random(seed)
+    steps: list[Step] = []
+    for number in range(chance.randint(1, 4 if depth == 0 else 2)):
+        earlier = [step.id for step in steps]
+        before = chance.sample(earlier, chance.randint(0, len(earlier)))
+        kind = chance.choice(["join", "join", "send", "nested", "template"] if depth == 0 else ["join", "send"])
+        id = f"s{number}"
+        match kind:
+            case "nested":
+                inner = some_plan(chance.randrange(1000), depth=1)
+                steps.append(Step(id, inner, {}, tuple(before)))
+            case "template":
+                called = chance.choice(
+                    ["{{W.join texts='[\"a\"]'}}", "{{W.send texts='[\"b\"]'}}{{W.join texts='[]'}}"]
+                )
+                steps.append(Step(id, PlanTemplate(f"It is {called}.", "semantic-kernel"), {}, tuple(before)))
+            case _:
+                texts = ListOf((Value(id), *(TextOf((From(step),)) for step in before)))
+                steps.append(Step(id, f"W-{kind}", {"texts": texts}))
+    return Plan("all", tuple(steps), ListOf(tuple(From(step.id) for step in steps)))
+
+
+def effects(plan: Plan) -> Callable[[str], bool]:
+    """Tell of a step's id whether it has effects, as the plan was made above."""
+
+    def of(steps: Mapping[str, Step], path: list[str]) -> bool:
+        step = steps[path[0]]
+        if isinstance(step.function, Plan):
+            return len(path) > 1 and of({each.id: each for each in step.function.steps}, path[1:])
+        if isinstance(step.function, PlanTemplate):
+            return len(path) > 1 and path[1] == "1" and "W.send" in step.function.source
+        return step.function == "W-send"
+
+    return lambda step_id: of({step.id: step for step in plan.steps}, step_id.split("/"))
+
+
+async def crash_everywhere(plan: Plan, planner: Callable[[], Planner] | None) -> None:
+    store = MemoryRunStore()
+    world = World(store)
+    kernel = kernel_of(world, store)
+    whole = await (kernel.run_plan(plan) if planner is None else kernel.pursue("all", planner=planner()))
+    entries = await store.read(whole.run)
+    has_effects = effects(plan)
+    # A plan that runs by itself is written together with the run's beginning.
+    for count in range(1 if planner is not None else 2, len(entries)):
+        before = [step for step, durable in world.calls if durable <= count]
+        for answer in ("result", "retry"):
+            await check_one_crash(plan, planner, whole, entries[:count], before, answer, has_effects)
+
+
+async def check_one_crash(
+    plan: Plan,
+    planner: Callable[[], Planner] | None,
+    whole: Pursuit,
+    entries: list[Mapping[str, Any]],
+    before: list[str],
+    answer: str,
+    has_effects: Callable[[str], bool],
+) -> None:
+    store = await store_with(whole.run, entries)
+    world = World()
+    kernel = kernel_of(world, store)
+    asked: list[str] = []
+    pursuit = await kernel.resume(whole.run, planner=planner() if planner else None)
+    while isinstance(pursuit.outcome, Held):
+        assert pursuit.outcome.uncertain
+        step = pursuit.outcome.step
+        assert step is not None
+        assert has_effects(step), f"{step} may simply run again"
+        assert step not in asked, f"it asks for {step} again"
+        asked.append(step)
+        recorded = {record.step.id: record.result for record in whole.steps}
+        pursuit = await kernel.resume(
+            whole.run,
+            planner=planner() if planner else None,
+            retry=[step] if answer == "retry" else [],
+            results={step: recorded[step]} if answer == "result" else None,
+        )
+    place = f"after entry {len(entries)}, {entries[-1]['type']} {entries[-1].get('step', '')}"
+    assert pursuit.outcome == whole.outcome, place
+    finished = {entry["step"] for entry in entries if entry["type"] == "step-finished"}
+    assert not finished & set(world.called), f"{place}: what finished ran again"
+    both = before + world.called
+    twice = {step for step in both if has_effects(step) and both.count(step) > 1}
+    assert twice <= (set(asked) if answer == "retry" else set()), f"{place}: {twice} happened twice unasked"
+    assert {record.step.id for record in pursuit.steps} == {record.step.id for record in whole.steps}
+    assert pursuit.plan.steps == pursuit.plan.steps
+    assert RunState.of(await store.read(whole.run)).state == "done"
+    with pytest.raises(RunEnded, match="has its answer"):
+        await kernel.resume(whole.run)
+    assert len(asyncio.all_tasks()) == 1
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000))
+def test_a_plan_that_dies_after_any_entry_ends_as_if_it_had_not(seed: int) -> None:
+    asyncio.run(crash_everywhere(some_plan(seed), None))
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(0, 10_000))
+def test_a_pursuit_that_dies_after_any_entry_ends_as_if_it_had_not(seed: int) -> None:
+    plan = some_plan(seed)
+    moves = tuple(Plan("move", (step,)) for step in plan.steps)
+    refused = Plan("wrong", (Step("x", "W-nothing"),))
+
+    def planner() -> Planner:
+        return ScriptedPlanner(*moves[:1], refused, *moves[1:], lambda task: Answer(str(len(task.steps))))
+
+    asyncio.run(crash_everywhere(plan, planner))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10_000), st.integers(0, 40))
+def test_a_pursuit_cancelled_at_any_moment_leaves_nothing_and_can_be_resumed(seed: int, moments: int) -> None:
+    plan = some_plan(seed)
+    has_effects = effects(plan)
+
+    async def run() -> None:
+        store = MemoryRunStore()
+        world = World()
+        kernel = kernel_of(world, store)
+        running = asyncio.create_task(kernel.run_plan(plan))
+        for _ in range(moments):
+            await asyncio.sleep(0)
+        running.cancel()
+        try:
+            await running
+            return
+        except asyncio.CancelledError:
+            pass
+        assert len(asyncio.all_tasks()) == 1, "a task was left behind"
+        runs = [run for run in await store.runs() if await store.read(run)]
+        if not runs:
+            return
+        (name,) = runs
+        assert store.holder(name) is None, "the lease was not given back"
+        state = RunState.of(await store.read(name)).state
+        assert state in ("interrupted", "done")
+        if state == "done":
+            return  # It was cancelled when it had its answer, before anybody was given it.
+        pursuit = await kernel.resume(name)
+        while isinstance(pursuit.outcome, Held):
+            step = pursuit.outcome.step
+            assert step is not None
+            assert has_effects(step)
+            pursuit = await kernel.resume(name, retry=[step])
+        expected = await kernel_of(World(), None).run_plan(plan)
+        assert pursuit.outcome == expected.outcome
+
+    asyncio.run(run())
+
+
+SEND = Step("send", "W-send", {"texts": Value(["a"])})
+JOIN = Step("join", "W-join", {"texts": ListOf((From("send", ("sent",)),))})
+PLAN = Plan("Send it", (SEND, JOIN), From("join"))
+
+
+@pytest.fixture
+def store() -> MemoryRunStore:
+    return MemoryRunStore()
+
+
+@pytest.fixture
+def world(store: MemoryRunStore) -> World:
+    return World(store)
+
+
+@pytest.fixture
+def kernel(world: World, store: MemoryRunStore) -> Kernel:
+    return kernel_of(world, store)
+
+
+async def interrupted(kernel: Kernel, plan: Plan = PLAN, *, keep: int = 3) -> str:
+    """Run a plan, and cut its journal after so many entries."""
+    pursuit = await kernel.run_plan(plan)
+    assert kernel.run_store is not None
+    entries = await kernel.run_store.read(pursuit.run)
+    kernel.run_store = await store_with(pursuit.run, entries[:keep])
+    return pursuit.run
+
+
+async def test_an_interrupted_step_with_effects_waits_for_a_person(kernel: Kernel, world: World) -> None:
+    run = await interrupted(kernel)
+    world.calls.clear()
+    events: list[Event] = []
+    held = await kernel.resume(run, emit=events.append)
+    assert isinstance(held.outcome, Held)
+    assert (held.outcome.step, held.outcome.uncertain) == ("send", True)
+    assert "W-send, which has effects" in held.outcome.reason
+    assert world.calls == []
+    assert [event.step for event in events if isinstance(event, StepUncertain)] == [SEND]
+    assert events[0] == Resumed(run, "Send it", "plan", 0)
+    assert kernel.run_store is not None
+    assert RunState.of(await kernel.run_store.read(run)).state == "uncertain"
+
+
+async def test_a_result_given_by_a_person_is_checked_and_journalled(kernel: Kernel, world: World) -> None:
+    run = await interrupted(kernel)
+    world.calls.clear()
+    with pytest.raises(RunError, match=r"none that W-send gives.*expected"):
+        await kernel.resume(run, results={"send": "yes"})
+    done = await kernel.resume(run, results={"send": {"sent": "by hand"}})
+    assert done.outcome == Answer("by hand", value="by hand")
+    assert world.called == ["join"]
+    assert kernel.run_store is not None
+    entries = await kernel.run_store.read(run)
+    assert [entry["step"] for entry in entries if entry.get("given")] == ["send"]
+
+
+async def test_who_asks_for_it_has_an_uncertain_step_run_again(kernel: Kernel, world: World) -> None:
+    run = await interrupted(kernel)
+    done = await kernel.resume(run, retry=["send"])
+    assert done.outcome == Answer("a", value="a")
+    assert world.called == ["send", "join", "send", "join"]
+
+
+@pytest.mark.parametrize(
+    ("retry", "results", "message"),
+    [
+        (["sned"], {}, "no step 'sned'. Nearest: send"),
+        ([], {"other": 1}, "no step 'other'"),
+        (["send"], {"send": {}}, "not both"),
+    ],
+)
+async def test_what_is_asked_of_a_step_that_is_not_there_is_refused(
+    kernel: Kernel, retry: list[str], results: dict[str, Any], message: str
+) -> None:
+    run = await interrupted(kernel)
+    with pytest.raises(RunError, match=message):
+        await kernel.resume(run, retry=retry, results=results)
+    with pytest.raises(TypeError, match="several steps"):
+        await kernel.resume(run, retry="send")
+
+
+async def test_a_step_that_finished_is_never_run_again(kernel: Kernel) -> None:
+    run = await interrupted(kernel, keep=4)
+    for asked in ({"retry": ["send"]}, {"results": {"send": {"sent": "x"}}}):
+        with pytest.raises(RunError, match="never run again"):
+            await kernel.resume(run, **asked)  # type: ignore[arg-type]
+
+
+async def test_a_run_that_is_not_there_is_answered_with_the_nearest(kernel: Kernel) -> None:
+    run = (await kernel.run_plan(PLAN)).run
+    with pytest.raises(RunNotFound, match=run):
+        await kernel.resume(f"{run}x")
+    with pytest.raises(RunError, match="no journal"):
+        await Kernel().resume(run)
+
+
+async def test_a_run_that_stopped_before_its_plan_was_written_says_so(kernel: Kernel) -> None:
+    run = await interrupted(kernel, keep=1)
+    with pytest.raises(RunError, match="run the plan again"):
+        await kernel.resume(run)
+
+
+async def test_a_run_that_another_process_has_is_left_to_it(kernel: Kernel) -> None:
+    run = await interrupted(kernel)
+    assert kernel.run_store is not None
+    await kernel.run_store.acquire(run, owner="another", seconds=60)
+    with pytest.raises(StoreBusy, match="another"):
+        await kernel.resume(run)
+
+
+async def test_a_failed_step_stays_failed_until_it_is_to_be_run_again(kernel: Kernel, world: World) -> None:
+    world.fail.add("join")
+    with pytest.raises(StepFailed, match="join"):
+        await kernel.run_plan(PLAN)
+    assert kernel.run_store is not None
+    (run,) = await kernel.run_store.runs()
+    state = RunState.of(await kernel.run_store.read(run))
+    assert (state.state, state.reason) == ("failed", "Step join failed: down")
+    world.fail.clear()
+    with pytest.raises(StepFailed, match="Step join failed: down"):
+        await kernel.resume(run)
+    assert world.called == ["send", "join"]
+    done = await kernel.resume(run, retry=["join"])
+    assert done.outcome == Answer("a", value="a")
+    assert world.called == ["send", "join", "join"]
+    assert [step.id for step in done.plan.steps] == ["send", "join"]
+
+
+async def test_a_failure_inside_of_a_nested_plan_can_be_run_again(kernel: Kernel, world: World) -> None:
+    nested = Plan("g", (Step("n", Plan("i", (SEND, JOIN), From("join"))),), From("n"))
+    world.fail.add("n/join")
+    with pytest.raises(StepFailed, match="n/join"):
+        await kernel.run_plan(nested)
+    world.fail.clear()
+    assert kernel.run_store is not None
+    (run,) = await kernel.run_store.runs()
+    done = await kernel.resume(run, retry=["n/join"])
+    assert done.outcome == Answer("a", value="a")
+    assert world.called == ["n/send", "n/join", "n/join"]
+
+
+async def test_a_step_with_effects_inside_of_one_that_was_cut_off_is_not_forgotten(store: MemoryRunStore) -> None:
+    """The time-out of the step around it ended it; who has that step run again is asked first."""
+    calls: list[str] = []
+
+    @function(effects=True)
+    async def pay() -> str:
+        calls.append("pay")
+        await asyncio.sleep(0 if len(calls) > 1 else 3600)
+        return "paid"
+
+    kernel = Kernel(run_store=store)
+    kernel.add_function(pay)
+    plan = Plan("Pay", (Step("n", Plan("i", (Step("p", "pay"),), From("p")), seconds=0.05),), From("n"))
+    with pytest.raises(StepFailed, match=r"did not end within its 0\.05 seconds"):
+        await kernel.run_plan(plan)
+    (run,) = await store.runs()
+    held = await kernel.resume(run, retry=["n"])
+    assert isinstance(held.outcome, Held)
+    assert (held.outcome.step, held.outcome.uncertain, calls) == ("n/p", True, ["pay"])
+    done = await kernel.resume(run, retry=["n/p"])
+    assert done.outcome == Answer("paid", value="paid")
+
+
+async def test_what_was_held_is_asked_again(kernel: Kernel, world: World) -> None:
+    answers: list[Hold | None] = [Hold("Look first."), None]
+    asked: list[str] = []
+
+    async def guard_plan(context: PlanReview, proceed: Callable[[], Awaitable[Any]]) -> Any:
+        asked.append("plan")
+        return answers.pop(0) or await proceed()
+
+    async def guard_step(context: StepRun, proceed: Callable[[], Awaitable[Any]]) -> Any:
+        asked.append(context.step.id)
+        return Hold("Really?") if context.step.id == "send" and asked.count("send") == 1 else await proceed()
+
+    kernel.filters.plan.append(guard_plan)
+    kernel.filters.step.append(guard_step)
+    held = await kernel.run_plan(PLAN)
+    assert held.outcome == Held("Look first.")
+    held = await kernel.resume(held.run)
+    assert held.outcome == Held("Really?", "send")
+    done = await kernel.resume(held.run)
+    assert done.outcome == Answer("a", value="a")
+    assert asked == ["plan", "plan", "send", "send", "join"], "a plan that was let through is not asked for again"
+    assert world.called == ["send", "join"]
+
+
+async def test_resume_goes_on_with_the_planner_of_the_journal(kernel: Kernel) -> None:
+    class Down:
+        name = "scripted"
+
+        async def propose(self, task: Task, *, emit: Any) -> Plan:
+            if task.steps:
+                raise ServiceUnavailable("no model today")
+            return Plan("g", (SEND,), notes={"script": 1})
+
+    with pytest.raises(ServiceUnavailable):
+        await kernel.pursue("Send", planner=Down(), input={"to": "Ada"})
+    seen: list[Task] = []
+
+    def answer(task: Task) -> Answer:
+        seen.append(task)
+        return Answer("sent")
+
+    kernel.services = FixedServices({Planner: ScriptedPlanner(Answer("never"), answer)})
+    assert kernel.run_store is not None
+    (run,) = await kernel.run_store.runs()
+    done = await kernel.resume(run)
+    assert (done.outcome, done.planner, done.input) == (Answer("sent"), "scripted", {"to": "Ada"})
+    assert [record.step.id for record in seen[0].steps] == ["send"]
+    assert seen[0].budget.proposals == Budget().proposals - 1, "proposals count over the whole run"
+    assert seen[0].input == {"to": "Ada"}
+
+
+async def test_the_budget_that_was_asked_for_holds_after_resuming_unless_another_is_given(kernel: Kernel) -> None:
+    planner = ScriptedPlanner(Plan("g", (SEND,)), Answer("end"))
+    with pytest.raises(LimitExceeded):
+        await kernel.pursue("Send", planner=planner, budget=Budget(proposals=1))
+    assert kernel.run_store is not None
+    (run,) = await kernel.run_store.runs()
+    with pytest.raises(LimitExceeded, match="1 proposals"):
+        await kernel.resume(run, planner=planner)
+    done = await kernel.resume(run, planner=planner, budget=Budget(proposals=2))
+    assert done.outcome == Answer("end")
+
+
+async def test_an_infeasible_run_is_over(kernel: Kernel) -> None:
+    pursuit = await kernel.pursue("Fly", planner=ScriptedPlanner(Infeasible("No wings.")))
+    with pytest.raises(RunEnded, match="infeasible"):
+        await kernel.resume(pursuit.run)
+
+
+async def test_a_plan_whose_functions_changed_is_not_run_on(kernel: Kernel) -> None:
+    run = await interrupted(kernel, keep=4)
+
+    class Changed:
+        @function(effects=True)
+        async def send(self, texts: list[str]) -> dict[str, str]:
+            return {}
+
+        @function
+        async def join(self, text: str) -> str:
+            return text
+
+    other = Kernel(run_store=kernel.run_store)
+    other.add_plugin(Changed(), "W")
+    with pytest.raises(PlanStale, match=r"W-join: the parameter 'text' is new"):
+        await other.resume(run)
+    assert other.run_store is not None
+    assert (await other.run_store.read(run))[-1]["type"] == "resumed", "nothing else happened"
+
+
+async def test_a_change_that_leaves_the_rest_of_the_plan_valid_is_harmless(kernel: Kernel) -> None:
+    run = await interrupted(kernel, keep=4)
+
+    class Changed:
+        @function
+        async def join(self, texts: list[str], between: str = "+") -> str:
+            """Join texts otherwise; sending is gone, but was done."""
+            return between.join(texts)
+
+    other = Kernel(run_store=kernel.run_store)
+    other.add_plugin(Changed(), "W")
+    assert (await other.resume(run)).outcome == Answer("a", value="a")
+
+
+async def test_a_function_that_has_effects_now_is_not_run_unasked(kernel: Kernel) -> None:
+    run = await interrupted(kernel, keep=5)
+
+    class Changed:
+        @function(effects=True)
+        async def join(self, texts: list[str]) -> str:
+            return ""
+
+    other = Kernel(run_store=kernel.run_store)
+    other.add_plugin(Changed(), "W")
+    with pytest.raises(PlanStale, match="has effects now"):
+        await other.resume(run)
+
+
+async def test_functions_are_told_which_step_they_are_called_for(store: MemoryRunStore) -> None:
+    seen: list[Any] = []
+
+    @function(thread=True)
+    def look() -> None:
+        seen.append(current_step())
+
+    kernel = Kernel(run_store=store)
+    kernel.add_function(look)
+    plan = Plan("g", (Step("a", "look"), Step("n", Plan("i", (Step("b", "look"),)))))
+    pursuit = await kernel.run_plan(plan)
+    assert sorted(step.key for step in seen) == [f"{pursuit.run}/a", f"{pursuit.run}/n/b"]
+    await kernel.invoke("look")
+    assert seen[-1] is None
+
+
+async def test_events_of_a_resumed_run_are_those_of_what_is_left(kernel: Kernel) -> None:
+    run = await interrupted(kernel, keep=4)
+    events: list[Event] = []
+    await kernel.resume(run, emit=events.append)
+    assert [event.step.id for event in events if isinstance(event, StepStarted)] == ["join"]
+    assert events[0] == Resumed(run, "Send it", "plan", 1)

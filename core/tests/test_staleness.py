@@ -1,0 +1,93 @@
+"""Staleness: a plan says which of its functions are not what they were, and how."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any, Literal
+
+import pytest
+
+from portico.functions import Function, FunctionManual, Parameter
+from portico.plans.plan import Plan
+from portico.plans.staleness import Stale, fingerprint, stale_functions
+from portico.types import compile_type
+
+
+def manual(returns: Any = str, *, effects: bool = False, needed: bool = True, **parameters: Any) -> FunctionManual:
+    made = [Parameter(name, "", compile_type(hint), needed or name != "days", 1) for name, hint in parameters.items()]
+    return Function("f", print, parameters=made, returns=compile_type(returns), effects=effects).manual
+
+
+BEFORE = manual(city=str, days=int)
+
+
+@pytest.mark.parametrize(
+    ("now", "changes"),
+    [
+        (manual(city=str, days=int), ()),
+        (manual(days=int, city=str), ()),
+        (manual(city=str), ("the parameter 'days' is gone",)),
+        (manual(city=str, days=int, scale=str), ("the parameter 'scale' is new and needed",)),
+        (manual(city=str, days=float), ("the parameter 'days' takes something else",)),
+        (manual(int, city=str, days=int), ("its result is another",)),
+        (manual(city=str, days=int, effects=True), ("it has effects now",)),
+        (
+            manual(list[int], city=Literal["a"], scale=str),
+            (
+                "the parameter 'city' takes something else",
+                "the parameter 'scale' is new and needed",
+                "the parameter 'days' is gone",
+                "its result is another",
+            ),
+        ),
+    ],
+    ids=str,
+)
+def test_what_changed_is_said(now: FunctionManual, changes: tuple[str, ...]) -> None:
+    plan = Plan("g", fingerprints={"f": fingerprint(BEFORE)})
+    expected = (Stale("f", changes),) if changes else ()
+    assert stale_functions(plan, {"f": now}) == expected
+
+
+def test_whether_a_parameter_is_needed_counts() -> None:
+    required = FunctionManual("f", "", {"properties": {"a": {"type": "string"}}, "required": ["a"]}, {})
+    optional = replace(required, parameters={"properties": {"a": {"type": "string"}}})
+    for one, other, sentence in (
+        (required, optional, "the parameter 'a' is no longer needed"),
+        (optional, required, "the parameter 'a' is needed now"),
+    ):
+        assert stale_functions(Plan("g", fingerprints={"f": fingerprint(one)}), {"f": other})[0].changes == (sentence,)
+
+
+def test_a_function_that_is_gone_and_a_fingerprint_of_another_kind_are_said_too() -> None:
+    odd = ["0", "", "[]", '{"p": 1}', '{"p": {"city": 3}, "r": "", "e": 0}', "{" * 10_000, "9f86d081884c7d65"]
+    for text in odd:
+        plan = Plan("g", fingerprints={"gone": "0", "f": text})
+        assert [str(stale) for stale in stale_functions(plan, {"f": BEFORE})] == [
+            "gone: it is gone",
+            "f: it is not what it was",
+        ]
+
+
+def test_words_for_people_and_definitions_of_others_do_not_count() -> None:
+    schema = {
+        "properties": {"a": {"$ref": "#/$defs/A", "description": "x"}, "title": {"type": "string"}},
+        "$defs": {"A": {"type": "string", "title": "A"}, "B": {"type": "integer"}},
+    }
+    other = {
+        "properties": {"a": {"$ref": "#/$defs/A"}, "title": {"type": "string"}},
+        "$defs": {"A": {"type": "string"}, "B": {"type": "number"}},
+    }
+    base = FunctionManual("f", "", schema, {})
+    assert fingerprint(base) == fingerprint(FunctionManual("g", "words", other, {"description": "d"}))
+    assert fingerprint(base) != fingerprint(replace(base, parameters={**schema, "$defs": {"A": {"type": "integer"}}}))
+    assert fingerprint(base) != fingerprint(replace(base, parameters={**schema, "minProperties": 1}))
+    without = replace(base, parameters={**schema, "properties": {"a": schema["properties"]["a"]}})
+    assert fingerprint(base) != fingerprint(without), "a parameter may be called title"
+
+
+def test_a_fingerprint_is_short_and_says_nothing_of_the_schemas() -> None:
+    text = fingerprint(BEFORE)
+    assert json.loads(text)["p"].keys() == {"city", "days"}
+    assert len(text) < 100

@@ -1,0 +1,69 @@
+"""What happened so far, within a budget of tokens."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portico.planning.fitting import estimated_tokens
+from portico.planning.transcript import Round, as_text, fit_rounds, shortened
+
+TEXTS = st.text(max_size=400) | st.integers(0, 3_000).map(lambda size: "long words " * size)
+ROUNDS = st.lists(st.builds(Round, st.integers(0, 200), st.lists(TEXTS, max_size=3).map(tuple)), min_size=1, max_size=6)
+NOTE = 30
+"""Tokens that the note of what was left out takes by itself, at most."""
+
+SMALLEST = 60
+
+
+@given(TEXTS, st.integers(0, 500))
+def test_a_text_is_whole_or_has_a_note_and_its_beginning_and_end(text: str, tokens: int) -> None:
+    short = shortened(text, tokens)
+    if estimated_tokens(text) <= tokens:
+        assert short == text
+        return
+    assert estimated_tokens(short) <= max(tokens, NOTE)
+    head, _, rest = short.partition("[… ")
+    note, _, tail = rest.partition(" characters are left out here …]")
+    gone, total = (int(number.replace(",", "")) for number in note.split(" of "))
+    assert total == len(text)
+    assert len(head) + gone + len(tail) == total
+    assert text.startswith(head)
+    assert text.endswith(tail)
+
+
+def test_no_character_is_cut_in_the_middle() -> None:
+    assert "\ufffd" not in shortened("走" * 1_000, 50)
+    shortened("\ud800" * 1_000, 50).encode("utf-8", "surrogatepass")
+
+
+@given(ROUNDS, st.none() | st.integers(0, 3_000), st.none() | st.integers(60, 500))
+def test_what_fits_stays_and_the_oldest_shrinks_first(
+    rounds: list[Round], tokens: int | None, each: int | None
+) -> None:
+    gone, fitted = fit_rounds(rounds, tokens=tokens, each=each)
+    assert gone + len(fitted) == len(rounds)
+    assert fitted, "the newest round is gone"
+    most = tuple(
+        tuple(text if each is None else shortened(text, each) for text in one.observations) for one in rounds[gone:]
+    )
+    texts = [
+        (text, text != before)
+        for one, was in zip(fitted, most, strict=True)
+        for text, before in zip(one.observations, was, strict=True)
+    ]
+    last = max((place for place, (_, shrunk) in enumerate(texts) if shrunk), default=0)
+    assert all(estimated_tokens(text) <= SMALLEST for text, _ in texts[:last]), "a newer one shrank before an older one"
+    total = sum(one.fixed + sum(map(estimated_tokens, one.observations)) for one in fitted)
+    whole = sum(one.fixed for one in rounds) + sum(
+        estimated_tokens(text if each is None else shortened(text, each)) for one in rounds for text in one.observations
+    )
+    if tokens is None or whole <= tokens:
+        assert (gone, total) == (0, whole)
+    elif len(fitted) > 1:
+        assert total <= tokens, "more is kept than there is room for"
+
+
+def test_a_result_is_written_as_words_or_as_json() -> None:
+    assert as_text("two\nlines") == "two\nlines"
+    assert as_text({"a": [1, None, "é"]}) == '{"a": [1, null, "é"]}'

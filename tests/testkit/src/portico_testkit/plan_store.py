@@ -1,0 +1,273 @@
+"""What every PlanStore must do."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import given, settings
+
+from portico.errors import StoreError
+from portico.plans.json_form import plan_from_json, plan_to_json
+from portico.plans.plan import Plan
+from portico.ports.plan_store import PlanStore, SavedPlan
+from portico_testkit.strategies import plans
+
+__all__ = ["PlanStoreKit"]
+
+_ODD_GOALS = (
+    "Tell me\nwhat, when:\tand where?",
+    "../../etc/passwd",
+    "..\\..\\boot.ini",
+    "/",
+    ".",
+    "CON",
+    "nul.json",
+    "aux ",
+    "a" * 10_000,
+    "Ünïcödé",
+    "把这首诗翻译成中文",
+    "🧦" * 300,
+    "e\u0301",
+    "\u00e9",
+    "\x00\x07\x1b[31m",
+    "\ud800",
+    "<b>\"'&%~$*?|",
+    "Shout",
+    "shout",
+    "SHOUT",
+)
+
+
+class PlanStoreKit:
+    """Subclass it and give a fixture named ``plan_store``; a new, empty store for each test::
+
+        class TestAcmePlans(PlanStoreKit):
+            @pytest.fixture
+            async def plan_store(self, tmp_path):
+                store = AcmePlans(AcmeSettings(path=tmp_path), None)
+                yield store
+                await store.aclose()
+
+            async def another(self, plan_store):
+                return AcmePlans(plan_store.settings, None)
+
+    ``another`` is a second store on the same plans, while the first is in use; one that keeps plans in memory only
+    gives itself. ``effort`` is how hard random plans are tried.
+    """
+
+    effort: ClassVar[settings] = settings(max_examples=25)
+
+    async def another(self, plan_store: PlanStore) -> PlanStore:
+        """Return another store on the plans of ``plan_store``."""
+        return plan_store
+
+    @pytest.mark.asyncio
+    async def test_it_has_a_name(self, plan_store: PlanStore) -> None:
+        """People read it."""
+        assert isinstance(plan_store.name, str)
+        assert plan_store.name.strip(), "the name is blank"
+
+    @pytest.mark.asyncio
+    async def test_an_empty_store_has_nothing(self, plan_store: PlanStore) -> None:
+        """And that is no error."""
+        assert await plan_store.get("Shout", "c1") is None
+        assert await plan_store.remove("Shout", "c1") is False
+        assert await plan_store.plans() == []
+
+    @pytest.mark.asyncio
+    async def test_a_plan_comes_back_as_it_was(self, plan_store: PlanStore) -> None:
+        """Every part of it, from this store and from another on the same plans."""
+        saved = _saved(planner="structured")
+        await plan_store.put(saved)
+        for store in (plan_store, await self.another(plan_store)):
+            _same(await store.get("Shout", "c1"), saved)
+            _same((await store.plans())[0], saved)
+
+    @pytest.mark.asyncio
+    async def test_any_plan_comes_back_as_it_was(self, plan_store: PlanStore) -> None:
+        """Whatever stands in it."""
+        drawn: list[Plan] = []
+
+        @self.effort
+        @given(plans())
+        def draw(plan: Plan) -> None:
+            drawn.append(plan)
+
+        draw()
+        for plan in drawn:
+            await plan_store.put(_saved(plan=plan_to_json(plan)))
+            found = await plan_store.get("Shout", "c1")
+            assert found is not None, "a plan that was put is not there"
+            assert plan_from_json(dict(found.plan)) == plan
+        assert len(await plan_store.plans()) == 1
+
+    @pytest.mark.asyncio
+    async def test_goal_and_catalogue_are_the_key(self, plan_store: PlanStore) -> None:
+        """Of one goal, each catalogue has its plan, and the other way round."""
+        keys = [(goal, catalogue) for goal in ("Shout", "Whisper") for catalogue in ("c1", "c2")]
+        for goal, catalogue in keys:
+            await plan_store.put(_saved(goal, catalogue, planner=f"{goal} {catalogue}"))
+        for goal, catalogue in keys:
+            found = await plan_store.get(goal, catalogue)
+            assert found is not None, f"there is nothing for {goal} and {catalogue}"
+            assert found.planner == f"{goal} {catalogue}", "the plan of another key came"
+        assert await plan_store.get("Shout", "c3") is None
+        assert await plan_store.get("Sing", "c1") is None
+        assert len(await plan_store.plans()) == len(keys)
+
+    @pytest.mark.asyncio
+    async def test_saving_again_replaces(self, plan_store: PlanStore) -> None:
+        """One plan for each key, the last one."""
+        await plan_store.put(_saved(planner="first", at=2))
+        await plan_store.put(_saved(planner="second", at=1))
+        found = await plan_store.get("Shout", "c1")
+        assert found is not None
+        assert found.planner == "second"
+        assert len(await plan_store.plans()) == 1, "the plan that was replaced is there still"
+
+    @pytest.mark.asyncio
+    async def test_a_plan_that_was_removed_is_gone(self, plan_store: PlanStore) -> None:
+        """That one only; removing it again finds nothing."""
+        await plan_store.put(_saved("Shout"))
+        await plan_store.put(_saved("Whisper"))
+        assert await plan_store.remove("Shout", "c1") is True
+        assert await plan_store.remove("Shout", "c1") is False
+        assert await plan_store.get("Shout", "c1") is None
+        assert [saved.goal for saved in await plan_store.plans()] == ["Whisper"]
+
+    @pytest.mark.asyncio
+    async def test_the_newest_come_first(self, plan_store: PlanStore) -> None:
+        """By when they were saved, not by when they were put or where they lie; time zones are counted."""
+        for minute in (3, 1, 5, 2, 4):
+            await plan_store.put(_saved(f"goal {minute}", at=minute))
+        early = replace(_saved("goal 0"), saved_at="2026-01-01T02:00:30+02:00")
+        await plan_store.put(early)
+        assert [saved.goal[-1] for saved in await plan_store.plans()] == ["5", "4", "3", "2", "1", "0"]
+
+    @pytest.mark.asyncio
+    async def test_white_space_around_a_goal_does_not_count(self, plan_store: PlanStore) -> None:
+        """Nobody sees it; that inside of a goal and its case do count."""
+        await plan_store.put(_saved("  Shout loud\n"))
+        assert await plan_store.get("Shout loud", "c1") is not None, "the goal without white space finds nothing"
+        assert await plan_store.get("\tShout loud", "c1") is not None
+        assert await plan_store.get("Shout  loud", "c1") is None
+        assert await plan_store.get("shout loud", "c1") is None
+        assert await plan_store.remove("Shout loud ", "c1") is True
+
+    @pytest.mark.asyncio
+    async def test_odd_goals_are_kept_apart(self, plan_store: PlanStore) -> None:
+        """Goals are people's words: long, in any script, with signs that mean something to file systems."""
+        for number, goal in enumerate(_ODD_GOALS):
+            await plan_store.put(_saved(goal, planner=str(number)))
+        other = await self.another(plan_store)
+        for number, goal in enumerate(_ODD_GOALS):
+            found = await other.get(goal, "c1")
+            assert found is not None, f"there is nothing for {goal[:40]!r}"
+            assert (found.goal, found.planner) == (goal.strip(), str(number)), f"{goal[:40]!r} found another's plan"
+        assert len(await plan_store.plans()) == len(_ODD_GOALS)
+        for goal in _ODD_GOALS:
+            assert await plan_store.remove(goal, "c1") is True, f"{goal[:40]!r} cannot be removed"
+        assert await plan_store.plans() == []
+
+    @pytest.mark.asyncio
+    async def test_odd_catalogues_are_kept_apart(self, plan_store: PlanStore) -> None:
+        """The goal and the catalogue are two things: no text joins them so that two keys become one."""
+        keys = [("a", "bc"), ("ab", "c"), ("a b", "c"), ("a", "b c"), ("a\x00b", "c"), ("a", "b\x00c"), ("a/b", "c")]
+        for number, (goal, catalogue) in enumerate(keys):
+            await plan_store.put(_saved(goal, catalogue, planner=str(number)))
+        for number, (goal, catalogue) in enumerate(keys):
+            found = await plan_store.get(goal, catalogue)
+            assert found is not None
+            assert found.planner == str(number), f"{goal!r}, {catalogue!r} found another's plan"
+
+    @pytest.mark.asyncio
+    async def test_what_is_given_can_be_changed_without_harm(self, plan_store: PlanStore) -> None:
+        """What is kept is what was put, whatever becomes of the object that was put or of one that came back."""
+        plan: dict[str, Any] = {"version": 1, "goal": "g", "steps": [], "result": {"value": [1]}}
+        await plan_store.put(_saved(plan=plan))
+        plan["result"]["value"].append(2)
+        first = await plan_store.get("Shout", "c1")
+        assert first is not None
+        assert first.plan["result"] == {"value": [1]}, "what was put changed afterwards"
+        first.plan["result"]["value"].append(3)
+        second = await plan_store.get("Shout", "c1")
+        assert second is not None
+        assert second.plan["result"] == {"value": [1]}, "what came back is what is kept"
+
+    @pytest.mark.asyncio
+    async def test_what_is_not_json_is_refused_and_nothing_is_lost(self, plan_store: PlanStore) -> None:
+        """It would not come back; the plan that was there stays."""
+        saved = _saved()
+        await plan_store.put(saved)
+        for value in (float("nan"), {1, 2}, b"bytes", object()):
+            with pytest.raises(StoreError) as raised:
+                await plan_store.put(_saved(plan={"version": 1, "goal": "g", "steps": [], "notes": value}))
+            assert "Shout" in str(raised.value), f"the message does not name the goal: {raised.value}"
+            _same(await plan_store.get("Shout", "c1"), saved)
+        with pytest.raises(StoreError):
+            await plan_store.put(replace(saved, saved_at="yesterday"))
+        _same(await plan_store.get("Shout", "c1"), saved)
+
+    @pytest.mark.asyncio
+    async def test_writers_at_once_leave_one_whole_plan(self, plan_store: PlanStore) -> None:
+        """Readers see one of the plans, never half of one and never none."""
+        other = await self.another(plan_store)
+        await plan_store.put(_saved(planner="0", plan=_long(0)))
+        done = asyncio.Event()
+
+        async def write(store: PlanStore, first: int) -> None:
+            for number in range(first, first + 10):
+                await store.put(_saved(planner=str(number), plan=_long(number)))
+
+        async def read(store: PlanStore) -> None:
+            while not done.is_set():
+                found = await store.get("Shout", "c1")
+                assert found is not None, "a plan that is being replaced is not there"
+                assert found.plan == _long(int(found.planner)), "a reader saw half of one plan and half of another"
+                assert len(await store.plans()) == 1
+                await asyncio.sleep(0)
+
+        async def work() -> None:
+            try:
+                await asyncio.gather(write(plan_store, 1), write(other, 101), write(plan_store, 201))
+            finally:
+                done.set()
+
+        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+            group.create_task(read(plan_store))
+            group.create_task(read(other))
+            group.create_task(work())
+
+    @pytest.mark.asyncio
+    async def test_a_cancelled_call_leaves_it_usable(self, plan_store: PlanStore) -> None:
+        """Cancelled at any moment, a plan is there or not, and the store goes on."""
+        for moments in range(5):
+            writing = asyncio.create_task(plan_store.put(_saved(f"goal {moments}")))
+            for _ in range(moments):
+                await asyncio.sleep(0)
+            writing.cancel()
+            await asyncio.wait([writing], timeout=30)
+            assert writing.done(), "a cancelled call goes on"
+        await plan_store.put(_saved())
+        _same(await plan_store.get("Shout", "c1"), _saved())
+
+
+def _saved(
+    goal: str = "Shout", catalogue: str = "c1", *, planner: str = "", plan: Any = None, at: int = 0
+) -> SavedPlan:
+    shown = plan if plan is not None else {"version": 1, "goal": "Shout", "steps": [], "result": {"value": "hey"}}
+    return SavedPlan(goal, catalogue, shown, f"2026-01-01T00:{at:02}:00+00:00",
+                     planner)  # fmt: skip
+
+
+def _long(number: int) -> dict[str, Any]:
+    return {"version": 1, "goal": "Shout", "steps": [], "notes": [number] * 3_000}
+
+
+def _same(found: SavedPlan | None, saved: SavedPlan) -> None:
+    assert found is not None, f"the plan for {saved.goal!r} is not there"
+    assert found == replace(saved, plan=found.plan)
+    assert dict(found.plan) == dict(saved.plan)

@@ -1,0 +1,263 @@
+"""What every RunStore must do."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias
+
+import pytest
+
+from portico.errors import StoreBusy, StoreError
+from portico.ports.run_store import RunStore
+
+__all__ = ["Reopen", "RunStoreKit"]
+
+Reopen: TypeAlias = Callable[[RunStore], Awaitable[RunStore]]
+
+_ODD_NAMES = ("a b", "../up", "C:\\x", "ключ", "run\nline", "%s'; DROP TABLE runs; --", "-", ".", "A", "x" * 200)
+_ODD_ENTRIES: tuple[dict[str, Any], ...] = (
+    {},
+    {"type": "plan", "big": 2**200, "small": -(2**63) - 1, "float": 0.1, "tiny": 5e-324},
+    {"": {"nested": [[[]], {"a": None, "b": [True, False]}]}},
+    {"text": "é\u0000\u2028\U0001f600 'quoted' \"twice\" \\", "ключ": "значение"},
+    {"long": "x" * 200_000},
+    {"deep": [[[[[[[[[["down"]]]]]]]]]]},
+)
+
+
+class RunStoreKit:
+    """Subclass it and give a fixture named ``store``, empty; and one named ``reopen`` where it outlives the process::
+
+        class TestAcmeRunStore(RunStoreKit):
+            @pytest.fixture
+            def store(self, tmp_path: Path) -> AcmeRunStore:
+                return AcmeRunStore(AcmeSettings(path=tmp_path / "runs"))
+
+            @pytest.fixture
+            def reopen(self, tmp_path: Path) -> Reopen:
+                async def again(store: RunStore) -> RunStore:
+                    return AcmeRunStore(AcmeSettings(path=tmp_path / "runs"))
+
+                return again
+
+    ``reopen`` opens another store on what the first one wrote, as a new process does; the first is not closed, as
+    that of a process that was killed is not.
+    """
+
+    @pytest.fixture
+    def reopen(self) -> Reopen | None:
+        """Nothing, for a store that forgets with the process."""
+        return None
+
+    @pytest.mark.asyncio
+    async def test_name_is_filled(self, store: RunStore) -> None:
+        """People choose it by name."""
+        assert isinstance(store.name, str), f"the name is {store.name!r}, not a str"
+        assert store.name.strip(), "the name is empty"
+
+    @pytest.mark.asyncio
+    async def test_entries_are_read_in_the_order_of_writing(self, store: RunStore) -> None:
+        """A journal is a sequence."""
+        lease = await store.acquire("r", owner="me", seconds=60)
+        for number in range(20):
+            await store.append(lease, [{"number": number}])
+        await store.append(lease, [{"number": number} for number in range(20, 25)])
+        assert [entry["number"] for entry in await store.read("r")] == list(range(25))
+
+    @pytest.mark.asyncio
+    async def test_an_unknown_run_has_no_entries(self, store: RunStore) -> None:
+        """It is asked for by name, which people mistype; asking makes no run."""
+        assert list(await store.read("no such run")) == []
+        assert "no such run" not in await store.runs()
+
+    @pytest.mark.asyncio
+    async def test_any_json_comes_back_as_it_was(self, store: RunStore) -> None:
+        """Big numbers, odd letters, deep and long values; each of its own type."""
+        lease = await store.acquire("r", owner="me", seconds=60)
+        await store.append(lease, copy.deepcopy(_ODD_ENTRIES))
+        for given, read in zip(_ODD_ENTRIES, await store.read("r"), strict=True):
+            assert repr(dict(read)) == repr(given), "an entry came back as another one"
+
+    @pytest.mark.asyncio
+    async def test_any_text_may_name_a_run(self, store: RunStore) -> None:
+        """Names are data: none is a path or a command, and no two are one."""
+        for name in (*_ODD_NAMES, "a"):
+            lease = await store.acquire(name, owner="me", seconds=60)
+            await store.append(lease, [{"name": name}])
+        for name in (*_ODD_NAMES, "a"):
+            assert [entry["name"] for entry in await store.read(name)] == [name], f"the run {name!r} was mixed up"
+        assert set(await store.runs()) == {*_ODD_NAMES, "a"}
+
+    @pytest.mark.asyncio
+    async def test_runs_are_listed_the_oldest_first(self, store: RunStore) -> None:
+        """By their beginning, not by their names or by who wrote last."""
+        names = ["m", "z", "a"]
+        leases = [await store.acquire(name, owner="me", seconds=60) for name in names]
+        for lease in leases:
+            await store.append(lease, [{}])
+        await store.append(leases[0], [{}])
+        assert list(await store.runs()) == names
+
+    @pytest.mark.asyncio
+    async def test_entries_that_are_not_json_are_refused_together(self, store: RunStore) -> None:
+        """All of one append are there, or none."""
+        lease = await store.acquire("r", owner="me", seconds=60)
+        for wrong in ({"a": object()}, {"a": float("nan")}, {"a": {1, 2}}):
+            with pytest.raises(StoreError):
+                await store.append(lease, [{"fine": 1}, wrong])
+        assert list(await store.read("r")) == [], "half an append was written"
+        await store.append(lease, [{"fine": 2}])
+        assert [dict(entry) for entry in await store.read("r")] == [{"fine": 2}]
+
+    @pytest.mark.asyncio
+    async def test_what_is_done_to_entries_afterwards_changes_nothing(self, store: RunStore) -> None:
+        """What was written is written, for who wrote it and for who read it."""
+        lease = await store.acquire("r", owner="me", seconds=60)
+        entry = {"list": [1]}
+        await store.append(lease, [entry])
+        entry["list"].append(2)
+        read: Any = (await store.read("r"))[0]
+        read["list"].append(3)
+        assert (await store.read("r"))[0]["list"] == [1]
+
+    @pytest.mark.asyncio
+    async def test_a_run_belongs_to_one_owner(self, store: RunStore) -> None:
+        """Two processes on one run would do each step twice."""
+        await store.acquire("r", owner="me", seconds=60)
+        with pytest.raises(StoreBusy):
+            await store.acquire("r", owner="another", seconds=60)
+        await store.acquire("other", owner="another", seconds=60)
+
+    @pytest.mark.asyncio
+    async def test_each_lease_has_a_higher_token_and_the_older_are_refused(self, store: RunStore) -> None:
+        """The token fences off who lost its lease without knowing."""
+        leases = [await store.acquire("r", owner="me", seconds=60) for _ in range(3)]
+        tokens = [lease.token for lease in leases]
+        assert tokens == sorted(set(tokens)), f"tokens are {tokens}: each new lease has a higher one"
+        assert [lease.run for lease in leases] == ["r"] * 3
+        for stale in leases[:-1]:
+            with pytest.raises(StoreBusy):
+                await store.append(stale, [{"stale": True}])
+            with pytest.raises(StoreBusy):
+                await store.renew(stale, seconds=60)
+            await store.release(stale)
+        await store.append(leases[-1], [{"stale": False}])
+        assert [entry["stale"] for entry in await store.read("r")] == [False]
+
+    @pytest.mark.asyncio
+    async def test_a_run_that_was_given_back_is_free_and_its_old_lease_is_void(self, store: RunStore) -> None:
+        """Giving back twice is no error: a process gives back what it has when it ends, in any way."""
+        lease = await store.acquire("r", owner="me", seconds=60)
+        await store.release(lease)
+        await store.release(lease)
+        newer = await store.acquire("r", owner="another", seconds=60)
+        assert newer.token > lease.token
+        await store.release(lease)
+        with pytest.raises(StoreBusy):
+            await store.append(lease, [{}])
+        with pytest.raises(StoreBusy):
+            await store.renew(lease, seconds=60)
+        await store.append(newer, [{}])
+
+    @pytest.mark.asyncio
+    async def test_a_lease_runs_out_by_itself(self, store: RunStore) -> None:
+        """Nobody gives back the lease of a process that was killed."""
+        lease = await store.acquire("r", owner="me", seconds=0.05)
+        newer = await _when_free(store, "r", "another")
+        with pytest.raises(StoreBusy):
+            await store.append(lease, [{}])
+        with pytest.raises(StoreBusy):
+            await store.renew(lease, seconds=60)
+        await store.append(newer, [{}])
+        assert newer.token > lease.token
+
+    @pytest.mark.asyncio
+    async def test_a_lease_that_is_renewed_does_not_run_out(self, store: RunStore) -> None:
+        """A step may take hours."""
+        lease = await store.acquire("r", owner="me", seconds=0.05)
+        await store.renew(lease, seconds=60)
+        await asyncio.sleep(0.1)
+        with pytest.raises(StoreBusy):
+            await store.acquire("r", owner="another", seconds=60)
+        await store.append(lease, [{}])
+
+    @pytest.mark.asyncio
+    async def test_a_lease_that_ran_out_may_be_renewed_when_nobody_had_the_run_since(self, store: RunStore) -> None:
+        """A computer that slept goes on with its work."""
+        lease = await store.acquire("r", owner="me", seconds=0.01)
+        await asyncio.sleep(0.05)
+        await store.renew(lease, seconds=60)
+        await store.append(lease, [{}])
+        with pytest.raises(StoreBusy):
+            await store.acquire("r", owner="another", seconds=60)
+
+    @pytest.mark.asyncio
+    async def test_only_one_of_many_gets_a_run(self, store: RunStore) -> None:
+        """Several processes resume one run at the same moment."""
+        tried = await asyncio.gather(
+            *(store.acquire("r", owner=f"owner {number}", seconds=60) for number in range(8)), return_exceptions=True
+        )
+        got = [each for each in tried if not isinstance(each, BaseException)]
+        assert len(got) == 1, f"{len(got)} of 8 owners hold the run at once"
+        assert all(isinstance(each, StoreBusy) for each in tried if isinstance(each, BaseException)), tried
+
+    @pytest.mark.asyncio
+    async def test_concurrent_appends_are_all_there_and_each_is_whole(self, store: RunStore) -> None:
+        """Steps that end side by side write side by side, in several runs."""
+        leases = [await store.acquire(run, owner="me", seconds=60) for run in ("r1", "r2")]
+        writes = [
+            store.append(lease, [{"batch": number, "part": part} for part in range(3)])
+            for number in range(10)
+            for lease in leases
+        ]
+        await asyncio.gather(*writes)
+        for lease in leases:
+            read = [(entry["batch"], entry["part"]) for entry in await store.read(lease.run)]
+            assert sorted(read) == [(number, part) for number in range(10) for part in range(3)]
+            batches = [read[at : at + 3] for at in range(0, 30, 3)]
+            assert all([part for _, part in batch] == [0, 1, 2] for batch in batches), "appends were mixed"
+            assert all(len({number for number, _ in batch}) == 1 for batch in batches), "appends were mixed"
+
+    @pytest.mark.asyncio
+    async def test_a_cancelled_append_is_there_as_a_whole_or_not_at_all(self, store: RunStore) -> None:
+        """People press Ctrl-C at any moment; the store works on."""
+        lease = await store.acquire("r", owner="me", seconds=60)
+        for moments in range(6):
+            writing = asyncio.ensure_future(store.append(lease, [{"at": moments}, {"at": moments}]))
+            for _ in range(moments):
+                await asyncio.sleep(0)
+            writing.cancel()
+            await asyncio.gather(writing, return_exceptions=True)
+        await store.append(lease, [{"at": -1}])
+        written = [entry["at"] for entry in await store.read("r")]
+        assert written.pop() == -1, "the last append did not come last"
+        assert all(written.count(at) in (0, 2) for at in range(6)), f"half an append was written: {written}"
+
+    @pytest.mark.asyncio
+    async def test_what_was_written_outlives_the_process(self, store: RunStore, reopen: Reopen | None) -> None:
+        """An append that returned is durable, and so is the lease: another process does not get the run."""
+        if reopen is None:
+            return
+        lease = await store.acquire("r", owner="me", seconds=60)
+        await store.append(lease, [*_ODD_ENTRIES])
+        again = await reopen(store)
+        assert [repr(dict(entry)) for entry in await again.read("r")] == [repr(entry) for entry in _ODD_ENTRIES]
+        assert list(await again.runs()) == ["r"]
+        with pytest.raises(StoreBusy):
+            await again.acquire("r", owner="another", seconds=60)
+        await store.release(lease)
+        newer = await again.acquire("r", owner="another", seconds=60)
+        assert newer.token > lease.token, "a process after this one does not have a higher token"
+        with pytest.raises(StoreBusy):
+            await store.append(lease, [{}])
+
+
+async def _when_free(store: RunStore, run: str, owner: str) -> Any:
+    for _ in range(500):
+        try:
+            return await store.acquire(run, owner=owner, seconds=60)
+        except StoreBusy:
+            await asyncio.sleep(0.02)
+    raise AssertionError("a lease of 0.05 seconds did not run out within 10 seconds")

@@ -1,0 +1,147 @@
+"""What every Runner must do."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from portico.ports.runner import Runner
+
+__all__ = ["RunnerKit"]
+
+_PATIENCE = 30
+
+
+class RunnerKit:
+    """Subclass it and give a fixture named ``runner``::
+
+        class TestAcmeRunner(RunnerKit):
+            @pytest.fixture
+            def runner(self) -> AcmeRunner:
+                return AcmeRunner(AcmeSettings())
+
+    ``concurrency`` is how many actions it executes at a time, two at least where it has no bound; set it in the
+    class. Runs and actions of the tests have names that no other test uses.
+    """
+
+    concurrency = 2
+
+    @pytest.mark.asyncio
+    async def test_name_is_filled(self, runner: Runner) -> None:
+        """People choose it by name."""
+        assert isinstance(runner.name, str), f"the name is {runner.name!r}, not a str"
+        assert runner.name.strip(), "the name is empty"
+
+    @pytest.mark.asyncio
+    @pytest.mark.parametrize("result", [None, True, 2**60, 0.1, "", "é\x00", [], {"a": [{"b": None}]}], ids=str)
+    async def test_the_result_is_that_of_the_action(self, runner: Runner, result: Any) -> None:
+        """Results are JSON, of any kind; None is one too."""
+
+        async def action() -> Any:
+            await asyncio.sleep(0)
+            return result
+
+        given = await runner.execute("results", repr(result), action)
+        assert (type(given), given) == (type(result), result), f"{result!r} came as {given!r}"
+
+    @pytest.mark.asyncio
+    async def test_an_error_comes_out_as_the_action_raised_it(self, runner: Runner) -> None:
+        """Which errors may pass is decided by their kind."""
+        error = ConnectionError("down")
+        cause = ValueError("why")
+
+        async def action() -> None:
+            raise error from cause
+
+        with pytest.raises(ConnectionError) as caught:
+            await runner.execute("errors", "s1", action)
+        assert caught.value is error or (str(caught.value) == "down" and type(caught.value) is ConnectionError)
+        assert caught.value.__cause__ is not None, "the error lost its cause"
+
+    @pytest.mark.asyncio
+    async def test_an_action_that_failed_may_be_executed_again(self, runner: Runner) -> None:
+        """A step is tried again under its own name."""
+        outcomes = [ConnectionError("down"), None]
+
+        async def action() -> str:
+            error = outcomes.pop(0)
+            if error is not None:
+                raise error
+            return "done"
+
+        with pytest.raises(ConnectionError):
+            await runner.execute("again", "s1", action)
+        assert await runner.execute("again", "s1", action) == "done"
+
+    @pytest.mark.asyncio
+    async def test_cancelling_the_call_cancels_the_action(self, runner: Runner) -> None:
+        """Who gives up, or has a time-out, leaves nothing running."""
+        began, ended = asyncio.Event(), asyncio.Event()
+
+        async def action() -> None:
+            began.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+
+        running = asyncio.ensure_future(runner.execute("cancelled", "s1", action))
+        await asyncio.wait_for(began.wait(), _PATIENCE)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert ended.is_set(), "the action runs on after its call was cancelled"
+
+    @pytest.mark.asyncio
+    async def test_actions_run_side_by_side(self, runner: Runner) -> None:
+        """Independent steps overlap, as many as the runner takes."""
+        if self.concurrency < 2:
+            return
+        together = asyncio.Barrier(2)
+
+        async def action() -> None:
+            await together.wait()
+
+        both = (runner.execute("side by side", name, action) for name in ("a", "b"))
+        await asyncio.wait_for(asyncio.gather(*both), _PATIENCE)
+
+    @pytest.mark.asyncio
+    async def test_many_actions_each_have_their_own_result(self, runner: Runner) -> None:
+        """More than it takes at a time, of several runs with steps of the same names."""
+
+        async def doing(run: str, name: str) -> str:
+            async def action() -> str:
+                await asyncio.sleep(0)
+                return f"{run} {name}"
+
+            return str(await runner.execute(run, name, action))
+
+        for run in ("r1", "r2"):
+            names = [f"s{number}/{number}" for number in range(20)]
+            results = await asyncio.wait_for(asyncio.gather(*(doing(run, name) for name in names)), _PATIENCE)
+            assert results == [f"{run} {name}" for name in names], "results were mixed up"
+
+    @pytest.mark.asyncio
+    async def test_a_place_is_free_again_after_failures_and_cancellations(self, runner: Runner) -> None:
+        """A runner that forgets one place each time stops in the end."""
+
+        async def fail() -> None:
+            raise ValueError("no")
+
+        async def wait() -> None:
+            await asyncio.Event().wait()
+
+        for number in range(3 * self.concurrency):
+            with pytest.raises(ValueError, match="no"):
+                await runner.execute("places", f"f{number}", fail)
+            waiting = asyncio.ensure_future(runner.execute("places", f"w{number}", wait))
+            await asyncio.sleep(0)
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+
+        async def action() -> str:
+            return "done"
+
+        assert await asyncio.wait_for(runner.execute("places", "last", action), _PATIENCE) == "done"
