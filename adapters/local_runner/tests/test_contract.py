@@ -1,0 +1,23 @@
+"""The local runner keeps the contract of runners."""
+
+from __future__ import annotations
+
+import pytest
+
+from portico_local_runner.config import LocalRunnerSettings
+from portico_local_runner.runner import LocalRunner
+from portico_testkit.runner import RunnerKit
+
+
+class TestLocalRunner(RunnerKit):
+    @pytest.fixture
+    def runner(self) -> LocalRunner:
+        return LocalRunner(LocalRunnerSettings())
+
+
+class TestLocalRunnerOneAtATime(RunnerKit):
+    concurrency = 1
+
+    @pytest.fixture
+    def runner(self) -> LocalRunner:
+        return LocalRunner(LocalRunnerSettings(concurrency=1))

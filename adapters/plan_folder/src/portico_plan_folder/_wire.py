@@ -1,0 +1,95 @@
+"""Saved plans to files and back: names, contents, and what is wrong with them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import unicodedata
+from datetime import UTC, datetime
+from typing import Any
+
+from portico.ports.plan_store import SavedPlan
+
+__all__ = ["SAVED_NAME", "file_name", "moment", "read_saved", "written"]
+
+SAVED_NAME = re.compile(r"[a-z0-9-]{1,41}-[0-9a-f]{24}\.json")
+_VERSION = 1
+_SLUG = 40
+_DIGITS = 24
+_KEYS = {"portico_saved_plan", "goal", "catalogue", "saved_at", "planner", "plan"}
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+def file_name(goal: str, catalogue: str) -> str:
+    """Return the name of the file for a goal and a catalogue: words for people, a digest that tells them apart.
+
+    >>> file_name("Tell the weather in Zürich!", "c1")
+    'tell-the-weather-in-zurich-c3c754c8714b43240f9946bb.json'
+
+    Only small ASCII letters, digits and '-': file systems differ in what else they take, and in what they hold equal.
+    A goal that has no such words is called ``plan``. The digest is of 96 bits; names reserved on Windows never are
+    a whole name here.
+    """
+    words = unicodedata.normalize("NFKD", goal[:1_000]).encode("ascii", "ignore").decode().lower()
+    slug = re.sub(r"[^a-z0-9]+", "-", words).strip("-")[:_SLUG].strip("-") or "plan"
+    # Lengths first: no two pairs are joined to one text.
+    key = f"{len(goal)} {goal}{catalogue}".encode("utf-8", "surrogatepass")
+    return f"{slug}-{hashlib.sha256(key).hexdigest()[:_DIGITS]}.json"
+
+
+def written(saved: SavedPlan) -> bytes:
+    """Return the contents of a saved plan's file. Raises ``TypeError`` or ``ValueError`` for what is not JSON."""
+    moment(saved.saved_at)
+    document = {
+        "portico_saved_plan": _VERSION,
+        "goal": saved.goal.strip(),
+        "catalogue": saved.catalogue,
+        "saved_at": saved.saved_at,
+        "planner": saved.planner,
+        "plan": dict(saved.plan),
+    }
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2)
+    # Half a pair of surrogates has no UTF-8; in JSON it can only stand inside a string, where it has an escape.
+    return (_SURROGATES.sub(lambda half: f"\\u{ord(half[0]):04x}", text) + "\n").encode()
+
+
+def read_saved(contents: bytes) -> SavedPlan:
+    """Read a saved plan's file. Raises ``ValueError`` saying what is wrong with it."""
+    try:
+        document = json.loads(contents.decode(), parse_constant=_no_constant)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"it is not UTF-8: byte {error.start} is wrong") from error
+    except ValueError as error:
+        raise ValueError(f"it is not JSON: {error}") from error
+    if not isinstance(document, dict) or "portico_saved_plan" not in document:
+        raise ValueError("it is JSON, but not a saved plan: 'portico_saved_plan' is missing")
+    if document["portico_saved_plan"] != _VERSION:
+        raise ValueError(f"it is of version {document['portico_saved_plan']!r:.20}; version {_VERSION} is read here")
+    missing = sorted(_KEYS - document.keys())
+    if missing:
+        raise ValueError(f"{', '.join(missing)} is missing")
+    for key in ("goal", "catalogue", "saved_at", "planner"):
+        if not isinstance(document[key], str):
+            raise ValueError(f"{key} is not a text")
+    if not isinstance(document["plan"], dict):
+        raise ValueError("plan is not an object")
+    try:
+        moment(document["saved_at"])
+    except ValueError:
+        raise ValueError(f"saved_at is no time: {document['saved_at']!r:.60}") from None
+    return SavedPlan(
+        document["goal"], document["catalogue"], document["plan"], document["saved_at"], document["planner"]
+    )
+
+
+def moment(text: str) -> datetime:
+    """Return the moment that an ISO text means, UTC where it does not say. Raises ``ValueError``."""
+    read = datetime.fromisoformat(text)
+    return read if read.tzinfo is not None else read.replace(tzinfo=UTC)
+
+
+def _no_constant(text: str) -> Any:
+    raise ValueError(f"JSON has no {text}")

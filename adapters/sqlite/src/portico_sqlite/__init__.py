@@ -1,0 +1,1 @@
+"""The journal of pursuits of Portico in SQLite."""
