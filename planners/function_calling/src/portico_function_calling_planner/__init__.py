@@ -1,0 +1,1 @@
+"""The planner `function_calling`: the service's own tool calls as steps of a plan."""

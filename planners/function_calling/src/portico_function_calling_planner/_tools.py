@@ -1,0 +1,97 @@
+"""The functions as tools of a request, and the way back from a call to a step."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+
+from portico.chat import Tool, ToolCall
+from portico.errors import ArgumentsInvalid
+from portico.functions import FunctionManual
+from portico.manuals import tool
+from portico.naming import find_name
+from portico.planning.fitting import fitted_manual
+from portico.planning.model_calls import call_step, object_in, step_faults
+from portico.plans.plan import Step
+from portico.strict import StrictForm
+from portico.turns.toolset import tool_form
+from portico.types.compiled import Mismatch
+from portico.types.definitions import free_name
+
+__all__ = ["Offer"]
+
+
+class Offer:
+    """What one request offers: the functions that fit, and one tool to say that the goal is infeasible.
+
+    It is made once for a catalogue, so that a service can keep what it made of the tools.
+    """
+
+    def __init__(self, functions: Sequence[FunctionManual], goal: str, *, tokens: int, strict: bool) -> None:
+        fitted = fitted_manual(functions, goal, tokens=tokens, write=_as_tools)
+        self.functions = fitted.functions
+        self.left_out = fitted.left_out
+        self._catalogue = {manual.name: manual for manual in fitted.functions}
+        self._by_wire: dict[str, tuple[FunctionManual, StrictForm | None]] = {}
+        tools = []
+        for manual in fitted.functions:
+            made, form = tool_form(manual, strict=strict)
+            self._by_wire[made.name] = (manual, form)
+            tools.append(made)
+        self.infeasible = free_name("infeasible", self._by_wire)
+        tools.append(Tool(self.infeasible, _INFEASIBLE, _INFEASIBLE_PARAMETERS))
+        self.tools = tuple(tools)
+
+    def is_infeasible(self, call: ToolCall) -> bool:
+        """Tell whether a call says that the goal cannot be reached."""
+        return call.name == self.infeasible or (
+            call.name not in self._by_wire and call.name.strip().casefold() == self.infeasible
+        )
+
+    def step(self, call: ToolCall, *, id: str, reason: str) -> Step:
+        """Make a call a step that passes the check on its own.
+
+        Raises ``FunctionNotFound`` with the nearest names and ``ArgumentsInvalid`` with every fault.
+        """
+        manual, form = self._by_wire.get(call.name, (None, None))
+        if manual is None:
+            manual = self._catalogue[find_name(call.name, self._catalogue, lenient=True)]
+        try:
+            arguments = object_in(call.arguments.strip() or "{}")
+        except ValueError as error:
+            raise ArgumentsInvalid(manual.name, [f"the arguments are not one JSON object: {error}"]) from error
+        if form is not None and not form.identity:
+            try:
+                arguments = form.decode(arguments)
+            except (Mismatch, RecursionError) as error:
+                raise ArgumentsInvalid(manual.name, [str(error) or "nested too deeply"]) from error
+        step = call_step(manual.name, arguments, self._catalogue, id=id, reason=reason)
+        faults = step_faults(step, self._catalogue)
+        if faults:
+            raise ArgumentsInvalid(manual.name, [fault.removeprefix("arguments.").rstrip(".") for fault in faults])
+        return step
+
+
+_INFEASIBLE = (
+    "Call this, and nothing else beside it, when the goal cannot be reached with the other functions. Do not call it "
+    "before you have tried what may work."
+)
+_INFEASIBLE_PARAMETERS = {
+    "type": "object",
+    "properties": {
+        "reason": {"type": "string", "description": "Why the goal cannot be reached, in the goal's language."},
+        "missing": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "The capabilities that would be needed.",
+        },
+    },
+    "required": ["reason", "missing"],
+    "additionalProperties": False,
+}
+
+
+def _as_tools(manuals: Iterable[FunctionManual]) -> str:
+    """Write manuals as they lie in a request, to know how much they take."""
+    made = (tool(manual) for manual in manuals)
+    return json.dumps([[each.name, each.description, each.parameters] for each in made], ensure_ascii=False)

@@ -1,0 +1,175 @@
+"""The conversation that the planner sends: made anew from the task each time, in whichever process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from typing import Any
+
+from portico.chat import (
+    ChatCapabilities,
+    ChatRequest,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from portico.filters import Hold
+from portico.functions import function
+from portico.kernel import Kernel
+from portico.plans.json_form import plan_from_json, plan_to_json
+from portico.plans.plan import Plan, Step, Value
+from portico.plans.task import (
+    Answer,
+    Finding,
+    Refusal,
+    StepRecord,
+    Task,
+)
+from portico.ports.chat_service import ChatService
+from portico.pursuit import Held
+from portico_function_calling_planner.config import FunctionCallingSettings
+from portico_function_calling_planner.planner import FunctionCallingPlanner
+from portico_testkit.fakes.chat_service import ScriptedChat
+from portico_testkit.fakes.run_store import MemoryRunStore
+from portico_testkit.fakes.services import FixedServices
+
+TOOLS = ChatCapabilities(tools=True)
+LOOK = ToolCall("c1", "Weather-forecast", '{"city": "Oslo"}')
+
+
+class Weather:
+    """The weather."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, int]] = []
+        self.together: asyncio.Barrier | None = None
+
+    @function
+    async def forecast(self, city: str, days: int = 1) -> dict[str, Any]:
+        """Tell the weather of a city."""
+        self.asked.append((city, days))
+        if self.together is not None:
+            await asyncio.wait_for(self.together.wait(), 10)
+        if city == "Atlantis":
+            raise LookupError("there is no Atlantis")
+        return {"city": city, "sky": "clear"}
+
+    @function(effects=True)
+    def warn(self, text: str) -> str:
+        """Warn everybody."""
+        return "warned"
+
+
+def planner_with(chat: ScriptedChat, **settings: Any) -> FunctionCallingPlanner:
+    return FunctionCallingPlanner(FunctionCallingSettings(**settings), FixedServices({ChatService: chat}))
+
+
+def scripted(*lines: Any, **options: Any) -> ScriptedChat:
+    return ScriptedChat(*lines, capabilities=options.pop("capabilities", TOOLS), **options)
+
+
+def results(request: ChatRequest) -> list[ToolResult]:
+    return [part for message in request.messages for part in message.content if isinstance(part, ToolResult)]
+
+
+async def test_what_a_service_wants_handed_back_comes_back_from_a_journal_in_another_process() -> None:
+    thinking = Reasoning({"encrypted": "…", "n": [1, None, True]}, "Thinking.")
+    script = ([thinking, "I look.", LOOK, ToolCall("c2", "No-such")], "Clear.")
+    kernel = Kernel(plugins=[Weather()])
+    first = scripted(*script)
+    task = Task("The weather?", tuple(kernel.manuals.values()))
+    plan = await planner_with(first).propose(task, emit=lambda event: None)
+    assert isinstance(plan, Plan)
+    plan = plan_from_json(json.loads(json.dumps(plan_to_json(plan))))
+    later = replace(task, notes=plan.notes, steps=(StepRecord(plan.steps[0], {"sky": "clear"}),))
+    second = scripted("Clear.")
+    assert await planner_with(second).propose(later, emit=lambda event: None) == Answer("Clear.")
+    [told] = second.requests
+    assert told.messages[2].content[:3] == (thinking, Text("I look."), LOOK)
+    assert results(told)[0] == ToolResult("c1", "Weather-forecast", '{"sky": "clear"}')
+    unbroken = scripted(*script)
+    await kernel.pursue("The weather?", planner=planner_with(unbroken))
+    assert [message.content[:3] for message in unbroken.requests[1].messages[2:3]] == [told.messages[2].content[:3]]
+    assert unbroken.requests[1].tools == told.tools
+
+
+async def test_a_run_that_was_held_goes_on_in_another_kernel_with_the_same_conversation() -> None:
+    store, held = MemoryRunStore(), True
+    thinking = Reasoning({"encrypted": "…"}, None)
+
+    async def hold(context: Any, proceed: Any) -> Any:
+        return Hold("ask Ada") if held else await proceed()
+
+    def kernel() -> Kernel:
+        made = Kernel(plugins=[Weather()], run_store=store)
+        made.filters.step.append(hold)
+        return made
+
+    first = scripted([thinking, LOOK, ToolCall("c2", "No-such")], "never said")
+    pursuit = await kernel().pursue("The weather?", planner=planner_with(first))
+    assert pursuit.outcome == Held("ask Ada", "s1")
+    held = False
+    second = scripted("Clear.")
+    resumed = await kernel().resume(pursuit.run, planner=planner_with(second))
+    assert resumed.outcome == Answer("Clear.")
+    [request] = second.requests
+    assert request.messages[:2] == first.requests[0].messages[:2]
+    assert request.messages[2].content == (thinking, LOOK, ToolCall("c2", "No-such"))
+    assert [result.error for result in results(request)] == [False, True]
+
+
+async def test_a_refused_proposal_is_answered_call_by_call() -> None:
+    kernel = Kernel(plugins=[Weather()])
+    calls = [LOOK, ToolCall("c2", "Weather-forecast", '{"city": "Rome"}')]
+    chat = scripted(calls, "I stop.")
+    planner = planner_with(chat)
+    task = Task("The weather?", tuple(kernel.manuals.values()))
+    plan = await planner.propose(task, emit=lambda event: None)
+    assert isinstance(plan, Plan)
+    findings = (Finding("no Oslo today", "s1", "arguments.city"), Finding("never mind", "s2", severity="warning"))
+    refused = replace(task, refused=(Refusal(plan, findings),))
+    await planner.propose(refused, emit=lambda event: None)
+    oslo, rome = results(chat.requests[1])
+    assert oslo.error
+    assert "no Oslo today" in oslo.content
+    assert rome.error
+    assert "another one of the same reply was refused" in rome.content
+
+
+async def test_steps_that_another_planner_ran_are_known() -> None:
+    kernel = Kernel(plugins=[Weather()])
+    done = StepRecord(Step("s1", "Weather-forecast", {"city": Value("Oslo")}), {"sky": "clear"})
+    chat = scripted(ToolCall("c", "Weather-forecast", '{"city": "Rome"}'))
+    task = Task("?", tuple(kernel.manuals.values()), steps=(done,), notes={"of": "another"})
+    plan = await planner_with(chat).propose(task, emit=lambda event: None)
+    assert isinstance(plan, Plan)
+    assert plan.steps[0].id == "s2"
+    assert [result.content for result in results(chat.requests[0])] == ['{"sky": "clear"}']
+
+
+async def test_long_results_are_shortened_with_a_note_and_the_oldest_shrink_first() -> None:
+    kernel = Kernel()
+
+    @function
+    def page(number: int) -> str:
+        return f"{number}: " + "long words " * 400
+
+    kernel.add_function(page)
+    calls = [ToolCall(f"c{n}", "page", json.dumps({"number": n})) for n in range(4)]
+    chat = scripted(*calls, "Done.")
+    settings = {"observation_tokens": 600, "transcript_tokens": 1_000}
+    await kernel.pursue("Read", planner=planner_with(chat, **settings))
+    told = [result.content for result in results(chat.requests[-1])]
+    assert all("characters are left out here" in text for text in told)
+    assert len(told[0]) < 400 < len(told[-1]) <= 1_800
+    assert [part.id for message in chat.requests[-1].messages for part in message.content if isinstance(part, ToolCall)]
+
+
+async def test_the_input_is_told_as_data() -> None:
+    chat = scripted("Clear.")
+    kernel = Kernel(plugins=[Weather()])
+    task = Task("Where?", tuple(kernel.manuals.values()), input={"city": "Oslo"})
+    await planner_with(chat).propose(task, emit=lambda event: None)
+    assert '{"city": "Oslo"}' in chat.requests[0].messages[1].text

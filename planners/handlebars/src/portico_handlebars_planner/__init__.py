@@ -1,0 +1,1 @@
+"""The plan is a Handlebars template: a planner for Portico."""

@@ -1,0 +1,1 @@
+"""The planner `recorded`: replay without a model."""

@@ -1,0 +1,1 @@
+"""The whole plan at once, in XML: a planner for Portico."""

@@ -1,0 +1,1 @@
+"""The planner `stepwise`: thought, action, observation."""

@@ -1,0 +1,204 @@
+"""What a model wrote as one turn: a thought with an action, or with the final answer.
+
+Only the first action counts, and nothing that stands behind it: what a model writes there it wrote without having
+seen a result. A text that calls itself an observation is cut off for the same reason.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from portico.planning.model_calls import object_in
+from portico.turns.structured import ReplyFault
+
+__all__ = ["Action", "Final", "Mark", "marks_in", "read_reply"]
+
+_WORDS = r"final[ _]answer|action[ _]input|thought|action|observation"
+_MARK = re.compile(
+    # At the beginning of a line, with or without Markdown around: "Thought:", "**Action 2:**", "[FINAL ANSWER]".
+    rf"^[ \t>*_#-]*(?:\[(?P<bracketed>{_WORDS})\](?:[ \t]*:)?|(?P<plain>{_WORDS})(?:[ \t]+\d+)?[ \t*_]*:)"
+    r"(?:(?:\*{1,2}|_{1,2})(?=\s|\Z))?[ \t]*",
+    re.IGNORECASE | re.MULTILINE,
+)
+_OPENING = re.compile(r"\A\s*(?:`{1,3}(?:json)?\s*)?", re.IGNORECASE)
+_FENCE = re.compile(r"\A\s*```[\w-]*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
+_NAMES = ("function", "name", "tool", "action")
+_ARGUMENTS = ("arguments", "action_variables", "action_input", "args", "parameters", "input")
+_WORDS_BESIDE = ("thought", "reason")
+_FINALS = ("final", "final_answer", "answer")
+_EXPECTED = 'Write it as one JSON object: {"function": "Plugin.Function", "arguments": {"name": "value"}}.'
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One of the words that open a part of a turn: where it begins, and where what it opens does."""
+
+    name: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One function to call, as the model wrote its name and its arguments."""
+
+    thought: str
+    function: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Final:
+    """The final answer; ``value`` is what it is where that is no text."""
+
+    thought: str
+    text: str
+    value: Any = None
+
+
+def read_reply(text: str) -> Action | Final:
+    r"""Read one turn; raises `ReplyFault` with what to mend.
+
+    >>> reply = 'Thought: I need the date.\nAction: {"function": "Clock.Today"}\nObservation: 1 May'
+    >>> read_reply(reply)
+    Action(thought='I need the date.', function='Clock.Today', arguments={})
+    >>> read_reply('{"thought": "Done.", "action": {"final": "It is 1 May."}}')
+    Final(thought='Done.', text='It is 1 May.', value=None)
+    """
+    if not text.strip():
+        raise ReplyFault(["the reply is empty"])
+    fenced = _FENCE.match(text)
+    whole = fenced[1] if fenced else text
+    if whole.lstrip().startswith("{") and _MARK.search(whole) is None:
+        return _from_json(_first_object(whole, "The reply"))
+    return _from_lines(text)
+
+
+def marks_in(text: str) -> Iterator[Mark]:
+    """Yield the marks of a text in their order."""
+    for found in _MARK.finditer(text):
+        name = (found["bracketed"] or found["plain"]).lower().replace("_", " ")
+        yield Mark(name, found.start(), found.end())
+
+
+def _from_lines(text: str) -> Action | Final:
+    marks = list(marks_in(text))
+    if not marks:
+        bracket = text.find("{")
+        if bracket >= 0:
+            return _from_json(_first_object(text[bracket:], "The JSON in the reply"), text[:bracket].strip())
+        raise ReplyFault(["there is neither a line that begins with 'Action:' nor one with 'Final answer:'"])
+    thought = text[: marks[0].start].strip(" `\t\r\n")
+    for mark, following in zip(marks, [*marks[1:], None], strict=True):
+        body = text[mark.end : following.start if following is not None else len(text)]
+        match mark.name:
+            case "thought":
+                thought = "\n".join(filter(None, (thought, body.strip())))
+            case "observation":
+                break
+            case "final answer":
+                return _final(thought, _until_observation(text[mark.end :]))
+            case "action":
+                given = text[following.end :] if following is not None and following.name == "action input" else None
+                return _action(thought, body, text[mark.end :], given)
+            case "action input":
+                raise ReplyFault([f"there is an input without an action before it. {_EXPECTED}"])
+    raise ReplyFault(["there is neither an action nor a final answer before what calls itself an observation"])
+
+
+def _until_observation(answer: str) -> str:
+    """Cut an answer off where the model goes on as if it were told something."""
+    ends = (mark.start for mark in marks_in(answer) if mark.name == "observation")
+    return answer[: next(ends, len(answer))]
+
+
+def _action(thought: str, body: str, rest: str, given: str | None) -> Action | Final:
+    opened = _opened(body)
+    if opened.startswith(("{", "[")):
+        return _from_json(_first_object(rest[rest.index(opened[0]) :], "The action"), thought)
+    name = body.strip().strip("`*\"'").strip()
+    if given is not None and re.fullmatch(r"[\w.:/-]+", name):
+        # "Action: Name" and "Action Input: {…}", as other frameworks have it.
+        return _called({"function": name, "arguments": _first_object(_opened(given), "The action's input")}, thought)
+    if not name:
+        raise ReplyFault([f"there is nothing behind 'Action:'. {_EXPECTED}"])
+    raise ReplyFault([f"the action is not JSON: {name[:80]!r}. {_EXPECTED}"])
+
+
+def _opened(text: str) -> str:
+    """Return a text without the fence that may open it."""
+    return _OPENING.sub("", text, count=1)
+
+
+def _first_object(text: str, what: str) -> dict[str, Any]:
+    """Read the JSON object with which a text begins; of an array of them the first."""
+    start = text.lstrip()
+    if start.startswith("["):
+        inner = start[1:].lstrip()
+        if not inner.startswith("{"):
+            raise ReplyFault([f"{what} is an array and no object. {_EXPECTED}"])
+        start = inner
+    try:
+        _, end = json.JSONDecoder().raw_decode(start)
+    except RecursionError:
+        raise ReplyFault([f"{what} is nested too deeply"]) from None
+    except ValueError as error:
+        raise ReplyFault([f"{what} is not whole JSON: {error}. {_EXPECTED}"]) from error
+    try:
+        return object_in(start[:end])
+    except ValueError as error:
+        raise ReplyFault([f"{what} cannot be used: {error}. {_EXPECTED}"]) from error
+
+
+def _from_json(document: Mapping[str, Any], thought: str = "") -> Action | Final:
+    own = document.get("thought") or document.get("reason")
+    if isinstance(own, str) and own.strip():
+        thought = "\n".join(filter(None, (thought, own.strip())))
+    action = document.get("action")
+    if isinstance(action, Mapping):
+        _refuse_others(document, ("action", *_WORDS_BESIDE, *_FINALS), "the reply")
+        return _from_json(action, thought)
+    for key in _FINALS:
+        given = document.get(key)
+        if given is not None and not any(isinstance(document.get(name), str) for name in _NAMES):
+            _refuse_others(document, (*_FINALS, *_WORDS_BESIDE, "action"), "the reply")
+            return _final(thought, given)
+    return _called(document, thought)
+
+
+def _final(thought: str, given: Any) -> Final:
+    if not isinstance(given, str):
+        return Final(thought, json.dumps(given, ensure_ascii=False, indent=2), given)
+    if not given.strip():
+        raise ReplyFault(["the final answer is empty"])
+    return Final(thought, given.strip())
+
+
+def _called(document: Mapping[str, Any], thought: str) -> Action:
+    names = [key for key in _NAMES if isinstance(document.get(key), str) and document[key].strip()]
+    if not names:
+        raise ReplyFault([f"the action names no function. {_EXPECTED}"])
+    given = [key for key in _ARGUMENTS if key in document]
+    _refuse_others(document, (names[0], *given[:1], *_WORDS_BESIDE), "the action")
+    arguments = document[given[0]] if given else {}
+    if isinstance(arguments, str):
+        try:
+            arguments = object_in(arguments or "{}")
+        except ValueError as error:
+            raise ReplyFault([f"the arguments are no JSON object: {error}. {_EXPECTED}"]) from error
+    if arguments is None:
+        arguments = {}
+    if not isinstance(arguments, dict):
+        raise ReplyFault([f"the arguments are no JSON object. {_EXPECTED}"])
+    return Action(thought, document[names[0]].strip(), arguments)
+
+
+def _refuse_others(document: Mapping[str, Any], known: tuple[str, ...], what: str) -> None:
+    """Refuse what would be dropped: an argument that stands beside "arguments" was meant as one."""
+    others = [key for key in document if key not in known]
+    if others:
+        raise ReplyFault([f"{what} has a key that nobody asked for: {others[0]!r}. {_EXPECTED}"])

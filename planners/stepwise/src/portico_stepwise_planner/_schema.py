@@ -1,0 +1,92 @@
+"""The JSON Schema of one turn, for services that hold a reply to one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from portico.chat import ChatCapabilities, ChatRequest
+from portico.errors import SchemaUnsupported
+from portico.functions import FunctionManual
+from portico.strict import StrictForm, require_nullable_defaults, strict_form
+from portico.turns.structured import ReplyFault
+from portico.types.compiled import Mismatch
+from portico.types.definitions import hoisted, with_definitions
+
+__all__ = ["TurnSchema", "turn_schema"]
+
+_LONGEST_THOUGHT = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSchema:
+    """A schema, as it is or in strict form, and the way back from what was written under it."""
+
+    schema: Mapping[str, Any]
+    form: StrictForm | None = None
+
+    def ask(self, request: ChatRequest) -> ChatRequest:
+        """Return the request whose reply is held to the schema."""
+        return replace(
+            request, response_schema=self.schema, response_name="turn", response_strict=self.form is not None
+        )
+
+    def plain(self, text: str) -> str:
+        """Return a reply as the schema without strict form has it; raises `ReplyFault` where it is none."""
+        if self.form is None or self.form.identity:
+            return text
+        try:
+            return json.dumps(self.form.decode(json.loads(text)), ensure_ascii=False)
+        except (ValueError, RecursionError, Mismatch) as error:
+            raise ReplyFault([f"the reply is not of the form asked for: {error}"]) from error
+
+    def draft(self, value: Any) -> Any:
+        """Return what has come of a reply so far as the schema without strict form has it; None where it is unknown."""
+        if self.form is None or self.form.identity:
+            return value
+        try:
+            return self.form.decode(value)
+        except (RecursionError, Mismatch):
+            return None
+
+
+def turn_schema(
+    functions: Sequence[FunctionManual], infeasible: str, capabilities: ChatCapabilities
+) -> TurnSchema | None:
+    """Make the schema of a thought with one call of these functions or with the final answer.
+
+    None for a service that holds replies to no schema. Strict form where the service takes it and it can hold the
+    schema, if loosely: everything is checked afterwards.
+    """
+    if not capabilities.response_schema:
+        return None
+    definitions: dict[str, Mapping[str, Any]] = {}
+    actions = [_call(manual.name, hoisted(manual.parameters, definitions)) for manual in functions]
+    lacking = {"type": "array", "items": {"type": "string"}, "maxItems": 20}
+    reason = {"type": "string", "maxLength": _LONGEST_THOUGHT}
+    actions.append(_call(infeasible, _object({"reason": reason, "missing": lacking})))
+    actions.append(_object({"final": {"type": "string"}}))
+    thought = {"type": "string", "maxLength": _LONGEST_THOUGHT}
+    schema = with_definitions(_object({"thought": thought, "action": {"anyOf": actions}}), definitions)
+    if capabilities.strict:
+        try:
+            form = strict_form(require_nullable_defaults(schema), close=True)
+        except SchemaUnsupported:
+            return TurnSchema(schema)
+        return TurnSchema(form.schema, form)
+    return TurnSchema(schema)
+
+
+def _call(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return _object({"function": {"type": "string", "enum": [name]}, "arguments": arguments})
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }

@@ -1,0 +1,55 @@
+"""The settings of the stepwise planner."""
+
+from __future__ import annotations
+
+from attrs import field, frozen, validators
+
+__all__ = ["StepwiseSettings"]
+
+
+@frozen
+class StepwiseSettings:
+    """``[planner.stepwise]`` in `portico.toml`.
+
+    >>> StepwiseSettings(observation_tokens=500).repairs
+    2
+    """
+
+    chat: str | None = field(
+        default=None,
+        metadata={"doc": "The chat service that thinks, by name; the configured one by default."},
+    )
+    schema: bool = field(
+        default=True,
+        metadata={"doc": "Hold replies to a JSON Schema, where the service can; otherwise they are lines of text."},
+    )
+    repairs: int = field(
+        default=2,
+        validator=[validators.ge(0), validators.le(20)],
+        metadata={"doc": "How often a reply that cannot be read is sent back before the planner gives up; 0 to 20."},
+    )
+    failures: int = field(
+        default=3,
+        validator=[validators.ge(1), validators.le(100)],
+        metadata={"doc": "Steps in a row that may fail before the planner gives up; 1 to 100."},
+    )
+    manual_tokens: int = field(
+        default=8_000,
+        validator=[validators.ge(50), validators.le(1_000_000)],
+        metadata={"doc": "Tokens that the manual of the functions may take; the relevant ones come first."},
+    )
+    transcript_tokens: int = field(
+        default=12_000,
+        validator=[validators.ge(200), validators.le(1_000_000)],
+        metadata={"doc": "Tokens that all steps so far may take in the prompt; the oldest results shrink first."},
+    )
+    observation_tokens: int = field(
+        default=4_000,
+        validator=[validators.ge(60), validators.le(1_000_000)],
+        metadata={"doc": "Tokens of one step's result in the prompt at most; a longer one is shortened, with a note."},
+    )
+    max_tokens: int | None = field(
+        default=None,
+        validator=validators.optional([validators.ge(16), validators.le(1_000_000)]),
+        metadata={"doc": "Tokens of one reply at most; by default the service decides."},
+    )

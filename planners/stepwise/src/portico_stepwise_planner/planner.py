@@ -1,0 +1,186 @@
+"""The stepwise strategy: a thought, an action, its observation, and again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from portico.chat import ChatReply, ChatRequest, Message
+from portico.errors import FunctionNotFound, PlanError
+from portico.planning.asking import whole
+from portico.planning.fitting import FittedManual, fitted_manual, require_functions
+from portico.planning.model_calls import call_step, fresh_ids, own_steps
+from portico.planning.streaming import AnswerWords, ask_streamed
+from portico.plans.plan import Plan, Step, Value
+from portico.plans.task import Answer, Emit, Infeasible, Task, TextDelta
+from portico.ports.chat_service import ChatService
+from portico.registration import Services
+from portico.turns.structured import ReplyFault
+from portico.types.definitions import free_name
+from portico_stepwise_planner._prompt import OBSERVATION_STOP, conversation, fault_message, is_last_turn
+from portico_stepwise_planner._reading import Action, Final, read_reply
+from portico_stepwise_planner._schema import TurnSchema, turn_schema
+from portico_stepwise_planner._words import LinesWatch, SchemaWatch
+from portico_stepwise_planner.config import StepwiseSettings
+
+__all__ = ["StepwisePlanner"]
+
+_SHOWN = 200
+_SENT_BACK = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    """What the model can do: the functions that it is told of, the schema of a turn, and how to say that none helps."""
+
+    fitted: FittedManual
+    schema: TurnSchema | None
+    infeasible: str
+
+
+class StepwisePlanner:
+    r"""Let a model choose one call at a time, each with the results of the earlier ones before it.
+
+    >>> from portico import Kernel, function
+    >>> from portico_testkit.fakes.chat_service import ScriptedChat
+    >>> from portico_testkit.fakes.services import FixedServices
+    >>> @function
+    ... def today() -> str:
+    ...     return "1 May"
+    >>> kernel = Kernel()
+    >>> _ = kernel.add_function(today)
+    >>> chat = ScriptedChat('Thought: The date first.\nAction: {"function": "today"}', "Final answer: It is 1 May.")
+    >>> planner = StepwisePlanner(StepwiseSettings(), FixedServices({ChatService: chat}))
+    >>> pursuit = kernel.run_sync(kernel.pursue("Which day is it?", planner=planner))
+    >>> pursuit.outcome.text, [step.reason for step in pursuit.plan.steps]
+    ('It is 1 May.', ['The date first.'])
+
+    Each proposal is one reply of the model: a plan of one step without a result, the answer, or that the goal is
+    infeasible. Everything that the model is told is made from the task. A reply that cannot be read is sent back, and
+    after some attempts ``PlanError`` says what was wrong; so it does when several steps in a row failed. A call that
+    does not pass the check is refused by the loop, and the findings go back to the model.
+    """
+
+    name = "stepwise"
+
+    def __init__(self, settings: StepwiseSettings, services: Services) -> None:
+        self._settings = settings
+        self._services = services
+        self._offered: tuple[object, _Offer] | None = None
+
+    async def propose(self, task: Task, *, emit: Emit) -> Plan | Answer | Infeasible:
+        """Return the next call as a plan of one step, the answer, or why there is none."""
+        require_functions(task)
+        self._give_up(task)
+        chat = self._services.get(ChatService, self._settings.chat)
+        offer = self._offer(task, chat)
+        turn = await self._turn(chat, self._request(task, chat, offer), offer.schema, emit)
+        if isinstance(turn, Final):
+            return Answer(turn.text, value=turn.value)
+        if turn.function.casefold() == offer.infeasible:
+            return _infeasible(turn, offer.fitted)
+        return Plan(task.goal, (_step(turn, task),))
+
+    def _offer(self, task: Task, chat: ChatService) -> _Offer:
+        """Return what is offered; made anew only for another catalogue, another goal or the last turn."""
+        last, can = is_last_turn(task), chat.capabilities
+        key = (task.functions, task.goal, last, can.response_schema, can.strict)
+        if self._offered is None or self._offered[0] != key:
+            infeasible = free_name("infeasible", {manual.name for manual in task.functions})
+            fitted = fitted_manual(task.functions, task.goal, tokens=self._settings.manual_tokens)
+            # On the last turn there is nothing to call any more, and then nothing but the answer can be written.
+            callable_now = () if last else fitted.functions
+            schema = turn_schema(callable_now, infeasible, can) if self._settings.schema else None
+            self._offered = (key, _Offer(fitted, schema, infeasible))
+        return self._offered[1]
+
+    def _give_up(self, task: Task) -> None:
+        """Stop after several failures in a row: a model that sees nothing but errors tries the same for ever."""
+        last = own_steps(task)[-self._settings.failures :]
+        if len(last) == self._settings.failures and all(record.error is not None for record in last):
+            count = "The last step" if len(last) == 1 else f"The last {len(last)} steps"
+            raise PlanError(
+                f"{count} failed, so the planner gives up. The last one, {last[-1].step.id}: {last[-1].error}"
+            )
+
+    def _request(self, task: Task, chat: ChatService, offer: _Offer) -> ChatRequest:
+        schema = offer.schema
+        messages = conversation(
+            task,
+            offer.fitted.text,
+            infeasible=offer.infeasible,
+            objects=schema is not None,
+            transcript_tokens=self._settings.transcript_tokens,
+            observation_tokens=self._settings.observation_tokens,
+        )
+        stops = schema is None and "stop" in chat.capabilities.sampling
+        request = ChatRequest(
+            tuple(messages), max_tokens=self._settings.max_tokens, stop=(OBSERVATION_STOP,) if stops else ()
+        )
+        return request if schema is None else schema.ask(request)
+
+    async def _turn(
+        self, chat: ChatService, request: ChatRequest, schema: TurnSchema | None, emit: Emit
+    ) -> Action | Final:
+        """Ask until a turn can be read; what went wrong goes back to the model."""
+        messages = request.messages
+        added: tuple[Message, ...] = ()
+        for attempt in range(self._settings.repairs + 1):
+            words = AnswerWords(emit)
+            watch = LinesWatch(words) if schema is None else SchemaWatch(words, schema)
+            asked = replace(request, messages=(*messages, *added))
+            reply = await ask_streamed(chat, asked, emit, on_text=watch.feed)
+            watch.close()
+            try:
+                turn = _read(reply, schema)
+            except ReplyFault as fault:
+                whole(reply, chat, request.max_tokens)
+                if words.text or attempt == self._settings.repairs:
+                    raise PlanError(_unreadable(chat, reply, fault, attempt + 1)) from fault
+                said = reply.text[:_SENT_BACK]
+                told = fault_message(fault.faults, objects=schema is not None)
+                # Services refuse a turn without any words.
+                added = (Message.of("assistant", said if said.strip() else "(nothing)"), told)
+                continue
+            if isinstance(turn, Final):
+                whole(reply, chat, request.max_tokens)
+                if turn.text != words.text:
+                    emit(TextDelta(turn.text[len(words.text) :]))
+            return turn
+        raise AssertionError  # the last attempt returns or raises
+
+
+def _read(reply: ChatReply, schema: TurnSchema | None) -> Action | Final:
+    if schema is None:
+        return read_reply(reply.text)
+    return read_reply(schema.plain(reply.text))
+
+
+def _step(action: Action, task: Task) -> Step:
+    id = next(fresh_ids(task))
+    catalogue = {manual.name: manual for manual in task.functions}
+    try:
+        return call_step(action.function, action.arguments, catalogue, id=id, reason=action.thought)
+    except FunctionNotFound:
+        # As it was written: the check names the nearest functions, and the model reads that.
+        arguments = {name: Value(value) for name, value in action.arguments.items()}
+        return Step(id, action.function, arguments, reason=action.thought)
+
+
+def _infeasible(action: Action, fitted: FittedManual) -> Infeasible:
+    reason = action.arguments.get("reason")
+    missing = action.arguments.get("missing")
+    named = tuple(str(each) for each in missing) if isinstance(missing, list) else ()
+    said = str(reason).strip() if isinstance(reason, str) and reason.strip() else action.thought
+    said = said or "The model says that these functions cannot reach the goal."
+    if fitted.left_out:
+        said += (
+            f" (It was told of {len(fitted.functions)} of {len(fitted.functions) + len(fitted.left_out)} functions.)"
+        )
+    return Infeasible(said, named or ((missing.strip(),) if isinstance(missing, str) and missing.strip() else ()))
+
+
+def _unreadable(chat: ChatService, reply: ChatReply, fault: ReplyFault, attempts: int) -> str:
+    times = "one attempt" if attempts == 1 else f"{attempts} attempts"
+    wrote = f"It wrote: {reply.text[:_SHOWN]!r}" if reply.text.strip() else "It wrote nothing."
+    who = reply.service or chat.name
+    return f"The chat service {who!r} gave no turn that can be read, after {times}: {fault}. {wrote}"

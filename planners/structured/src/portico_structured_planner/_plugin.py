@@ -1,0 +1,15 @@
+"""What portico-structured-planner registers."""
+
+from portico.registration import Registration
+
+
+def portico_planners() -> list[Registration]:
+    """Register the planner `structured`."""
+    return [
+        Registration(
+            name="structured",
+            factory="portico_structured_planner.planner:StructuredPlanner",
+            settings="portico_structured_planner.config:StructuredSettings",
+            summary="A plan that cannot be written wrong: each step is held to a JSON Schema made for it.",
+        )
+    ]

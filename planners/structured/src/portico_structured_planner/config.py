@@ -1,0 +1,104 @@
+"""The settings of the structured planner."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import field, frozen, validators
+
+__all__ = ["StructuredSettings"]
+
+
+def _between(low: int, high: int) -> list[Any]:
+    return [validators.ge(low), validators.le(high)]
+
+
+def _unless_none(low: int) -> Any:
+    return validators.optional(validators.ge(low))
+
+
+@frozen(kw_only=True)
+class StructuredSettings:
+    """``[planner.structured]`` in `portico.toml`.
+
+    >>> StructuredSettings(max_steps=5).one_step
+    False
+    """
+
+    chat: str | None = field(
+        default=None,
+        metadata={"doc": "The chat service that writes the plan, by name; the configured one by default."},
+    )
+    one_step: bool = field(
+        default=False,
+        metadata={
+            "doc": "Run each step before the next one is written, which then sees its result. Without it the whole "
+            "plan is written and checked before anything runs."
+        },
+    )
+    max_steps: int = field(
+        default=20,
+        validator=_between(1, 1_000),
+        metadata={"doc": "Steps of one plan at most, 1 to 1,000; the loop's own budget holds too."},
+    )
+    min_steps: int = field(
+        default=0,
+        validator=_between(0, 1_000),
+        metadata={"doc": "Steps before which the model can neither finish nor give up. For models that end too soon."},
+    )
+    force_references: bool = field(
+        default=False,
+        metadata={
+            "doc": "Let an argument be nothing but a reference where an earlier result fits. For small models, which "
+            "make values up instead."
+        },
+    )
+    give_up: bool = field(
+        default=True,
+        metadata={"doc": "Let the model say that the goal cannot be reached. Small models say so of anything."},
+    )
+    reasons: bool = field(
+        default=True, metadata={"doc": "Have the model write a sentence with each step that says why."}
+    )
+    repairs: int = field(
+        default=2,
+        validator=_between(0, 20),
+        metadata={"doc": "How often a step that is not valid is sent back with its faults, 0 to 20."},
+    )
+    failures: int = field(
+        default=4,
+        validator=_between(0, 100),
+        metadata={"doc": "How many steps may fail one after the other before the planner stops, 0 to 100."},
+    )
+    manual_tokens: int | None = field(
+        default=6_000,
+        validator=_unless_none(50),
+        metadata={
+            "doc": "Tokens for the manual of the functions; only those that fit are offered, relevant ones first."
+        },
+    )
+    text_length: int = field(
+        default=500,
+        validator=_between(1, 100_000),
+        metadata={
+            "doc": "Characters of a text that the model writes, at most. OpenAI's strict mode has no such bound."
+        },
+    )
+    list_length: int = field(
+        default=16,
+        validator=_between(1, 1_000),
+        metadata={"doc": "Elements of a list that the model writes, at most; more where a function needs more."},
+    )
+    max_tokens: int | None = field(
+        default=1_500,
+        validator=_unless_none(1),
+        metadata={"doc": "Tokens of one step at most; a reply that is cut there is asked for again."},
+    )
+    temperature: float | None = field(
+        default=None,
+        validator=_unless_none(0),
+        metadata={"doc": "How freely the model chooses; not set: as the chat service has it."},
+    )
+    seed: int | None = field(
+        default=None, metadata={"doc": "Seed of the chat service's sampling, where it takes one; not set: its own."}
+    )

@@ -1,0 +1,243 @@
+"""The structured strategy: one completion for each step, held to a schema in which only valid steps can be written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from portico.chat import ChatRequest, Message
+from portico.errors import PlanError, SchemaUnsupported
+from portico.functions import FunctionManual
+from portico.planning.asking import ask
+from portico.planning.fitting import FittedManual, fitted_manual, require_functions
+from portico.plans.plan import INPUT, Plan, Step, references
+from portico.plans.task import Answer, Emit, Infeasible, Task
+from portico.ports.chat_service import ChatService
+from portico.ports.schema_validator import SchemaValidator
+from portico.registration import Services
+from portico.schemas import PlainSchemaValidator
+from portico.strict import within_limits
+from portico.turns.structured import ReplyFault
+from portico_structured_planner.bounds import Bounds
+from portico_structured_planner.config import StructuredSettings
+from portico_structured_planner.conversation import after_step, faulty, opening
+from portico_structured_planner.origins import Forms, Origin, schema_of
+from portico_structured_planner.reading import Finish, GiveUp, Next, read_step
+from portico_structured_planner.signatures import signatures
+from portico_structured_planner.steps import Rules, StepForm, step_form
+
+__all__ = ["StructuredPlanner"]
+
+_OPEN: dict[str, Any] = {}
+_PATHS = (16, 4, 1)
+_ORIGINS = (1_000, 20, 10, 5, 2, 1)
+_TOKENS_AT_LEAST = 50
+_SHOWN = 5
+_BEGINNING = 80
+
+
+class StructuredPlanner:
+    """Write a plan step by step, so that an invalid one cannot be written.
+
+    Each step is one completion under a JSON Schema that is made for it: the functions are constants, arguments
+    follow the function's own schema, references lead to earlier steps only and to places whose values always fit.
+    The plan is proposed whole, with its result; with ``one_step`` each step is a proposal, and the next one sees what
+    it gave. A service that holds replies to no schema is asked in words; every reply is checked all the same, and sent
+    back with its faults, ``repairs`` times at most.
+
+    Raises ``PlanError`` without functions, without one that can be called, when a step is still not valid after the
+    repairs, and when too many steps failed one after the other; and what the chat service raises.
+    """
+
+    name = "structured"
+
+    def __init__(self, settings: StructuredSettings, services: Services) -> None:
+        self._settings = settings
+        self._services = services
+        self._forms = Forms()
+
+    async def propose(self, task: Task, *, emit: Emit) -> Plan | Answer | Infeasible:
+        """Return the whole plan, or its next step with ``one_step``, or why the goal cannot be reached."""
+        require_functions(task)
+        self._stop_after_failures(task)
+        chat = self._services.get(ChatService, self._settings.chat)
+        writing = _Writing(self._settings, self._forms, task, chat, self._validator(), emit)
+        return await writing.plan()
+
+    def _validator(self) -> SchemaValidator:
+        if self._services.names(SchemaValidator):
+            return self._services.get(SchemaValidator)
+        return PlainSchemaValidator()
+
+    def _stop_after_failures(self, task: Task) -> None:
+        failed = []
+        for record in reversed(task.steps):
+            if record.error is None:
+                break
+            failed.append(record)
+        if len(failed) > self._settings.failures:
+            shown = "; ".join(f"{record.step.id}: {record.error}" for record in failed[:3])
+            raise PlanError(f"The last {len(failed)} steps failed, and no other plan is made. The latest: {shown}")
+
+
+@dataclass(slots=True)
+class _Writing:
+    """One proposal being written."""
+
+    settings: StructuredSettings
+    forms: Forms
+    task: Task
+    chat: ChatService
+    validator: SchemaValidator
+    emit: Emit
+    steps: list[Step] = field(default_factory=list)
+    origins: list[Origin] = field(default_factory=list)
+    messages: list[Message] = field(default_factory=list)
+
+    async def plan(self) -> Plan | Infeasible:
+        self.origins = list(self.known())
+        manual = self.offered()
+        returns = {each.name: each.returns for each in self.task.functions}
+        form = self.form(manual.functions)
+        self.messages = opening(self.task, manual.text, form, held=self.held, reasons=self.settings.reasons)
+        while True:
+            reply, following = await self.next(form)
+            if isinstance(following, GiveUp):
+                return Infeasible(_with_left_out(following.reason, manual.left_out), following.missing)
+            if isinstance(following, Finish):
+                return self.written(following)
+            step = Step(self.unused_id(), following.function, following.arguments, reason=following.reason)
+            self.steps.append(step)
+            if self.settings.one_step:
+                return self.written(None)
+            self.origins.append(Origin(step.id, (returns[following.function],)))
+            self.messages += after_step(reply, step.id, returns[following.function], last=self.steps_left() < 1)
+            form = self.form(manual.functions)
+
+    def written(self, end: Finish | None) -> Plan:
+        result = None if end is None else end.result
+        used = [result, *(each for step in self.steps for each in step.arguments.values())]
+        uses_input = any(each.step == INPUT for one in used if one is not None for each in references(one))
+        return Plan(
+            self.task.goal,
+            tuple(self.steps),
+            result,
+            input=schema_of(self.task.input) if uses_input else None,
+        )
+
+    def known(self) -> list[Origin]:
+        """Return what can be referred to from the beginning: the input and the steps that have run."""
+        returns = {each.name: each.returns for each in self.task.functions}
+        found = [] if self.task.input is None else [Origin(INPUT, (schema_of(self.task.input),))]
+        for record in self.task.steps:
+            if record.error is None and "/" not in record.step.id:
+                # What it gave may fit where its declared result only might: it is known by now.
+                function = record.step.function
+                declared = returns.get(function, _OPEN) if isinstance(function, str) else _OPEN
+                found.append(Origin(record.step.id, (declared, schema_of(record.result))))
+        return found
+
+    @property
+    def strict(self) -> bool:
+        return self.chat.capabilities.response_schema and self.chat.capabilities.strict
+
+    @property
+    def held(self) -> bool:
+        return self.chat.capabilities.response_schema
+
+    def offered(self) -> FittedManual:
+        """Return the functions that the manual has room for, fewer where a strict schema has not."""
+        tokens = self.settings.manual_tokens
+        while True:
+            fitted = fitted_manual(self.task.functions, self.task.goal, tokens=tokens, write=signatures)
+            try:
+                self.form(fitted.functions)
+            except SchemaUnsupported:
+                tokens = (tokens or sum(len(signatures([each])) for each in fitted.functions)) // 2
+                if tokens < _TOKENS_AT_LEAST:
+                    raise
+            else:
+                return fitted
+
+    def form(self, functions: tuple[FunctionManual, ...]) -> StepForm:
+        """Return the form of the next step, with fewer references where strict mode has no room for all."""
+        made = len(self.steps) + sum("/" not in record.step.id for record in self.task.steps)
+        left = self.steps_left()
+        rules = Rules(
+            Bounds(None if self.strict else self.settings.text_length, self.settings.list_length, not self.strict),
+            calls=left > 0,
+            ends=made >= self.settings.min_steps or left < 1,
+            give_up=self.settings.give_up,
+            force_references=self.settings.force_references,
+            reasons=self.settings.reasons,
+        )
+        sizes = [*((paths, _ORIGINS[0]) for paths in _PATHS), *((1, origins) for origins in _ORIGINS[1:])]
+        for paths, origins in sizes if self.strict and self.origins else sizes[:1]:
+            form = step_form(functions, self.origins, self.forms, replace(rules, paths=paths, origins=origins))
+            if not (form.functions or form.can_finish or form.can_give_up):
+                raise PlanError(self.nothing_left(form))
+            if not self.strict:
+                return form
+            try:
+                return replace(form, schema=within_limits(form.schema))
+            except SchemaUnsupported as error:
+                refused = error
+        raise refused
+
+    def nothing_left(self, form: StepForm) -> str:
+        if form.left_out:
+            shown = "; ".join(f"{name}: {reason}" for name, reason in list(form.left_out.items())[:5])
+            return f"No function can be called. {shown}"
+        return "No step can be written any more, and nothing was found that could be the result."
+
+    def steps_left(self) -> int:
+        if self.settings.one_step:
+            if self.task.budget.proposals <= 1:
+                return 0
+            run = sum("/" not in record.step.id for record in self.task.steps)
+            return min(self.settings.max_steps - run, self.task.budget.steps)
+        return min(self.settings.max_steps, self.task.budget.steps) - len(self.steps)
+
+    def unused_id(self) -> str:
+        """Return s1, s2 and so on, after the last that the pursuit has."""
+        taken = [record.step.id.partition("/")[0] for record in self.task.steps]
+        taken += [step.id for step in self.steps]
+        numbers = [int(id[1:]) for id in taken if id[:1] == "s" and id[1:].isdecimal() and len(id) < 10]
+        return f"s{max(numbers, default=0) + 1}"
+
+    async def next(self, form: StepForm) -> tuple[str, Next]:
+        """Ask for one step until it is valid. Raises ``PlanError``."""
+        further: list[Message] = []
+        for _ in range(self.settings.repairs + 1):
+            reply = await ask(self.chat, self.request(form, further), self.emit, cut=True)
+            try:
+                if reply.finish == "length":
+                    raise ReplyFault(["it was cut short: write less"])
+                return reply.text, read_step(reply.text, form, self.validator, held=self.held)
+            except ReplyFault as error:
+                faults = error.faults
+                further = faulty(reply.text, faults)
+        raise PlanError(
+            f"The chat service {self.chat.name!r} gave no valid step in {self.settings.repairs + 1} tries. "
+            f"The last was wrong in this: {'; '.join(faults[:_SHOWN])}. It began: {reply.text[:_BEGINNING]!r}. "
+            "Set another chat service, one with a language model, or allow more repairs."
+        )
+
+    def request(self, form: StepForm, further: list[Message]) -> ChatRequest:
+        settings, sampling = self.settings, self.chat.capabilities.sampling
+        return ChatRequest(
+            [*self.messages, *further],
+            response_schema=form.schema if self.held else None,
+            response_name="step",
+            response_strict=self.strict,
+            temperature=settings.temperature,
+            max_tokens=settings.max_tokens if "max_tokens" in sampling else None,
+            seed=settings.seed,
+        )
+
+
+def _with_left_out(reason: str, left_out: tuple[str, ...]) -> str:
+    if not left_out:
+        return reason
+    names = f"{', '.join(left_out[:_SHOWN])}{' and others' if len(left_out) > _SHOWN else ''}"
+    return f"{reason} (The model was not told of {names}: the manual had no room. Raise manual_tokens.)"

@@ -1,0 +1,259 @@
+"""The JSON Schema of the next step: what may be called, with what, and what may be referred to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from portico.functions import FunctionManual
+from portico.plans.path import JsonPath, print_path
+from portico_structured_planner.bounds import Bounds
+from portico_structured_planner.forms import FunctionForm, ParameterForm
+from portico_structured_planner.origins import Forms, Origin
+
+__all__ = ["ANYTHING", "Rules", "StepForm", "step_form"]
+
+ANYTHING = ParameterForm(True)
+"""What the result of a plan, and a part of a text, may be."""
+
+_REASON = 200
+_MISSING = 8
+_PARTS = 6
+_PREFIX = "#/$defs/"
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the next step may be, and within which bounds.
+
+    ``paths`` is how many places in one origin are offered for one kind of parameter, ``origins`` how many of the
+    latest are: the schema of a long plan would else outgrow what services take.
+    """
+
+    bounds: Bounds
+    calls: bool = True
+    ends: bool = True
+    give_up: bool = True
+    force_references: bool = False
+    reasons: bool = True
+    paths: int = 16
+    origins: int = 1_000
+
+
+@dataclass(slots=True)
+class StepForm:
+    """The schema of a step's reply and what `portico_structured_planner.reading` needs to read one."""
+
+    schema: Mapping[str, Any]
+    functions: Mapping[str, FunctionForm]
+    rules: Rules
+    finish: str
+    """What ends a plan is called, whether it can be ended now or not; ``give_up`` likewise."""
+    give_up: str
+    can_finish: bool
+    can_give_up: bool
+    left_out: Mapping[str, str]
+    """Functions that cannot be called in this step, with the reason."""
+    allowed: Mapping[str, Mapping[str, Mapping[JsonPath, None]]]
+    """What may be referred to: by the key of a parameter's form, the step id, the paths."""
+
+
+def step_form(functions: Sequence[FunctionManual], origins: Sequence[Origin], forms: Forms, rules: Rules) -> StepForm:
+    """Make the form of the next step.
+
+    The root is an object with the one property ``next``, whose alternatives each begin with a constant: the name
+    of a function, ``finish`` or ``infeasible`` (with underscores behind where a function is called so).
+    """
+    return _Making(origins[-rules.origins :] if origins else (), forms, rules).form(functions)
+
+
+@dataclass(slots=True)
+class _Making:
+    origins: Sequence[Origin]
+    forms: Forms
+    rules: Rules
+    definitions: dict[str, Any] = field(default_factory=dict)
+    written: dict[tuple[str, bool], str | None] = field(default_factory=dict)
+    referable: dict[str, dict[str, Any] | None] = field(default_factory=dict)
+    shared: dict[tuple[str, tuple[JsonPath, ...]], str] = field(default_factory=dict)
+    allowed: dict[str, dict[str, dict[JsonPath, None]]] = field(default_factory=dict)
+
+    def form(self, functions: Sequence[FunctionManual]) -> StepForm:
+        taken = {manual.name for manual in functions}
+        options: list[dict[str, Any]] = []
+        offered: dict[str, FunctionForm] = {}
+        left_out: dict[str, str] = {}
+        for manual in functions if self.rules.calls else ():
+            form = self.forms.function(manual)
+            option = self.call(form)
+            if isinstance(option, str):
+                left_out[manual.name] = option
+            else:
+                offered[manual.name] = form
+                options.append(option)
+        finish, give_up = _unused("finish", taken), _unused("infeasible", taken)
+        can_give_up = self.rules.ends and self.rules.give_up
+        references = self.references(ANYTHING) if self.rules.ends else None
+        if references is not None:
+            options.append(_closed({"function": _constant(finish), "result": self.result(references)}))
+        if can_give_up:
+            missing = {"type": "array", "items": self.text(_REASON), "maxItems": _MISSING}
+            options.append(_closed({"function": _constant(give_up), "reason": self.text(_REASON), "missing": missing}))
+        schema = _closed({"next": {"anyOf": options} if len(options) != 1 else options[0]})
+        if self.definitions:
+            schema["$defs"] = self.definitions
+        return StepForm(
+            schema,
+            offered,
+            self.rules,
+            finish,
+            give_up,
+            can_finish=references is not None,
+            can_give_up=can_give_up,
+            left_out=left_out,
+            allowed=self.allowed,
+        )
+
+    def call(self, form: FunctionForm) -> dict[str, Any] | str:
+        """Return the alternative that calls a function, or why there is none."""
+        if form.problem:
+            return form.problem
+        arguments: dict[str, Any] = {}
+        for name, (parameter, required) in form.parameters.items():
+            expression = self.expression(parameter)
+            if expression is None and required:
+                problem = parameter.problem or "no value of it ends"
+                return f"its parameter {name!r} takes nothing that can be written here: {problem}"
+            arguments[name] = _optional(expression) if not required else expression
+        reason = {"reason": self.text(_REASON)} if self.rules.reasons else {}
+        return _closed({"function": _constant(form.name), **reason, "arguments": _closed(arguments)})
+
+    def expression(self, form: ParameterForm, *, inner: bool = False) -> dict[str, Any] | None:
+        """Return a reference to what an argument may be, None where nothing is; ``inner`` of a list or an object."""
+        key = (form.key, inner)
+        if key not in self.written:
+            options = self.options(form, inner=inner)
+            if not options:
+                self.written[key] = None
+            else:
+                name = f"argument_{len(self.written) + 1}"
+                self.written[key] = name
+                self.definitions[name] = {"anyOf": options} if len(options) > 1 else options[0]
+        found = self.written[key]
+        return None if found is None else {"$ref": _PREFIX + found}
+
+    def options(self, form: ParameterForm, *, inner: bool) -> list[dict[str, Any]]:
+        references = self.references(form)
+        options: list[dict[str, Any]] = []
+        if references is None or not self.rules.force_references:
+            literal = form.literal(self.rules.bounds)
+            if literal is not None:
+                self.definitions |= literal.get("$defs", {})
+                options.append({word: part for word, part in literal.items() if word != "$defs"})
+        if references is not None:
+            options.append(references)
+        free = references is None or not self.rules.force_references
+        if free and form.takes_text and (parts := self.parts()) is not None:
+            options.append(parts)
+        if not inner:
+            options += [made for made in (self.list_of(form), self.object_of(form)) if made is not None]
+        return options
+
+    def references(self, form: ParameterForm) -> dict[str, Any] | None:
+        """Return a reference to the alternatives that each name one origin and what fits inside of it."""
+        if form.key not in self.referable:
+            options = []
+            for origin in self.origins:
+                paths = self.forms.paths(origin, form)[: self.rules.paths]
+                if paths:
+                    self.allowed.setdefault(form.key, {})[origin.id] = dict.fromkeys(paths)
+                    options.append(self.places(origin, paths))
+            self.referable[form.key] = options[0] if options else None
+            if len(options) > 1:
+                name = f"reference_{len(self.referable)}"
+                self.definitions[name] = {"anyOf": options}
+                self.referable[form.key] = {"$ref": _PREFIX + name}
+        return self.referable[form.key]
+
+    def places(self, origin: Origin, paths: tuple[JsonPath, ...]) -> dict[str, Any]:
+        """Return one alternative; what is the same for several kinds of parameter is written once."""
+        key = (origin.id, paths)
+        if key not in self.shared:
+            # By number: a step's id may have letters that no name of a definition may have.
+            self.shared[key] = f"place_{len(self.shared) + 1}"
+            listed = [print_path(path) for path in paths]
+            where = {"type": "string", "enum": listed} if len(listed) > 1 else _constant(listed[0])
+            self.definitions[self.shared[key]] = _closed({"from": _constant(origin.id), "path": where})
+        return {"$ref": _PREFIX + self.shared[key]}
+
+    def parts(self) -> dict[str, Any] | None:
+        """Return the alternative of a text put together of words and of what was referred to."""
+        references = self.references(ANYTHING)
+        if references is None:
+            return None
+        if "text" not in self.definitions:
+            parts = {"anyOf": [references, self.text(self.rules.bounds.text)]}
+            self.definitions["text"] = _closed(
+                {"text": {"type": "array", "items": parts, "minItems": 1, "maxItems": _PARTS}}
+            )
+        return {"$ref": _PREFIX + "text"}
+
+    def list_of(self, form: ParameterForm) -> dict[str, Any] | None:
+        """Return the alternative of a list whose elements may be references, where any fits."""
+        schema = form.list_schema
+        if schema is None or form.items is None or self.references(form.items) is None:
+            return None
+        element = self.expression(form.items, inner=True)
+        least, most = schema.get("minItems", 0), schema.get("maxItems", self.rules.bounds.elements)
+        most = max(min(most, self.rules.bounds.elements), least)
+        if element is None or most < 1:
+            return None
+        return _closed({"list": {"type": "array", "items": element, "minItems": max(least, 1), "maxItems": most}})
+
+    def object_of(self, form: ParameterForm) -> dict[str, Any] | None:
+        """Return the alternative of an object whose properties may be references, where any fits."""
+        members = form.members
+        if members is None or all(self.references(member) is None for member, _ in members.values()):
+            return None
+        made: dict[str, Any] = {}
+        for name, (member, required) in members.items():
+            expression = self.expression(member, inner=True)
+            if expression is None and required:
+                return None
+            made[name] = expression if required else _optional(expression)
+        return _closed({"object": _closed(made)})
+
+    def result(self, references: dict[str, Any]) -> dict[str, Any]:
+        """Return what the end may name: one place, or several whose texts follow each other; no words of the model."""
+        several = _closed({"text": {"type": "array", "items": references, "minItems": 2, "maxItems": _PARTS}})
+        return {"anyOf": [references, several]}
+
+    def text(self, most: int | None) -> dict[str, Any]:
+        bound = self.rules.bounds.text
+        return (
+            {"type": "string"} if bound is None or most is None else {"type": "string", "maxLength": min(most, bound)}
+        )
+
+
+def _optional(expression: dict[str, Any] | None) -> dict[str, Any]:
+    return {"type": "null"} if expression is None else {"anyOf": [expression, {"type": "null"}]}
+
+
+def _constant(text: str) -> dict[str, Any]:
+    return {"type": "string", "const": text}
+
+
+def _closed(properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _unused(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
