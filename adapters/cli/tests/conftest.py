@@ -77,7 +77,16 @@ def site(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def environment(site: Path) -> dict[str, str]:
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give the test a journal of its own."""
+    folder = tmp_path / "state"
+    for name in ("XDG_STATE_HOME", "LOCALAPPDATA"):
+        monkeypatch.setenv(name, str(folder))
+    return folder
+
+
+@pytest.fixture
+def environment(site: Path, state: Path) -> dict[str, str]:
     """Give the environment of the runs."""
     kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "FORCE_COLOR")}
     return kept | {"PYTHONPATH": str(site), "PYTHONWARNINGS": "error", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -111,7 +120,9 @@ def configured(folder: Path) -> Path:
 
 
 @pytest.fixture
-def in_process(folder: Path, site: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def in_process(
+    folder: Path, site: Path, state: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Run:
     """Return what runs the command line in this process: quicker, for what needs no process of its own."""
     from portico_cli.main import main
 

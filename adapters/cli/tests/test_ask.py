@@ -29,8 +29,8 @@ def test_json_is_one_object_with_keys_in_a_stable_order(portico: Any, configured
     done = portico("ask", "Where is retry set?", "--json")
     assert done.code == 0, done.err
     assert list(done.json) == [
-        "outcome", "answer", "citations", "warnings", "reason", "missing", "plan", "steps", "usage", "run",
-        "planner", "service", "indexes",
+        "outcome", "answer", "value", "citations", "warnings", "reason", "missing", "step", "uncertain", "plan",
+        "steps", "usage", "run", "planner", "service", "indexes",
     ]  # fmt: skip
     assert done.json["citations"] == [
         {

@@ -103,6 +103,6 @@ def test_the_readme_lists_the_same_commands() -> None:
     listed = re.findall(r"^\| `portico ((?:config )?[a-z]+)", text, re.MULTILINE)
     assert listed == [name for name, _ in commands()]
     for name, command in commands():
-        (row,) = [line for line in text.splitlines() if line.startswith(f"| `portico {name}")]
+        (row,) = [line for line in text.splitlines() if re.match(rf"\| `portico {name}[ `]", line)]
         for option in options_of(command) - {"--config", "--debug"}:
             assert option in row, f"{name} {option}"

@@ -184,8 +184,8 @@ def test_a_name_not_installed_says_what_to_install(acme: Any) -> None:
     assert str(caught.value) == (
         "Text search 'exa' is not installed. Run `pip install portico-exa`. Installed: acme, plain."
     )
-    with pytest.raises(PluginNotInstalled, match=r"pip install portico-structured-planner`. Installed: none"):
-        plugins.registration("Planner", "structured")
+    with pytest.raises(PluginNotInstalled, match=r"pip install portico-dreaming-planner`. Installed: none"):
+        plugins.registration("Planner", "dreaming")
     with pytest.raises(PluginNotInstalled, match="Did you mean plain"):
         plugins.registration("TextSearch", "plian")
     with pytest.raises(ValueError, match="there is no port 'Nothing'"):

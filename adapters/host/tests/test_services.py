@@ -14,7 +14,7 @@ from portico.errors import ConfigurationError, PluginBroken, PluginNotInstalled
 from portico.ports.chat_service import ChatService
 from portico.ports.embedding_generator import EmbeddingGenerator
 from portico.ports.function_source import FunctionSource
-from portico.ports.run_store import RunStore
+from portico.ports.runner import Runner
 from portico.ports.text_search import TextSearch
 from portico.ports.vector_store import VectorStore
 from portico.registration import Services
@@ -92,9 +92,9 @@ def test_a_plugin_that_is_not_installed_is_named_with_file_key_and_remedy(acme: 
 
 def test_nothing_configured_and_no_default_says_where_to_set_it(acme: Any) -> None:
     made = services()
-    assert made.names(RunStore) == ()
-    with pytest.raises(ConfigurationError, match=r"No run store is configured: set `use` in \[runs\].*Installed: acme"):
-        made.get(RunStore)
+    assert made.names(Runner) == ()
+    with pytest.raises(ConfigurationError, match=r"No runner is configured: set `use` in \[runner\] of portico.toml"):
+        made.get(Runner)
     with pytest.raises(ConfigurationError, match=r"add a table \[functions\.NAME\]"):
         made.get(FunctionSource)
 

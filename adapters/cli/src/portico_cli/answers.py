@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from rich.text import Text
 
 from portico.chat import Citation
 from portico_cli.answer_text import Hanging, answer_lines
+from portico_cli.invocation import short_name
 from portico_cli.output import plain, safe_text
 from portico_cli.places import linked, place_of
 
@@ -17,8 +19,13 @@ if TYPE_CHECKING:
     from portico.plans.task import Answer, Infeasible
     from portico.ports.search_index import IndexReport
     from portico.pursuit import Held, Pursuit
+    from portico.pursuits.journal import StartedStep
 
-__all__ = ["answer", "hold", "infeasibility", "warning_lines"]
+__all__ = ["answer", "hold", "infeasibility", "one_line", "warning_lines"]
+
+_LONGEST = 2_000
+_FIXED = "plan"
+"""What stands for the planner where a plan was run by itself."""
 
 
 def answer(
@@ -29,9 +36,9 @@ def answer(
     A pipe gets the answer's text as it is, a terminal gets it laid out.
     """
     links = {citation.number: place_of(citation.name, citation.link).link for citation in outcome.citations}
-    if terminal:
+    if terminal and outcome.text.strip():
         yield from answer_lines(outcome.text, links)
-    else:
+    elif outcome.text.strip():
         yield safe_text(outcome.text.strip("\n"))
     if outcome.citations:
         yield Text()
@@ -58,11 +65,46 @@ def infeasibility(outcome: Infeasible) -> Iterator[RenderableType]:
         yield Hanging(safe_text(missing), "  missing: ", "           ", "dim")
 
 
-def hold(outcome: Held, pursuit: Pursuit) -> Iterator[RenderableType]:
-    """Yield what waits for a person."""
+def hold(
+    outcome: Held, pursuit: Pursuit, uncertain: Mapping[str, StartedStep], *, resumable: bool
+) -> Iterator[RenderableType]:
+    """Yield what waits for a person, and the commands that go on."""
+    run = short_name(pursuit.run)
+    if uncertain:
+        for step, begun in uncertain.items():
+            yield from _uncertainty(step, begun, run)
+        return
     where = f" before step {outcome.step}" if outcome.step else ""
     yield Hanging(safe_text(f"Held{where}: {outcome.reason}", "bold"))
-    yield Hanging(Text(f"Run {pursuit.run}.", style="dim"))
+    if resumable:
+        yield Hanging(Text(f"`portico resume {run}` goes on.", style="dim"))
+    else:
+        yield Hanging(Text(f"Run {run}. No journal is kept, so it cannot be resumed.", style="dim"))
+
+
+def _uncertainty(step: str, begun: StartedStep, run: str) -> Iterator[RenderableType]:
+    called = begun.step.function if isinstance(begun.step.function, str) else "its function"
+    yield Hanging(
+        safe_text(
+            f"Nobody knows whether step {step} happened: the process ended after it began to call {called} and "
+            "before its result was written down. It has effects, so it is not repeated unasked.",
+            "bold",
+        )
+    )
+    yield Hanging(Text("It was sent:" if begun.arguments else "It was sent nothing."))
+    for name, value in begun.arguments.items():
+        yield Hanging(safe_text(one_line(value)), f"  {plain(name)} = ", "    ", "dim")
+    yield Text("Look whether it did. Then:")
+    yield Hanging(safe_text(f"portico resume {run} --retry {step}"), "  ", "  ", "cyan")
+    yield Hanging(Text("if it did not happen: the step runs again.", style="dim"), "      ", "      ")
+    yield Hanging(safe_text(f"portico resume {run} --result {step} VALUE"), "  ", "  ", "cyan")
+    yield Hanging(Text("if it happened: VALUE is taken for its result.", style="dim"), "      ", "      ")
+
+
+def one_line(value: object) -> str:
+    """Return a value as JSON on one line, cut where it is very long."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters)"
 
 
 def _citation(citation: Citation, width: int) -> Hanging:
@@ -78,6 +120,9 @@ def _citation(citation: Citation, width: int) -> Hanging:
 def _footer(pursuit: Pursuit, reports: Mapping[str, IndexReport]) -> str:
     services = ", ".join(pursuit.services)
     parts = [f"Answered by {services}" if services else f"Answered by the planner {pursuit.planner}"]
+    if pursuit.planner == _FIXED and not services:
+        done = sum(record.error is None and "/" not in record.step.id for record in pursuit.steps)
+        parts = [f"{_count(done, 'step')} done"]
     if reports:
         passages = sum(report.passages for report in reports.values())
         documents = sum(report.documents for report in reports.values())

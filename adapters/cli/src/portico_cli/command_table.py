@@ -16,6 +16,10 @@ __all__ = ["BUILT_IN", "CommandTable", "loaded"]
 
 BUILT_IN = {
     "ask": "Answer a question from your sources, with citations.",
+    "plan": "Propose a plan without running it, or check one.",
+    "run": "Check a plan in a file, and run it.",
+    "resume": "Go on with a run that was held or broke off.",
+    "runs": "List the runs of the journal, or show one.",
     "index": "Build or update the index of a folder.",
     "search": "Find passages in your sources.",
     "functions": "List the functions that planners and models can call.",

@@ -8,8 +8,8 @@ import traceback
 
 import click
 
-from portico.errors import ConfigurationError, PluginError, PorticoError, UnsupportedOption
-from portico_cli.invocation import Invocation
+from portico.errors import ConfigurationError, PluginError, PorticoError, RunNotFound, UnsupportedOption
+from portico_cli.invocation import Invocation, short_name
 from portico_cli.output import OutputFailed, plain, write_json
 
 __all__ = ["DONE", "FAILED", "HELD", "INFEASIBLE", "INTERRUPTED", "MISUSED", "Misused", "report"]
@@ -36,13 +36,15 @@ def report(error: BaseException, invocation: Invocation) -> int:
     kind, message, code = _described(error)
     if invocation.debug or os.environ.get("PORTICO_DEBUG", "") not in ("", "0"):
         _write_error("".join(traceback.format_exception(error)).rstrip())
+    resumed = _resumed_by(invocation)
     if invocation.json and not isinstance(error, OutputFailed):
-        write_json({"error": {"type": kind, "message": plain(message)}})
+        run = {"run": invocation.run} if invocation.run else {}
+        write_json({"error": {"type": kind, "message": plain(message), **run}})
         return code
     if isinstance(error, click.UsageError) and error.ctx is not None:
         usage = error.ctx.get_usage()
         message += f"\n{usage}\nTry `{error.ctx.command_path} --help`."
-    _write_error(f"{_red('Error:')} {plain(message)}")
+    _write_error(f"{_red('Error:')} {plain(message)}{resumed}")
     return code
 
 
@@ -53,7 +55,7 @@ def _described(error: BaseException) -> tuple[str, str, int]:
     if isinstance(error, PorticoError | OutputFailed):
         # A note is what went wrong beside it: another source that failed too, a service that could not be closed.
         message = "\n".join([str(error), *getattr(error, "__notes__", ())])
-        misused = isinstance(error, ConfigurationError | PluginError | UnsupportedOption)
+        misused = isinstance(error, ConfigurationError | PluginError | UnsupportedOption | RunNotFound)
         return kind, message, MISUSED if misused else FAILED
     first_line = str(error).strip().partition("\n")[0]
     what = f"{kind}: {first_line}" if first_line else kind
@@ -61,14 +63,24 @@ def _described(error: BaseException) -> tuple[str, str, int]:
 
 
 def _interrupted(invocation: Invocation) -> int:
-    message = "Interrupted."
+    message = f"Interrupted.{_resumed_by(invocation).replace(chr(10), ' ')}"
     if invocation.updating:
         message += " The index is good; the next run continues where this one stopped."
     if invocation.json:
-        write_json({"error": {"type": "Interrupted", "message": message}})
+        run = {"run": invocation.run} if invocation.run else {}
+        write_json({"error": {"type": "Interrupted", "message": message, **run}})
     else:
         _write_error(message)
     return INTERRUPTED
+
+
+def _resumed_by(invocation: Invocation) -> str:
+    if invocation.run is None:
+        return ""
+    name = short_name(invocation.run)
+    if invocation.failed is not None:
+        return f"\n`portico resume {name} --retry {plain(invocation.failed)}` tries it again, and nothing that is done."
+    return f"\n`portico resume {name}` goes on from there."
 
 
 def _sentence(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,22 +10,46 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["Invocation", "common_options", "current", "json_option", "pass_invocation", "root_options"]
+__all__ = [
+    "Invocation",
+    "common_options",
+    "current",
+    "json_option",
+    "pass_invocation",
+    "root_options",
+    "short_name",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+_RUN = re.compile(r"\d{8}-\d{6}-([0-9a-f]{8})[0-9a-f]+")
+
+
+def short_name(run: str) -> str:
+    """Return what people call a run by: the beginning of the part of its name that is drawn.
+
+    >>> short_name("20261121-235437-4cbb73b1bd0a"), short_name("nightly")
+    ('4cbb73b1', 'nightly')
+    """
+    found = _RUN.fullmatch(run)
+    return found[1] if found else run
 
 
 @dataclass(slots=True)
 class Invocation:
     """One run of the command line; the options fill it and the error messages read it.
 
-    ``updating`` is set while an index is brought up to date, because an interrupted one needs another word.
+    ``updating`` is set while an index is brought up to date, because an interrupted one needs another word; ``run``
+    when a run broke off that the journal has, because it can be resumed, and ``failed`` its step that did it.
     """
 
     config: Path | None = None
     debug: bool = False
     json: bool = False
     updating: bool = False
+    run: str | None = None
+    failed: str | None = None
 
 
 def current(context: click.Context) -> Invocation:

@@ -12,7 +12,17 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.text import Text
 
-__all__ = ["OutputClosed", "OutputFailed", "console_for", "plain", "safe_text", "show", "use_utf8", "write_json"]
+__all__ = [
+    "OutputClosed",
+    "OutputFailed",
+    "console_for",
+    "plain",
+    "safe_text",
+    "show",
+    "use_utf8",
+    "write_as_it_is",
+    "write_json",
+]
 
 # Control characters but newline and tab, and the marks that turn the direction of writing: both can make a
 # terminal show what is not there.
@@ -96,6 +106,12 @@ def show(*renderables: RenderableType) -> None:
         # At the end of a capture rich writes nothing, but it writes, which a full disk refuses.
         _close(error)
     _write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+
+
+def write_as_it_is(text: str) -> None:
+    """Write a text that programs may read too: nothing is wrapped, and a pipe gets every character of it."""
+    shown = plain(text) if sys.stdout.isatty() else _SURROGATES.sub("\ufffd", text)
+    _write(shown if shown.endswith("\n") else f"{shown}\n")
 
 
 def write_json(value: Any) -> None:

@@ -205,6 +205,7 @@ class Activity:
         self._sources = {name.replace("-", "_"): name for name in sources}
         self._status: Any = None
         self._running: dict[str, str] = {}
+        self._ended = 0
         self._text = ""
 
     def __enter__(self) -> Activity:
@@ -219,6 +220,17 @@ class Activity:
         if self._status is not None:
             self._status.stop()
 
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Keep the line away while somebody is asked."""
+        if self._status is not None:
+            self._status.stop()
+        try:
+            yield
+        finally:
+            if self._status is not None:
+                self._status.start()
+
     def __call__(self, event: Event) -> None:
         """Show an event of the pursuit."""
         if self._status is None:
@@ -230,6 +242,7 @@ class Activity:
                 self._running[step.id] = step.function if isinstance(step.function, str) else step.id
             case StepFinished(step=step) | StepFailure(step=step):
                 self._running.pop(step.id, None)
+                self._ended += 1
             case TextDelta(text=text):
                 self._text += text
         self._status.update(self._line())
@@ -240,10 +253,10 @@ class Activity:
         if self._text:
             # The end of what was written so far, so that one sees it grow.
             line = f"Writing the answer… {' '.join(plain(self._text[-200:]).split())[-50:]}"
-        elif self._running:
-            line = f"{self._doing()}…"
         else:
-            line = "Thinking…"
+            line = f"{self._doing()}…" if self._running else "Thinking…"
+            if self._ended:
+                line += f" ({self._ended} step{'' if self._ended == 1 else 's'} done)"
         return Text(plain(line), no_wrap=True, overflow="ellipsis")
 
     def _doing(self) -> str:

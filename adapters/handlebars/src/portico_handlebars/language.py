@@ -18,12 +18,14 @@ from portico_handlebars._statements import compile_body
 from portico_handlebars._unit import Unit
 from portico_handlebars._variables import variables_of
 from portico_handlebars._writing import joined
+from portico_handlebars._written_calls import calls_of
 from portico_handlebars.config import HandlebarsSettings
 from portico_handlebars.helper_options import Helper
 from portico_handlebars.partial_files import read_partials
 
 if TYPE_CHECKING:
     from portico.ports.template_language import CallFunction
+    from portico.prompts.written_calls import FunctionCall
     from portico.registration import Services
 
 __all__ = ["HandlebarsTemplate", "HandlebarsTemplates", "factory"]
@@ -201,6 +203,15 @@ class HandlebarsTemplate:
         Those that a condition or a loop is about are not among them: a prompt can do without.
         """
         return variables_of(self._program, self._setup)
+
+    @property
+    def calls(self) -> tuple[FunctionCall, ...]:
+        """Every call of a function, in the order of writing, those in inline partials too.
+
+        A name that stands alone may be a variable or a function: it is a call where it has a ``-``, as only names of
+        functions have, and is set nowhere in the template. Partials of the language are not looked into.
+        """
+        return calls_of(self._program, self._setup, self.source)
 
     async def render(self, arguments: Mapping[str, object], *, call: CallFunction) -> str:
         """Return the prompt: a `portico.prompts.prompt.Prompt` where the template may have markup, else a text.

@@ -68,7 +68,14 @@ class Application:
         from portico.plans.task import Budget
 
         own = self.configuration.budget
-        return Budget(own.max_proposals, own.max_steps, own.max_refusals, own.max_seconds)
+        return Budget(
+            own.max_proposals, own.max_steps, own.max_refusals, own.max_seconds, own.step_seconds, own.step_attempts
+        )
+
+    @property
+    def reuse(self) -> bool:
+        """Whether ``[planner]`` wants saved plans to be used again."""
+        return self.configuration.budget.reuse
 
     def services(self, sources: Sequence[str] | None = None) -> HostServices:
         """Return new services; use them as an async context manager.
@@ -89,19 +96,24 @@ class Application:
         """
         from portico.kernel import Kernel
         from portico.ports.function_source import FunctionSource
-        from portico.ports.run_store import RunStore
+        from portico.ports.plan_store import PlanStore
         from portico.ports.runner import Runner
         from portico.ports.text_search import TextSearch
         from portico.search_functions import search_plugin
-        from portico_host.unasked import schema_validator, type_codecs
+        from portico_host.unasked import run_store, schema_validator, type_codecs
 
         async with self.services(sources) as services:
             services.prepare_all()
+            plan_store = _if_chosen(services, PlanStore)
+            if self.reuse and plan_store is None:
+                place = self.configuration.place(("planner", "reuse"))
+                raise ConfigurationError(f"{place}: planner.reuse needs a store of plans: set `use` in [plans].")
             kernel = Kernel(
                 services,
                 schema_validator=schema_validator(services),
                 runner=_if_chosen(services, Runner),
-                run_store=_if_chosen(services, RunStore),
+                run_store=run_store(services),
+                plan_store=plan_store,
                 budget=self.budget,
                 type_codecs=type_codecs(services),
             )

@@ -42,7 +42,11 @@ def check(configuration: Configuration, plugins: Plugins, *, imports: bool = Tru
     """
     problems = package_problems(plugins)
     services = HostServices(configuration, plugins)
-    defaults = [(port.name, None) for port in PORTS if plugins.default_of(port) and configuration.use(port) is None]
+    defaults = [
+        (port.name, None)
+        for port in PORTS
+        if plugins.default_of(port) and configuration.use(port) is None and not configuration.is_off(port)
+    ]
     unasked = [(port.name, name) for port in PORTS for name in services.unasked(port.name)]
     for port, name in (*services.chosen(), *defaults, *unasked):
         try:

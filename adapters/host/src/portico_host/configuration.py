@@ -20,9 +20,19 @@ from portico_host.secret_source import SecretSource
 from portico_host.settings import Structurer, Unfit
 from portico_host.tree import Key, Tree, dotted, origin_of
 
-__all__ = ["FILE_NAME", "Configuration", "Entry", "names_what_it_uses", "read_configuration"]
+__all__ = [
+    "FILE_NAME",
+    "NONE",
+    "Configuration",
+    "Entry",
+    "can_be_none",
+    "names_what_it_uses",
+    "read_configuration",
+]
 
 FILE_NAME = "portico.toml"
+NONE = "none"
+"""As `use` of a port that a kernel can do without: do without it."""
 _MAXIMUM_BYTES = 1_048_576
 _NAME = re.compile(r"[0-9A-Za-z_-]+")
 
@@ -33,6 +43,11 @@ def names_what_it_uses(port: PortInfo) -> bool:
     ``[templates.handlebars]`` does: prompts choose a language by that name, configured or not.
     """
     return port.name == "TemplateLanguage"
+
+
+def can_be_none(port: PortInfo) -> bool:
+    """Tell whether a kernel can do without a port, so that ``use = "none"`` switches it off."""
+    return not port.many and (port.spare or port.default is None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +84,15 @@ class Configuration:
     def use(self, port: PortInfo) -> str | None:
         """Return the plugin that is chosen for a port with one table, None when none is."""
         chosen = self.values.get(port.table, {}).get("use")
-        return None if chosen is None or port.many else str(chosen)
+        return None if chosen is None or port.many or self.is_off(port) else str(chosen)
+
+    def is_off(self, port: PortInfo) -> bool:
+        """Tell whether a port is to be done without, by ``use = "none"``."""
+        return can_be_none(port) and self.values.get(port.table, {}).get("use") == NONE
+
+    def default(self, port: PortInfo) -> str | None:
+        """Return the plugin that a port has where nothing is chosen; None where it has none, or is switched off."""
+        return None if self.is_off(port) else port.default
 
     def entries(self, port: PortInfo) -> tuple[Entry, ...]:
         """Return what is configured for a port, in the order of the file; of single ports the chosen one first."""

@@ -34,8 +34,11 @@ __all__ = [
 
 GROUP = "portico"
 COMMANDS = "portico.commands"
-# Distributions of ours that register more than one name.
+# Distributions of ours that register more than one name, or another than their own.
 _ELSEWHERE = {
+    ("FunctionSource", "plans"): "portico-plan-folder",
+    ("PlanStore", "folder"): "portico-plan-folder",
+    ("Runner", "local"): "portico-local-runner",
     ("TextSearch", "full-pages"): "portico-web-pages",
     **{("TypeCodec", name): "portico-type-codecs" for name in ("attrs", "msgspec", "pydantic")},
 }
@@ -214,6 +217,7 @@ def distribution_for(info: PortInfo, name: str) -> str:
     """Return the name that a distribution registering ``name`` has by convention, or ours that has another."""
     if (info.name, name) in _ELSEWHERE:
         return _ELSEWHERE[info.name, name]
+    name = name.replace("_", "-")
     return f"portico-{name}-planner" if info.name == "Planner" else f"portico-{name}"
 
 

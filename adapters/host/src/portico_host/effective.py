@@ -11,7 +11,7 @@ from typing import Any
 from portico.errors import PorticoError
 from portico.ports import PORTS
 from portico.registration import Secret
-from portico_host.configuration import Configuration, Entry
+from portico_host.configuration import NONE, Configuration, Entry
 from portico_host.defaults import default_settings
 from portico_host.discovery import Plugins
 from portico_host.fields import Field, bare, holds_secret, is_settings_class, secret_values, settings_fields
@@ -46,14 +46,15 @@ def effective_settings(configuration: Configuration, plugins: Plugins) -> tuple[
 def _all(configuration: Configuration, plugins: Plugins) -> Iterator[EffectiveSetting]:
     for port in PORTS:
         chosen = configuration.use(port)
-        default = plugins.default_of(port)
+        off = configuration.is_off(port)
+        default = NONE if off else plugins.default_of(port)
         if not port.many and (chosen or default):
             origin = configuration.origins.get((port.table, "use"), "default")
             yield EffectiveSetting(f"{port.table}.use", str(chosen or default), origin, f"The {port.noun} to use.")
         if port.table == "planner":
             yield from _own(configuration, LoopBudget, configuration.budget, ("planner",))
         entries = list(configuration.entries(port))
-        if chosen is None and default and default not in [entry.name for entry in entries]:
+        if chosen is None and default and not off and default not in [entry.name for entry in entries]:
             entries.insert(0, configuration.single(port, default))
         for entry in entries:
             if port.many:

@@ -28,15 +28,29 @@ class SecretRules:
 
 @dataclass(frozen=True, slots=True)
 class LoopBudget:
-    """The keys beside ``use`` in ``[planner]``: how long a pursuit may go on."""
+    """The keys beside ``use`` in ``[planner]``: what the loop does with whichever planner."""
 
     max_steps: int = field(default=100, metadata={"doc": "Steps that one pursuit may run."})
     max_proposals: int = field(default=20, metadata={"doc": "Proposals that a planner may make."})
     max_refusals: int = field(default=3, metadata={"doc": "Refused proposals in a row before a pursuit is given up."})
     max_seconds: float | None = field(default=None, metadata={"doc": "Seconds that one pursuit may take."})
+    step_seconds: float | None = field(
+        default=None, metadata={"doc": "Seconds that each attempt of a step may take, where its plan does not say."}
+    )
+    step_attempts: int = field(
+        default=1,
+        metadata={
+            "doc": "How often a step is tried in all when it fails in a way that may pass, where its plan does not "
+            "say; a function with effects never is again."
+        },
+    )
+    reuse: bool = field(
+        default=False,
+        metadata={"doc": "Run the plan that was saved for the same goal and functions, and save the one that answers."},
+    )
 
     def __post_init__(self) -> None:
-        for name in ("max_steps", "max_proposals", "max_seconds"):
+        for name in ("max_steps", "max_proposals", "max_seconds", "step_seconds", "step_attempts"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ValueError(f"{name} must be more than 0, not {value}")

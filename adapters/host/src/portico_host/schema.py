@@ -13,7 +13,7 @@ from typing import Any
 from portico.errors import PorticoError
 from portico.ports import PORTS, PortInfo
 from portico.registration import Secret
-from portico_host.configuration import names_what_it_uses
+from portico_host.configuration import NONE, can_be_none, names_what_it_uses
 from portico_host.discovery import Plugins
 from portico_host.fields import bare, is_settings_class, settings_fields, union_members
 from portico_host.host_tables import LoopBudget, PluginChoice, SecretRules
@@ -78,7 +78,7 @@ def _port_table(port: PortInfo, plugins: Plugins) -> dict[str, Any]:
             "additionalProperties": {"anyOf": named} if named else False,
         }
     properties: dict[str, Any] = {
-        "use": {"enum": list(choices), "description": f"The {port.noun} to use."},
+        "use": {"enum": [*choices, *([NONE] if can_be_none(port) else [])], "description": f"The {port.noun} to use."},
         **{name: {**schema, "description": summary} for name, (summary, schema) in choices.items()},
     }
     if port.default:

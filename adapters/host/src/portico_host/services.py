@@ -18,7 +18,7 @@ from portico.errors import (
     nearest,
 )
 from portico.ports import PORTS, PortInfo
-from portico_host.configuration import FILE_NAME, Configuration, Entry
+from portico_host.configuration import FILE_NAME, NONE, Configuration, Entry
 from portico_host.defaults import default_settings
 from portico_host.discovery import Offer, Plugins, port_named
 from portico_host.fields import settings_fields
@@ -96,6 +96,8 @@ class HostServices:
         info = port_named(port.__name__)
         if info.name == _SOURCES and self._sources is not None:
             return self._sources
+        if self._configuration.is_off(info):
+            return ()
         configured = [entry.name for entry in self._configuration.entries(info)]
         default = self._plugins.default_of(info) if self._configuration.use(info) is None else None
         return tuple(dict.fromkeys([*([default] if default else []), *configured, *self.unasked(info.name)]))
@@ -128,13 +130,20 @@ class HostServices:
             configured = {name for entry in entries for name in (entry.use, entry.name)}
             return tuple(name for name in installed if name not in configured)
         if info.name == _IF_ALONE and self._configuration.use(info) is None and len(installed) == 1:
-            return installed
+            return () if self._configuration.is_off(info) else installed
         return ()
 
     def has_settings(self, port: str, name: str) -> bool:
         """Tell whether the configuration has settings of that name for a port."""
         entry = self._configuration.entry(port_named(port), name)
         return entry is not None and bool(entry.settings)
+
+    def is_configured(self, port: str) -> bool:
+        """Tell whether the configuration says anything of a port: which plugin, or a setting of one."""
+        info = port_named(port)
+        return self._configuration.use(info) is not None or any(
+            entry.settings for entry in self._configuration.entries(info)
+        )
 
     def prepare(self, port: str, name: str | None = None) -> Prepared:
         """Find the plugin and structure the settings, making nothing; the errors are those of `get`."""
@@ -208,7 +217,11 @@ class HostServices:
 
     def _single(self, info: PortInfo, name: str | None) -> Entry:
         chosen = self._configuration.use(info)
-        wanted = name or chosen or info.default or next(iter(self.unasked(info.name)), None)
+        default = self._configuration.default(info)
+        wanted = name or chosen or default or next(iter(self.unasked(info.name)), None)
+        if wanted is None and self._configuration.is_off(info):
+            place = self._configuration.place((info.table, "use"))
+            raise ConfigurationError(f'{place}: {info.table}.use is "{NONE}", so there is no {info.noun}.')
         if wanted is None:
             installed = ", ".join(self._plugins.names(info.name)) or "none"
             raise ConfigurationError(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from portico.errors import ConfigurationError, PorticoError
+from portico.errors import ConfigurationError, PorticoError, StoreBusy, StoreError
+from portico.ports.run_store import Lease, RunStore
 from portico.ports.schema_validator import SchemaValidator
 from portico.ports.type_codec import TypeCodec
 from portico_host.services import HostServices
@@ -14,7 +15,7 @@ from portico_host.services import HostServices
 if TYPE_CHECKING:
     from portico.types.compiled import Compiled
 
-__all__ = ["schema_validator", "type_codecs"]
+__all__ = ["run_store", "schema_validator", "type_codecs"]
 
 P = TypeVar("P")
 _LOG = logging.getLogger("portico_host")
@@ -44,6 +45,20 @@ def schema_validator(services: HostServices) -> SchemaValidator | None:
     if unasked:
         return _spared(services, SchemaValidator, unasked[0])
     return services.get(SchemaValidator) if services.names(SchemaValidator) else None
+
+
+def run_store(services: HostServices) -> RunStore | None:
+    """Make the chosen journal, or the default one where it is installed; None where there is none.
+
+    The default that nobody chose is no reason to refuse a question: where it cannot be written, a pursuit goes on
+    without a journal, with a warning in the log.
+    """
+    if not services.names(RunStore):
+        return None
+    if services.is_configured(RunStore.__name__):
+        return services.get(RunStore)
+    store = _spared(services, RunStore, services.names(RunStore)[0])
+    return None if store is None else _SparedJournal(store)
 
 
 def _spared(services: HostServices, port: Callable[..., P], name: str) -> P | None:
@@ -79,3 +94,59 @@ class _Spared:
                 shown = f"{type(error).__name__}: {error}"
                 _LOG.warning("Type codec %r failed on %r, and is passed by: %s", self.name, hint, shown)
             return None
+
+
+class _SparedJournal:
+    """A journal that nobody chose: a new run does without it where it cannot be opened."""
+
+    def __init__(self, store: RunStore) -> None:
+        self.name = store.name
+        self._store = store
+        self._known: set[str] = set()
+        self._without: set[str] = set()
+
+    async def acquire(self, run: str, *, owner: str, seconds: float) -> Lease:
+        """Take the run; a new one goes on without a journal where there can be none."""
+        try:
+            return await self._store.acquire(run, owner=owner, seconds=seconds)
+        except StoreBusy:
+            raise
+        except StoreError as error:
+            # What has been read is to be gone on with, and what has happened in it must not happen twice.
+            if run in self._known:
+                raise
+            _LOG.warning("%s This run is not recorded and cannot be resumed.", error)
+            self._without.add(run)
+            return Lease(run, owner, 0)
+
+    async def renew(self, lease: Lease, *, seconds: float) -> None:
+        """Lengthen a lease."""
+        if lease.run not in self._without:
+            await self._store.renew(lease, seconds=seconds)
+
+    async def release(self, lease: Lease) -> None:
+        """Give the run back."""
+        if lease.run in self._without:
+            self._without.discard(lease.run)
+        else:
+            await self._store.release(lease)
+
+    async def append(self, lease: Lease, entries: Sequence[Mapping[str, Any]]) -> None:
+        """Add entries at the end of the run."""
+        if lease.run not in self._without:
+            await self._store.append(lease, entries)
+
+    async def read(self, run: str) -> list[Mapping[str, Any]]:
+        """Return a run's entries in order."""
+        entries = await self._store.read(run)
+        if entries:
+            self._known.add(run)
+        return entries
+
+    async def held(self, run: str) -> bool:
+        """Tell whether a process is at work on the run."""
+        return await self._store.held(run)
+
+    async def runs(self) -> list[str]:
+        """Return the names of all runs, the oldest first."""
+        return await self._store.runs()

@@ -18,7 +18,7 @@ from jinja2.utils import Cycler, Joiner, Namespace, missing
 
 from portico_jinja2._errors import Refused
 
-__all__ = ["JINJA_OWN", "NOTHING", "Method", "Missing", "kind_of", "read_field", "read_item"]
+__all__ = ["JINJA_OWN", "METHODS", "NOTHING", "Method", "Missing", "kind_of", "read_field", "read_item"]
 
 NOTHING: Any = missing
 """What a lookup returns where there is nothing: None is a value."""
@@ -52,6 +52,8 @@ _SEQUENCE = frozenset(["count", "index"])
 _MAPPING = frozenset(["get", "items", "keys", "values"])
 _SET = _words("difference intersection isdisjoint issubset issuperset symmetric_difference union")
 _CALENDAR = _words("date isocalendar isoformat isoweekday strftime time timestamp total_seconds weekday")
+METHODS = _TEXT | _SEQUENCE | _MAPPING | _SET | _CALENDAR
+"""The names of all methods that a template may call."""
 _OF_CALENDAR = _words("day days fold hex hour microsecond microseconds minute month second seconds tzinfo year")
 
 

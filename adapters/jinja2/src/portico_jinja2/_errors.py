@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from types import TracebackType
 
 from jinja2 import Environment, TemplateNotFound, TemplateSyntaxError
@@ -12,7 +13,7 @@ from jinja2.exceptions import TemplateError as JinjaError
 from portico.errors import LimitExceeded, PorticoError, TemplateError, nearest
 from portico.prompts.faults import fault
 
-__all__ = ["Refused", "not_compiled", "not_rendered"]
+__all__ = ["Refused", "not_compiled", "not_rendered", "places_of_calls"]
 
 _GOT = re.compile(
     r"got '(.+?)'$|[Uu]nexpected '(.+?)'|unknown tag '(.+?)'|No (?:filter|test) named '(.+?)'|unexpected char '(.+?)'"
@@ -94,14 +95,14 @@ def _at_call(
     if called is None:
         return _at_line(message, source, line, name)
     words = re.split(r"[-.]", called)
-    calls = [at for at in _calls(source, words, environment) if source.count("\n", 0, at) + 1 >= line]
+    calls = [at for at in places_of_calls(source, words, environment) if source.count("\n", 0, at) + 1 >= line]
     same_line = [at for at in calls if source.count("\n", calls[0], at) == 0]
     if len(same_line) != 1:
         return _at_line(message, source, line, name)
     return fault(message, source, same_line[0], len(".".join(words)), name=name)
 
 
-def _calls(source: str, words: list[str], environment: Environment) -> list[int]:
+def places_of_calls(source: str, words: Sequence[str], environment: Environment) -> list[int]:
     """Return where ``a.b(`` stands in the expressions of a template."""
     found = []
     tokens = []

@@ -9,7 +9,7 @@ from jinja2.compiler import Frame
 
 from portico_jinja2._generator import PromptCode
 
-__all__ = ["variables_of"]
+__all__ = ["undeclared_in", "variables_of"]
 
 _DOING_WITHOUT = ("d", "default")
 
@@ -20,11 +20,17 @@ def variables_of(tree: nodes.Template) -> tuple[str, ...]:
     Not among them: what a condition, a loop or ``default`` is about, which may be missing; names that are called or
     whose method is called, which are functions and plugins as a rule; what the template sets itself.
     """
-    scopes = _Scopes(tree.environment, None, None)
-    scopes.visit(tree)
     search = _Search()
     found = dict.fromkeys(search.names(tree))
-    return tuple(name for name in found if name in scopes.undeclared and name not in search.excluded)
+    undeclared = undeclared_in(tree)
+    return tuple(name for name in found if name in undeclared and name not in search.excluded)
+
+
+def undeclared_in(tree: nodes.Template) -> frozenset[str]:
+    """Return the names that are looked up outside of the template: variables, plugins and functions."""
+    scopes = _Scopes(tree.environment, None, None)
+    scopes.visit(tree)
+    return frozenset(scopes.undeclared)
 
 
 class _Scopes(PromptCode):

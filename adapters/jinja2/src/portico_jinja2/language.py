@@ -12,11 +12,13 @@ from portico.ports.template_language import CallFunction
 from portico.ports.type_codec import TypeCodec
 from portico.prompts.prompt import Trusted
 from portico.prompts.text_form import TextForm
+from portico.prompts.written_calls import FunctionCall
 from portico.registration import Services
 from portico_jinja2._environment import PromptEnvironment
 from portico_jinja2._errors import not_compiled, not_rendered
 from portico_jinja2._rendering import RENDERING, Rendering, TrustedFound
 from portico_jinja2._variables import variables_of
+from portico_jinja2._written_calls import calls_of
 from portico_jinja2.config import Jinja2Settings
 
 __all__ = ["Jinja2Template", "Jinja2Templates", "factory"]
@@ -95,6 +97,18 @@ class Jinja2Template:
         """
         try:
             return variables_of(self._plain.parse(self.source))
+        except RecursionError as error:
+            raise LimitExceeded(f"{self.name}: the template is nested too deeply.") from error
+
+    @property
+    def calls(self) -> tuple[FunctionCall, ...]:
+        """The calls of functions, in the order of writing, as far as they can be told.
+
+        Not among them: ``x.upper()`` and others that may be a method of a variable, calls with ``*`` or ``**``, whose
+        arguments are known when they are made, and what partials call.
+        """
+        try:
+            return calls_of(self._plain.parse(self.source), self.source, self._plain)
         except RecursionError as error:
             raise LimitExceeded(f"{self.name}: the template is nested too deeply.") from error
 

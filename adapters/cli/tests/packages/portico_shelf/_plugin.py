@@ -24,3 +24,7 @@ def portico_planners() -> list[Registration]:
             summary="Ends as the test wrote down.",
         )
     ]
+
+
+def portico_function_plugins() -> list[Registration]:
+    return [Registration(name="tools", factory="portico_shelf.tools:Tools", summary="Functions for plans.")]

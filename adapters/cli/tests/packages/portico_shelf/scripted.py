@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from portico.chat import Citation, Usage
-from portico.plans.plan import Plan, Step, Value
+from portico.plans.plan import From, Plan, Step, Value
 from portico.plans.task import Answer, ChatUsed, Emit, Infeasible, Task, TextDelta
 
 
@@ -18,6 +18,7 @@ class ScriptedSettings:
     link: str | None = "file:///shelf/book.md#L7"
     warning: str = ""
     search: str = ""
+    call: str = ""
 
 
 class Scripted:
@@ -30,6 +31,8 @@ class Scripted:
         settings = self.settings
         if settings.search and not task.steps:
             return Plan(task.goal, (Step("s1", settings.search, {"query": Value(task.goal)}),))
+        if settings.call and not task.steps:
+            return Plan(task.goal, (Step("s1", settings.call, {"text": Value(task.goal)}),), result=From("s1"))
         match settings.end:
             case "infeasible":
                 return Infeasible("nobody can do this", ("a crystal ball",))

@@ -1,0 +1,249 @@
+"""Runs of the journal as people see them: one a line, or one with all its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from portico.pursuits.journal import RunState
+from portico_cli.answer_text import Hanging
+from portico_cli.answers import one_line
+from portico_cli.invocation import short_name
+from portico_cli.output import plain, safe_text
+from portico_cli.pursuits import function_to_json
+from portico_cli.step_progress import called_by
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from portico.plans.plan import Step
+    from portico.ports.run_store import RunStore
+
+__all__ = ["RunEntry", "age", "read_run", "run_lines", "run_table", "run_to_json"]
+
+_STYLES = {
+    "running": "cyan",
+    "done": "green",
+    "failed": "red",
+    "infeasible": "yellow",
+    "held": "yellow",
+    "uncertain": "bold yellow",
+    "interrupted": "magenta",
+    "unreadable": "red",
+}
+_AGES = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+
+
+@dataclass(frozen=True, slots=True)
+class RunEntry:
+    """A run as its journal has it; ``run_state`` is None, and ``problem`` says why, where that cannot be read."""
+
+    name: str
+    state: str
+    entries: Sequence[Mapping[str, Any]] = ()
+    run_state: RunState | None = None
+    problem: str = ""
+
+
+async def read_run(store: RunStore, name: str) -> RunEntry:
+    """Read a run. One whose process is gone without an end is interrupted; a damaged one is no reason to stop."""
+    from portico.errors import StoreBusy, StoreError
+
+    try:
+        entries = await store.read(name)
+        if not entries:
+            return RunEntry(name, "interrupted", problem="it was broken off before its first entry")
+        state = RunState.of(entries)
+    except StoreBusy:
+        raise
+    except StoreError as error:
+        return RunEntry(name, "unreadable", problem=str(error))
+    shown: str = state.state
+    if shown == "running" and not await store.held(name):
+        shown = "uncertain" if state.uncertain else "interrupted"
+    return RunEntry(name, shown, entries, state)
+
+
+def run_table(runs: Sequence[RunEntry], now: datetime) -> RenderableType:
+    """Return a table of runs, a line for each."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", expand=False)
+    for heading in ("run", "state"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("goal", ratio=1, no_wrap=True, overflow="ellipsis", min_width=10)
+    table.add_column("planner", no_wrap=True)
+    for heading in ("steps", "age"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for each in runs:
+        state = each.run_state
+        table.add_row(
+            safe_text(short_name(each.name), "bold"),
+            Text(each.state, style=_STYLES.get(each.state, "")),
+            safe_text(" ".join((state.goal if state else each.problem).split())),
+            safe_text(state.planner if state else ""),
+            _progress(state) if state else "",
+            age(state.updated_at, now) if state else "",
+        )
+    return table
+
+
+def run_lines(each: RunEntry, now: datetime) -> Iterator[RenderableType]:
+    """Yield everything that the journal has of a run."""
+    from rich.text import Text
+
+    state = each.run_state
+    yield Text.assemble(("Run ", ""), (plain(each.name), "bold"), ("  ", ""), (each.state, _STYLES.get(each.state, "")))
+    if state is None:
+        yield Hanging(safe_text(each.problem), "  ", "  ")
+        return
+    yield Hanging(safe_text(state.goal), "  ", "  ")
+    facts = f"planner {state.planner}, begun {_local(state.started_at)}, last entry {age(state.updated_at, now)} ago"
+    yield Hanging(safe_text(facts, "dim"), "  ", "  ")
+    if state.input is not None:
+        yield Hanging(safe_text(one_line(state.input)), "  input = ", "    ")
+    times = _times(each.entries)
+    for record in state.records:
+        mark, style = ("✗", "red") if record.error is not None else ("✓", "green")
+        yield from _step_lines(record.step, mark, style, times, each.entries)
+        if record.error is not None:
+            yield Hanging(safe_text(record.error, "red"), "      ", "      ")
+        else:
+            yield Hanging(safe_text(one_line(record.result)), "      → ", "        ")
+    for begun in state.started.values():
+        uncertain = begun.effects and each.state != "running"
+        yield from _step_lines(begun.step, "?" if uncertain else "…", "yellow", times, each.entries)
+    for step in state.plan.steps if state.plan is not None and state.pending else ():
+        if step.id not in state.results and step.id not in state.started and not _failed(state, step.id):
+            yield Text.assemble(("  · ", "dim"), (plain(step.id), "bold"), (f"  {plain(called_by(step))}", "dim"))
+    if state.reason:
+        yield Hanging(safe_text(state.reason, "bold"), "  ", "  ")
+    if state.outcome is not None and hasattr(state.outcome, "text"):
+        yield Hanging(safe_text(state.outcome.text), "  = ", "    ")
+    if each.state in ("failed", "held", "interrupted", "uncertain"):
+        command = f"portico resume {short_name(each.name)}"
+        again = [record.step.id for record in state.records if record.error is not None and "/" not in record.step.id]
+        if each.state == "failed" and again:
+            command += "".join(f" --retry {step}" for step in again)
+        yield Hanging(safe_text(f"`{command}` goes on.", "dim"), "  ", "  ")
+
+
+def run_to_json(each: RunEntry, *, details: bool) -> dict[str, Any]:
+    """Return a run as JSON values; with its steps where ``details`` are wanted."""
+    state = each.run_state
+    body: dict[str, Any] = {
+        "run": each.name,
+        "state": each.state,
+        "goal": state.goal if state else None,
+        "planner": state.planner if state else None,
+        "steps_done": len(_top(state.results)) if state else 0,
+        "steps_planned": _planned(state) if state else 0,
+        "started_at": state.started_at if state else None,
+        "updated_at": state.updated_at if state else None,
+        "reason": (state.reason if state else each.problem) or None,
+    }
+    if details and state is not None:
+        from portico.plans.json_form import plan_to_json
+
+        body["input"] = state.input
+        body["step"] = state.step
+        body["uncertain"] = list(state.uncertain) if each.state != "running" else []
+        body["answer"] = getattr(state.outcome, "text", None)
+        body["value"] = getattr(state.outcome, "value", None)
+        body["plan"] = plan_to_json(state.plan) if state.plan is not None else None
+        times, arguments = _times(each.entries), _arguments(each.entries)
+        steps = [
+            (record.step, {"result": record.result} if record.error is None else {"error": record.error})
+            for record in state.records
+        ] + [(begun.step, {}) for begun in state.started.values()]
+        body["steps"] = [
+            {
+                "id": step.id,
+                "function": function_to_json(step),
+                "arguments": arguments.get(step.id),
+                "started_at": times.get(step.id, (None, None))[0],
+                "ended_at": times.get(step.id, (None, None))[1],
+                **ended,
+            }
+            for step, ended in steps
+        ]
+    return body
+
+
+def age(at: str, now: datetime) -> str:
+    """Return how long ago a time was, in its largest unit.
+
+    >>> age("2026-01-02T10:00:00.000+00:00", datetime(2026, 1, 2, 12, 5, tzinfo=UTC))
+    '2 h'
+    """
+    seconds = max((now - _time(at)).total_seconds(), 0)
+    for size, unit in _AGES:
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit}"
+    return "0 s"
+
+
+def _step_lines(
+    step: Step,
+    mark: str,
+    style: str,
+    times: Mapping[str, tuple[str | None, str | None]],
+    entries: Sequence[Mapping[str, Any]],
+) -> Iterator[RenderableType]:
+    from rich.text import Text
+
+    text = Text.assemble((f"  {mark} ", style), (plain(step.id), "bold"), f"  {plain(called_by(step))}")
+    began, ended = times.get(step.id, (None, None))
+    if began and ended:
+        text.append(f"  {(_time(ended) - _time(began)).total_seconds():.1f} s", style="dim")
+    yield text
+    for name, value in (_arguments(entries).get(step.id) or {}).items():
+        yield Hanging(safe_text(one_line(value)), f"      {plain(name)} = ", "        ", "dim")
+
+
+def _times(entries: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str | None, str | None]]:
+    """Return when each step began and ended, the last time that it did."""
+    times: dict[str, tuple[str | None, str | None]] = {}
+    for entry in entries:
+        match entry["type"]:
+            case "step-started":
+                times[entry["step"]] = (entry["at"], None)
+            case "step-finished" | "step-failed":
+                times[entry["step"]] = (times.get(entry["step"], (None, None))[0], entry["at"])
+    return times
+
+
+def _arguments(entries: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    return {entry["step"]: entry["arguments"] for entry in entries if entry["type"] == "step-started"}
+
+
+def _progress(state: RunState) -> str:
+    done, planned = len(_top(state.results)), _planned(state)
+    return f"{done}/{planned}" if planned else str(done)
+
+
+def _planned(state: RunState) -> int:
+    return len({step.id for plan in state.plans for step in plan.steps} | _top(state.results))
+
+
+def _top(results: Mapping[str, Any]) -> set[str]:
+    return {step for step in results if "/" not in step}
+
+
+def _failed(state: RunState, id: str) -> bool:
+    return any(record.step.id == id and record.error is not None for record in state.records)
+
+
+def _time(at: str) -> datetime:
+    try:
+        made = datetime.fromisoformat(at)
+    except ValueError:
+        return datetime.fromtimestamp(0, UTC)
+    return made if made.tzinfo is not None else made.replace(tzinfo=UTC)
+
+
+def _local(at: str) -> str:
+    return _time(at).astimezone().strftime("%Y-%m-%d %H:%M:%S")

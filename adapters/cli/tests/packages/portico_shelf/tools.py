@@ -1,0 +1,44 @@
+"""Functions for plans: one that only works, one that sends something out, one that fails while a file is there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from portico.functions import FunctionPlugin, function
+
+
+class _Tools:
+    @function
+    def shout(self, text: str) -> str:
+        """Say it louder."""
+        return text.upper()
+
+    @function(effects=True)
+    def send(self, text: str) -> str:
+        """Send a text out into the world."""
+        if Path("crash-before").exists():
+            os._exit(137)
+        with Path("sent.txt").open("a") as file:
+            file.write(f"{text}\n")
+        if Path("crash-after").exists():
+            os._exit(137)
+        return f"sent {text}"
+
+    @function
+    def fetch(self, text: str) -> str:
+        """Fetch something, while the line works."""
+        if Path("broken").exists():
+            raise ConnectionError("the line is cut")
+        return text
+
+
+class Tools:
+    name = "tools"
+
+    def __init__(self, settings: None, services: Any) -> None:
+        pass
+
+    async def load(self, name: str) -> FunctionPlugin:
+        return FunctionPlugin.of(_Tools(), name)

@@ -1,0 +1,130 @@
+"""What a person at a terminal is asked, and how Ctrl-C ends it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are POSIX's")
+
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\]8;[^\x1b]*\x1b\\")
+PLAN = {
+    "version": 1,
+    "goal": "Tell them",
+    "steps": [
+        {"id": "s1", "function": "tools-shout", "arguments": {"text": {"value": "hey"}}},
+        {"id": "s2", "function": "tools-send", "arguments": {"text": {"from": "s1"}}},
+    ],
+    "result": {"from": "s2"},
+}
+Talk = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def talk(folder: Path, environment: dict[str, str]) -> Talk:
+    """Return what runs the command line at a terminal of its own and answers each question as it comes."""
+    import fcntl
+    import pty
+    import termios
+
+    (folder / "portico.toml").write_text(
+        '[search.shelf]\nuse = "shelf"\nsearching = 30.0\n[functions.tools]\nuse = "tools"\n'
+    )
+    (folder / "plan.json").write_text(json.dumps(PLAN))
+
+    def run(*arguments: str, answers: Sequence[tuple[str, str]] = ()) -> tuple[int, str]:
+        master, slave = pty.openpty()
+
+        def own_terminal() -> None:
+            os.setsid()
+            fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+
+        process = subprocess.Popen(
+            [sys.executable, "-m", "portico_cli", *arguments],
+            cwd=folder,
+            env=environment | {"TERM": "xterm-256color"},
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            preexec_fn=own_terminal,  # noqa: PLW1509 - this process has no other thread
+        )
+        os.close(slave)
+        written, seen, waiting = b"", 0, list(answers)
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            if select.select([master], [], [], 0.2)[0]:
+                try:
+                    piece = os.read(master, 65536)
+                except OSError:
+                    break
+                if not piece:
+                    break
+                written += piece
+            if waiting and (found := written.find(waiting[0][0].encode(), seen)) >= 0:
+                seen = found + len(waiting[0][0].encode())
+                os.write(master, waiting.pop(0)[1].encode())
+        os.close(master)
+        assert not waiting, f"{waiting[0][0]!r} never came: {written.decode()}"
+        return process.wait(timeout=30), ESCAPES.sub("", written.decode())
+
+    return run
+
+
+def sent(folder: Path) -> str:
+    file = folder / "sent.txt"
+    return file.read_text() if file.exists() else ""
+
+
+def test_a_plan_with_effects_is_shown_and_asked_for_and_may_be_saved(talk: Talk, folder: Path) -> None:
+    code, shown = talk(
+        "run", "plan.json", answers=[("ave it:", "s\n"), ("File [plan.json]:", "kept.json\n"), ("ave it:", "y\n")]
+    )
+    assert code == 0, shown
+    assert "s2: tools-send (has effects)" in shown
+    assert "✓ s2  tools-send" in shown
+    assert sent(folder) == "HEY\n"
+    assert json.loads((folder / "kept.json").read_text())["steps"] == PLAN["steps"]
+
+
+def test_a_no_holds_the_plan_and_says_how_it_goes_on(talk: Talk, folder: Path) -> None:
+    code, shown = talk("run", "plan.json", answers=[("ave it:", "maybe\n"), ("ave it:", "n\n")])
+    assert (code, sent(folder)) == (4, "")
+    assert "`portico resume" in shown
+
+
+def test_yes_is_not_asked(talk: Talk, folder: Path) -> None:
+    code, shown = talk("run", "plan.json", "--yes")
+    assert (code, sent(folder)) == (0, "HEY\n")
+    assert "Run this plan?" not in shown
+
+
+def test_each_step_with_effects_is_asked_for(talk: Talk, folder: Path) -> None:
+    code, shown = talk("run", "plan.json", "--approve-effects", answers=[("Run it?", "y\n")])
+    assert (code, sent(folder)) == (0, "HEY\n")
+    assert 'text = "HEY"' in shown
+    code, shown = talk("run", "plan.json", "--approve-effects", answers=[("Run it?", "n\n")])
+    assert (code, sent(folder)) == (4, "HEY\n")
+
+
+def test_ctrl_c_at_a_question_or_in_a_step_is_one_line_and_the_run_can_be_resumed(talk: Talk, folder: Path) -> None:
+    code, shown = talk("run", "plan.json", answers=[("ave it:", "\x03")])
+    assert code == 130
+    assert re.search(r"Interrupted\. `portico resume \w+` goes on from there\.\s*$", shown)
+    assert "Traceback" not in shown
+    slow = {**PLAN, "steps": [{"id": "s1", "function": "shelf-Search", "arguments": {"query": {"value": "q"}}}]}
+    (folder / "slow.json").write_text(json.dumps({**slow, "result": {"from": "s1"}}))
+    code, shown = talk("run", "slow.json", answers=[("Running shelf-Search", "\x03")])
+    assert code == 130
+    assert re.search(r"Interrupted\. `portico resume \w+` goes on from there\.\s*$", shown)
+    code, shown = talk("runs", "--watch", answers=[("interrupted", "\x03")])
+    assert code == 130
+    assert "Traceback" not in shown
