@@ -105,7 +105,7 @@ def tests(session: nox.Session) -> None:
 def real(session: nox.Session) -> None:
     """Run the tests that ask a real language model on this machine."""
     places = session.posargs or ["tests/real", "adapters/llamacpp"]
-    run_in_workspace(session, "pytest", "-q", "-m", "real", *places)
+    run_in_workspace(session, "pytest", "-q", "-m", "real and not slow", *places)
 
 
 @nox.session(venv_backend="none")
@@ -124,8 +124,10 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def differential(session: nox.Session) -> None:
-    """Ask handlebars.js itself, by npm: the recorded answers again, then random templates."""
+    """Ask handlebars.js and Mermaid themselves, by npm: recorded answers again, random templates, random plans."""
     run_in_workspace(session, "python", "-m", "tests.differential.handlebars.live", *session.posargs)
+    if not session.posargs:
+        run_in_workspace(session, "python", "-m", "tests.differential.mermaid.live")
 
 
 @nox.session(venv_backend="none")

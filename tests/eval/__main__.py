@@ -11,9 +11,9 @@ import argparse
 import json
 import sys
 
-from tests.eval import handlebars, openapi, retrieval
+from tests.eval import handlebars, nestful, openapi, plans, retrieval
 
-TASKS = {"handlebars": handlebars, "openapi": openapi, "retrieval": retrieval}
+TASKS = {"handlebars": handlebars, "nestful": nestful, "openapi": openapi, "plans": plans, "retrieval": retrieval}
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -1,0 +1,262 @@
+"""What a plan costs beside what it does: `python tests/bench/plans.py`.
+
+- *five steps*: a plan in XML of five native functions is parsed, checked and run; the floor is ElementTree parsing the
+  same text and five plain awaits. Held to a limit, and shown in its three parts.
+- *a step*: a plan of fifty steps is run without a journal, as a chain and as a fan, and the plain awaits are taken
+  away. Held to a limit in microseconds a step; checking is shown beside it.
+- *journal*: the longest time for which the event loop was not free during a run with the journal of SQLite, beside
+  that of a loop that only waits for as long. Writes belong to another thread: the disk must not show here.
+- *JSON*: writing and reading a plan beside what `json` alone takes for the same document.
+
+The kinds take turns in short batches and a ratio is the median over the rounds, so that a slow moment of the machine
+falls on all of them alike; microseconds are those of the best round.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+import statistics
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from pathlib import Path
+from typing import Any
+
+from portico import Function, Kernel
+from portico.plans.check import check_plan
+from portico.plans.json_form import plan_from_json, plan_to_json
+from portico.plans.plan import From, ListOf, Plan, Step, Value
+from portico.plans.xml_form import plan_from_xml
+
+LIMIT = 10.0
+STEP_LIMIT = 12.0
+ROUNDS = 600
+BATCH = 2
+STEPS = 50
+JOURNAL_ROUNDS = 10
+FLOOR = "ElementTree and five awaits"
+
+TEXT = """<plan>
+  <!-- Begin with the text -->
+  <function.Text.upper text="hello" setContextVariable="UPPER"/>
+  <function.Text.lower text="$UPPER" setContextVariable="LOWER"/>
+  <function.Text.join left="$UPPER" right="$LOWER" setContextVariable="BOTH"/>
+  <function.Text.repeat text="$BOTH and $LOWER" times="2" setContextVariable="TWICE"/>
+  <function.Text.upper text="$TWICE" appendToResult="RESULT__SHOUT"/>
+</plan>"""
+
+
+async def upper(text: str) -> str:
+    """Write in capitals."""
+    return text.upper()
+
+
+async def lower(text: str) -> str:
+    """Write in small letters."""
+    return text.lower()
+
+
+async def join(left: str, right: str) -> str:
+    """Put two texts side by side."""
+    return left + right
+
+
+async def repeat(text: str, times: int) -> str:
+    """Write a text several times."""
+    return text * times
+
+
+async def five_awaits() -> str:
+    """Do what the plan does."""
+    first = await upper(text="hello")
+    second = await lower(text=first)
+    third = await join(left=first, right=second)
+    fourth = await repeat(text=f"{third} and {second}", times=2)
+    return await upper(text=fourth)
+
+
+def make_kernel() -> Kernel:
+    kernel = Kernel()
+    for callable in (upper, lower, join, repeat):
+        kernel.add_function(Function.of(callable, plugin="Text"))
+    return kernel
+
+
+def chain() -> Plan:
+    """Make a plan in which each step waits for the one before."""
+    steps = [Step("s1", "Text-upper", {"text": Value("hello")})]
+    steps += [Step(f"s{n}", "Text-upper", {"text": From(f"s{n - 1}")}) for n in range(2, STEPS + 1)]
+    return Plan("", tuple(steps), From(f"s{STEPS}"))
+
+
+def fan() -> Plan:
+    """Make a plan whose steps are all ready at once."""
+    steps = tuple(Step(f"s{n}", "Text-upper", {"text": Value("hello")}) for n in range(1, STEPS + 1))
+    return Plan("", steps, ListOf(tuple(From(step.id) for step in steps)))
+
+
+async def sample(work: Callable[[], Awaitable[Any]]) -> float:
+    """Return the microseconds of one call, over a batch."""
+    started = time.perf_counter_ns()
+    for _ in range(BATCH):
+        await work()
+    return (time.perf_counter_ns() - started) / BATCH / 1_000
+
+
+async def measured(kinds: Mapping[str, Callable[[], Awaitable[Any]]]) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the best microseconds of each kind, and the median of its ratios to the first of the same round."""
+    samples: dict[str, list[float]] = {kind: [] for kind in kinds}
+    for _ in range(ROUNDS):
+        for kind, work in kinds.items():
+            samples[kind].append(await sample(work))
+    floor = next(iter(samples.values()))
+    ratios = {
+        kind: statistics.median(one / other for one, other in zip(values, floor, strict=True))
+        for kind, values in samples.items()
+    }
+    return {kind: min(values) for kind, values in samples.items()}, ratios
+
+
+async def five_steps(kernel: Kernel) -> tuple[dict[str, float], dict[str, float]]:
+    catalogue = {name: function.manual for name, function in kernel.functions.items()}
+    plan = plan_from_xml(TEXT, catalogue)
+    wanted = await five_awaits()
+    got = (await kernel.run_plan(plan)).outcome
+    assert getattr(got, "value", None) == wanted, "the plan does what the awaits do"
+
+    async def floor() -> None:
+        ET.fromstring(TEXT)
+        await five_awaits()
+
+    async def whole() -> None:
+        await kernel.run_plan(plan_from_xml(TEXT, catalogue))
+
+    async def parse() -> None:
+        plan_from_xml(TEXT, catalogue)
+
+    async def parse_and_check() -> None:
+        check_plan(plan_from_xml(TEXT, catalogue), catalogue)
+
+    async def run_again() -> None:
+        await kernel.run_plan(plan)
+
+    return await measured(
+        {
+            FLOOR: floor,
+            "parse, check and run": whole,
+            "parse": parse,
+            "parse and check": parse_and_check,
+            "run it again": run_again,
+        }
+    )
+
+
+async def a_step(kernel: Kernel, plan: Plan) -> dict[str, float]:
+    """Return the microseconds of one step: of running it beyond a plain await, and of checking it."""
+    catalogue = {name: function.manual for name, function in kernel.functions.items()}
+
+    async def awaits() -> None:
+        for _ in range(STEPS):
+            await upper(text="hello")
+
+    async def run() -> None:
+        await kernel.run_plan(plan)
+
+    async def check() -> None:
+        check_plan(plan, catalogue)
+
+    taken, _ = await measured({"awaits": awaits, "run": run, "check": check})
+    return {"overhead": (taken["run"] - taken["check"] - taken["awaits"]) / STEPS, "check": taken["check"] / STEPS}
+
+
+async def longest_stall(work: Coroutine[Any, Any, Any]) -> float:
+    """Return the longest time, in milliseconds, that a task had to wait for its turn while ``work`` is done."""
+    running = asyncio.create_task(work)
+    longest = 0.0
+    while not running.done():
+        before = time.perf_counter()
+        await asyncio.sleep(0)
+        longest = max(longest, time.perf_counter() - before)
+    await running
+    return longest * 1_000
+
+
+async def journal() -> dict[str, float]:
+    """Return the medians of the longest stalls, and of the time of a step."""
+    from portico_sqlite.config import SqliteSettings
+    from portico_sqlite.store import SqliteRunStore
+
+    kernel = make_kernel()
+    stalls: dict[str, list[float]] = {"waiting": [], "running": []}
+    seconds: list[float] = []
+    with tempfile.TemporaryDirectory() as folder:
+        kernel.run_store = store = SqliteRunStore(SqliteSettings(path=Path(folder) / "runs.sqlite3", sync="always"))
+        try:
+            await kernel.run_plan(chain())
+            for _ in range(JOURNAL_ROUNDS):
+                started = time.perf_counter()
+                stalls["running"].append(await longest_stall(kernel.run_plan(chain())))
+                seconds.append(time.perf_counter() - started)
+                stalls["waiting"].append(await longest_stall(asyncio.sleep(seconds[-1])))
+        finally:
+            await store.aclose()
+    return {
+        **{f"longest stall, {kind}, ms": statistics.median(values) for kind, values in stalls.items()},
+        "a step, each entry synced, ms": statistics.median(seconds) * 1_000 / STEPS,
+    }
+
+
+async def json_form() -> tuple[dict[str, float], dict[str, float]]:
+    plan = chain()
+    document = plan_to_json(plan)
+    assert plan_from_json(json.loads(json.dumps(document))) == plan
+
+    async def floor() -> None:
+        json.loads(json.dumps(document))
+
+    async def round_trip() -> None:
+        plan_from_json(json.loads(json.dumps(plan_to_json(plan))))
+
+    return await measured({"json alone": floor, "plan to JSON and back": round_trip})
+
+
+def main() -> int:
+    """Measure, print the figures and one JSON line; return 1 where a limit is broken."""
+    kernel = make_kernel()
+    broken: list[str] = []
+    print(f"medians of {ROUNDS} batches of {BATCH}; microseconds, unless something else is said")
+    taken, ratios = asyncio.run(five_steps(kernel))
+    for kind, microseconds in taken.items():
+        limit = f"  limit {LIMIT:.0f}x" if kind == "parse, check and run" else ""
+        print(f"five steps: {kind:38}{microseconds:10.1f}{ratios[kind]:8.2f}x{limit}")
+    if ratios["parse, check and run"] > LIMIT:
+        broken.append("five steps")
+    steps: dict[str, dict[str, float]] = {}
+    for name, plan in {"chain": chain(), "fan": fan()}.items():
+        steps[name] = asyncio.run(a_step(kernel, plan))
+        print(f"a step: {name + ', overhead of running':42}{steps[name]['overhead']:10.1f}  limit {STEP_LIMIT:.0f}")
+        print(f"a step: {name + ', check':42}{steps[name]['check']:10.1f}")
+        if steps[name]["overhead"] > STEP_LIMIT:
+            broken.append(f"a step: {name}")
+    journalled = asyncio.run(journal()) if importlib.util.find_spec("portico_sqlite") else {}
+    for kind, milliseconds in journalled.items():
+        print(f"journal: {kind:41}{milliseconds:10.2f}")
+    json_taken, json_ratios = asyncio.run(json_form())
+    for kind, microseconds in json_taken.items():
+        print(f"JSON, {STEPS} steps: {kind:34}{microseconds:10.1f}{json_ratios[kind]:8.2f}x")
+    figures = {
+        "five steps": {kind: {"us": taken[kind], "ratio": ratios[kind]} for kind in taken},
+        "a step": steps,
+        "journal": journalled,
+        "json": json_ratios["plan to JSON and back"],
+    }
+    print(json.dumps({"bench": "plans", "broken": broken, "figures": figures}))
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

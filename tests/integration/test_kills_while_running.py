@@ -1,0 +1,258 @@
+"""`kill -9` during a ten-step run with the real journal, and what resuming makes of it in a new process."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from portico.pursuits.journal import RunState
+from portico_sqlite.config import SqliteSettings
+from portico_sqlite.store import SqliteRunStore
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and kill")
+
+WORKER = Path(__file__).with_name("running_worker.py")
+KILLS = 30
+KILLS_OF_A_SOAK = 400
+PATIENCE = 30.0
+EARLY = 0.15
+"""How many of the kills come at any moment, also before the first step."""
+
+
+@pytest.fixture(scope="module")
+def worker() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("running_worker", WORKER)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def process() -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, str(WORKER)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as started:
+        assert started.stdout.readline() == "ready\n"
+        yield started
+        started.stdin.close()
+
+
+def start(process: subprocess.Popen[str], base: Path, **task: Any) -> int:
+    print(json.dumps({"base": str(base), **task}), file=process.stdin, flush=True)
+    return int(process.stdout.readline())
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def finish(base: Path, pid: int) -> dict[str, Any]:
+    """Wait for a process and return what it reports."""
+    end = time.monotonic() + PATIENCE
+    while is_running(pid):
+        assert time.monotonic() < end, f"the process {pid} did not end within {PATIENCE:g} s"
+        time.sleep(0.002)
+    return json.loads((base / f"report-{pid}").read_text())
+
+
+def kill(pid: int) -> bool:
+    """Kill a process and wait until it is gone; False when it had ended by itself."""
+    alive = is_running(pid)
+    if alive:
+        os.kill(pid, signal.SIGKILL)
+        while is_running(pid):
+            time.sleep(0.002)
+    return alive
+
+
+def kill_somewhen(pid: int, base: Path, chance: random.Random, whole: float, *, early: bool) -> bool:
+    """Kill a process at a random moment: of all its time where ``early`` says so, else of what it does."""
+    calls = lines(base / "calls")
+    while not early and is_running(pid) and lines(base / "calls") == calls:
+        time.sleep(0.001)
+    time.sleep(chance.uniform(0.0, whole))
+    return kill(pid)
+
+
+def lines(file: Path) -> Counter[str]:
+    return Counter(file.read_text().split()) if file.exists() else Counter()
+
+
+def journal(base: Path) -> tuple[str | None, RunState | None]:
+    """Read the journal as another process does."""
+
+    async def read() -> tuple[str | None, RunState | None]:
+        store = SqliteRunStore(SqliteSettings(path=base / "runs.sqlite3"))
+        try:
+            runs = await store.runs()
+            entries = await store.read(runs[0]) if runs else []
+            return (runs[0], RunState.of(entries)) if entries else (None, None)
+        finally:
+            await store.aclose()
+
+    return asyncio.run(read())
+
+
+def settle(process: subprocess.Popen[str], base: Path, run: str) -> dict[str, Any]:
+    """Resume until the end; where a step is uncertain, look at the world as a person would, and say what happened."""
+    given: dict[str, Any] = {}
+    for _ in range(10):
+        _, before = journal(base)
+        calls, effects = lines(base / "calls"), lines(base / "effects")
+        report = finish(base, start(process, base, run=run, **given))
+        check_resumed(base, before, calls, effects, given)
+        if not report.get("uncertain"):
+            return report
+        _, state = journal(base)
+        assert state.uncertain, "an uncertain outcome names its steps"
+        assert lines(base / "effects") == effects, "nothing with effects happens before the question is answered"
+        happened = [step for step in state.uncertain if effects[step]]
+        given = {
+            "retry": [step for step in state.uncertain if not effects[step]],
+            "results": {step: f"{step}({','.join(before_of(state, step))})" for step in happened},
+        }
+    raise AssertionError("ten times resumed, and still no end")
+
+
+def before_of(state: RunState, step: str) -> list[str]:
+    return state.started[step].arguments["after"]
+
+
+def check_resumed(
+    base: Path, before: RunState, calls: Counter[str], effects: Counter[str], given: dict[str, Any]
+) -> None:
+    """No finished step was called again, and no effect happened again that nobody asked for."""
+    again = lines(base / "calls") - calls
+    finished = before.results.keys()
+    assert not again.keys() & finished, f"finished steps ran again: {sorted(again.keys() & finished)}"
+    assert not again.keys() & set(given.get("results", {})), "a step whose result a person gave ran all the same"
+    twice = {step for step in lines(base / "effects") - effects if effects[step] and step not in given.get("retry", [])}
+    assert not twice, f"effects happened twice, unasked: {sorted(twice)}"
+
+
+def kill_and_settle(
+    process: subprocess.Popen[str], base: Path, chance: random.Random, whole: float, *, second: bool
+) -> Counter[str]:
+    """Run, kill at a random moment (and its resumption too where ``second`` says so), go on to the end."""
+    base.mkdir()
+    (base / "portico.toml").touch()
+    pid = start(process, base)
+    seen: Counter[str] = Counter(killed=kill_somewhen(pid, base, chance, whole, early=chance.random() < EARLY))
+    run, state = journal(base)
+    if run is None:
+        # It had not begun: nothing may have happened either.
+        assert not lines(base / "calls"), "steps ran before the journal had the run"
+        return seen + Counter(before=1)
+    seen["uncertain"] += bool(state.uncertain)
+    if second and state.state == "running" and not state.uncertain:
+        calls, effects = lines(base / "calls"), lines(base / "effects")
+        pid = start(process, base, run=run)
+        seen["killed"] += kill_somewhen(pid, base, chance, whole, early=chance.random() < EARLY)
+        check_resumed(base, state, calls, effects, {})
+        _, state = journal(base)
+    if state.state == "done":
+        seen["done"] += 1
+    else:
+        report = settle(process, base, run)
+        assert report["outcome"] == "answer", report
+        assert report["text"].startswith("done: s10(s8(s6(s4(s1())))"), report
+    assert lines(base / "effects") == Counter(["s2", "s4", "s6", "s8", "s9"]), "each effect happened once"
+    calls = lines(base / "calls")
+    assert set(calls) == {f"s{number}" for number in range(1, 11)}
+    return seen
+
+
+def seconds_of_a_run(process: subprocess.Popen[str], base: Path) -> float:
+    """Return how long an undisturbed run takes from its first step; it ends with its answer and each effect once."""
+    base.mkdir()
+    (base / "portico.toml").touch()
+    pid = start(process, base)
+    while not lines(base / "calls"):
+        time.sleep(0.001)
+    began = time.monotonic()
+    report = finish(base, pid)
+    took = time.monotonic() - began
+    assert report["outcome"] == "answer", report
+    assert lines(base / "effects") == Counter(["s2", "s4", "s6", "s8", "s9"])
+    return took
+
+
+def many_kills(process: subprocess.Popen[str], folder: Path, kills: int, seed: int) -> Counter[str]:
+    chance = random.Random(seed)
+    whole = seconds_of_a_run(process, folder / "whole")
+    seen: Counter[str] = Counter()
+    rounds = 0
+    while seen["killed"] < kills:
+        rounds += 1
+        assert rounds < 3 * kills + 20, f"too few kills found a run at work: {seen}"
+        seen += kill_and_settle(process, folder / f"round{rounds}", chance, whole, second=rounds % 3 == 0)
+    return seen
+
+
+def test_thirty_kills_and_every_run_comes_to_its_end_with_each_effect_once(process, tmp_path):
+    seen = many_kills(process, tmp_path, KILLS, seed=11)
+    assert seen["uncertain"] >= 3, f"too few kills hit a step with effects: {seen}"
+    assert seen["killed"] - seen["before"] >= KILLS // 2, f"too many kills came before the run began: {seen}"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_hundreds_of_kills_and_every_run_comes_to_its_end_with_each_effect_once(process, tmp_path, seed):
+    many_kills(process, tmp_path, KILLS_OF_A_SOAK // 2, seed)
+
+
+def killed_run(process: subprocess.Popen[str], base: Path) -> str:
+    """Return a run that was killed when it had begun."""
+    base.mkdir()
+    (base / "portico.toml").touch()
+    pid = start(process, base)
+    end = time.monotonic() + PATIENCE
+    while not lines(base / "calls"):
+        assert time.monotonic() < end
+        time.sleep(0.001)
+    assert kill(pid)
+    run, _ = journal(base)
+    assert run is not None
+    return run
+
+
+def test_of_two_processes_that_resume_one_run_one_is_told_that_it_is_busy(process, tmp_path):
+    run = killed_run(process, tmp_path / "run")
+    pids = [start(process, tmp_path / "run", run=run) for _ in range(2)]
+    reports = sorted((finish(tmp_path / "run", pid) for pid in pids), key=lambda report: "error" in report)
+    assert "error" not in reports[0], reports
+    assert reports[1].get("error") == "StoreBusy", reports
+    assert "Another process is at work on the run" in reports[1]["message"]
+    assert lines(tmp_path / "run" / "effects").most_common(1)[0][1] == 1
+
+
+def test_a_run_whose_process_is_at_work_is_not_resumed(process, tmp_path):
+    base = tmp_path / "run"
+    base.mkdir()
+    (base / "portico.toml").touch()
+    pid = start(process, base)
+    while not lines(base / "calls"):
+        time.sleep(0.001)
+    run, _ = journal(base)
+    report = finish(base, start(process, base, run=run))
+    assert report.get("error") in ("StoreBusy", "RunEnded"), report
+    assert finish(base, pid)["outcome"] == "answer"
+    assert lines(base / "effects") == Counter(["s2", "s4", "s6", "s8", "s9"])

@@ -1,0 +1,309 @@
+"""The poem of the planner article, pursued by five planners: nothing changes but one word of the configuration.
+
+Everything is real but the model: the configuration file, prompts from a folder, the OpenAI adapter, HTTP, the command
+line in a process of its own. A server on loopback replays what a model says to each planner, in the form that this
+planner asks for; a prompt it answers by what it is asked to write.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pytest_httpserver import HTTPServer
+from werkzeug import Request, Response
+
+import portico_host
+from portico.plans.plan import From, Plan, references
+from portico.plans.task import Answer, Event, TextDelta
+from portico.pursuit import Pursuit
+
+ENGLISH = "Write a poem about John Doe, then translate it into Chinese."
+CHINESE = "写一首关于John Doe的诗，然后把它翻译成中文。"
+GOALS = pytest.mark.parametrize("goal", [ENGLISH, CHINESE], ids=["English", "Chinese"])
+
+POEM = 'John Doe, "nobody" & everyone,\nwalks <alone> beneath the sun.'
+TRANSLATED = "约翰·多伊，“无人”亦众人，\n独行于日光之下。"
+
+POEM_PROMPT = "Write a short poem about this: {{$input}}"
+TRANSLATE_PROMPT = "Translate this into {{$language}}:\n{{$input}}"
+
+
+def call(name: str, **arguments: str) -> dict[str, Any]:
+    """Return a tool call as the service writes it; its id is the function's name."""
+    return {"id": name, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+
+
+SAYINGS: dict[str, list[str | list[dict[str, Any]]]] = {
+    "sequential": [
+        """<plan>
+  <!-- The poem comes first. -->
+  <function.WriterPlugin.ShortPoem input="John Doe" setContextVariable="POEM"/>
+  <!-- Then its translation. -->
+  <function.WriterPlugin.Translate input="$POEM" language="Chinese" appendToResult="RESULT__TRANSLATION"/>
+</plan>"""
+    ],
+    "structured": [
+        json.dumps({"next": each})
+        for each in (
+            {
+                "function": "WriterPlugin-ShortPoem",
+                "reason": "The poem comes first.",
+                "arguments": {"input": {"value": "John Doe"}},
+            },
+            {
+                "function": "WriterPlugin-Translate",
+                "reason": "Then its translation.",
+                "arguments": {"input": {"from": "s1", "path": "$"}, "language": {"value": "Chinese"}},
+            },
+            {"function": "finish", "result": {"from": "s2", "path": "$"}},
+        )
+    ],
+    "stepwise": [
+        json.dumps({"thought": thought, "action": action}, ensure_ascii=False)
+        for thought, action in (
+            ("The poem first.", {"function": "WriterPlugin-ShortPoem", "arguments": {"input": "John Doe"}}),
+            (
+                "Then its translation.",
+                {"function": "WriterPlugin-Translate", "arguments": {"input": POEM, "language": "Chinese"}},
+            ),
+            ("It is done.", {"final": TRANSLATED}),
+        )
+    ],
+    "function_calling": [
+        [call("WriterPlugin-ShortPoem", input="John Doe")],
+        [call("WriterPlugin-Translate", input=POEM, language="Chinese")],
+        TRANSLATED,
+    ],
+    "handlebars": [
+        """```handlebars
+{{! The poem comes first. }}
+{{set "poem" (WriterPlugin-ShortPoem input="John Doe")}}
+{{! Then its translation. }}
+{{set "translation" (WriterPlugin-Translate input=poem language="Chinese")}}
+{{json translation}}
+```"""
+    ],
+}
+PLANNERS = pytest.mark.parametrize("planner", SAYINGS)
+
+
+@dataclass
+class Model:
+    """What the server says, and what it was asked: the planner's requests, and the prompts."""
+
+    sayings: list[str | list[dict[str, Any]]] = field(default_factory=list)
+    asked: list[dict[str, Any]] = field(default_factory=list)
+    prompts: list[str] = field(default_factory=list)
+
+    def answer(self, request: Request) -> Response:
+        body = request.get_json()
+        last = body["messages"][-1]["content"]
+        said: str | list[dict[str, Any]]
+        if last.startswith("Write a short poem about this: "):
+            self.prompts.append(last)
+            said = POEM
+        elif last.startswith("Translate this into Chinese:\n"):
+            self.prompts.append(last)
+            said = TRANSLATED if last.endswith(POEM) else "?"
+        else:
+            self.asked.append(body)
+            said = self.sayings[len(self.asked) - 1]
+        return streamed(said) if body.get("stream") else whole(said)
+
+
+def parts(said: str | list[dict[str, Any]]) -> tuple[dict[str, Any], str]:
+    if isinstance(said, str):
+        return {"role": "assistant", "content": said}, "stop"
+    return {"role": "assistant", "content": None, "tool_calls": said}, "tool_calls"
+
+
+USAGE = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
+
+
+def whole(said: str | list[dict[str, Any]]) -> Response:
+    message, finish = parts(said)
+    choice = {"index": 0, "message": message, "finish_reason": finish}
+    body = {"object": "chat.completion", "model": "replayed-1", "choices": [choice], "usage": USAGE}
+    return Response(json.dumps(body), content_type="application/json")
+
+
+def streamed(said: str | list[dict[str, Any]]) -> Response:
+    message, finish = parts(said)
+    if isinstance(said, str):
+        deltas = [{"content": said[start : start + 5]} for start in range(0, len(said), 5)]
+    else:
+        deltas = [{"tool_calls": [{"index": index, **each} for index, each in enumerate(said)]}]
+    choices = [{"index": 0, "delta": delta, "finish_reason": None} for delta in ({"role": message["role"]}, *deltas)]
+    chunks = [{"choices": [choice]} for choice in choices]
+    chunks += [{"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}, {"choices": [], "usage": USAGE}]
+    lines = [f"data: {json.dumps({'object': 'chat.completion.chunk', 'model': 'replayed-1', **c})}\n\n" for c in chunks]
+    return Response("".join([*lines, "data: [DONE]\n\n"]), content_type="text/event-stream")
+
+
+@pytest.fixture
+def model(httpserver: HTTPServer) -> Iterator[Model]:
+    made = Model()
+    httpserver.expect_request("/v1/chat/completions", method="POST").respond_with_handler(made.answer)
+    yield made
+    httpserver.check_assertions()
+
+
+@pytest.fixture
+def application(tmp_path: Path, httpserver: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """Return what writes the application: for every planner the same, but for the word that names it."""
+    for name, prompt, inputs in (
+        ("ShortPoem", POEM_PROMPT, {"input": "What the poem is about."}),
+        ("Translate", TRANSLATE_PROMPT, {"input": "The text.", "language": "The language to translate into."}),
+    ):
+        folder = tmp_path / "prompts" / name
+        folder.mkdir(parents=True)
+        (folder / "prompt.txt").write_text(prompt)
+        lines = [f'description = "{name}, written by a model."']
+        for parameter, description in inputs.items():
+            lines += ["[[input_variables]]", f'name = "{parameter}"', f'description = "{description}"']
+            lines += ["is_required = true"]
+        (folder / "prompt.toml").write_text("\n".join(lines))
+    monkeypatch.setenv("REPLAYED_KEY", "sk-test-0123456789")
+
+    def write(planner: str) -> Path:
+        file = tmp_path / "portico.toml"
+        file.write_text(f"""
+[chat]
+use = "openai"
+[chat.openai]
+model = "replayed"
+base_url = "{httpserver.url_for("/v1")}"
+api_key = {{ env = "REPLAYED_KEY" }}
+
+[functions.WriterPlugin]
+use = "prompts"
+path = "prompts"
+
+[planner]
+use = "{planner}"
+""")
+        return file
+
+    return write
+
+
+@PLANNERS
+@GOALS
+async def test_the_goal_is_reached_and_the_poem_is_what_is_translated(
+    application: Callable[[str], Path], model: Model, planner: str, goal: str
+) -> None:
+    model.sayings = SAYINGS[planner]
+    events: list[Event] = []
+    async with portico_host.open(application(planner)) as kernel:
+        pursuit = await kernel.pursue(goal, emit=events.append)
+    assert isinstance(pursuit.outcome, Answer), pursuit.outcome
+    assert pursuit.outcome.text.strip() == TRANSLATED
+    assert pursuit.planner == planner
+    assert model.prompts == [
+        "Write a short poem about this: John Doe",
+        f"Translate this into Chinese:\n{POEM}",
+    ], "a prompt was asked otherwise than once, in this order, with exactly the poem"
+    assert len(model.asked) == len(SAYINGS[planner]), "a reply of the planner was not used, or mended"
+    assert any(goal in message["content"] for message in model.asked[0]["messages"] if message["content"])
+    called = [record.step.function for record in pursuit.steps if isinstance(record.step.function, str)]
+    assert called == ["WriterPlugin-ShortPoem", "WriterPlugin-Translate"]
+    assert all(record.error is None for record in pursuit.steps)
+    assert pursuit.usage.output_tokens == 7 * len(SAYINGS[planner])
+    assert pursuit.services == ("openai",)
+    shown = "".join(event.text for event in events if isinstance(event, TextDelta))
+    assert shown in ("", pursuit.outcome.text), "what is shown while it comes is the answer"
+
+
+@PLANNERS
+async def test_what_was_done_can_be_replayed_without_a_model_for_the_planner(
+    application: Callable[[str], Path], model: Model, planner: str, tmp_path: Path
+) -> None:
+    model.sayings = SAYINGS[planner]
+    file = application(planner)
+    async with portico_host.open(file) as kernel:
+        pursuit = await kernel.pursue(ENGLISH)
+    asked = len(model.asked)
+    model.prompts.clear()
+    saved = tmp_path / "plan.json"
+    saved.write_text(json.dumps({"answer": TRANSLATED, "plan": _as_json(pursuit)}, ensure_ascii=False), "utf-8")
+    again = {"planner": {"use": "recorded", "recorded": {"plan": str(saved)}}}
+    async with portico_host.open(file, overrides=again) as kernel:
+        replayed = await kernel.pursue(ENGLISH)
+    assert isinstance(replayed.outcome, Answer)
+    assert replayed.outcome.text.strip() == TRANSLATED
+    assert len(model.asked) == asked, "the replay asked a model what to do"
+    assert len(model.prompts) == 2, "the steps were not run again"
+    given_by_a_plan = pursuit.plan.result is not None
+    assert bool(replayed.outcome.warnings) != given_by_a_plan
+
+
+def _as_json(pursuit: Pursuit) -> dict[str, Any]:
+    from portico.plans.json_form import plan_to_json
+
+    return plan_to_json(pursuit.plan)
+
+
+async def test_where_a_plan_is_written_at_once_the_poem_is_referred_to_and_not_copied(
+    application: Callable[[str], Path], model: Model
+) -> None:
+    for planner in ("sequential", "structured"):
+        model.sayings, model.asked = SAYINGS[planner], []
+        async with portico_host.open(application(planner)) as kernel:
+            plan: Plan = (await kernel.pursue(ENGLISH)).plan
+        poem, translation = plan.steps
+        assert translation.arguments["input"] == From(poem.id), planner
+        assert plan.result is not None, planner
+        assert {reference.step for reference in references(plan.result)} == {translation.id}, planner
+
+
+async def test_without_a_schema_the_stepwise_planner_asks_in_lines_and_has_the_service_stop_at_an_observation(
+    application: Callable[[str], Path], model: Model
+) -> None:
+    translate = {"function": "WriterPlugin.Translate", "arguments": {"input": POEM, "language": "Chinese"}}
+    model.sayings = [
+        'Thought: The poem first.\nAction: {"function": "WriterPlugin.ShortPoem", "arguments": {"input": "John Doe"}}',
+        f"Thought: Then its translation.\nAction: {json.dumps(translate)}",
+        f"Thought: It is done.\nFinal answer: {TRANSLATED}",
+    ]
+    events: list[Event] = []
+    overrides = {"chat": {"openai": {"response_schema": False}}}
+    async with portico_host.open(application("stepwise"), overrides=overrides) as kernel:
+        pursuit = await kernel.pursue(ENGLISH, emit=events.append)
+    assert isinstance(pursuit.outcome, Answer)
+    assert pursuit.outcome.text == TRANSLATED
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == TRANSLATED
+    assert [body["stop"] for body in model.asked] == [["\nObservation:"]] * 3
+    assert not any("response_format" in body for body in model.asked)
+    assert json.dumps(POEM, ensure_ascii=False) in model.asked[1]["messages"][-1]["content"]
+
+
+@PLANNERS
+def test_the_command_line_takes_the_planner_by_its_name(
+    application: Callable[[str], Path], model: Model, planner: str
+) -> None:
+    model.sayings = SAYINGS[planner]
+    folder = application("retrieval").parent
+    kept = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+    done = subprocess.run(
+        [sys.executable, "-m", "portico_cli", "ask", ENGLISH, "--planner", planner, "--json"],
+        cwd=folder,
+        env=kept | {"PYTHONWARNINGS": "error", "PYTHONUTF8": "1"},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=90,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["answer"].strip() == TRANSLATED
+    assert told["planner"] == planner
+    assert model.prompts[-1] == f"Translate this into Chinese:\n{POEM}"
+    assert len(model.asked) == len(SAYINGS[planner])

@@ -1,0 +1,168 @@
+"""The published JSON Schema of plans says what plan_from_json takes: neither more nor less."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from portico.errors import PlanFormatError
+from portico.plans.json_form import plan_from_json, plan_to_json
+from portico.plans.json_schema import plan_schema
+from portico.plans.plan import Plan
+from portico_testkit.strategies import json_values, near, plans
+
+PUBLISHED = Path(__file__).parents[2] / "docs" / "reference" / "plan.schema.json"
+SCHEMA = plan_schema()
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+# Those that the schema cannot say, by words of the error.
+BOUNDS = ("nest deeper", "JSON has no", "digits is too long", "a quoted name or an index expected")
+
+
+def accepted(document: Any) -> bool | None:
+    """Say whether it is read as a plan; None for what is refused by a bound that the schema does not say."""
+    try:
+        plan_from_json(document)
+    except PlanFormatError as error:
+        if any(words in str(error) for words in BOUNDS[:3]) or (BOUNDS[3] in str(error) and "900719925" in str(error)):
+            return None
+        return False
+    return True
+
+
+def agree(document: Any) -> None:
+    ours, theirs = accepted(document), VALIDATOR.is_valid(document)
+    if ours is None:
+        return
+    shown = json.dumps(document, default=repr)[:2_000]
+    assert ours == theirs, f"plan_from_json {'takes' if ours else 'refuses'} what the schema does not: {shown}"
+
+
+def test_it_is_a_schema_of_2020_12_that_names_no_host() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    assert "://" not in SCHEMA["$id"]
+    assert SCHEMA["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+
+
+def test_the_published_file_is_this_schema() -> None:
+    published = json.loads(PUBLISHED.read_text("utf-8"))
+    assert published == SCHEMA, "write docs/reference/plan.schema.json anew from plan_schema()"
+
+
+def test_everything_in_it_has_a_title_and_a_description() -> None:
+    named = [SCHEMA, *SCHEMA["$defs"].values()]
+    members = [member for each in named for member in each.get("properties", {}).values()]
+    for each in (*named, *members, *SCHEMA["$defs"]["expression"]["anyOf"]):
+        assert each.get("title"), f"without a title: {each}"
+        assert each.get("description") or "$ref" in each, f"without a description: {each}"
+
+
+@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+@given(plans())
+def test_the_json_form_of_every_plan_is_valid(plan: Plan) -> None:
+    faults = [fault.message for fault in VALIDATOR.iter_errors(plan_to_json(plan))]
+    assert not faults
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_what_is_near_a_plan_is_taken_by_both_or_by_neither(data: st.DataObject) -> None:
+    agree(data.draw(near(plan_to_json(data.draw(plans(max_steps=2))))))
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_what_the_schema_describes_is_taken(data: st.DataObject) -> None:
+    document = data.draw(instances(SCHEMA, 0))
+    assert VALIDATOR.is_valid(document), f"the sampler drew what the schema refuses: {json.dumps(document)}"
+    agree(document)
+
+
+@settings(max_examples=300)
+@given(st.text("$.[]'\"\\u0123abcdefD8-_ \n\t*:?é日", max_size=10))
+def test_a_path_is_taken_by_both_or_by_neither(text: str) -> None:
+    agree({"version": 1, "goal": "g", "steps": [], "result": {"from": "s1", "path": f"${text}"}})
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["$.a\n", "$\n", "$.a ", "$ .a", "$['\\ud83e\\udde6']", "$['\\ud83e']", "$['\\udde6']", "$[-0]", "$[01]", "$.1"],
+)
+def test_an_odd_path_is_taken_by_both_or_by_neither(path: str) -> None:
+    agree({"version": 1, "goal": "g", "steps": [], "result": {"from": "s1", "path": path}})
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"attempts": 2.0},
+        {"attempts": 2.5},
+        {"attempts": 101},
+        {"attempts": True},
+        {"attempts": None},
+        {"seconds": 0},
+        {"seconds": 1e-9},
+        {"seconds": 1_000_001},
+        {"seconds": "1"},
+        {"after": [1]},
+        {"function": {}},
+        {"function": {"template": "", "language": ""}},
+        {"function": {"template": "", "language": "", "version": 1, "goal": "", "steps": []}},
+        {"id": ""},
+    ],
+)
+def test_an_odd_step_is_taken_by_both_or_by_neither(step: dict[str, Any]) -> None:
+    agree({"version": 1, "goal": "g", "steps": [{"id": "s", "function": "f", **step}]})
+
+
+def test_too_many_steps_are_refused_by_both() -> None:
+    for count in (1_000, 1_001):
+        agree({"version": 1, "goal": "g", "steps": [{"id": "s", "function": "f"}] * count})
+
+
+def instances(schema: Any, depth: int) -> st.SearchStrategy[Any]:
+    """Draw instances of a schema with the keywords that this one uses."""
+    if not isinstance(schema, dict):
+        return json_values(3)
+    if "$ref" in schema:
+        target = SCHEMA if schema["$ref"] == "#" else SCHEMA["$defs"][schema["$ref"].removeprefix("#/$defs/")]
+        return st.deferred(lambda: instances(target, depth + 1))
+    if "const" in schema:
+        return st.just(schema["const"])
+    if "anyOf" in schema:
+        options = [each for each in schema["anyOf"] if depth < 6 or "$ref" not in each]
+        flat = [each for each in options if "value" in each.get("properties", {}) or each.get("type") == "string"]
+        return st.one_of([instances(each, depth) for each in (flat if depth >= 6 and flat else options)])
+    match schema.get("type"):
+        case "string":
+            if "pattern" in schema:
+                return st.from_regex(schema["pattern"].removesuffix("(?!\\n)")).filter(
+                    lambda text: VALIDATOR.evolve(schema=schema).is_valid(text)
+                )
+            return st.text(max_size=4)
+        case "integer":
+            return st.integers(schema["minimum"], schema["maximum"])
+        case "number":
+            return st.floats(schema["exclusiveMinimum"], schema["maximum"], exclude_min=True)
+        case "array":
+            return st.lists(instances(schema["items"], depth + 1), max_size=2 if depth < 6 else 0)
+        case "object":
+            return objects(schema, depth)
+    return json_values(3)
+
+
+@st.composite
+def objects(draw: st.DrawFn, schema: dict[str, Any], depth: int) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for name, member in schema.get("properties", {}).items():
+        if name in schema.get("required", ()) or (depth < 6 and draw(st.booleans())):
+            made[name] = draw(instances(member, depth + 1))
+    rest = schema.get("additionalProperties", True)
+    if rest is not False and depth < 6:
+        made |= draw(st.dictionaries(st.text(max_size=3), instances(rest, depth + 1), max_size=2))
+    return made
