@@ -135,6 +135,16 @@ async def test_an_answer_is_journalled_as_a_whole() -> None:
     assert RunState.of(await store.read(pursuit.run)).outcome == answer
 
 
+async def test_what_the_application_wants_to_know_again_is_in_the_journal() -> None:
+    kernel = Kernel(run_store=MemoryRunStore())
+    assert kernel.run_store is not None
+    without = await kernel.pursue("g", planner=ScriptedPlanner(Answer("a")))
+    assert RunState.of(await kernel.run_store.read(without.run)).origin == {}
+    kernel.origin = {"folder": "/here"}
+    pursuit = await kernel.pursue("g", planner=ScriptedPlanner(Answer("a")))
+    assert RunState.of(await kernel.run_store.read(pursuit.run)).origin == {"folder": "/here"}
+
+
 async def test_the_state_of_a_held_run_names_the_step() -> None:
     @function
     async def f() -> None: ...

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import gc
+import pickle
 import time
 import weakref
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import pytest
@@ -197,6 +199,16 @@ def test_what_is_kept_of_a_function_goes_with_its_manual() -> None:
     del manual
     gc.collect()
     assert kept() is None
+
+
+def test_a_manual_that_was_checked_is_copied_and_sent_as_any_other() -> None:
+    manual = Function.of(say).manual
+    plan = Plan("g", (Step("s", "f", {"text": Value("a")}),))
+    check_plan(plan, {"f": manual})
+    for again in (copy.copy(manual), copy.deepcopy(manual), pickle.loads(pickle.dumps(manual)), replace(manual)):
+        assert again == manual
+        assert repr(again) == repr(manual)
+        assert check_plan(plan, {"f": again}) == []
 
 
 def test_plans_nested_without_end_are_refused() -> None:

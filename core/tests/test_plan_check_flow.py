@@ -16,6 +16,7 @@ from portico.errors import PluginNotInstalled, TemplateError
 from portico.functions import Function, FunctionManual, function
 from portico.plans.check import check_plan
 from portico.plans.checking.meeting import fitting_paths
+from portico.plans.fixes import apply_fixes
 from portico.plans.plan import Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value, references
 from portico.prompts.written_calls import FunctionCall
 from portico.pursuits.running import run_steps
@@ -78,8 +79,84 @@ def test_a_field_that_is_not_there_is_refused_with_the_one_that_is() -> None:
 
 def test_an_object_where_its_field_is_wanted_is_refused_with_the_path_that_would_do() -> None:
     (finding,) = check_plan(Plan("g", (TODAY, Step("s2", "Weather-forecast", {"date": From("s1")}))), CATALOGUE)
-    assert finding.message == "object is given where Weather-forecast takes string; of s1, $.date would do"
+    assert finding.message == "object is given where Weather-forecast takes string"
+    assert finding.hint == "of s1, $.date would do"
+    assert str(finding) == f"s2 arguments.date: {finding.message}; {finding.hint}"
     assert finding.nearest == ("$.date",)
+
+
+OPEN = FunctionManual(
+    "open",
+    "",
+    {"type": "object", "properties": {}},
+    {
+        "type": "object",
+        "properties": {"date": {"type": "string"}, "weekday": {"type": "integer"}, "Note": {"type": "string"}},
+        "required": ["date", "weekday"],
+    },
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "nearest", "mended"),
+    [
+        (("date",), (), None),
+        (("Date",), ("$.date",), ("date",)),
+        (("dates",), ("$.date",), None),
+        (("note",), ("$.Note",), None),
+        (("quite other",), (), None),
+    ],
+)
+def test_a_property_that_an_open_object_does_not_declare_is_a_warning(
+    path: tuple[str, ...], nearest: tuple[str, ...], mended: tuple[str, ...] | None
+) -> None:
+    """It may be there: the plan runs. It is mended only where the other is surely there."""
+    catalogue = {**CATALOGUE, "open": OPEN}
+    plan = Plan("g", (Step("s1", "open"), Step("s2", "shout", {"text": From("s1", path)})), From("s2"))
+    found = check_plan(plan, catalogue)
+    assert [each.severity for each in found] == ["warning"] * (path != ("date",))
+    for each in found:
+        assert each.nearest == nearest
+        assert "is not declared; there are: Note, date, weekday" in each.message
+        assert (each.fix is None) == (mended is None)
+        if mended is not None:
+            assert apply_fixes(plan, found).steps[1].arguments == {"text": From("s1", mended)}
+            assert check_plan(apply_fixes(plan, found), catalogue) == []
+
+
+def test_a_property_of_another_type_is_no_mend_and_no_error() -> None:
+    """``$.Weekday`` of an open object may be a text, whatever ``$.weekday`` is."""
+    plan = Plan("g", (Step("s1", "open"), Step("s2", "shout", {"text": From("s1", ("Weekday",))})), From("s2"))
+    (found,) = check_plan(plan, {**CATALOGUE, "open": OPEN})
+    assert (found.severity, found.fix) == ("warning", None)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"additionalProperties": {"type": "string"}},
+        {"patternProperties": {"^x": {}}},
+        {"properties": {}},
+        {"anyOf": [{"properties": {"b": {}}}, {"type": "object"}]},
+    ],
+)
+def test_an_object_that_says_it_has_more_is_believed(more: dict[str, Any]) -> None:
+    returns = {"type": "object", "properties": {"date": {"type": "string"}}, **more}
+    if "anyOf" in more:
+        returns = {"anyOf": [{"type": "object", **more["anyOf"][0]}, more["anyOf"][1]]}
+    catalogue = {**CATALOGUE, "open": FunctionManual("open", "", {"type": "object", "properties": {}}, returns)}
+    plan = Plan("g", (Step("s1", "open"), Step("s2", "shout", {"text": From("s1", ("x",))})), From("s2"))
+    assert check_plan(plan, catalogue) == []
+
+
+def test_letters_that_only_fold_alike_are_not_the_same_name() -> None:
+    """In German, ``Maße`` are measures and ``Masse`` is mass; casefold() makes one of the two."""
+    returns = {"type": "object", "properties": {"Masse": {"type": "string"}}, "additionalProperties": False}
+    catalogue = {**CATALOGUE, "open": FunctionManual("open", "", {"type": "object", "properties": {}}, returns)}
+    plan = Plan("g", (Step("s1", "open"), Step("s2", "shout", {"text": From("s1", ("Maße",))})), From("s2"))
+    (found,) = check_plan(plan, catalogue)
+    assert found.severity == "error"
+    assert found.fix is None
 
 
 @pytest.mark.parametrize(
@@ -94,6 +171,13 @@ def test_an_object_where_its_field_is_wanted_is_refused_with_the_path_that_would
 def test_what_is_inside_a_list_is_checked(expression: Expression, message: str) -> None:
     (found,) = findings(TODAY, Step("s2", "total", {"numbers": expression}))
     assert found.partition(": ")[2].startswith(message)
+
+
+def test_a_text_of_literals_alone_is_checked_as_a_literal() -> None:
+    catalogue = {"f": FunctionManual("f", "", {"properties": {"a": {"enum": ["c", "f"]}}}, {})}
+    for parts, wrong in ((("x",), True), (("c",), False), ((), True), (("c", "f"), True)):
+        found = check_plan(Plan("g", (Step("s", "f", {"a": TextOf(parts)}),), From("s")), catalogue)
+        assert bool(found) == wrong, parts
 
 
 def test_what_is_inside_an_object_is_checked() -> None:
@@ -415,7 +499,7 @@ def test_a_checked_plan_never_fails_for_what_the_check_answers_for(data: st.Data
 
 def failure_elsewhere(step: Step, results: dict[str, Any], reference: From) -> bool:
     """Tell whether a reference is not what a step failed for."""
-    from portico.pursuits.running import evaluate
+    from portico.plans.evaluation import evaluate
 
     try:
         evaluate(reference, results)

@@ -193,7 +193,7 @@ async def test_it_can_be_used_in_other_plans() -> None:
     )
     pursuit = await kernel.run_plan(outer)
     assert getattr(pursuit.outcome, "value", None) == "sent it is Oslo 0"
-    assert [record.step.id for record in pursuit.steps] == ["a", "b"]
+    assert [record.step.id for record in pursuit.steps] == ["a/s1", "a", "b"]
 
 
 async def test_it_can_be_called_in_templates() -> None:

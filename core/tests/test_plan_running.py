@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from portico.errors import StepFailed
 from portico.filters import Hold
+from portico.plans.evaluation import evaluate
 from portico.plans.plan import From, ListOf, ObjectOf, Plan, Step, TextOf, Value
-from portico.pursuits.running import Broken, HeldStep, evaluate, run_steps
+from portico.pursuits.running import Broken, HeldStep, run_steps
 from portico_testkit.strategies import plans
 
 
@@ -217,7 +218,7 @@ async def test_results_that_are_there_are_used() -> None:
 
 async def test_a_thousand_steps_in_a_row_or_side_by_side() -> None:
     async def execute(step: Step, arguments: dict[str, Any]) -> int:
-        return arguments.get("a", 0) + 1
+        return int(arguments.get("a", 0)) + 1
 
     row = plan(step("s0"), *(Step(f"s{n}", "f", {"a": From(f"s{n - 1}")}) for n in range(1, 1000)))
     results, _ = await run(row, execute)
@@ -243,3 +244,51 @@ def test_expressions_are_evaluated() -> None:
     for wrong in (From("c"), From("b", ("x",)), TextOf((From("a", ("days", 2)),))):
         with pytest.raises(LookupError):
             evaluate(wrong, results)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+async def test_a_step_that_is_cancelled_from_elsewhere_does_not_vanish(count: int) -> None:
+    """The whole is cancelled then: nobody is told that all is done when it is not."""
+    ended: list[str] = []
+
+    async def execute(step: Step, arguments: dict[str, Any]) -> Any:
+        if step.id == "s0":
+            task = asyncio.current_task()
+            assert task is not None
+            task.cancel()
+        try:
+            await asyncio.sleep(30)
+        finally:
+            ended.append(step.id)
+
+    async def whole() -> None:
+        await run_steps(plan(*(step(f"s{number}") for number in range(count)), step("last", "s0")), {}, execute)
+
+    running = asyncio.create_task(whole())
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(running, 30)
+    assert len(ended) == len(set(ended))
+    assert "s0" in ended
+    assert len(asyncio.all_tasks()) == 1
+
+
+async def test_a_step_that_takes_no_notice_of_being_stopped_begins_nothing_more() -> None:
+    begun: list[str] = []
+
+    async def execute(step: Step, arguments: dict[str, Any]) -> Any:
+        begun.append(step.id)
+        if step.id == "broken":
+            await asyncio.sleep(0)
+            raise Broken(ValueError("stop"))
+        if step.id == "stubborn":
+            try:
+                await asyncio.sleep(30)
+            except asyncio.CancelledError:
+                await asyncio.sleep(0)
+        return step.id
+
+    after = [step(name, "stubborn") for name in ("x", "y", "z")]
+    with pytest.raises(Broken, match="stop"):
+        await run_steps(plan(step("stubborn"), step("broken"), *after), {}, execute)
+    assert begun == ["stubborn", "broken"]
+    assert len(asyncio.all_tasks()) == 1

@@ -65,6 +65,17 @@ async def test_nothing_is_saved_or_used_again_unless_it_is_asked_for(kernel: Ker
     assert len(planner.tasks) == 1
 
 
+async def test_a_kernel_may_want_it_always_and_a_pursuit_may_not() -> None:
+    kernel = Kernel(plan_store=MemoryPlanStore(), reuse=True)
+    kernel.add_function(shout)
+    await kernel.pursue("Shout", planner=ScriptedPlanner(PLAN), reuse=False)
+    assert await store(kernel).plans() == []
+    await kernel.pursue("Shout", planner=ScriptedPlanner(PLAN))
+    nobody = ScriptedPlanner()
+    await kernel.pursue("Shout", planner=nobody)
+    assert nobody.tasks == []
+
+
 async def test_moves_are_saved_as_the_one_plan_that_they_made(kernel: Kernel) -> None:
     moves = (Plan("g", PLAN.steps), Plan("g", (Step("t", "shout", {"text": From("s")}),), From("t")))
     await kernel.pursue("Shout", planner=ScriptedPlanner(*moves), reuse=True)

@@ -306,7 +306,7 @@ async def test_a_hold_inside_of_a_template_keeps_what_was_called_beside_it() -> 
 
 async def test_the_calls_of_templates_count_as_steps() -> None:
     template = PlanTemplate("{{S.read}}" * 6, TEMPLATE)
-    with pytest.raises(LimitExceeded, match="pursuit's 5 steps"):
+    with pytest.raises(LimitExceeded, match="more than its 5 steps"):
         await kernel_of(Shaky()).run_plan(Plan("g", (Step("t", template),)), budget=Budget(steps=5))
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -21,13 +22,16 @@ from portico.errors import (
     ServiceUnavailable,
     StepFailed,
     StoreBusy,
+    StoreError,
 )
 from portico.filters import Hold, PlanReview, StepRun
 from portico.functions import function
 from portico.kernel import Kernel
 from portico.plans.plan import From, ListOf, Plan, PlanTemplate, Step, TextOf, Value
+from portico.plans.plan_functions import plan_function
 from portico.plans.task import Answer, Budget, Event, Infeasible, Resumed, StepStarted, StepUncertain, Task
 from portico.ports.planner import Planner
+from portico.ports.run_store import Lease
 from portico.pursuit import Held, Pursuit
 from portico.pursuits.journal import RunState
 from portico_testkit.fakes.planner import ScriptedPlanner
@@ -73,6 +77,9 @@ class World:
 def kernel_of(world: World, store: MemoryRunStore | None) -> Kernel:
     kernel = Kernel(run_store=store)
     kernel.add_plugin(world, "W")
+    first = Step("a", "W-send", {"texts": ListOf((From("input", ("text",)),))})
+    both = Plan("both", (first, Step("b", "W-join", {"texts": ListOf((TextOf((From("a"),)),))})), From("b"))
+    kernel.add_function(plan_function("both", both))
     return kernel
 
 
@@ -91,7 +98,8 @@ def some_plan(seed: int, *, depth: int = 0) -> Plan:
     for number in range(chance.randint(1, 4 if depth == 0 else 2)):
         earlier = [step.id for step in steps]
         before = chance.sample(earlier, chance.randint(0, len(earlier)))
-        kind = chance.choice(["join", "join", "send", "nested", "template"] if depth == 0 else ["join", "send"])
+        kinds = ["join", "join", "send", "function"]
+        kind = chance.choice([*kinds, "nested", "template"] if depth == 0 else kinds)
         id = f"s{number}"
         match kind:
             case "nested":
@@ -99,9 +107,15 @@ def some_plan(seed: int, *, depth: int = 0) -> Plan:
                 steps.append(Step(id, inner, {}, tuple(before)))
             case "template":
                 called = chance.choice(
-                    ["{{W.join texts='[\"a\"]'}}", "{{W.send texts='[\"b\"]'}}{{W.join texts='[]'}}"]
+                    [
+                        "{{W.join texts='[\"a\"]'}}",
+                        "{{W.send texts='[\"b\"]'}}{{W.join texts='[]'}}",
+                        "{{both text='c'}} {{both text='d'}}",
+                    ]
                 )
                 steps.append(Step(id, PlanTemplate(f"It is {called}.", "semantic-kernel"), {}, tuple(before)))
+            case "function":
+                steps.append(Step(id, "both", {"text": Value(id)}, tuple(before)))
             case _:
                 texts = ListOf((Value(id), *(TextOf((From(step),)) for step in before)))
                 steps.append(Step(id, f"W-{kind}", {"texts": texts}))
@@ -116,8 +130,10 @@ def effects(plan: Plan) -> Callable[[str], bool]:
         if isinstance(step.function, Plan):
             return len(path) > 1 and of({each.id: each for each in step.function.steps}, path[1:])
         if isinstance(step.function, PlanTemplate):
+            if "both" in step.function.source:
+                return path[2:] == ["a"]
             return len(path) > 1 and path[1] == "1" and "W.send" in step.function.source
-        return step.function == "W-send"
+        return step.function == "W-send" or (step.function == "both" and path[1:] == ["a"])
 
     return lambda step_id: of({step.id: step for step in plan.steps}, step_id.split("/"))
 
@@ -179,7 +195,7 @@ async def check_one_crash(
     assert len(asyncio.all_tasks()) == 1
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10_000))
 def test_a_plan_that_dies_after_any_entry_ends_as_if_it_had_not(seed: int) -> None:
     asyncio.run(crash_everywhere(some_plan(seed), None))
@@ -237,6 +253,81 @@ def test_a_pursuit_cancelled_at_any_moment_leaves_nothing_and_can_be_resumed(see
         assert pursuit.outcome == expected.outcome
 
     asyncio.run(run())
+
+
+class Unsteady(MemoryRunStore):
+    """Fails by chance: before it did what it was asked for, or after."""
+
+    def __init__(self, chance: random.Random) -> None:
+        super().__init__()
+        self.chance = chance
+        self.share = 0.08
+
+    def fail(self) -> None:
+        if self.chance.random() < self.share:
+            raise StoreError("by chance")
+
+    async def acquire(self, run: str, *, owner: str, seconds: float) -> Lease:
+        self.fail()
+        return await super().acquire(run, owner=owner, seconds=seconds)
+
+    async def append(self, lease: Lease, entries: Sequence[Mapping[str, Any]]) -> None:
+        self.fail()
+        await super().append(lease, entries)
+        self.fail()
+
+    async def release(self, lease: Lease) -> None:
+        self.fail()
+        await super().release(lease)
+
+    async def read(self, run: str) -> list[Mapping[str, Any]]:
+        self.fail()
+        return await super().read(run)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000))
+def test_whatever_stores_and_cancellations_do_it_ends_and_nothing_happens_twice_unasked(seed: int) -> None:
+    asyncio.run(go_on_until_it_ends(seed))
+
+
+async def go_on_until_it_ends(seed: int) -> None:
+    chance, plan = random.Random(seed), some_plan(seed)
+    has_effects = effects(plan)
+    expected = (await kernel_of(World(), None).run_plan(plan)).outcome
+    store = Unsteady(chance)
+    world = World(store)
+    kernel = kernel_of(world, store)
+    asked: list[str] = []
+    retry: list[str] = []
+    while True:
+        begun = [run for run, entries in store._entries.items() if entries]
+        working = asyncio.ensure_future(kernel.resume(begun[0], retry=retry) if begun else kernel.run_plan(plan))
+        if chance.random() < 0.3:
+            for _ in range(chance.randrange(60)):
+                await asyncio.sleep(0)
+            working.cancel()
+        retry = []
+        try:
+            outcome = (await working).outcome
+        except (StoreError, asyncio.CancelledError):
+            pass
+        else:
+            if isinstance(outcome, Held):
+                assert outcome.uncertain
+                retry = [str(outcome.step)]
+                asked += retry
+        assert len(asyncio.all_tasks()) == 1, "a task was left behind"
+        store._leases.clear()  # The process is gone.
+        store.share *= 0.98
+        written = next((entries for entries in store._entries.values() if entries), None)
+        assert written or not world.calls, "something happened before the run was written"
+        state = RunState.of(map(json.loads, written)) if written else None
+        if state is not None and state.state == "done":
+            break
+    assert state.outcome == expected
+    for step in {step for step in world.called if has_effects(step)}:
+        assert world.called.count(step) <= 1 + asked.count(step), f"{step} happened twice unasked"
 
 
 SEND = Step("send", "W-send", {"texts": Value(["a"])})
@@ -325,7 +416,7 @@ async def test_a_step_that_finished_is_never_run_again(kernel: Kernel) -> None:
     run = await interrupted(kernel, keep=4)
     for asked in ({"retry": ["send"]}, {"results": {"send": {"sent": "x"}}}):
         with pytest.raises(RunError, match="never run again"):
-            await kernel.resume(run, **asked)  # type: ignore[arg-type]
+            await kernel.resume(run, **asked)
 
 
 async def test_a_run_that_is_not_there_is_answered_with_the_nearest(kernel: Kernel) -> None:
@@ -490,7 +581,7 @@ async def test_a_plan_whose_functions_changed_is_not_run_on(kernel: Kernel) -> N
     with pytest.raises(PlanStale, match=r"W-join: the parameter 'text' is new"):
         await other.resume(run)
     assert other.run_store is not None
-    assert (await other.run_store.read(run))[-1]["type"] == "resumed", "nothing else happened"
+    assert (await other.run_store.read(run))[-1]["type"] == "step-finished", "something happened"
 
 
 async def test_a_change_that_leaves_the_rest_of_the_plan_valid_is_harmless(kernel: Kernel) -> None:
@@ -504,7 +595,10 @@ async def test_a_change_that_leaves_the_rest_of_the_plan_valid_is_harmless(kerne
 
     other = Kernel(run_store=kernel.run_store)
     other.add_plugin(Changed(), "W")
-    assert (await other.resume(run)).outcome == Answer("a", value="a")
+    outcome = (await other.resume(run)).outcome
+    assert isinstance(outcome, Answer)
+    assert outcome.value == "a"
+    assert [warning for warning in outcome.warnings if "W-join: the parameter 'between' is new" in warning]
 
 
 async def test_a_function_that_has_effects_now_is_not_run_unasked(kernel: Kernel) -> None:

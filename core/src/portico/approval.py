@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from portico.filters import Hold, PlanReview, StepRun
 from portico.plans.plan import Plan, PlanTemplate
+from portico.plans.plan_functions import plan_of
 
 if TYPE_CHECKING:
     from portico.kernel import Kernel
@@ -82,5 +83,5 @@ def _has_effects(kernel: Kernel, run: StepRun) -> bool:
     called = run.step.function
     if isinstance(called, Plan | PlanTemplate):
         return False
-    manual = kernel.manuals.get(called)
-    return manual is not None and manual.effects
+    function = kernel.functions.get(called)
+    return function is not None and function.effects and plan_of(function) is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import CoroutineType
@@ -12,10 +12,23 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from portico.functions import Function
 
-__all__ = ["CURRENT_STEP", "StepCall", "called", "current_step"]
+__all__ = ["CURRENT_STEP", "INNER_PLAN", "InnerPlan", "StepCall", "called", "current_step"]
 
 CURRENT_STEP: ContextVar[tuple[str, str, int] | None] = ContextVar("portico_step", default=None)
 """Run, step and attempt of the step that is being carried out; `current_step` is how functions see it."""
+
+
+@dataclass(frozen=True, slots=True)
+class InnerPlan:
+    """How the function of a plan, called for a step, has its plan run: as steps inside of that one."""
+
+    kernel: object
+    function: str
+    run: Callable[[Any], Awaitable[Any]]
+
+
+INNER_PLAN: ContextVar[InnerPlan | None] = ContextVar("portico_inner_plan", default=None)
+"""Set while a step calls the function of a plan, for that function, which takes it."""
 
 
 @dataclass(frozen=True, slots=True)

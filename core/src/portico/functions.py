@@ -116,6 +116,8 @@ class FunctionManual:
     returns: Mapping[str, Any]
     effects: bool = False
     tags: frozenset[str] = frozenset()
+    checked: Any = field(default=None, init=False, repr=False, compare=False)
+    """What the check of plans has made of the schemas; it is the check's alone, made when it is first needed."""
 
 
 @final

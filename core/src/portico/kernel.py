@@ -67,6 +67,7 @@ class Kernel:
         run_store: RunStore | None = None,
         plan_store: PlanStore | None = None,
         budget: Budget | None = None,
+        reuse: bool = False,
         type_codecs: Iterable[TypeCodec] = (),
         template_languages: Iterable[TemplateLanguage] = (),
     ) -> None:
@@ -77,6 +78,8 @@ class Kernel:
         self.run_store = run_store
         self.plan_store = plan_store
         self.budget = budget
+        self.reuse = reuse
+        self.origin: Mapping[str, Any] | None = None  # what the application wants the journal to say of new runs
         self.type_codecs = tuple(type_codecs)
         self.template_languages = {language.name: language for language in template_languages}
         self.plugins: dict[str, FunctionPlugin] = {}
@@ -335,13 +338,13 @@ class Kernel:
         budget: Budget | None = None,
         context: Mapping[str, Any] | None = None,
         emit: Emit | None = None,
-        reuse: bool = False,
+        reuse: bool | None = None,
     ) -> Pursuit:
         """Pursue a goal with the configured planner, the one of that name, or the one given.
 
         ``input`` is a JSON value that plans refer to as to the step ``input``. ``reuse`` runs the plan that was saved
-        for this goal and these functions, if any, and saves the plan that leads to an answer. ``emit`` is called with
-        every event. See `portico.pursuit.pursue` for what may be raised.
+        for this goal and these functions, if any, and saves the plan that leads to an answer; None leaves it to the
+        kernel's own. ``emit`` is called with every event. See `portico.pursuit.pursue` for what may be raised.
         """
         from portico.pursuit import pursue
 

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from portico.errors import PlanInvalid, RunError, RunNotFound
+from portico.errors import RunError, RunNotFound, StoreDamaged
 from portico.plans.json_form import plan_to_json
 from portico.plans.plan import INPUT, Plan
 from portico.plans.task import Budget, Emit, Resumed, Started
 from portico.ports.planner import Planner
-from portico.pursuits.checking import checked, refuse_stale, with_fingerprints
+from portico.pursuits.checking import sound, with_fingerprints
 from portico.pursuits.execution import Execution
 from portico.pursuits.journal import RunState, entry
 from portico.pursuits.loop import FIXED, Loop
 from portico.pursuits.outcome import Held, Pursuit
-from portico.pursuits.resuming import refuse_changed, refuse_ended, resuming
+from portico.pursuits.resuming import refuse_ended, resuming
 from portico.pursuits.writing import Journal, kept
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ async def pursue(
     budget: Budget | None = None,
     context: Mapping[str, Any] | None = None,
     emit: Emit | None = None,
-    reuse: bool = False,
+    reuse: bool | None = None,
 ) -> Pursuit:
     """Pursue ``goal`` until an answer, an infeasibility, a hold, or the end of the budget.
 
@@ -49,9 +51,11 @@ async def pursue(
     """
     if not goal.strip():
         raise ValueError("the goal is blank")
+    reuse = kernel.reuse if reuse is None else reuse
     if reuse and kernel.plan_store is None:
         raise ValueError("reuse=True needs a store of plans: give the kernel a plan_store, or choose one under [plans]")
     execution = _execution(kernel, _new_run(), budget or kernel.budget, input, emit)
+    input = execution.results.get(INPUT)
     loop = Loop(execution, goal, _planner(kernel, planner), execution.budget, context, input, reuse)
     return await _from_the_beginning(loop, None, budget)
 
@@ -65,13 +69,9 @@ async def run_plan(
     ``PlanStale`` where what the plan remembers of its functions says why, ``StepFailed`` for the first step that
     failed, after all that does not rest on it, ``LimitExceeded`` and ``StoreError`` as `pursue` does.
     """
-    findings = checked(kernel, plan, input=input)
-    if plan.fingerprints:
-        refuse_stale(kernel, plan, findings)
-    errors = [finding for finding in findings if finding.severity == "error"]
-    if errors:
-        raise PlanInvalid(errors)
     execution = _execution(kernel, _new_run(), budget or kernel.budget, input, emit)
+    input = execution.results.get(INPUT)
+    execution.warnings += sound(kernel, plan, input=input)
     loop = Loop(execution, plan.goal, None, execution.budget, None, input, plans=[plan])
     return await _from_the_beginning(loop, plan, budget)
 
@@ -104,29 +104,39 @@ async def resume(
         raise RunError("This kernel keeps no journal to resume from. Choose one under [runs], such as sqlite.")
     if isinstance(retry, str):
         raise TypeError(f"retry= takes several steps: write retry=({retry!r},)")
-    if not await store.read(run):
+    before = len(await store.read(run))
+    if not before:
         raise RunNotFound(run, await store.runs())
     journal = Journal(store, run)
     async with kept(journal):
         entries = await store.read(run)
+        if len(entries) < before:
+            # What finished since would run again.
+            raise StoreDamaged(f"The store has {len(entries)} entries of the run {run}, and had {before} just now.")
         state = RunState.of(entries)
         refuse_ended(run, state)
         chosen = None if planner is None and state.planner == FIXED else _planner(kernel, planner or state.planner)
         name = FIXED if chosen is None else chosen.name
         if chosen is None and state.plan is None:
             raise RunError(f"The run {run} stopped before its plan was written: run the plan again.")
-        for each in resuming(kernel, state, name, retry, results or {}):
-            await journal.write(each)
-            entries.append(each)
-        state = RunState.of(entries)
+        more = resuming(kernel, state, name, retry, results or {})
+        state = RunState.of([*entries, *more])
+        plan = state.plan if state.pending else None
+        warnings: list[str] = []
+        if plan is not None and not state.uncertain:
+            ended = {record.step.id: record.step for record in state.records if "/" not in record.step.id}
+            warnings = sound(kernel, plan, input=state.input, ended=ended)
+        # Nothing is written before it is known that the run can be gone on with.
+        *others, last = more
+        for each in others:
+            journal.add(each)
+        await journal.write(last)
         execution = _execution(kernel, run, budget or state.budget or kernel.budget, state.input, emit)
         execution.journal = journal
         loop = Loop(execution, state.goal, chosen, execution.budget, context, state.input)
         loop.go_on_from(state)
+        execution.warnings += warnings
         execution.tell(Resumed(run, state.goal, name, len(state.records)))
-        plan = state.plan if state.pending else None
-        if plan is not None and not loop.uncertain:
-            refuse_changed(kernel, plan, state)
         return await loop.run(plan, approved=state.approved)
 
 
@@ -141,6 +151,7 @@ async def _from_the_beginning(loop: Loop, plan: Plan | None, budget: Budget | No
     body: dict[str, Any] = {"goal": loop.goal, "planner": name}
     body |= {"input": loop.input} if loop.input is not None else {}
     body |= {"budget": asdict(budget)} if budget is not None else {}
+    body |= {"origin": dict(origin)} if (origin := execution.kernel.origin) else {}
     execution.journal = Journal(store, execution.run)
     async with kept(execution.journal) as journal:
         beginning = entry("pursuit", **body)
@@ -148,7 +159,9 @@ async def _from_the_beginning(loop: Loop, plan: Plan | None, budget: Budget | No
             await journal.write(beginning)
         else:
             journal.add(beginning)
-            await journal.write(entry("plan", plan=plan_to_json(with_fingerprints(execution.kernel, plan))))
+            written: dict[str, Any] = {"plan": plan_to_json(with_fingerprints(execution.kernel, plan))}
+            written |= {"warnings": execution.warnings} if execution.warnings else {}
+            await journal.write(entry("plan", **written))
         execution.tell(Started(execution.run, loop.goal, name))
         return await loop.run(plan)
 
@@ -158,8 +171,16 @@ def _planner(kernel: Kernel, planner: Planner | str | None) -> Planner:
 
 
 def _execution(kernel: Kernel, run: str, budget: Budget | None, input: Any, emit: Emit | None) -> Execution:
-    results = {} if input is None else {INPUT: input}
-    return Execution(kernel, run, budget or Budget(), listener=emit, results=results)
+    budget = budget or Budget()
+    for name in ("seconds", "step_seconds"):
+        seconds = getattr(budget, name)
+        if seconds is not None and not 0 <= seconds < math.inf:
+            raise ValueError(f"the budget's {name} are {seconds}: give a number of seconds, or None for no bound")
+    try:
+        results = {} if input is None else {INPUT: json.loads(json.dumps(input, allow_nan=False))}
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"the input is not JSON: {error}") from error
+    return Execution(kernel, run, budget, listener=emit, results=results)
 
 
 def _new_run() -> str:

@@ -285,13 +285,56 @@ REFUSED = {
     "an attribute without a value": Refused(
         '<plan><function.A.B a b="y"/></plan>', 1, 21, "a in function.A.B has no value"
     ),
+    "a value that ends like a tag, and what follows": Refused(
+        '<plan><function.A.B a="x"/>, y"></function.A.B></plan>', 1, 31, "belongs to no tag"
+    ),
+    "text between a closed tag and its end tag": Refused(
+        '<plan><function.A.B a="x"/>and more</function.A.B></plan>', 1, 36, "ends what is closed, and there is text"
+    ),
+    "an end tag without its slash, which would be a step": Refused(
+        '<plan><function.A.B a="x"><function.A.B></plan>', 1, 27, "is a step, or an end tag without its '/'"
+    ),
+    "a quote lost in the name of a variable": Refused(
+        "<plan><function.A.B setContextVariable='A b='x' c=y'/></plan>",
+        1,
+        40,
+        "names a variable, and '=' is",
+    ),
+    "a backslash before a quote that a comma follows": Refused(
+        '<plan>text<function.A.B a="C:\\", b=""/></plan>', 1, 31, "where the value ends is not certain"
+    ),
+    "a value that ends in an equals sign, and no space": Refused(
+        '<plan><function.A.B a="x b="c=""/></plan>', 1, 28, "where the value ends is not certain"
+    ),
+    "an attribute in the other quotes": Refused(
+        """<plan>text<function.A.B a="x' b='y"/></plan>""", 1, 27, "has an attribute inside, or its last quote"
+    ),
+    "an attribute in typographic quotes": Refused(
+        '<plan>text<function.A.B a="x” b=“y"/></plan>', 1, 27, "has an attribute inside, or its last quote"
+    ),
+    "setContextVariable inside of a value": Refused(
+        """<plan>text<function.A.B a='x "" setContextVariable="A"'/></plan>""", 1, 27, "has an attribute inside"
+    ),
+    "a misspelt entity": Refused('<plan><function.A.B a="&qot;x&quot;"/></plan>', 1, 24, "&qot; is &quot;"),
+    "an entity in capitals": Refused('<plan><function.A.B a="a &aMP; b"/></plan>', 1, 26, "&aMP; is &amp;"),
+    "a comment that no step follows": Refused(
+        '<plan><function.A.B a="x"/>\n<!-- then the mail -->\n', 3, 1, "before the step that it is of"
+    ),
+    "a bracket at the end": Refused('<plan><function.A.B a="x"/>\n<', 2, 1, "ends inside of a tag"),
+    "an end tag of one of two, cut": Refused('<plan><function.A.B a="x"></', 1, 27, "ends inside of a tag"),
+    "a misspelt variable inside of a text": Refused(
+        '<plan><function.A.B setContextVariable="POEM"/>\n<function.A.B a="About $PEOM."/></plan>',
+        2,
+        15,
+        r"there is no variable \$PEOM; nearest: poem",
+    ),
     "a variable that nothing sets": Refused(
-        '<plan>text\n<function.A.B a="$POEM"/></plan>', 2, 1, r"there is no variable \$POEM"
+        '<plan>text\n<function.A.B a="$POEM"/></plan>', 2, 15, r"there is no variable \$POEM"
     ),
     "a variable that is set later": Refused(
         '<plan>text\n<function.A.B a="on $X"/><function.A.B setContextVariable="X"/></plan>',
         2,
-        1,
+        15,
         "this step or a later one",
     ),
 }

@@ -113,11 +113,11 @@ def test_known_variables_are_references_and_all_else_is_text(text: str, expressi
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ('<function.f a="$B"/>', r"line 1, column 7: there is no variable \$B; there are: input"),
+        ('<function.f a="$B"/>', r"line 1, column 19: there is no variable \$B; there are: input"),
         ('<function.f a="$INPTU"/>', r"there is no variable \$INPTU; nearest: input"),
         ('<function.f a="$B"/><function.g setContextVariable="B"/>', r"\$B is set only by this step or a later one"),
         ('<function.f a="$B or so" setContextVariable="b"/>', r"\$B is set only by this step or a later one"),
-        ('<function.f setContextVariable="my-key"/><function.g a="$my-key"/>', "column 48: .* beginning of another"),
+        ('<function.f setContextVariable="my-key"/><function.g a="$my-key"/>', "column 60: .* beginning of another"),
         ('<function.f setContextVariable="A" SetContextVariable="B"/>', "setContextVariable has two values"),
         ('<function.f appendToResult="A" APPENDTORESULT="B"/>', "appendToResult has two values"),
         ('<function.f appendToResult="false"/>', "is the name of a result, not 'false'"),
@@ -309,3 +309,68 @@ async def test_a_plan_that_is_read_runs() -> None:
     )
     pursuit = await kernel.run_plan(plan, input="c")
     assert pursuit.outcome.value == "AB CAB C"
+
+
+def test_a_name_that_no_step_sets_stays_text_and_is_told() -> None:
+    text = '<plan>\n<function.f a="x"/><function.f a="x"\n  b="in $W.city for $100 and $HOME"/></plan>'
+    read = read_plan(text)
+    assert read.plan.steps[1].arguments["b"] == Value("in $W.city for $100 and $HOME")
+    assert [(each.severity, each.step, each.place, each.message) for each in read.findings] == [
+        ("warning", "s2", "arguments.b", "there is no variable $W: it stays text"),
+        ("warning", "s2", "arguments.b", "there is no variable $HOME: it stays text"),
+    ]
+    assert read.place_of("s2", "arguments.b") == (3, 3)
+
+
+@pytest.mark.parametrize("field", [".city", "[0]"])
+def test_a_path_after_a_variable_that_is_an_object_is_told(field: str) -> None:
+    object_, anything = {"type": "object", "properties": {}}, {}
+    catalogue = {
+        "f": FunctionManual("f", "", object_, object_),
+        "g": FunctionManual("g", "", object_, anything),
+    }
+    for function, told in (("f", 1), ("g", 0)):
+        text = f'<plan><function.{function} setContextVariable="W"/><function.g a="in $W{field}."/></plan>'
+        read = read_plan(text, catalogue)
+        assert read.plan.steps[1].arguments["a"] == TextOf(("in ", From("W"), f"{field}."))
+        assert len(read.findings) == told, read.findings
+
+
+@pytest.mark.parametrize("name", ["setContextVarible", "set_context_variable", "ApendToResult"])
+def test_an_attribute_that_is_nearly_one_that_keeps_a_result_is_refused(name: str) -> None:
+    catalogue = {"f": FunctionManual("f", "", {"type": "object", "properties": {"a": {}}}, {})}
+    with pytest.raises(PlanFormatError, match=f"column 25: {name} is no parameter of f; it is written"):
+        read_plan(f'<plan><function.f a="x" {name}="A"/></plan>', catalogue)
+
+
+def test_variables_whose_letters_only_fold_alike_are_two() -> None:
+    text = (
+        '<plan><function.f setContextVariable="Maße"/><function.g setContextVariable="Masse"/>'
+        '<function.h a="$MAßE" b="$MASSE"/></plan>'
+    )
+    assert plan_from_xml(text).steps[2].arguments == {"a": From("Maße"), "b": From("Masse")}
+
+
+@pytest.mark.parametrize("recover", [False, True])
+def test_the_place_of_each_attribute_is_known(recover: bool) -> None:
+    catalogue = {"f": FunctionManual("f", "", {"type": "object", "properties": {"Long.name": {}, "a": {}}}, {})}
+    text = "é<plan>" if recover else "<!-- é --><plan>"
+    text += """<function.f a = '> a="x"'\n  long.name="1"/></plan>"""
+    read = read_plan(text, catalogue, recover=True)
+    assert bool(read.recovered) == recover
+    start = text.index("<function")
+    assert read.place_of("s1") == (1, start + 1)
+    assert read.place_of("s1", "function") == (1, start + 1)
+    assert read.place_of("s1", "arguments.a") == (1, text.index("a =") + 1)
+    assert read.place_of("s1", "arguments.a.text[0]") == (1, text.index("a =") + 1)
+    assert read.place_of("s1", "arguments.Long.name") == (2, 3)
+    assert read.place_of("s1", "arguments.missing") == (1, start + 1)
+    assert read.place_of("s9") is None
+    assert read.place_of(None) is None
+
+
+def test_many_names_that_no_step_sets_take_no_time_that_grows_with_their_square() -> None:
+    steps = "".join(f'<function.f setContextVariable="variable_{n}"/>' for n in range(900))
+    words = " ".join(f"$unknown_{n}" for n in range(40_000))
+    read = read_plan(f'<plan>{steps}<function.f a="{words}"/></plan>')
+    assert len(read.findings) == 100

@@ -46,6 +46,27 @@ class _ForEver(MemoryRunStore):
         return await super().acquire(run, owner=owner, seconds=1e9)
 
 
+class _NeverHeld(MemoryRunStore):
+    async def held(self, run: str) -> bool:
+        return False
+
+
+class _HeldByAny(MemoryRunStore):
+    async def held(self, run: str) -> bool:
+        return any([await super(_HeldByAny, self).held(other) for other in self._leases])
+
+
+class _HeldOnceBegun(MemoryRunStore):
+    async def held(self, run: str) -> bool:
+        return run in self._leases
+
+
+class _HeldByAsking(MemoryRunStore):
+    async def held(self, run: str) -> bool:
+        self._entries.setdefault(run, [])
+        return await super().held(run)
+
+
 class _Sorted(MemoryRunStore):
     async def runs(self) -> list[str]:
         return sorted(await super().runs())
@@ -82,6 +103,10 @@ class _Rounded(MemoryRunStore):
         (_OneToken, "test_each_lease_has_a_higher_token_and_the_older_are_refused"),
         (_Shared, "test_a_run_belongs_to_one_owner"),
         (_Shared, "test_only_one_of_many_gets_a_run"),
+        (_NeverHeld, "test_a_run_is_held_as_long_as_its_lease_is_in_force"),
+        (_HeldByAny, "test_a_run_is_held_as_long_as_its_lease_is_in_force"),
+        (_HeldOnceBegun, "test_a_run_is_held_as_long_as_its_lease_is_in_force"),
+        (_HeldByAsking, "test_a_run_is_held_as_long_as_its_lease_is_in_force"),
         (_Sorted, "test_runs_are_listed_the_oldest_first"),
         (_Folded, "test_any_text_may_name_a_run"),
         (_Backwards, "test_entries_are_read_in_the_order_of_writing"),

@@ -67,9 +67,53 @@ class _Failed(_Plain):
             raise
 
 
+class _Nameless(_Plain):
+    name = " "
+
+
+class _OneByOne(_Plain):
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+
+    async def execute(self, run: str, name: str, action: Callable[[], Awaitable[Any]]) -> Any:
+        async with self.lock:
+            return await action()
+
+
+class _Leaking(_Plain):
+    def __init__(self) -> None:
+        self.places = asyncio.Semaphore(4)
+
+    async def execute(self, run: str, name: str, action: Callable[[], Awaitable[Any]]) -> Any:
+        await self.places.acquire()
+        result = await action()
+        self.places.release()
+        return result
+
+
+@pytest.mark.parametrize("broken", [_OneByOne, _Leaking])
+async def test_a_runner_that_stops_is_caught(broken: type[_Plain], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("portico_testkit.runner._PATIENCE", 0.2)
+    test = {
+        _OneByOne: RunnerKit().test_actions_run_side_by_side,
+        _Leaking: RunnerKit().test_a_place_is_free_again_after_failures_and_cancellations,
+    }
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(test[broken](broken()), 10)
+
+
+async def test_a_runner_of_one_place_is_not_asked_for_two() -> None:
+    class One(RunnerKit):
+        concurrency = 1
+
+    with pytest.raises(pytest.skip.Exception, match="one action at a time"):
+        await One().test_actions_run_side_by_side(_OneByOne())
+
+
 @pytest.mark.parametrize(
     ("broken", "test", "message"),
     [
+        (_Nameless, "test_name_is_filled", "the name is empty"),
         (_Wrapping, "test_an_error_comes_out_as_the_action_raised_it", "the step failed"),
         (_Detached, "test_cancelling_the_call_cancels_the_action", "runs on"),
         (_Remembering, "test_many_actions_each_have_their_own_result", "mixed up"),

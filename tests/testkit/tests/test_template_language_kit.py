@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,7 @@ from portico.errors import ArgumentsInvalid, FunctionNotFound, TemplateError
 from portico.prompts.faults import fault
 from portico.prompts.prompt import Piece, Prompt, Trusted
 from portico.prompts.text_form import TextForm
+from portico.prompts.written_calls import CallPlaces
 from portico_testkit.template_language import TemplateLanguageKit
 
 BLOCK = re.compile(r"%(.*?)%", re.DOTALL)
@@ -34,7 +36,18 @@ class Percented:
         for block in self.parts[1::2]:
             if not re.fullmatch(r"\w+", block[1]) and not CALL.fullmatch(block[1]):
                 raise self.refuse("This is no variable and no call.", block)
+        self.calls = self.told(self.parts[1::2])
         language.compiled = self
+
+    def told(self, blocks):
+        places = CallPlaces(self.source)
+        return tuple(self.call(places, block) for block in blocks if CALL.fullmatch(block[1]))
+
+    def call(self, places, block):
+        name, written = CALL.fullmatch(block[1]).groups()
+        words = [word.partition("=") for word in filter(None, written.split(","))]
+        named = [name for name, equals, _ in words if equals]
+        return places.call(name, len(words) - len(named), named, at=block.start(1))
 
     def refuse(self, message, block):
         return fault(message, self.source, block.start(1), len(block[1]), name=self.name)
@@ -155,6 +168,39 @@ class WritesArguments(Broken):
         return await super().result(block, called, texts, call)
 
 
+class TellsNoCalls(Broken):
+    def told(self, blocks):
+        return ()
+
+
+class TellsVariables(Broken):
+    def told(self, blocks):
+        places = CallPlaces(self.source)
+        return tuple(places.call(block[1], 0, (), at=block.start(1)) for block in blocks)
+
+
+class TellsCallsBackwards(Broken):
+    def told(self, blocks):
+        return super().told(blocks[::-1])
+
+
+class TellsNoNames(Broken):
+    def call(self, places, block):
+        told = super().call(places, block)
+        return replace(told, positional=told.positional + len(told.named), named=())
+
+
+class MisplacesCalls(Broken):
+    def call(self, places, block):
+        return replace(super().call(places, block), column=1)
+
+
+class CountsLinesFromNought(Broken):
+    def call(self, places, block):
+        told = super().call(places, block)
+        return replace(told, line=told.line - 1)
+
+
 class WritesResultsItsOwnWay(Broken):
     async def result(self, block, called, arguments, call):
         result = await super().result(block, called, arguments, call)
@@ -264,6 +310,12 @@ BROKEN = {
     ChangesTheArguments: "test_rendering_leaves_arguments_and_template_alone",
     SharesItsPieces: "test_one_template_renders_many_times_at_once",
     WritesArguments: "test_a_function_is_called_by_name_and_by_place",
+    TellsNoCalls: "test_a_template_tells_the_calls_that_are_written_in_it",
+    TellsVariables: "test_a_template_tells_the_calls_that_are_written_in_it",
+    TellsCallsBackwards: "test_a_template_tells_the_calls_that_are_written_in_it",
+    TellsNoNames: "test_a_template_tells_the_calls_that_are_written_in_it",
+    MisplacesCalls: "test_a_template_tells_the_calls_that_are_written_in_it",
+    CountsLinesFromNought: "test_a_template_tells_the_calls_that_are_written_in_it",
     WritesResultsItsOwnWay: "test_results_are_written_as_values_are",
     LetsFunctionNotFoundOut: "test_an_unknown_function_is_an_error_that_says_where",
     LetsArgumentsInvalidOut: "test_arguments_that_do_not_fit_are_an_error_that_says_where",
@@ -336,3 +388,10 @@ async def test_a_language_may_refuse_missing_variables_when_it_says_so() -> None
     await Kit().test_a_missing_variable_is_empty_or_an_error(language(Strict))
     with pytest.raises(pytest.fail.Exception):
         await Kit().test_a_missing_variable_is_empty_or_an_error(Percents())
+
+
+async def test_a_language_may_tell_no_calls() -> None:
+    made = Percents()
+    made.compile = lambda source, name="prompt": object()
+    with pytest.raises(pytest.skip.Exception, match="do not tell their calls"):
+        await TestPercents().test_a_template_tells_the_calls_that_are_written_in_it(made)

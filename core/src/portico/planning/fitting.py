@@ -6,15 +6,15 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from portico.errors import LimitExceeded, PlanError
 from portico.functions import FunctionManual
 from portico.manuals import text_manual
-from portico.plans.task import Task
+from portico.plans.task import Infeasible, Task
 
-__all__ = ["FittedManual", "estimated_tokens", "fitted_manual", "require_functions"]
+__all__ = ["FittedManual", "estimated_tokens", "fitted_manual", "require_functions", "told_of"]
 
 _BYTES_A_TOKEN = 3
 _BETWEEN_FUNCTIONS = 1
@@ -85,6 +85,18 @@ def fitted_manual(
     fitting = tuple(functions[place] for place in chosen)
     left_out = tuple(manual.name for place, manual in enumerate(functions) if place not in kept)
     return FittedManual(fitting, write(fitting), left_out)
+
+
+def told_of(infeasible: Infeasible, fitted: FittedManual) -> Infeasible:
+    """Say that there are functions of which the model knew nothing, where that is so."""
+    if not fitted.left_out:
+        return infeasible
+    told, known = len(fitted.functions), len(fitted.functions) + len(fitted.left_out)
+    return replace(
+        infeasible,
+        reason=f"{infeasible.reason} (The model was told of {told:,} of {known:,} functions; "
+        "manual_tokens allows more.)",
+    )
 
 
 def estimated_tokens(text: str) -> int:

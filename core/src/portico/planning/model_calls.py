@@ -10,12 +10,12 @@ from typing import Any
 from portico.functions import FunctionManual
 from portico.naming import find_name
 from portico.plans.check import check_plan
+from portico.plans.evaluation import evaluate
 from portico.plans.plan import Plan, Step, Value
 from portico.plans.task import StepRecord, Task
-from portico.pursuits.running import evaluate
 from portico.types.coercion import mended_for
 
-__all__ = ["arguments_given", "call_step", "fresh_ids", "object_in", "own_steps", "step_faults"]
+__all__ = ["arguments_given", "call_step", "fresh_ids", "object_in", "own_steps", "same_at_the_end", "step_faults"]
 
 
 def call_step(
@@ -43,7 +43,7 @@ def step_faults(step: Step, catalogue: Mapping[str, FunctionManual]) -> list[str
     """Return what makes a step that stands for itself invalid, a sentence each."""
     findings = check_plan(Plan("", (step,)), catalogue)
     return [
-        f"{finding.place}: {finding.message}" if finding.place else finding.message
+        f"{finding.place}: {finding.words}" if finding.place else finding.words
         for finding in findings
         if finding.severity == "error"
     ]
@@ -59,6 +59,23 @@ def fresh_ids(task: Task, taken: Collection[str] = ()) -> Iterator[str]:
 def own_steps(task: Task) -> tuple[StepRecord, ...]:
     """Return the steps of plans that were proposed, without those that ran inside of one."""
     return tuple(record for record in task.steps if "/" not in record.step.id)
+
+
+def same_at_the_end(task: Task) -> int:
+    """Return how many of the last steps are one and the same call with the same result, in a row; 0 without steps.
+
+    A model that sees nothing new in a result may ask for it for ever.
+    """
+    records = own_steps(task)[::-1]
+    if not records or records[0].error is not None:
+        return 0
+    last = records[0]
+    same = (
+        (each.step.function, each.step.arguments, each.result, each.error)
+        == (last.step.function, last.step.arguments, last.result, None)
+        for each in records
+    )
+    return next((number for number, is_same in enumerate(same) if not is_same), len(records))
 
 
 def arguments_given(step: Step, task: Task) -> dict[str, Any]:

@@ -6,8 +6,9 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from portico.functions import FunctionManual
+from portico.plans.checking.around import Around, Templates
 from portico.plans.checking.manuals import UNKNOWN, Output, known_of
-from portico.plans.checking.plans import Around, PlanCheck, Templates
+from portico.plans.checking.plans import PlanCheck
 from portico.plans.checking.shapes import at_path, whole
 from portico.plans.findings import Finding
 from portico.plans.path import JsonPath

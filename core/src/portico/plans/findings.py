@@ -30,7 +30,8 @@ class Finding:
     """Something that a check found: in which step, where inside it, and how bad it is.
 
     ``severity`` is "error" or "warning". ``nearest`` are the names or paths that may be meant, the likeliest first.
-    ``fix`` is there where only one thing can be meant; `portico.plans.fixes.apply_fixes` does it.
+    ``fix`` is there where only one thing can be meant; `portico.plans.fixes.apply_fixes` does it. ``hint`` is advice
+    that not every form of plans can follow, such as a path that would do; `words` is the message with it.
 
     >>> str(Finding("there is no function 'wether'; nearest: weather", "s1", "function", nearest=("weather",)))
     "s1 function: there is no function 'wether'; nearest: weather"
@@ -42,7 +43,13 @@ class Finding:
     severity: str = "error"
     nearest: tuple[str, ...] = ()
     fix: Fix | None = None
+    hint: str = ""
+
+    @property
+    def words(self) -> str:
+        """The message with the hint, without step and place."""
+        return f"{self.message}; {self.hint}" if self.hint else self.message
 
     def __str__(self) -> str:
         where = " ".join(part for part in (self.step, self.place) if part)
-        return f"{where}: {self.message}" if where else self.message
+        return f"{where}: {self.words}" if where else self.words

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from portico.calls import INNER_PLAN
 from portico.errors import PlanError, SchemaUnsupported
 from portico.functions import Function, Parameter
 from portico.plans.path import JsonPath
@@ -60,6 +61,8 @@ def plan_function(
     input, of any type. A plan whose input is no object, or that takes an input without a schema as a whole, has the
     one parameter ``input``. ``description`` is the goal where none is given. It runs in the kernel that it was added
     to, as `Kernel.run_plan` does: checked, filtered, within the kernel's budget, a run of its own in the journal.
+    As a step of a plan it belongs to that run: its steps are journalled, held and gone on with as those of a nested
+    plan are, and count in that budget.
 
     What it returns, and whether it has effects, is found when it enters a kernel, from the functions that are there
     then: add them before. One that is not there is taken to have effects, since nothing says that it may be
@@ -99,8 +102,8 @@ def plan_of(function: Function) -> Plan | None:
     >>> plan_of(plan_function("wait", Plan("Wait", (Step("s1", "Clock-wait"),)))).goal
     'Wait'
     """
-    found = getattr(getattr(function.callable, "__self__", None), "plan", None)
-    return found if isinstance(found, Plan) else None
+    owner = getattr(function.callable, "__self__", None)
+    return owner.plan if isinstance(owner, _PlanFunction | _Running) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +170,14 @@ class _Running:
             for parameter in self.parameters
             if not parameter.required and parameter.default is not _ABSENT
         } | {name: value for name, value in arguments.items() if value is not _ABSENT}
+        value = given[INPUT] if self.whole else given
+        inner = INNER_PLAN.get()
         with nested(self.name, kind=_NAMED):
-            pursuit = await self.kernel.run_plan(self.plan, input=given[INPUT] if self.whole else given)
+            if inner is not None and inner.kernel is self.kernel and inner.function == self.name:
+                # Once: a call of the same function that this one makes is a run of its own.
+                INNER_PLAN.set(None)
+                return await inner.run(value)
+            pursuit = await self.kernel.run_plan(self.plan, input=value)
         match pursuit.outcome:
             case Answer(_, _, value):
                 return value

@@ -36,6 +36,7 @@ __all__ = [
     "StepUncertain",
     "Task",
     "TextDelta",
+    "Warned",
 ]
 
 
@@ -99,8 +100,9 @@ class Task:
 
     ``functions`` is the manual of what may be used; ``steps`` are all steps run so far in this pursuit, in the
     order in which they ended; ``refused`` are the proposals refused since the last one that ran; ``notes`` are
-    those of the last plan; ``context`` is what the application hands its planner. ``input`` is the JSON value that
-    the goal came with: plans refer to it as to the step ``input``; None when there is none.
+    those of the last plan, ``notes_before`` those of the plans before it; ``context`` is what the application hands
+    its planner. ``input`` is the JSON value that the goal came with: plans refer to it as to the step ``input``;
+    None when there is none.
     """
 
     goal: str
@@ -111,6 +113,7 @@ class Task:
     notes: Any = None
     context: Mapping[str, Any] | None = None
     input: Any = None
+    notes_before: tuple[Any, ...] = ()
 
     def result_of(self, step: str) -> Any:
         """Return a finished step's JSON result; ``KeyError`` when there is none."""
@@ -246,6 +249,13 @@ class ChatUsed:
     usage: Usage
 
 
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """A planner has something to say with the answer, also where a plan gives it: one more of its warnings."""
+
+    warning: str
+
+
 Event: TypeAlias = (
     Started
     | Resumed
@@ -261,6 +271,7 @@ Event: TypeAlias = (
     | StepUncertain
     | TextDelta
     | ChatUsed
+    | Warned
     | Ended
 )
 Emit: TypeAlias = Callable[[Event], None]

@@ -6,18 +6,18 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from portico.errors import PlanStale, PorticoError, SchemaUnsupported
+from portico.errors import PlanInvalid, PlanStale, PorticoError, SchemaUnsupported
 from portico.functions import FunctionManual
 from portico.plans.check import check_plan
 from portico.plans.findings import Finding
-from portico.plans.plan import Plan, PlanTemplate, functions_used
-from portico.plans.staleness import fingerprint, stale_functions
+from portico.plans.plan import Plan, PlanTemplate, Step, functions_used
+from portico.plans.staleness import Stale, fingerprint, stale_functions
 from portico.schemas import PlainSchemaValidator
 
 if TYPE_CHECKING:
     from portico.kernel import Kernel
 
-__all__ = ["checked", "refuse_stale", "with_fingerprints"]
+__all__ = ["checked", "sound", "with_fingerprints"]
 
 
 def checked(
@@ -65,25 +65,36 @@ def with_fingerprints(kernel: Kernel, plan: Plan) -> Plan:
     return replace(plan, fingerprints=prints)
 
 
-def refuse_stale(kernel: Kernel, plan: Plan, findings: Collection[Finding]) -> None:
-    """Raise ``PlanStale`` when the functions of a plan have changed so that it cannot run as it was meant.
+def sound(kernel: Kernel, plan: Plan, *, input: Any = None, ended: Mapping[str, Step] | None = None) -> list[str]:
+    """Return what is to be said of what is left of a plan, which can run; the steps that ``ended`` do not again.
 
-    ``findings`` are those of its check, now. A change that leaves the plan valid is harmless, unless a function that
-    had no effects has some: a step of it may have been tried twice.
+    Raises ``PlanStale`` where functions changed so that it cannot run as it was meant, ``PlanInvalid`` where it cannot
+    for another reason. A change that leaves the plan valid is harmless, and said, unless a function that had no
+    effects has some: a step of it may have been tried twice.
     """
-    stale = stale_functions(plan, kernel.manuals)
-    if not stale:
-        return
-    used = _functions_used(kernel, plan)
-    wrong = any(finding.severity == "error" for finding in findings)
-    harmful = [
-        each
-        for each in stale
-        if each.function in used
-        and (wrong or each.function not in kernel.manuals or "it has effects now" in each.changes)
-    ]
-    if harmful:
-        raise PlanStale([str(each) for each in harmful])
+    manuals = kernel.manuals
+    left, finished = plan, {}
+    if ended:
+        left = replace(plan, steps=tuple(step for step in plan.steps if step.id not in ended))
+        finished = {
+            step.id: manuals.get(step.function) if isinstance(step.function, str) else None for step in ended.values()
+        }
+    findings = checked(kernel, left, input=input, finished=finished) if left.steps or not ended else []
+    errors = [finding for finding in findings if finding.severity == "error"]
+    harmless: list[Stale] = []
+    if plan.fingerprints:
+        stale = [each for each in stale_functions(left, manuals) if each.function in _functions_used(kernel, left)]
+        harmful = [each for each in stale if errors or _harmful(each, kernel)]
+        if harmful:
+            raise PlanStale([str(each) for each in harmful])
+        harmless = stale
+    if errors:
+        raise PlanInvalid(errors)
+    return [f"A function changed since the plan was made, and the plan still fits it. {each}." for each in harmless]
+
+
+def _harmful(stale: Stale, kernel: Kernel) -> bool:
+    return stale.function not in kernel.manuals or "it has effects now" in stale.changes
 
 
 def _functions_used(kernel: Kernel, plan: Plan) -> set[str]:

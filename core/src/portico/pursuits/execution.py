@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from portico.calls import CURRENT_STEP
 from portico.errors import FunctionNotFound, LimitExceeded, PlanError, StepFailed
 from portico.filters import Hold, StepRun, run_filters
+from portico.plans.evaluation import evaluate
 from portico.plans.plan import INPUT, Plan, PlanTemplate, Step
 from portico.plans.task import (
     Budget,
@@ -24,7 +25,7 @@ from portico.plans.task import (
 )
 from portico.pursuits.journal import RunState, entry
 from portico.pursuits.retrying import may_pass, pause
-from portico.pursuits.running import Broken, HeldStep, evaluate, run_steps
+from portico.pursuits.running import Broken, HeldStep, run_steps
 
 if TYPE_CHECKING:
     from portico.kernel import Kernel
@@ -49,15 +50,31 @@ class Execution:
     """The results of the steps of its plans, and the input; those inside of nested plans are not there."""
     past: RunState | None = None
     """What an earlier process left in the journal."""
+    warnings: list[str] = field(default_factory=list)
+    """What is to be said with the answer."""
+    promised: int = 0
+    """The steps that were run, and those of what runs now that may be."""
+    _inner: dict[str, Plan | None] = field(default_factory=dict)
 
     async def plan(self, plan: Plan) -> list[StepFailed]:
         """Run what has no result of a plan and return the failures; a hold is raised as `HeldStep`."""
-        ended = {record.step.id for record in self.records}
-        if len(self.records) + count_steps(plan, ended) > self.budget.steps:
-            raise LimitExceeded(
-                f"The pursuit would run more than its {self.budget.steps} steps. Allow more with the budget's steps."
-            )
+        self.promised = len(self.records)
+        try:
+            self.take(plan)
+        except Broken as stop:
+            raise stop.error from None
         return await self._steps(plan, self.results, self.step)
+
+    def take(self, more: Plan | int, within: Step | None = None) -> None:
+        """Count further steps, or those of a plan that have not ended; raises what is `Broken` beyond the budget."""
+        if isinstance(more, Plan):
+            ended = {record.step.id for record in self.records}
+            more = count_steps(more, ended, "" if within is None else f"{within.id}/")
+        self.promised += more
+        if self.promised > self.budget.steps:
+            who = "The pursuit" if within is None else f"With what the step {within.id} calls, the pursuit"
+            limit = f"{who} would run more than its {self.budget.steps} steps. Allow more with the budget's steps."
+            raise Broken(LimitExceeded(limit))
 
     async def _steps(
         self,
@@ -113,6 +130,14 @@ class Execution:
                 await self.note("step-held", step=step.id, reason=held.hold.reason)
                 self.tell(StepHeld(step, held.hold.reason))
             raise
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # Nobody stopped this step: something that it waited for was cancelled, and that is its failure.
+            failure = PlanError(f"{_called(step)} was cancelled from within: what it waited for was.")
+            await self._failed(step, failure)
+            raise failure from error
         except Exception as error:
             await self._failed(step, error)
             raise
@@ -130,9 +155,17 @@ class Execution:
         self.tell(StepFailure(step, message))
 
     async def _filtered(self, step: Step, arguments: dict[str, Any], attempts: int | None) -> Any:
-        context = StepRun(step, self.run, arguments)
+        # What it changes inside of them is the plan's, or another step's result.
+        context = StepRun(step, self.run, _copied(arguments))
+        begun = False
 
         async def final() -> Any:
+            nonlocal begun
+            if begun and not self._repeatable(step):
+                raise PlanError(
+                    f"A step filter may proceed once only with the step {step.id}: what it does would happen twice."
+                )
+            begun = True
             if self.journal is not None:
                 _as_json(context.arguments, step, "the arguments that a filter left")
             return await self._begun(step, context.arguments, attempts)
@@ -146,20 +179,30 @@ class Execution:
         # Only now, with the arguments it is given: a step that waits for its filters has not begun.
         function = step.function
         if type(function) is str:
-            return await self._call(step, function, arguments, attempts)
+            inner = self._plan_of(function)
+            if inner is None:
+                if self.past is not None and step.id in self.past.inner:
+                    # What it did then is part of that plan; the whole again would do it twice.
+                    raise PlanError(
+                        f"When the step {step.id} began, {function} ran a plan, which it does no more. Give its result."
+                    )
+                return await self._call(step, function, arguments, attempts)
+            from portico.pursuits.inner import PlanStep
+
+            return await PlanStep(self, step, inner, step.attempts or attempts).call(function, arguments)
         if self.listener is not None:
             self.tell(StepStarted(step, arguments))
         if self.journal is not None:
             await self.note("step-started", step=step.id, arguments=arguments)
         attempts = step.attempts or attempts
         if isinstance(function, Plan):
-            work = self._nested(step, function, arguments, attempts)
+            work = self.nested(step, function, arguments, attempts)
         else:
             from portico.pursuits.templates import TemplateStep
 
             assert isinstance(function, PlanTemplate)  # noqa: S101 - what a step's function is by its type
             work = TemplateStep(self, step, attempts).render(function, arguments)
-        return await (work if step.seconds is None else _bounded(work, step, step.seconds))
+        return await self.bounded(work, step, step.seconds)
 
     async def _call(self, step: Step, name: str, arguments: dict[str, Any], attempts: int | None) -> Any:
         if self.listener is not None:
@@ -190,8 +233,7 @@ class Execution:
                 return await self.kernel.invoke_json(name, arguments)
 
             async def action() -> Any:
-                call = self.kernel.invoke_json(name, arguments)
-                return await (call if seconds is None else _bounded(call, step, seconds, effects=self._effects(name)))
+                return await self.bounded(self.kernel.invoke_json(name, arguments), step, seconds)
 
             return await (action() if runner is None else runner.execute(self.run, step.id, action))
         finally:
@@ -206,13 +248,48 @@ class Execution:
         except FunctionNotFound:
             return False
 
+    def _may_have_effects(self, function: str | Plan | PlanTemplate) -> bool:
+        if isinstance(function, Plan):
+            return any(self._may_have_effects(step.function) for step in function.steps)
+        return not isinstance(function, str) or self._effects(function)
+
+    def _repeatable(self, step: Step) -> bool:
+        function = step.function
+        return isinstance(function, str) and self._plan_of(function) is None and not self._effects(function)
+
+    def _plan_of(self, name: str) -> Plan | None:
+        """Return the plan that a function runs, if it does."""
+        if name not in self._inner:
+            from portico.plans.plan_functions import plan_of
+
+            try:
+                self._inner[name] = plan_of(self.kernel.function(name))
+            except FunctionNotFound:
+                self._inner[name] = None
+        return self._inner[name]
+
+    async def bounded(self, work: Awaitable[Any], step: Step, seconds: float | None) -> Any:
+        """Wait for the work of a step for so many seconds, or for as long as it takes."""
+        if seconds is None:
+            return await work
+        deadline = asyncio.timeout(seconds)
+        try:
+            async with deadline:
+                return await work
+        except TimeoutError as error:
+            if not deadline.expired():
+                raise
+            known = " Whether it happened is not known." if self._may_have_effects(step.function) else ""
+            raise _TooLong(f"The step {step.id} did not end within its {seconds:g} seconds.{known}") from error
+
     def _marks(self, name: str) -> Mapping[str, Any]:
         """Return what the journal must know of a function to judge later what became of a step."""
         return {"effects": True} if self._effects(name) else {}
 
-    async def _nested(self, step: Step, plan: Plan, arguments: dict[str, Any], attempts: int | None) -> Any:
+    async def nested(self, step: Step, plan: Plan, input: Any, attempts: int | None) -> Any:
+        """Run the plan that a step is, or that its function runs, and return its result."""
         within = f"{step.id}/"
-        results: dict[str, Any] = {INPUT: arguments}
+        results: dict[str, Any] = {INPUT: input}
         if self.past is not None:
             finished = self.past.results
             results |= {child.id: finished[within + child.id] for child in plan.steps if within + child.id in finished}
@@ -245,25 +322,25 @@ class _TooLong(LimitExceeded):
     """An attempt's own time-out."""
 
 
-async def _bounded(work: Awaitable[Any], step: Step, seconds: float, *, effects: bool = False) -> Any:
-    deadline = asyncio.timeout(seconds)
-    try:
-        async with deadline:
-            return await work
-    except TimeoutError as error:
-        if not deadline.expired():
-            raise
-        known = " Whether it happened is not known." if effects else ""
-        raise _TooLong(f"The step {step.id} did not end within its {seconds:g} seconds.{known}") from error
-
-
 def _as_json(value: Any, step: Step, what: str = "its result") -> Any:
     """Return a value as it will be read from the journal: a step goes on with the same, fresh or resumed."""
     try:
         return json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
-        called = step.function if isinstance(step.function, str) else "the step"
-        raise PlanError(f"{called}: {what} cannot be kept in the journal, for it is not JSON: {error}") from error
+        raise PlanError(
+            f"{_called(step)}: {what} cannot be kept in the journal, for it is not JSON: {error}"
+        ) from error
+
+
+def _called(step: Step) -> str:
+    return step.function if isinstance(step.function, str) else f"the step {step.id}"
+
+
+def _copied(value: Any) -> Any:
+    """Copy a JSON value."""
+    if type(value) is dict:
+        return {name: _copied(member) for name, member in value.items()}
+    return [_copied(item) for item in value] if type(value) is list else value
 
 
 def count_steps(plan: Plan, ended: set[str] | frozenset[str] = frozenset(), within: str = "") -> int:

@@ -2,17 +2,18 @@
 
 Each entry is a JSON object with ``version``, ``at`` (UTC, ISO 8601), ``type``, and what the type says::
 
-    pursuit        goal, planner, budget, input where there is one: the first entry of a run
-    plan           plan with fingerprints, as it runs now; reused where it had been saved
-    approved       the plan filters let the plan through
+    pursuit        goal, planner, budget, input, origin, those that there are: the first entry of a run
+    plan           plan with fingerprints, as it runs now; reused where it had been saved; warnings for the answer
+    approved       the plan filters let the plan through; step where it is the plan of a function
     refused        plan, findings; ran where the plan ran and only its result led to nothing
     step-called    step, function, arguments: a template calls a function, as a step inside of its own
-    step-started   step, arguments; effects where the function has some
+    step-started   step, arguments; effects where the function has some; plan where it runs one
     step-retried   step, error, attempt: the number of the attempt that follows
     step-finished  step, result; given where a person gave it
     step-failed    step, error
     step-held      step, reason
-    resumed        planner, retry: another process goes on; failures of the steps to retry count no more
+    resumed        planner, retry: another process goes on; failures of the steps to retry count no more, and what
+                   another planner noted is forgotten
     interrupted    the process was told to stop
     outcome        kind (answer, infeasible, held, failed) with what it says
 """
@@ -78,8 +79,10 @@ class RunState:
     ``state`` is "running" as long as no end is written: also of a process that was killed, which the lease tells.
     ``reason`` is why it was held, infeasible or failed, ``step`` the step that it was held at. ``plan`` is the last
     plan that passed its check; ``pending`` says that it is to be run, or was not run to its end. ``records`` are the
-    steps that ended, ``started`` those that began and did not, by id, ``called`` those that templates called. Times
-    are UTC, ISO 8601.
+    steps that ended, ``started`` those that began and did not, by id, ``called`` those that templates called.
+    ``inner`` are the plans of functions that steps began to run, by the step; ``reviewed`` those steps whose inner
+    plan the filters let through. ``warnings`` are for the answer. ``origin`` is what the application that began
+    the run had it say (`Kernel.origin`). Times are UTC, ISO 8601.
     """
 
     goal: str
@@ -97,11 +100,15 @@ class RunState:
     records: tuple[StepRecord, ...] = ()
     started: Mapping[str, StartedStep] = field(default_factory=dict)
     called: Mapping[str, Step] = field(default_factory=dict)
+    inner: Mapping[str, Plan] = field(default_factory=dict)
+    reviewed: frozenset[str] = frozenset()
+    warnings: tuple[str, ...] = ()
     refused: tuple[Refusal, ...] = ()
     proposals: int = 0
     outcome: Answer | Infeasible | None = None
     reason: str = ""
     step: str | None = None
+    origin: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, entries: Iterable[Mapping[str, Any]]) -> RunState:
@@ -158,6 +165,7 @@ class _Reading:
             started_at=str(first["at"]),
             input=first.get("input"),
             budget=None if budget is None else Budget(**budget),
+            origin=dict(first.get("origin", {})),
         )
         self.last: Mapping[str, Any] = first
         self.planner = self.first.planner
@@ -166,6 +174,9 @@ class _Reading:
         self.records: dict[str, StepRecord] = {}
         self.started: dict[str, StartedStep] = {}
         self.called: dict[str, Step] = {}
+        self.inner: dict[str, Plan] = {}
+        self.reviewed: set[str] = set()
+        self.warnings: list[str] = []
         self.refused: list[Refusal] = []
         self.pending = self.approved = self.reused = False
         self.proposals = 0
@@ -188,6 +199,9 @@ class _Reading:
             records=tuple(self.records.values()),
             started=dict(self.started),
             called=dict(self.called),
+            inner=dict(self.inner),
+            reviewed=frozenset(self.reviewed),
+            warnings=tuple(self.warnings),
             refused=tuple(self.refused),
             proposals=self.proposals,
             outcome=_outcome(last),
@@ -202,10 +216,13 @@ class _Reading:
                 plan = plan_from_json(each["plan"])
                 self.plans.append(plan)
                 self.steps |= {step.id: step for step in plan.steps}
+                self.warnings += map(str, each.get("warnings", ()))
                 self.reused = bool(each.get("reused"))
                 self.pending, self.approved = True, False
                 self.proposals += not self.reused
                 self.refused.clear()
+            case "approved" if "step" in each:
+                self.reviewed.add(self.named(each["step"]).id)
             case "approved":
                 self.approved = True
             case "refused":
@@ -218,11 +235,15 @@ class _Reading:
                 self.steps[step.id] = self.called[step.id] = step
             case "step-started":
                 step = self.named(each["step"])
+                if "plan" in each:
+                    self.inner[step.id] = plan_from_json(each["plan"])
                 self.started[step.id] = StartedStep(step, each["arguments"], bool(each.get("effects")))
             case "step-finished" | "step-failed":
                 self.ended(each)
             case "resumed":
-                self.planner = str(each["planner"])
+                if self.planner != each["planner"]:
+                    self.planner = str(each["planner"])
+                    self.plans = [replace(plan, notes=None) for plan in self.plans]
                 for step_id in each.get("retry", ()):
                     self.forget(step_id)
 
@@ -247,10 +268,10 @@ class _Reading:
                 del self.records[known]
 
     def named(self, step_id: str) -> Step:
-        """Return a step by its id: of a plan, of a plan nested in it, or a call that a template made."""
+        """Return a step by its id: of a plan, of one inside of a step, or a call that a template made."""
         if step_id not in self.steps:
             around, _, inner = step_id.rpartition("/")
-            nested = self.named(around).function if around else None
+            nested = (self.inner.get(around) or self.named(around).function) if around else None
             steps = nested.steps if isinstance(nested, Plan) else ()
             found = next((step for step in steps if step.id == inner), None)
             if found is None:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from portico.chat import Usage
-from portico.errors import LimitExceeded, PlanInvalid, StepFailed
-from portico.filters import Hold, PlanReview, run_filters
+from portico.errors import LimitExceeded, PlanFormatError, PlanInvalid, StepFailed
 from portico.functions import FunctionManual
+from portico.plans.evaluation import evaluate
 from portico.plans.findings import Finding
 from portico.plans.json_form import plan_to_json
 from portico.plans.plan import Expression, Plan, Step
@@ -29,12 +29,14 @@ from portico.plans.task import (
     Refused,
     StepUncertain,
     Task,
+    Warned,
 )
 from portico.pursuits.checking import checked, with_fingerprints
 from portico.pursuits.execution import Execution
-from portico.pursuits.outcome import Held, Pursuit, answer_of, outcome_body
+from portico.pursuits.outcome import Held, Pursuit, answer_of, outcome_body, require_json
 from portico.pursuits.reusing import keep, kept_plan
-from portico.pursuits.running import Broken, HeldStep, evaluate
+from portico.pursuits.reviewing import reviewed
+from portico.pursuits.running import Broken, HeldStep
 
 if TYPE_CHECKING:
     from portico.ports.planner import Planner
@@ -71,7 +73,6 @@ class Loop:
     produced_by: dict[str, FunctionManual | None] = field(default_factory=dict)
     result: Expression | None = None
     failures: list[StepFailed] = field(default_factory=list)
-    warnings: tuple[str, ...] = ()
     uncertain: tuple[Step, ...] = ()
     ends: float | None = None
 
@@ -80,6 +81,7 @@ class Loop:
         execution = self.execution
         execution.past = state
         execution.records = list(state.records)
+        execution.warnings += state.warnings
         execution.results |= {step: result for step, result in state.results.items() if "/" not in step}
         self.plans = list(state.plans)
         self.refused = list(state.refused)
@@ -160,6 +162,8 @@ class Loop:
         while self.proposals < self.budget.proposals:
             proposal = await self.planner.propose(self._task(), emit=self.emit)
             if isinstance(proposal, Answer | Infeasible):
+                if self.execution.journal is not None:
+                    require_json(proposal, self.planner.name)
                 return self._warned(proposal)
             if not isinstance(proposal, Plan):
                 raise TypeError(f"the planner {self.planner.name!r} proposed {proposal!r}: no Plan, Answer, Infeasible")
@@ -185,16 +189,16 @@ class Loop:
         assert kernel.plan_store is not None  # noqa: S101 - nothing is used again without a store of plans
         kept = await kept_plan(kernel.plan_store, self.goal, kernel.manuals)
         if kept is None or isinstance(kept, str):
-            self.warnings += (kept,) if kept else ()
+            self._warn(kept)
             return None
         plan, saved_at = kept
         wrong = [finding for finding in self._check(plan) if finding.severity == "error"]
         if wrong:
-            self.warnings += (f"The plan saved at {saved_at} was not used: {wrong[0]}",)
+            self._warn(f"The plan saved at {saved_at} was not used: {wrong[0]}")
             return None
         if self.execution.listener is not None:
             self.emit(PlanReused(plan, saved_at))
-        self.warnings += (f"A plan saved at {saved_at} was used again.",)
+        self._warn(f"A plan saved at {saved_at} was used again.")
         self.reuse = False
         return await self._take(plan, reused=True)
 
@@ -216,7 +220,7 @@ class Loop:
     def _fixed(self) -> Answer:
         if self.failures:
             raise self.failures[0]
-        return Answer("", warnings=("The plan has run. It has no result to give.",))
+        return self._warned(Answer("", warnings=("The plan has run. It has no result to give.",)))
 
     def _task(self) -> Task:
         budget = self.budget
@@ -235,6 +239,7 @@ class Loop:
             self.plans[-1].notes if self.plans else None,
             self.context,
             self.input,
+            tuple(plan.notes for plan in self.plans[:-1]),
         )
 
     def _seconds_left(self) -> float | None:
@@ -269,18 +274,22 @@ class Loop:
         self.refusals = 0
         self.plans.append(plan)
         if self.execution.journal is not None:
-            written = plan_to_json(with_fingerprints(self.execution.kernel, plan))
-            await self.execution.note("plan", plan=written, **({"reused": True} if reused else {}))
+            body: dict[str, Any] = {"plan": plan_to_json(with_fingerprints(self.execution.kernel, plan))}
+            body |= {"reused": True} if reused else {}
+            # All that there are so far: each is said once in the end, however often it is written.
+            body |= {"warnings": list(dict.fromkeys(self.execution.warnings))} if self.execution.warnings else {}
+            await self.execution.note("plan", **body)
         return await self._carry_out(plan, False)
 
     async def _carry_out(self, plan: Plan, approved: bool) -> Answer | Held | None:
         execution = self.execution
         if not approved and execution.kernel.filters.plan:
-            held = await self._review(plan)
-            if held is not None:
+            hold = await reviewed(execution.kernel, plan, execution.run)
+            if hold is not None:
                 if execution.listener is not None:
-                    self.emit(PlanHeld(plan, held.reason))
-                return held
+                    self.emit(PlanHeld(plan, hold.reason))
+                return Held(hold.reason)
+            await execution.note("approved")
         try:
             self.failures = await execution.plan(plan)
         except HeldStep as stop:
@@ -312,31 +321,23 @@ class Loop:
         return Held(" ".join(map(_interrupted, self.uncertain)), self.uncertain[0].id, uncertain=True)
 
     def _warned(self, outcome: _Outcome) -> _Outcome:
-        if self.warnings and isinstance(outcome, Answer):
-            return cast("_Outcome", replace(outcome, warnings=(*self.warnings, *outcome.warnings)))
+        warnings = self.execution.warnings
+        if warnings and isinstance(outcome, Answer):
+            said = tuple(dict.fromkeys((*warnings, *outcome.warnings)))
+            return cast("_Outcome", replace(outcome, warnings=said))
         return outcome
 
-    async def _review(self, plan: Plan) -> Held | None:
-        approved: list[Plan] = []
-
-        async def approve() -> None:
-            approved.append(plan)
-
-        execution = self.execution
-        given: Any = await run_filters(execution.kernel.filters.plan, PlanReview(plan, execution.run), approve)
-        if isinstance(given, Hold):
-            return Held(given.reason)
-        # A plan that nobody let through must not run because a filter gave back the wrong thing.
-        if given is not None or not approved:
-            raise TypeError(f"a plan filter returns a Hold or what `await proceed()` gave, not {given!r} of its own")
-        await execution.note("approved")
-        return None
+    def _warn(self, sentence: str | None) -> None:
+        if sentence:
+            self.execution.warnings.append(sentence)
 
     def emit(self, event: Event) -> None:
         """Take an event of the planner's or of the loop's, and hand it on."""
         if isinstance(event, ChatUsed):
             self.usage += event.usage
             self.services.append(event.service)
+        elif isinstance(event, Warned):
+            self._warn(event.warning)
         if self.execution.listener is not None:
             self.execution.listener(event)
 
@@ -370,7 +371,10 @@ def _interrupted(step: Step) -> str:
 
 def _refused(refusal: Refusal) -> dict[str, Any]:
     findings = [
-        {"message": each.message, "step": each.step, "place": each.place, "severity": each.severity}
+        {"message": each.message, "step": each.step, "place": each.place, "severity": each.severity, "hint": each.hint}
         for each in refusal.findings
     ]
-    return {"plan": plan_to_json(refusal.plan), "findings": findings}
+    try:
+        return {"plan": plan_to_json(refusal.plan), "findings": findings}
+    except PlanFormatError:  # What JSON cannot hold is among the findings.
+        return {"findings": findings}

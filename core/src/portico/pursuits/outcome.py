@@ -11,7 +11,7 @@ from portico.chat import Usage
 from portico.plans.plan import Plan
 from portico.plans.task import Answer, Infeasible, StepRecord
 
-__all__ = ["Held", "Pursuit", "answer_of", "outcome_body"]
+__all__ = ["Held", "Pursuit", "answer_of", "outcome_body", "require_json"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,14 @@ def outcome_body(outcome: Answer | Infeasible | Held) -> Mapping[str, Any]:
             body = {"kind": "held", "reason": outcome.reason, "step": outcome.step}
             body |= {"uncertain": True} if outcome.uncertain else {}
     return body
+
+
+def require_json(outcome: Answer | Infeasible, planner: str) -> None:
+    """Raise ``TypeError`` for a planner's answer that the journal cannot keep."""
+    try:
+        json.dumps(outcome_body(outcome), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TypeError(f"the planner {planner!r} answered with what is not JSON: {error}") from error
 
 
 def _filled(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from portico.errors import PlanInvalid, RunEnded, RunError, SchemaUnsupported, nearest
+from portico.errors import RunEnded, RunError, SchemaUnsupported, nearest
 from portico.plans.plan import Plan, Step
-from portico.pursuits.checking import checked, refuse_stale
 from portico.pursuits.journal import RunState, entry
 from portico.schemas import PlainSchemaValidator
 
 if TYPE_CHECKING:
     from portico.kernel import Kernel
 
-__all__ = ["refuse_changed", "refuse_ended", "resuming"]
+__all__ = ["refuse_ended", "resuming"]
 
 
 def refuse_ended(run: str, state: RunState) -> None:
@@ -41,6 +40,10 @@ def resuming(
             raise RunError(f"The run has no step {step_id!r}.{known}")
         if step_id in finished:
             raise RunError(f"The step {step_id} has finished; steps that finished never run again.")
+    to_run = {step.id for step in state.plan.steps} if state.plan is not None and state.pending else set()
+    for step_id in retry:
+        if step_id.partition("/")[0] not in to_run:
+            raise RunError(f"The step {step_id} is of a plan that is over: nothing would run it again.")
     both = [step_id for step_id in results if step_id in set(retry)]
     if both:
         raise RunError(f"The step {both[0]} is either run again or given a result, not both.")
@@ -50,27 +53,13 @@ def resuming(
     return entries + [entry("step-finished", step=step, result=value, given=True) for step, value in results.items()]
 
 
-def refuse_changed(kernel: Kernel, plan: Plan, state: RunState) -> None:
-    """Raise ``PlanStale`` or ``PlanInvalid`` when what is left of a plan cannot run with the functions as they are."""
-    manuals = kernel.manuals
-    ended = {record.step.id: record.step for record in state.records if "/" not in record.step.id}
-    given = {
-        step_id: manuals.get(step.function) if isinstance(step.function, str) else None
-        for step_id, step in ended.items()
-    }
-    left = replace(plan, steps=tuple(step for step in plan.steps if step.id not in ended))
-    findings = [] if not left.steps else checked(kernel, left, input=state.input, finished=given)
-    refuse_stale(kernel, left, findings)
-    errors = [finding for finding in findings if finding.severity == "error"]
-    if errors:
-        raise PlanInvalid(errors)
-
-
 def _steps(state: RunState) -> dict[str, Step]:
     """Return every step of a run that a person may speak of, by id."""
     steps: dict[str, Step] = {}
     for plan in state.plans:
         steps |= _inside(plan, "")
+    for step_id, plan in state.inner.items():
+        steps |= _inside(plan, f"{step_id}/")
     steps |= {record.step.id: record.step for record in state.records}
     return steps | {step_id: begun.step for step_id, begun in state.started.items()}
 
@@ -85,6 +74,10 @@ def _inside(plan: Plan, within: str) -> dict[str, Step]:
 
 
 def _fits(kernel: Kernel, step: Step, value: Any) -> None:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise RunError(f"The result given for {step.id} is not JSON: {error}") from error
     manual = kernel.manuals.get(step.function) if isinstance(step.function, str) else None
     if manual is None:
         return

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any, TypeAlias
 
 from portico.errors import StepFailed
 from portico.filters import Hold
-from portico.plans.path import read_path
-from portico.plans.plan import INPUT, Expression, From, ListOf, ObjectOf, Plan, Step, TextOf, Value, references
+from portico.plans.evaluation import evaluate
+from portico.plans.plan import INPUT, From, Plan, Step, Value, references
 
-__all__ = ["Broken", "ExecuteStep", "HeldStep", "evaluate", "run_steps"]
+__all__ = ["Broken", "ExecuteStep", "HeldStep", "run_steps"]
 
 ExecuteStep: TypeAlias = Callable[[Step, dict[str, Any]], Awaitable[Any]]
 """Executes one step with JSON arguments and returns its JSON result."""
@@ -36,29 +35,6 @@ class HeldStep(BaseException):
         super().__init__(hold.reason)
 
 
-def evaluate(expression: Expression, results: Mapping[str, Any]) -> Any:
-    """Return the JSON value of an expression, given the results of the steps it refers to.
-
-    Raises ``LookupError`` when a reference leads to nothing.
-    """
-    # The two that most arguments are come first: this runs for every argument of every step.
-    if type(expression) is Value:
-        return expression.value
-    if type(expression) is From:
-        step, path = expression.step, expression.path
-        if step not in results:
-            raise LookupError("no input was given" if step == INPUT else f"the step {step} has no result")
-        return read_path(results[step], path) if path else results[step]
-    match expression:
-        case TextOf(parts):
-            return "".join(part if isinstance(part, str) else _as_text(evaluate(part, results)) for part in parts)
-        case ListOf(items):
-            return [evaluate(item, results) for item in items]
-        case ObjectOf(members):
-            return {name: evaluate(member, results) for name, member in members.items()}
-    raise TypeError(f"{expression!r} is no expression")
-
-
 async def run_steps(
     plan: Plan, results: dict[str, Any], execute: ExecuteStep, *, failed: Collection[str] = ()
 ) -> list[StepFailed]:
@@ -73,14 +49,21 @@ async def run_steps(
 
 
 class _Running:
-    __slots__ = ("execute", "failures", "following", "group", "held", "ready", "results", "waiting")
+    __slots__ = (
+        "broken", "execute", "failures", "following", "held", "over", "ready", "results", "rows", "running", "stopped",
+        "waiting",
+    )  # fmt: skip
 
     def __init__(self, plan: Plan, results: dict[str, Any], execute: ExecuteStep, failed: Collection[str]) -> None:
         self.results = results
         self.execute = execute
         self.failures: list[StepFailed] = []
         self.held: HeldStep | None = None
-        self.group: asyncio.TaskGroup | None = None
+        self.rows: set[asyncio.Task[None]] = set()
+        self.running = 0
+        self.over: asyncio.Future[None] | None = None
+        self.broken: BaseException | None = None
+        self.stopped = False
         self.ready: list[Step] = []
         self.waiting: dict[str, int] = {}
         self.following: dict[str, list[Step]] = {}
@@ -114,27 +97,62 @@ class _Running:
         return self.failures
 
     async def side_by_side(self, ready: list[Step]) -> None:
-        broken: BaseException | None = None
+        # What a task group does, at half its price: no callback for each task, which wakes the loop once more.
+        self.over = asyncio.get_running_loop().create_future()
+        for step in ready:
+            self.begin(step)
+        cancelled: asyncio.CancelledError | None = None
         try:
-            async with asyncio.TaskGroup() as group:
-                self.group = group
-                for step in ready:
-                    group.create_task(self.row(step))
-        except BaseExceptionGroup as errors:
-            broken = errors.exceptions[0]
-        if broken is not None:
-            raise broken  # Outside of the handler, so that it keeps the cause and context that it has.
+            await self.over
+        except asyncio.CancelledError as error:
+            cancelled = error
+            self.stop(None)
+        while left := [row for row in self.rows if not row.done()]:
+            try:
+                await asyncio.wait(left)
+            except asyncio.CancelledError as error:
+                cancelled = error
+        self.rows.clear()
+        stop = cancelled or self.broken
+        if stop is not None:
+            raise stop  # Outside of the handler, so that it keeps the cause and context that it has.
+
+    def begin(self, step: Step) -> None:
+        if not self.stopped:
+            self.rows.add(asyncio.create_task(self.row(step)))
+            self.running += 1
+
+    def stop(self, error: BaseException | None) -> None:
+        """Cancel what runs; nothing new begins."""
+        assert self.over is not None  # noqa: S101 - made before any row
+        self.broken = self.broken or error
+        if not self.stopped:
+            self.stopped = True
+            this = asyncio.current_task()
+            for row in self.rows:
+                if row is not this:
+                    row.cancel()
+        if not self.over.done():
+            self.over.set_result(None)
 
     async def row(self, step: Step) -> None:
         """Run a step, and in the same task one of those that waited for it alone, and so on."""
-        assert self.group is not None  # noqa: S101 - rows are started by the group
-        while self.held is None and await self.one(step):
-            ready = self.released(step.id)
-            if not ready:
-                return
-            for other in ready[1:]:
-                self.group.create_task(self.row(other))
-            step = ready[0]
+        try:
+            while self.held is None and await self.one(step):
+                ready = self.released(step.id)
+                if not ready or self.stopped:
+                    break
+                for other in ready[1:]:
+                    self.begin(other)
+                step = ready[0]
+        except BaseException as error:  # noqa: BLE001 - whoever waits for all of them raises it
+            # Also a cancellation that came from elsewhere: the step must not vanish.
+            if not (self.stopped and isinstance(error, asyncio.CancelledError)):
+                self.stop(error)
+        self.running -= 1
+        assert self.over is not None  # noqa: S101 - made before any row
+        if not self.running and not self.over.done():
+            self.over.set_result(None)
 
     async def one(self, step: Step) -> bool:
         results = self.results
@@ -172,7 +190,3 @@ def _before(step: Step) -> set[str]:
             before |= {reference.step for reference in references(argument)}
     before.discard(INPUT)
     return before
-
-
-def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

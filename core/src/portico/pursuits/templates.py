@@ -7,13 +7,13 @@ import json
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
-from portico.errors import LimitExceeded, PlanError, StepFailed
+from portico.errors import PlanError
 from portico.functions import Function
 from portico.plans.plan import PlanTemplate, Step, Value
 from portico.plans.task import StepRecord
 from portico.prompts.calling import json_caller
 from portico.pursuits.journal import entry
-from portico.pursuits.running import Broken, HeldStep
+from portico.pursuits.running import HeldStep
 
 if TYPE_CHECKING:
     from portico.pursuits.execution import Execution
@@ -71,18 +71,15 @@ class TemplateStep:
         execution = self._execution
         if self._held is not None:
             raise self._held
-        if len(execution.records) + self._running >= execution.budget.steps:
-            raise Broken(
-                LimitExceeded(
-                    f"The template {self._step.id} would run more than the pursuit's {execution.budget.steps} steps."
-                )
-            )
+        execution.take(1, self._step)
         self._running += 1
+        stop: BaseException
         try:
             return await execution.step(step, arguments, self._attempts)
         except HeldStep as held:
-            if self._held is None:
-                self._held = held
+            stop = self._first_held(held)
+        except Exception as error:  # noqa: BLE001 - raised below
+            stop = error
         finally:
             self._running -= 1
             if not self._running:
@@ -91,15 +88,20 @@ class TemplateStep:
         while self._running:
             self._idle.clear()
             await self._idle.wait()
-        raise self._held
+        raise stop
+
+    def _first_held(self, held: HeldStep) -> HeldStep:
+        if self._held is None:
+            self._held = held
+        return self._held
 
     def _read_past(self) -> None:
         past = self._execution.past
         if past is None:
             return
-        within = f"{self._step.id}/"
         ended = {record.step.id: record for record in past.records}
-        calls = [step for step_id, step in past.called.items() if step_id.startswith(within)]
+        # Those of its own: what it calls may run a plan with a template in it.
+        calls = [step for step_id, step in past.called.items() if step_id.rpartition("/")[0] == self._step.id]
         for step in sorted(calls, key=_number):
             arguments = {name: value.value for name, value in step.arguments.items() if isinstance(value, Value)}
             recorded = self._recorded.setdefault(_key(str(step.function), arguments), [])
@@ -109,8 +111,8 @@ class TemplateStep:
 
 async def _answer(record: StepRecord) -> Any:
     if record.error is not None:
-        cause = PlanError(record.error)
-        raise StepFailed(record.step.id, cause) from cause
+        # In the words of the first time: what the template fails of must not depend on who has run it.
+        raise PlanError(record.error)
     return record.result
 
 

@@ -28,6 +28,7 @@ class Journal:
 
     def __init__(self, store: RunStore, run: str) -> None:
         self.run = run
+        self.ended = False
         self.lost: Exception | None = None
         self._store = store
         self._lease: Lease | None = None
@@ -36,12 +37,26 @@ class Journal:
         self._next: asyncio.Task[None] | None = None
         self._last: asyncio.Task[None] | None = None
         self._beating: asyncio.Task[None] | None = None
+        self._stopped: asyncio.Task[Any] | None = None
 
     async def open(self) -> None:
-        """Take the run; ``StoreBusy`` while another process has it."""
+        """Take the run; ``StoreBusy`` while another process has it. Who is cancelled meanwhile does not keep it."""
         self._renewed = asyncio.get_running_loop().time()
-        self._lease = await self._store.acquire(self.run, owner=_owner(), seconds=LEASE_SECONDS)
+        taking = asyncio.ensure_future(self._store.acquire(self.run, owner=_owner(), seconds=LEASE_SECONDS))
+        try:
+            self._lease = await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            await _over(taking)
+            if not taking.cancelled() and taking.exception() is None:
+                self._lease = taking.result()
+                await self.close()
+            raise
         self._beating = asyncio.create_task(self._beat(asyncio.current_task()))
+
+    def uncancel(self) -> bool:
+        """Take back the journal's own cancellation of the pursuit; tell whether there was no other one."""
+        stopped, self._stopped = self._stopped, None
+        return stopped is not None and not stopped.uncancel()
 
     async def write(self, written: Mapping[str, Any]) -> None:
         """Write an entry after all that came before; it is durable on return.
@@ -56,6 +71,7 @@ class Journal:
 
     def add(self, written: Mapping[str, Any]) -> asyncio.Task[None]:
         """Have an entry written after all that came before; the next `write` waits for it too."""
+        self.ended = self.ended or written["type"] == "outcome"
         self._waiting.append(written)
         if self._next is None:
             self._next = asyncio.create_task(self._flush(self._last))
@@ -89,7 +105,9 @@ class Journal:
             last.exception()
         if self._lease is not None:
             lease, self._lease = self._lease, None
-            await self._store.release(lease)
+            # What was done is written; a lease that cannot be given back runs out by itself.
+            with suppress(StoreError):
+                await self._store.release(lease)
 
     async def _flush(self, before: asyncio.Task[None] | None) -> None:
         if before is not None and not before.done():
@@ -101,10 +119,13 @@ class Journal:
         if self.lost is not None:
             raise self.lost
         assert self._lease is not None  # noqa: S101 - taken before the first entry
-        # A process that slept with its computer renews first, which fails only if another had the run since.
-        if asyncio.get_running_loop().time() - self._renewed > LEASE_SECONDS / 2:
+        try:
+            await self._store.append(self._lease, entries)
+        except StoreBusy:
+            # Where the computer slept, or its clock was set, the lease ran out by the clock of the store only.
+            # Renewing it fails if another had the run since.
             await self._renew()
-        await self._store.append(self._lease, entries)
+            await self._store.append(self._lease, entries)
 
     async def _renew(self) -> None:
         assert self._lease is not None  # noqa: S101 - nothing renews before it is taken
@@ -121,27 +142,43 @@ class Journal:
                 late = asyncio.get_running_loop().time() - self._renewed > LEASE_SECONDS
                 if isinstance(error, StoreBusy) or late:
                     self.lost = error
-                    if pursuing is not None:
-                        pursuing.cancel()
+                    if pursuing is not None and pursuing.cancel():
+                        self._stopped = pursuing
                     return
+
+
+async def _over(task: asyncio.Future[Any]) -> None:
+    """Wait until a task is over; who is cancelled again meanwhile cancels it."""
+    try:
+        await asyncio.wait([task])
+    except asyncio.CancelledError:
+        task.cancel()
+        raise
 
 
 @asynccontextmanager
 async def kept(journal: Journal) -> AsyncIterator[Journal]:
-    """Hold a journal open; a lease that was lost meanwhile comes out as the store's own error."""
+    """Hold a journal open; what it and the listener raise comes out as it is, as does a lease lost meanwhile."""
     await journal.open()
     try:
-        yield journal
+        try:
+            yield journal
+        except asyncio.CancelledError:
+            if journal.lost is None and not journal.ended:
+                with suppress(Broken):
+                    await journal.write(entry("interrupted"))
+            raise
+        finally:
+            await journal.close()
     except asyncio.CancelledError:
-        pursuing = asyncio.current_task()
         # The journal cancelled the pursuit itself, unless somebody else did too.
-        if journal.lost is not None and pursuing is not None and not pursuing.uncancel():
+        if journal.uncancel() and journal.lost is not None:
             raise journal.lost from None
-        with suppress(Broken):
-            await journal.write(entry("interrupted"))
         raise
+    except Broken as stop:
+        raise stop.error from stop.error.__cause__
     finally:
-        await journal.close()
+        journal.uncancel()
 
 
 def _owner() -> str:

@@ -10,6 +10,8 @@ fixture named for the port; its docstring shows how.
 - `portico_testkit.page_reader.PageReaderKit`
 - `portico_testkit.plan_store.PlanStoreKit`
 - `portico_testkit.planner.PlannerKit`
+- `portico_testkit.run_store.RunStoreKit`
+- `portico_testkit.runner.RunnerKit`
 - `portico_testkit.schema_validator.SchemaValidatorKit`
 - `portico_testkit.template_language.TemplateLanguageKit`
 - `portico_testkit.text_search.TextSearchKit`
@@ -20,3 +22,13 @@ fixture named for the port; its docstring shows how.
 `portico_testkit.fakes` has a stand-in for each port, `portico_testkit.strategies` draws with Hypothesis what
 crosses them.
 """
+
+import sys
+from pkgutil import iter_modules
+
+__all__: list[str] = []
+
+if "pytest" in sys.modules:
+    # So that a failure in a kit shows both sides of its comparison, as in a test module. This has to come before the
+    # kits are imported: https://docs.pytest.org/en/stable/how-to/writing_plugins.html#assertion-rewriting
+    sys.modules["pytest"].register_assert_rewrite(*(f"{__name__}.{module.name}" for module in iter_modules(__path__)))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 
 from portico.errors import StoreError
 from portico.plans.json_form import plan_from_json, plan_to_json
@@ -91,7 +91,7 @@ class PlanStoreKit:
         """Whatever stands in it."""
         drawn: list[Plan] = []
 
-        @self.effort
+        @settings(self.effort, deadline=None, database=None, suppress_health_check=list(HealthCheck))
         @given(plans())
         def draw(plan: Plan) -> None:
             drawn.append(plan)
@@ -259,8 +259,7 @@ def _saved(
     goal: str = "Shout", catalogue: str = "c1", *, planner: str = "", plan: Any = None, at: int = 0
 ) -> SavedPlan:
     shown = plan if plan is not None else {"version": 1, "goal": "Shout", "steps": [], "result": {"value": "hey"}}
-    return SavedPlan(goal, catalogue, shown, f"2026-01-01T00:{at:02}:00+00:00",
-                     planner)  # fmt: skip
+    return SavedPlan(goal, catalogue, shown, f"2026-01-01T00:{at:02}:00+00:00", planner)
 
 
 def _long(number: int) -> dict[str, Any]:

@@ -194,6 +194,24 @@ class RunStoreKit:
             await store.acquire("r", owner="another", seconds=60)
 
     @pytest.mark.asyncio
+    async def test_a_run_is_held_as_long_as_its_lease_is_in_force(self, store: RunStore) -> None:
+        """So a run whose process was killed is not shown as running; asking makes no run and takes none."""
+        assert await store.held("no such run") is False, "a run that there is not is held"
+        lease = await store.acquire("r", owner="me", seconds=60)
+        await store.append(lease, [{}])
+        assert await store.held("r") is True, "a run with a lease is not held"
+        assert await store.held("other") is False, "a run is held because another one is"
+        await store.release(lease)
+        assert await store.held("r") is False, "a run that was given back is held"
+        await store.acquire("r", owner="me", seconds=0.05)
+        for _ in range(500):
+            if not await store.held("r"):
+                break
+            await asyncio.sleep(0.02)
+        assert await store.held("r") is False, "a lease of 0.05 seconds was held for 10 seconds"
+        assert list(await store.runs()) == ["r"]
+
+    @pytest.mark.asyncio
     async def test_only_one_of_many_gets_a_run(self, store: RunStore) -> None:
         """Several processes resume one run at the same moment."""
         tried = await asyncio.gather(
@@ -239,7 +257,7 @@ class RunStoreKit:
     async def test_what_was_written_outlives_the_process(self, store: RunStore, reopen: Reopen | None) -> None:
         """An append that returned is durable, and so is the lease: another process does not get the run."""
         if reopen is None:
-            return
+            pytest.skip("there is no fixture `reopen`: what this store holds ends with the process")
         lease = await store.acquire("r", owner="me", seconds=60)
         await store.append(lease, [*_ODD_ENTRIES])
         again = await reopen(store)

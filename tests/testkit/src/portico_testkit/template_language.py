@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 
 from portico.chat import Message
 from portico.errors import ArgumentsInvalid, FunctionNotFound, PorticoError, TemplateError
@@ -312,7 +312,7 @@ class TemplateLanguageKit:
         """Nor two side by side, nor one that completes what the template began."""
         message, around = template_language.compile(self.message), template_language.compile(self.around)
 
-        @settings(deadline=None)
+        @settings(deadline=None, suppress_health_check=list(HealthCheck))
         @given(hostile, hostile)
         def check(a: str, b: str) -> None:
             messages = messages_of(asyncio.run(message.render({"a": a, "b": b}, call=Calls())))
@@ -329,7 +329,7 @@ class TemplateLanguageKit:
         """What a function gives is from a page, a file or a model."""
         template = template_language.compile(self.called_in_message)
 
-        @settings(deadline=None)
+        @settings(deadline=None, suppress_health_check=list(HealthCheck))
         @given(hostile)
         def check(result: str) -> None:
             prompt = asyncio.run(template.render({"a": "x", "b": "y"}, call=Calls(lambda left, right: result)))

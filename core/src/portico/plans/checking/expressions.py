@@ -9,7 +9,7 @@ from typing import Any
 from portico.errors import SchemaUnsupported, nearest
 from portico.plans.checking.manuals import Output, Taken
 from portico.plans.checking.meeting import never_meet, paths_that_fit
-from portico.plans.checking.notes import Location, Notes
+from portico.plans.checking.notes import KEPT, Location, Notes
 from portico.plans.checking.pieces import Together
 from portico.plans.checking.shapes import (
     Place,
@@ -22,10 +22,10 @@ from portico.plans.checking.shapes import (
     object_of,
     text_of,
 )
+from portico.plans.evaluation import evaluate
 from portico.plans.path import print_path
 from portico.plans.plan import INPUT, Expression, From, ListOf, ObjectOf, TextOf, Value
 from portico.ports.schema_validator import SchemaValidator
-from portico.pursuits.running import evaluate
 
 __all__ = ["Expressions"]
 
@@ -83,6 +83,9 @@ class Expressions:
             shape = self.composed(expression, taken, taker, place)
         if never_meet((*shape, *taken.shape)):
             return self.mismatch(expression, shape, taken, taker, place)
+        if isinstance(expression, TextOf) and all(isinstance(part, str) for part in expression.parts):
+            # Put together of texts alone, it is known as a literal is.
+            return self.literal(evaluate(expression, {}), taken, place)
         return shape
 
     def composed(self, expression: ListOf | ObjectOf, taken: Taken, taker: str, place: Location) -> Together:
@@ -175,7 +178,22 @@ class Expressions:
         elif found.mended is not None:
             written = print_path(found.mended)
             self.notes.add(f"{path} of {step}: it is written {written}", place, nearest=(written,), new=new)
+        if found.doubt:
+            return self.doubted(From(step, found.mended or reference.path), found, place, taken)
         return found
+
+    def doubted(self, reference: From, found: Place, place: Location, taken: Taken | None) -> Place:
+        """Warn of a property that nothing declares; return what is known of what is surely meant, if that fits."""
+        output = self.output(reference.step)
+        other = None
+        if output is not None and taken is not None and found.certain is not None:
+            other = output.at(found.certain)
+            if taken.never_takes(other):
+                other = None
+        message = f"{print_path(reference.path)} of {reference.step}: {found.doubt}"
+        new = KEPT if other is None else From(reference.step, found.certain or ())
+        self.notes.add(message, place, severity="warning", nearest=found.nearest, new=new)
+        return found if other is None else other
 
     def unknown_step(self, step: str, known: list[str], place: Location) -> None:
         """Note that there is no such step."""
@@ -217,9 +235,9 @@ class Expressions:
         if isinstance(expression, From):
             output = self.output(self.renamed.get(expression.step, expression.step))
             paths = _fitting(output, taken) if output else ()
-            hint = f"; of {expression.step}, {' or '.join(paths)} would do" if paths else ""
-        message = f"{described(given)} is given where {taker} takes {described(taken.shape)}{hint}"
-        self.notes.add(message, place, nearest=paths)
+            hint = f"of {expression.step}, {' or '.join(paths)} would do" if paths else ""
+        message = f"{described(given)} is given where {taker} takes {described(taken.shape)}"
+        self.notes.add(message, place, nearest=paths, hint=hint)
         return ()
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterator, Mapping
+from types import NoneType
 from typing import Any
 
 from portico.functions import FunctionManual
@@ -106,7 +106,7 @@ class Taken:
         """Return the value that surely was meant by one with faults, as a tuple of one; None when there is none."""
         candidates = [mended_for(_with_root(*each), value) for each in self.shape]
         if isinstance(value, str):
-            candidates += [other for other in self._values() if other.casefold() == value.casefold()]
+            candidates += [other for other in self._values() if other.lower() == value.lower()]
             if value in ("True", "False"):
                 candidates.append(value == "True")
         fitting = [each for each in candidates if each != value and not self.faults(each, validator)]
@@ -123,6 +123,10 @@ class Known:
     """A function as the check sees it."""
 
     __slots__ = ("__weakref__", "closed", "effects", "name", "output", "parameters", "required")
+
+    def __reduce__(self) -> tuple[type[None], tuple[()]]:
+        """Be left out where a manual is copied or sent elsewhere: it is made anew there."""
+        return NoneType, ()
 
     def __init__(
         self, name: str, parameters: Mapping[str, Any], returns: Any, *, effects: bool = False, closed: bool = False
@@ -141,18 +145,12 @@ class Known:
 
 
 def known_of(manual: FunctionManual) -> Known:
-    """Return what is known of a manual, made when it is first asked for."""
-    key = id(manual)
-    entry = _kept.get(key)
-    if entry is not None:
-        return entry[0]
-    made = Known(manual.name, manual.parameters, manual.returns, effects=manual.effects)
-    _kept[key] = (made, weakref.ref(manual, lambda _: _kept.pop(key, None)))
-    return made
-
-
-_kept: dict[int, tuple[Known, weakref.ref[FunctionManual]]] = {}
-"""By identity, since manuals hold dicts and cannot be keys. An entry goes when its manual does."""
+    """Return what is known of a manual, made when it is first asked for and kept by it."""
+    known: Known | None = manual.checked
+    if known is None:
+        known = Known(manual.name, manual.parameters, manual.returns, effects=manual.effects)
+        object.__setattr__(manual, "checked", known)
+    return known
 
 
 def _with_root(schema: Any, root: Any) -> Any:

@@ -7,12 +7,13 @@ from typing import Any
 
 from portico.plans.findings import Finding, Fix
 
-__all__ = ["Location", "Notes"]
+__all__ = ["KEPT", "Location", "Notes"]
 
 Location = tuple[str | int, ...]
 """A place inside a step, as its JSON form has it: ``("arguments", "day", "list", 0)``."""
 
-_KEPT: Any = object()
+KEPT: Any = object()
+"""Stands for no fix: None is one."""
 
 
 class Notes:
@@ -38,12 +39,13 @@ class Notes:
         *,
         severity: str = "error",
         nearest: tuple[str, ...] = (),
-        new: Any = _KEPT,
+        new: Any = KEPT,
+        hint: str = "",
     ) -> None:
         """Note a finding; ``new`` is what belongs in the place instead, where that is certain: see `Fix`."""
         ids = self.within if self.step is None else (*self.within, self.step)
         words = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)[1:]
         where = " ".join([*ids[1:], words]).strip()
-        certain = new is not _KEPT and self.clear and self.step not in self.twice
+        certain = new is not KEPT and self.clear and self.step not in self.twice
         fix = Fix(ids, place, new) if certain else None
-        self.found.append(Finding(message, ids[0] if ids else None, where, severity, nearest, fix))
+        self.found.append(Finding(message, ids[0] if ids else None, where, severity, nearest, fix, hint))

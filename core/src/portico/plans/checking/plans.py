@@ -2,53 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
-from typing import TypeAlias
 
 from portico.errors import PorticoError, TemplateError, nearest
 from portico.functions import FunctionManual
+from portico.plans.checking.around import Around
+from portico.plans.checking.attempts import check_attempts, check_bounds
 from portico.plans.checking.cycles import cycles
 from portico.plans.checking.expressions import Expressions
 from portico.plans.checking.manuals import UNKNOWN, Known, Output, known_of
 from portico.plans.checking.meeting import never_meet
-from portico.plans.checking.names import FunctionNames
 from portico.plans.checking.notes import Notes
 from portico.plans.checking.pieces import Together
 from portico.plans.checking.shapes import described, listed, meant_alone, object_of, whole
 from portico.plans.checking.templates import call_problems
-from portico.plans.findings import Finding
 from portico.plans.plan import INPUT, Plan, PlanTemplate, Step, Value
-from portico.ports.schema_validator import SchemaValidator
-from portico.ports.template_language import Template
 
-__all__ = ["Around", "PlanCheck", "Templates"]
-
-Templates: TypeAlias = Callable[[str, str], Template]
-"""Compiles a template from its source, in the language of a name, as `Kernel.template` does."""
+__all__ = ["PlanCheck"]
 
 _MAXIMUM_DEPTH = 50
 _MAXIMUM_STEPS = 1_000
 _MAXIMUM_CYCLES = 20
 _TEXT = Output(whole({"type": "string"}))
 _NULL: Together = whole({"type": "null"})
-
-
-@dataclass(slots=True)
-class Around:
-    """What all plans of one check share."""
-
-    catalogue: Mapping[str, FunctionManual]
-    validator: SchemaValidator
-    templates: Templates | None
-    found: list[Finding]
-    names: FunctionNames = field(init=False)
-    languages: set[str] = field(default_factory=set)
-    """Those that are not there: one finding for each is enough."""
-
-    def __post_init__(self) -> None:
-        self.names = FunctionNames(self.catalogue)
 
 
 class PlanCheck:
@@ -147,7 +124,7 @@ class PlanCheck:
             self._anything(step)
             self._template(step, function)
         if step.attempts is not None or step.seconds is not None:
-            self._bounds(step)
+            check_bounds(step, self.around, notes)
 
     def _after(self, step: Step) -> None:
         for index, earlier in enumerate(step.after):
@@ -249,8 +226,8 @@ class PlanCheck:
         try:
             compiled = around.templates(template.source, template.language)
         except TemplateError as error:
-            where = "" if error.line is None else f"line {error.line}, column {error.column}: "
-            self.notes.add(f"{where}{error}", place)
+            message, where = str(error), f"line {error.line}, column {error.column}"
+            self.notes.add(message if error.line is None or where in message else f"{where}: {message}", place)
             return
         except PorticoError as error:
             around.languages.add(template.language)
@@ -262,25 +239,7 @@ class PlanCheck:
         calls = getattr(compiled, "calls", ())
         for problem in call_problems(template, calls, step.arguments, around.catalogue, around.names):
             self.notes.add(problem.message, place, nearest=problem.nearest)
-        if step.attempts is not None and step.attempts > 1:
-            self._repeated(step, [call.function for call in calls])
-
-    def _bounds(self, step: Step) -> None:
-        if step.seconds is not None and not step.seconds > 0:
-            self.notes.add(f"a step has more than 0 seconds, not {step.seconds!r}", ("seconds",))
-        if step.attempts is not None and step.attempts < 1:
-            self.notes.add(f"a step is tried once at least, not {step.attempts!r} times", ("attempts",))
-        elif step.attempts is not None and step.attempts > 1 and not isinstance(step.function, PlanTemplate):
-            self._repeated(step, _functions(step.function))
-
-    def _repeated(self, step: Step, functions: list[str]) -> None:
-        """Note a function with effects in a step that is to be tried again."""
-        for name in functions:
-            found = name if name in self.around.catalogue else self.around.names.meant(name)
-            if found is not None and self.around.catalogue[found].effects:
-                message = f"{found} has effects: it must not happen twice, and is tried once only"
-                self.notes.add(message, ("attempts",), new=None)
-                return
+        check_attempts(step, [call.function for call in calls], around, self.notes)
 
     def _known_steps(self) -> list[str]:
         given = [INPUT] if INPUT in self.outputs and INPUT not in self.finished else []
@@ -325,9 +284,3 @@ class PlanCheck:
         return Expressions(self._output, self._known_steps, notes, self.around.validator, 0).shape(
             self.plan.result, ("result",)
         )
-
-
-def _functions(function: str | Plan | PlanTemplate) -> list[str]:
-    if isinstance(function, Plan):
-        return [name for step in function.steps for name in _functions(step.function)]
-    return [function] if isinstance(function, str) else []

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from portico.errors import nearest
 from portico.plans.checking.meeting import never_meet
@@ -45,6 +45,10 @@ class Place:
     problem: str = ""
     nearest: tuple[str, ...] = ()
     mended: JsonPath | None = None
+    doubt: str = ""
+    """Why there may well be nothing, though there may be something: an open object does not declare the property."""
+    certain: JsonPath | None = None
+    """The path that is meant where there is a ``doubt``, if there surely is something at it."""
 
 
 def whole(schema: Any) -> Together:
@@ -89,6 +93,7 @@ def at_path(shape: Together, path: JsonPath, *, exact: bool = False) -> Place:
     """
     options: list[Together] = [shape]
     mended: list[str | int] = []
+    doubt: _Doubt | None = None
     try:
         for depth, part in enumerate(path):
             split = [piece for option in options for parts in taken_apart(option) for piece in pieces(parts)]
@@ -99,12 +104,18 @@ def at_path(shape: Together, path: JsonPath, *, exact: bool = False) -> Place:
                 inner = _inside(split, written)
             if not inner:
                 return _nothing(path[: depth + 1], names, options)
+            if doubt is None and written is None and isinstance(part, str) and part not in names:
+                doubt = _doubt(split, path, depth, names)
             mended.append(part if written is None else written)
             options = inner
     except _UNREADABLE:
         return Place()
     found = options[0] if len(options) == 1 else ((Either(tuple(options)), None),)
-    return Place(found, mended=tuple(mended) if tuple(mended) != path else None)
+    place = Place(found, mended=tuple(mended) if tuple(mended) != path else None)
+    if doubt is None:
+        return place
+    certain = doubt.certain if place.mended is None else None
+    return replace(place, doubt=doubt.words, nearest=doubt.nearest, certain=certain)
 
 
 def meant(name: str, names: Iterable[str]) -> str | None:
@@ -148,7 +159,34 @@ def described(shape: Together) -> str:
 
 
 def _plain(name: str) -> str:
-    return _SEPARATORS.sub("", name).casefold()
+    return _SEPARATORS.sub("", name).lower()
+
+
+class _Doubt(NamedTuple):
+    words: str
+    nearest: tuple[str, ...]
+    certain: JsonPath | None
+
+
+def _doubt(split: Sequence[Piece], path: JsonPath, depth: int, names: list[str]) -> _Doubt | None:
+    """Doubt a property that open objects, which declare others, do not."""
+    objects = [piece for piece in split if piece.kind == "object"]
+    for piece in objects:
+        if piece.values is not None or not piece.names():
+            return None
+        for part, _ in piece.parts:
+            more = part.get("additionalProperties", True)
+            if "patternProperties" in part or not (isinstance(more, bool) or more == {}):
+                return None
+    before, name = path[:depth], str(path[depth])
+    other = meant(name, names)
+    sure = other is not None and all(other in piece.required() for piece in objects)
+    near = (*(() if other is None else (other,)), *nearest(name, names))
+    return _Doubt(
+        f"{name!r} is not declared; there are: {listed(sorted(names))}",
+        tuple(print_path((*before, each)) for each in dict.fromkeys(near)),
+        (*before, other, *path[depth + 1 :]) if sure and other is not None else None,
+    )
 
 
 def _names(piece: Piece) -> list[str]:

@@ -12,20 +12,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from portico.errors import PlanFormatError
+from portico.plans.xml_form.around import end_of_goal, end_of_thoughts, words_of
 from portico.plans.xml_form.tags import Tag, read_tag
 from portico.plans.xml_form.written import LIMIT_OF_STEPS, WrittenCall, WrittenPlan, format_error
 
 __all__ = ["parse_leniently"]
 
 _LIMIT_OF_MENDS = 1_000
-_THOUGHT = re.compile(r"\s*+<(think|thinking|reasoning)>", re.IGNORECASE)
 _WORD = re.compile(r"<(/?+)\s*+([A-Za-z_][\w.\-]*+)")
-_NOT_WORDS = re.compile(r"/>|=\s*+[\"'“‘]|\]\]>|-->")
+_NOT_WORDS = re.compile(r"/>|=\s*+[\"'“‘]|[\"'”’]\s*+>|\]\]>|-->")
 _MARKUP = re.compile(r"<(?:!--|\s*+/?+\s*+(?:function\.|plan\b))", re.IGNORECASE)
 _FORMATTING = frozenset({"b", "br", "code", "em", "i", "p", "pre", "strong"})
 _INSTRUCTION = re.compile(r"<\?(?:[^<>?]|\?(?!>))*+\?>")
 _CUT = re.compile(r"<[^\s<>]*+\Z")
+_CUT_BRACKET = re.compile(r"<(/?)\s*+\Z")
 _END_OF_PLAN = "</plan>"
+_END_MARK = "END"
 _PREFIX = "function."
 
 
@@ -52,13 +54,17 @@ class _Scanner:
         self.prose: int | None = None
         self.ended: int | None = None
         self.open: tuple[int, str] | None = None
+        self.after_tag = 0
         self.unclosed: list[str] = []
         self.stray: int | None = None
         self.around: int | None = None
 
     def scan(self) -> WrittenPlan:
         text = self.text
-        position = self.after_thoughts()
+        thought = end_of_thoughts(text, self.fail)
+        position = 0
+        if thought is not None:
+            self.around, position = thought
         while (found := text.find("<", position)) >= 0:
             self.words(position, found)
             position = self.markup(found)
@@ -68,23 +74,11 @@ class _Scanner:
         self.finish()
         if self.around is not None:
             self.mends.append((self.around, "text around the plan"))
-        return WrittenPlan(self.calls, self.goal, int)
+        return WrittenPlan(self.calls, self.goal, int, strict=False)
 
     @property
     def inside(self) -> bool:
         return self.began is not None and self.ended is None
-
-    def after_thoughts(self) -> int:
-        """Skip what a model thought before it answered: a plan in there is a draft."""
-        match = _THOUGHT.match(self.text)
-        if match is None:
-            return 0
-        end = f"</{match[1]}>"
-        found = re.compile(re.escape(end), re.IGNORECASE).search(self.text, match.end())
-        if found is None:
-            raise self.fail(match.start(1) - 1, f"<{match[1]}> does not end")
-        self.around = match.start(1) - 1
-        return found.end()
 
     def words(self, start: int, end: int) -> None:
         """Take the text between two tags; only white space is nothing to speak of."""
@@ -117,7 +111,9 @@ class _Scanner:
             return self.instruction(offset)
         match = _WORD.match(text, offset)
         if match is None:
-            if self.inside and _END_OF_PLAN.startswith(text[offset:]):
+            if self.inside and (cut := _CUT_BRACKET.match(text, offset)):
+                if not cut[1] or self.open is not None:
+                    raise self.fail(offset, "the text ends inside of a tag")
                 return len(text)
             # An opening bracket in prose: what follows is text.
             self.words(offset, offset + 1)
@@ -231,9 +227,11 @@ class _Scanner:
             raise self.fail(offset, "a function without a name")
         if len(self.calls) == LIMIT_OF_STEPS:
             raise self.fail(offset, f"more than {LIMIT_OF_STEPS:,} steps")
-        if self.open is not None:
-            self.unclosed.append(self.open[1].lower())
         tag = read_tag(self.text, match.end(), match[2], self.mends, self.fail)
+        if self.open is not None:
+            if not tag.closed and not tag.attributes and self.open[1].lower() == match[2].lower():
+                raise self.fail(offset, f"<{match[2]}> is a step, or an end tag without its '/'")
+            self.unclosed.append(self.open[1].lower())
         self.calls.append(WrittenCall(name, tag.attributes, "\n".join(self.reasons), offset))
         self.reasons.clear()
         self.opened(tag, match)
@@ -244,6 +242,7 @@ class _Scanner:
             self.note(self.open[0], f"the tag of {self.open[1]} is not closed")
         self.open = None if tag.closed else (match.start(), match[2])
         self.stray = tag.stray
+        self.after_tag = tag.end
 
     def function_end(self, match: re.Match[str]) -> int:
         name = match[2].lower()
@@ -254,6 +253,8 @@ class _Scanner:
         if self.open is None:
             if not self.calls or name != f"{_PREFIX}{self.calls[-1].function}".lower():
                 raise self.fail(match.start(), f"</{match[2]}> ends nothing")
+            if self.text[self.after_tag : match.start()].strip():
+                raise self.fail(match.start(), f"</{match[2]}> ends what is closed, and there is text before it")
             self.note(match.start(), f"</{match[2]}> ends what is closed")
         elif name not in ("function", self.open[1].lower()):
             raise self.fail(match.start(), f"</{match[2]}> ends {self.open[1]}")
@@ -272,10 +273,9 @@ class _Scanner:
             return start
         if self.inside and self.open is not None:
             raise self.fail(match.start(), "a goal inside of a function")
-        end = _GOAL_END.search(text, start)
-        stop = len(text) if end is None else end.start()
+        stop = end_of_goal(text, start)
         if not self.goal:
-            self.goal = _words_of(text[start + 1 : stop])
+            self.goal = words_of(text[start + 1 : stop])
         self.in_goal = True
         return stop
 
@@ -313,6 +313,9 @@ class _Scanner:
             return
         if not self.calls:
             raise self.fail(len(self.text), "the text ends before the plan has a step")
+        if self.reasons and self.reasons[-1].upper() != _END_MARK:
+            # A comment says why a step is there: that step is not.
+            raise self.fail(len(self.text), "the text ends after a comment, before the step that it is of")
         self.close_all()
         self.note(len(self.text), "</plan> is missing")
 
@@ -321,13 +324,3 @@ class _Scanner:
 
     def fail(self, offset: int, problem: str) -> PlanFormatError:
         return format_error(self.text, offset, problem)
-
-
-_GOAL_END = re.compile(r"<(?:/\s*+goal|plan)\b", re.IGNORECASE)
-
-
-def _words_of(text: str) -> str:
-    """Return the text of an element; what is no reference stays as it is, since a goal is for people."""
-    for name, character in (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&apos;", "'"), ("&amp;", "&")):
-        text = text.replace(name, character)
-    return text.strip()

@@ -55,15 +55,18 @@ def _kinds(schema: Any, root: Mapping[str, Any], seen: frozenset[str]) -> Iterat
     options = schema.get("anyOf") or schema.get("oneOf")
     if isinstance(reference, str):
         if reference not in seen:
-            target = root.get("$defs", {}).get(reference.removeprefix("#/$defs/"))
+            definitions = root.get("$defs")
+            name = reference.removeprefix("#/$defs/")
+            target = definitions.get(name) if isinstance(definitions, Mapping) else None
             yield from _kinds(target, root, seen | {reference})
     elif "type" in schema:
         names = schema["type"]
-        yield from [names] if isinstance(names, str) else names
+        listed = [names] if isinstance(names, str) else names
+        yield from (each for each in listed if isinstance(each, str)) if isinstance(listed, list) else ("any",)
     elif isinstance(options, list):
         for option in options:
             yield from _kinds(option, root, seen)
-    elif "enum" in schema or "const" in schema:
+    elif "const" in schema or isinstance(schema.get("enum"), list):
         for value in schema.get("enum", [schema.get("const")]):
             yield _KINDS.get(type(value), "null")
     else:

@@ -55,4 +55,4 @@ def _full_name(written: str) -> str:
 
 
 def _folded(name: str) -> str:
-    return name.replace("-", "_").replace(".", "_").casefold()
+    return name.replace("-", "_").replace(".", "_").lower()

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 
 from portico.errors import PlanFormatError
 from portico.functions import FunctionManual
+from portico.plans.findings import Finding
 from portico.plans.plan import Plan
 from portico.plans.xml_form.lenient import parse_leniently
+from portico.plans.xml_form.placing import attribute_offset
 from portico.plans.xml_form.steps import steps_and_result
 from portico.plans.xml_form.strict import parse_strictly
-from portico.plans.xml_form.written import LIMIT_OF_CHARACTERS, Mend, WrittenPlan, format_error, places
+from portico.plans.xml_form.written import LIMIT_OF_CHARACTERS, Mend, WrittenCall, WrittenPlan, format_error, places
 
 __all__ = ["XmlPlan", "plan_from_xml", "read_plan"]
 
@@ -26,6 +28,8 @@ class XmlPlan:
 
     plan: Plan
     recovered: tuple[Mend, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    """Warnings: what is read as text and may be meant as a variable; those of a check go beside them."""
     _source: tuple[str, WrittenPlan] | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -41,6 +45,33 @@ class XmlPlan:
         text, written = self._source
         found = places(text, [written.characters(call.offset) for call in written.calls])
         return {step.id: place for step, place in zip(self.plan.steps, found, strict=True)}
+
+    def place_of(self, step: str | None, place: str = "") -> tuple[int, int] | None:
+        """Return line and column of what a finding is about: the attribute where there is one, else the step.
+
+        >>> read_plan('<plan><function.Tone.shout text="hey"/></plan>').place_of("s1", "arguments.text")
+        (1, 28)
+
+        None for a step that the text does not have.
+        """
+        index = next((index for index, each in enumerate(self.plan.steps) if each.id == step), None)
+        if self._source is None or index is None:
+            return None
+        text, written = self._source
+        call = written.calls[index]
+        offset = written.characters(call.offset)
+        if place.startswith("arguments."):
+            argument = place.removeprefix("arguments.").lower()
+            # The longest name that the place begins with: a name may hold a dot.
+            names = [
+                name
+                for name in call.attributes
+                if argument.startswith(name.lower()) and argument[len(name.lower()) :][:1] in ("", ".", "[")
+            ]
+            if names:
+                offset = attribute_offset(text, offset, call, max(names, key=len), strict=written.strict) or offset
+        [found] = places(text, [offset])
+        return found
 
 
 def plan_from_xml(
@@ -90,12 +121,19 @@ def read_plan(
         refused = error
         written = parse_leniently(text, catalogue, mends)
 
-    def fail(offset: int, problem: str) -> PlanFormatError:
-        return format_error(text, written.characters(offset), problem)
+    def fail(call: WrittenCall, problem: str, attribute: str | None = None) -> PlanFormatError:
+        offset = written.characters(call.offset)
+        if attribute is not None:
+            offset = attribute_offset(text, offset, call, attribute, strict=written.strict) or offset
+        return format_error(text, offset, problem)
 
-    steps, result = steps_and_result(written.calls, catalogue, finished, fail)
-    plan = Plan(goal or written.goal, steps, result)
-    return XmlPlan(plan, () if refused is None else _placed(text, mends, refused), (text, written))
+    steps, result, doubts = steps_and_result(written.calls, catalogue, finished, fail)
+    return XmlPlan(
+        Plan(goal or written.goal, steps, result),
+        () if refused is None else _placed(text, mends, refused),
+        tuple(Finding(each.what, each.step, f"arguments.{each.argument}", "warning") for each in doubts),
+        (text, written),
+    )
 
 
 def _placed(text: str, mends: list[tuple[int, str]], refused: PlanFormatError) -> tuple[Mend, ...]:

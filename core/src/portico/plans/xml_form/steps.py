@@ -7,23 +7,23 @@ The rules are those of Semantic Kernel's ``SequentialPlanParser`` and ``Plan`` (
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
-from portico.errors import PlanFormatError, nearest
 from portico.functions import FunctionManual
 from portico.plans.plan import INPUT, Expression, From, Step, TextOf, Value
 from portico.plans.xml_form.literals import read_literal
 from portico.plans.xml_form.names import FunctionNames
+from portico.plans.xml_form.spelling import one_letter_off
+from portico.plans.xml_form.variables import Doubt, Fail, Variables
 from portico.plans.xml_form.written import APPEND, CONTROL_LENGTHS, WrittenCall, control, unlike_names
 
 __all__ = ["steps_and_result"]
 
-Fail: TypeAlias = Callable[[int, str], PlanFormatError]
 
-_REFERENCE = re.compile(r"\$(\w+)")
 _WORD = re.compile(r"\w+")
-_ASCII_WORD = re.compile(r"[0-9A-Za-z_]+")
+_SHORTEST_CONTROL = 13
+_SEPARATORS = re.compile(r"[\W_]")
 _NOT_APPENDED = frozenset({"false", "no", "none"})
 _NO_PROPERTIES: Mapping[str, Any] = {}
 
@@ -33,11 +33,12 @@ def steps_and_result(
     catalogue: Mapping[str, FunctionManual] | None,
     finished: Collection[str],
     fail: Fail,
-) -> tuple[tuple[Step, ...], Expression | None]:
-    """Return the steps of a plan and its result; ``fail`` makes the error for an offset."""
+) -> tuple[tuple[Step, ...], Expression | None, Sequence[Doubt]]:
+    """Return the steps of a plan, its result, and what may be misread."""
     if not calls:
-        return (), None
-    return _Steps(calls, catalogue, finished, fail).build()
+        return (), None, ()
+    read = _Steps(calls, catalogue, finished, fail)
+    return *read.build(), read.variables.doubts
 
 
 class _Steps:
@@ -45,13 +46,11 @@ class _Steps:
         "arguments",
         "barrier",
         "calls",
-        "ever_set",
         "fail",
         "ids",
         "names",
         "sets",
         "since",
-        "unclear",
         "variables",
     )
 
@@ -65,14 +64,11 @@ class _Steps:
         self.calls = calls
         self.names = FunctionNames(catalogue)
         self.fail = fail
-        self.unclear: set[str] = set()
-        self.ever_set: set[str] | None = None
         # What each call sets, folded, and the id that it would have by that.
         self.sets: list[tuple[str, str, str]] = []
+        self.variables = Variables(finished, self.sets, fail, self.made_by)
         self.arguments = [self.separated(call) for call in calls]
         self.ids = self.identified(finished)
-        # What each variable stands for at the step that is read.
-        self.variables = {INPUT: INPUT, **{each.casefold(): each for each in finished}}
         # Steps with effects keep the place in which they are written: one waits for all before it, all after for it.
         self.barrier: str | None = None
         self.since: list[str] = []
@@ -80,12 +76,13 @@ class _Steps:
     def build(self) -> tuple[tuple[Step, ...], Expression]:
         steps: list[Step] = []
         appended: list[From] = []
-        variables = self.variables
+        variables, known = self.variables, self.variables.known
         previous = INPUT
         for call, given, (_, kept, added), id in zip(self.calls, self.arguments, self.sets, self.ids, strict=True):
             name, manual = self.names.find(call.function)
+            variables.step = id
             if manual is None:
-                arguments = {key: self.expression(value, call) for key, value in given.items()}
+                arguments = {key: variables.expression(value, call, key) for key, value in given.items()}
                 after: tuple[str, ...] = ()
             else:
                 arguments = self.fitted(given, manual, call, previous)
@@ -97,9 +94,9 @@ class _Steps:
             steps.append(Step(id, name, arguments, after, call.reason))
             previous = id
             if kept:
-                variables[kept] = id
+                known[kept] = id
             if added:
-                variables[added] = id
+                known[added] = id
                 appended.append(From(id))
         if not appended:
             return tuple(steps), From(previous)
@@ -119,36 +116,25 @@ class _Steps:
             if kind is None:
                 arguments[name] = value
                 continue
-            variable = self.variable(value, call)
+            variable = self.variables.name(value)
             if kind != APPEND:
                 if kept and kept != variable:
-                    raise self.fail(call.offset, "setContextVariable has two values")
+                    raise self.fail(call, "setContextVariable has two values")
                 kept = variable
             elif added and added != variable:
-                raise self.fail(call.offset, "appendToResult has two values")
+                raise self.fail(call, "appendToResult has two values")
             elif variable.lower() in _NOT_APPENDED:
-                raise self.fail(call.offset, f"appendToResult is the name of a result, not {variable!r}")
+                raise self.fail(call, f"appendToResult is the name of a result, not {variable!r}")
             else:
                 added = variable
-        self.sets.append((kept, kept.casefold(), added.casefold()))
+        self.sets.append((kept, kept.lower(), added.lower()))
         if len(arguments) > 1 and len({name.lower() for name in arguments}) < len(arguments):
-            return unlike_names(arguments, lambda problem: self.fail(call.offset, problem))
+            return unlike_names(arguments, lambda problem: self.fail(call, problem))
         return arguments
-
-    def variable(self, written: str, call: WrittenCall) -> str:
-        if written.isidentifier():
-            return written
-        name = written.strip().removeprefix("$")
-        word = _WORD.match(name)
-        if word is None or word.end() == len(name):
-            return name
-        # "$my-key" would be the variable "my" and a text, so that nobody can refer to this one.
-        self.unclear.add(word[0].casefold())
-        return name
 
     def identified(self, finished: Collection[str]) -> list[str]:
         """Give each step an id: the variable that it sets, else s and its number, or the next that is free."""
-        taken = {INPUT, *(each.casefold() for each in finished)}
+        taken = {INPUT, *(each.lower() for each in finished)}
         found: list[str] = []
         for kept, folded, _ in self.sets:
             if kept and folded not in taken and (kept.isidentifier() or _WORD.fullmatch(kept)):
@@ -175,20 +161,33 @@ class _Steps:
         for written, value in given.items():
             name = written if written in properties else _in_another_case(written, properties, given)
             schema = properties.get(name)
+            if schema is None and len(name) >= _SHORTEST_CONTROL:
+                self.no_control(name, call)
             if "$" in value:
-                arguments[name] = self.expression(value, call, schema, parameters)
+                arguments[name] = self.variables.expression(value, call, written, schema, parameters)
             elif schema is None or (type(schema) is dict and schema.get("type") == "string"):
                 arguments[name] = Value(value)
             else:
                 arguments[name] = Value(read_literal(value, schema, parameters))
         for name in parameters.get("required", ()):
             if name not in arguments:
-                folded = name.casefold()
+                folded = name.lower()
                 if folded == INPUT:
                     arguments[name] = From(previous)
-                elif folded in self.variables:
-                    arguments[name] = From(self.variables[folded])
+                elif folded in self.variables.known:
+                    arguments[name] = From(self.variables.known[folded])
         return arguments
+
+    def no_control(self, name: str, call: WrittenCall) -> None:
+        """Refuse what is no parameter and is nearly an attribute that is none: the step would keep nothing."""
+        plain = _SEPARATORS.sub("", name).lower()
+        for known in ("setContextVariable", "appendToResult"):
+            if one_letter_off(plain, known.lower()):
+                raise self.fail(call, f"{name} is no parameter of {call.function}; it is written {known}", name)
+
+    def made_by(self, id: str) -> FunctionManual | None:
+        """Return the manual of the function that a step of this plan calls."""
+        return self.names.find(self.calls[self.ids.index(id)].function)[1] if id in self.ids else None
 
     def order(self, id: str, manual: FunctionManual, arguments: Mapping[str, Expression]) -> tuple[str, ...]:
         """Return what a step waits for beyond what it refers to, so that effects come in the order of writing."""
@@ -203,58 +202,6 @@ class _Steps:
             return ()
         referred = {reference for argument in arguments.values() for reference in _referred(argument)}
         return tuple(each for each in before if each not in referred)
-
-    def expression(
-        self, value: str, call: WrittenCall, schema: Any = None, root: Mapping[str, Any] = _NO_PROPERTIES
-    ) -> Expression:
-        """Return what an attribute's text stands for: variables are references, everything else is text."""
-        if value[:1] == "$" and not self.unclear:
-            step = self.variables.get(value[1:].casefold())
-            if step is not None:
-                return From(step)
-        parts: list[str | Expression] = []
-        done = 0
-        for match in _REFERENCE.finditer(value) if "$" in value else ():
-            found = self.referred(match[1], value, call)
-            if found is None:
-                continue
-            start = match.start()
-            step, length = found
-            if start > done:
-                parts.append(value[done:start])
-            parts.append(From(step))
-            done = start + 1 + length
-        if not parts:
-            return Value(value if schema is None else read_literal(value, schema, root))
-        if done < len(value):
-            parts.append(value[done:])
-        only = parts[0]
-        return only if len(parts) == 1 and isinstance(only, From) else TextOf(tuple(parts))
-
-    def referred(self, word: str, value: str, call: WrittenCall) -> tuple[str, int] | None:
-        """Return the step that ``$word`` stands for, and how much of the word is the name; None where it is text."""
-        folded = word.casefold()
-        if folded in self.unclear:
-            raise self.fail(call.offset, f"${word} may be the beginning of another variable's name")
-        step = self.variables.get(folded)
-        if step is not None:
-            return step, len(word)
-        # Languages without spaces: "$POEM" and what follows are one word for a regular expression.
-        ascii_word = _ASCII_WORD.match(word)
-        if ascii_word is not None and ascii_word.end() < len(word):
-            step = self.variables.get(ascii_word[0].casefold())
-            if step is not None:
-                return step, ascii_word.end()
-        if self.ever_set is None:
-            self.ever_set = {each for _, kept, added in self.sets for each in (kept, added)}
-        if folded in self.ever_set:
-            raise self.fail(call.offset, f"${word} is set only by this step or a later one")
-        if len(word) + 1 == len(value) and not word[0].isdigit():
-            known = list(self.variables)
-            near = nearest(word[:100], known)
-            hint = f"nearest: {', '.join(near)}" if near else f"there are: {', '.join(known[:20])}"
-            raise self.fail(call.offset, f"there is no variable ${word[:100]}; {hint}")
-        return None
 
 
 def _in_another_case(name: str, properties: Mapping[str, Any], given: Mapping[str, str]) -> str:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from portico.errors import PlanFormatError
 from portico.plans.xml_form.values import read_value
+from portico.plans.xml_form.written import control
 
 __all__ = ["Tag", "read_tag"]
 
@@ -27,6 +28,11 @@ _END = r"\s*+,?+\s*+(?:(?:/\s*+)?>|<(?:/?\s*+function\.|/?\s*+plan\b|!--)|\Z)"
 _CLOSING = {quote: re.compile(rf"{quote}(?={_NEXT}|{_END})|(?P<stray>{quote})", re.IGNORECASE) for quote in "\"'”’"}
 _CLOSED_BY = {'"': '"', "'": "'", "“": "”", "‘": "’"}
 _OPENS_A_VALUE = re.compile(r"\s[^\W\d][\w.\-:]*\s*=\s*$")
+_NOT_A_VARIABLE = re.compile(r"[^\w$.\- ]")
+_CONTROL_INSIDE = re.compile(r"(?:setContextVariable|appendToResult)\s*+=\s*+[\"'“”‘’]", re.IGNORECASE)
+# A mark of a quotation, and whether an attribute follows it.
+_MARK = re.compile(r"[\"'“”‘’](?P<attribute>(?=\s*+[^\W\d][\w.\-:]*+\s*+=\s*+[\"'“”‘’]))?")
+_KINDS_OF_MARKS = {"”": "“", "’": "‘"}
 _LOOK_BACK = 100
 _BEFORE_OPENER = frozenset(" \t\n\r([{=:,;/>-–—'")
 _AFTER_CLOSER = frozenset(" \t\n\r)]}:,;.!?/<-–—'…")
@@ -41,8 +47,16 @@ class Tag(NamedTuple):
     stray: int | None
 
 
-def read_tag(text: str, position: int, name: str, mends: list[tuple[int, str]], fail: Fail) -> Tag:
-    """Read from after the name of a tag to its end. ``name`` is for messages."""
+def read_tag(
+    text: str,
+    position: int,
+    name: str,
+    mends: list[tuple[int, str]],
+    fail: Fail,
+    *,
+    offsets: dict[str, int] | None = None,
+) -> Tag:
+    """Read from after the name of a tag to its end. ``name`` is for messages, ``offsets`` takes those of attributes."""
     attributes: dict[str, str] = {}
     strays: list[list[int]] = []
     first_stray: int | None = None
@@ -65,17 +79,24 @@ def read_tag(text: str, position: int, name: str, mends: list[tuple[int, str]], 
             closed, end = False, blank
             break
         if text[blank] == "," and attributes:
+            _check_closer(text, position, fail)
             mends.append((blank, "a comma between attributes"))
             position = blank + 1
             continue
         if blank == position and text[position - 1] != ",":
             if not attributes:
                 raise fail(position, f"{text[position]!r} is not of a name")
+            _check_closer(text, position, fail)
             mends.append((position, "no space between two attributes"))
         key, position = _attribute_name(text, blank, name, fail)
-        value, position, in_value = _value(text, position, key, mends, fail)
+        start = position
+        value, position, in_value = _value(text, start, key, mends, fail)
+        if control(key) and not value.isidentifier() and (odd := _NOT_A_VARIABLE.search(value)):
+            raise fail(start, f"{key} names a variable, and {odd[0]!r} is of no name; its quote may be missing")
         if key not in attributes:
             attributes[key] = value
+            if offsets is not None:
+                offsets[key] = blank
         elif attributes[key] == value:
             mends.append((blank, f"{key} is there twice, with one value"))
         else:
@@ -121,6 +142,8 @@ def _value(text: str, start: int, key: str, mends: list[tuple[int, str]], fail: 
             apostrophe = match.start()
     else:
         raise fail(start, f"the value of {_short(key)} does not end")
+    if _other_attribute(text, start + 1, end, closing):
+        raise fail(start, f"the value of {_short(key)} has an attribute inside, or its last quote is missing")
     if opening != closing:
         mends.append((start, "typographic quotes"))
         if text.find(opening, start + 1, end) >= 0 or strays:
@@ -130,10 +153,30 @@ def _value(text: str, start: int, key: str, mends: list[tuple[int, str]], fail: 
     return read_value(text, start + 1, end, mends, fail), end + 1, strays
 
 
+def _other_attribute(text: str, start: int, end: int, closing: str) -> bool:
+    """Tell whether an attribute in other quotes stands in a value, so that these may be what ends the value.
+
+    In ``<a b='x' c='y'>`` the quote before ``c`` closes what the one before ``x`` opens: that is a text. In
+    ``it' c='y`` it closes what nothing opened. The quotes of the value itself are the business of `_check_quotes`.
+    """
+    if _CONTROL_INSIDE.search(text, start, end):
+        return True
+    opened: dict[str, bool] = {}
+    for match in _MARK.finditer(text, start, end):
+        mark = match[0]
+        if mark == closing or not _is_stray(text, match.start(), mark):
+            continue
+        kind = _KINDS_OF_MARKS.get(mark, mark)
+        if match["attribute"] is not None and not opened.get(kind):
+            return True
+        opened[kind] = mark in "“‘" or (mark in "\"'" and not opened.get(kind))
+    return False
+
+
 def _is_stray(text: str, offset: int, opening: str) -> bool:
     """Tell an apostrophe inside of a word, which is one in any reading, from a quote that might end the value."""
     around = text[offset - 1 : offset + 2]
-    return not (opening in "'‘" and len(around) == 3 and around[0].isalpha() and around[2].isalpha())
+    return not (opening in "'‘’" and len(around) == 3 and around[0].isalpha() and around[2].isalpha())
 
 
 def _check_quotes(text: str, strays: list[list[int]], fail: Fail) -> None:
@@ -152,6 +195,17 @@ def _check_quotes(text: str, strays: list[list[int]], fail: Fail) -> None:
                 raise fail(offset, "a quote is not escaped, and where the value ends is not certain")
 
 
+def _check_closer(text: str, position: int, fail: Fail) -> None:
+    """Refuse where the quote before ``position`` may not be the end of a value, as what follows is amiss too."""
+    quote = position - 1
+    if text[quote] in "\"'" and (text[quote - 1] in "\\=" or _opens_a_value(text, quote)):
+        raise fail(quote, "a quote is not escaped, and where the value ends is not certain")
+
+
+def _opens_a_value(text: str, offset: int) -> bool:
+    return _OPENS_A_VALUE.search(text[max(0, offset - _LOOK_BACK) : offset]) is not None
+
+
 def _opens(text: str, offset: int) -> bool:
     before, after = text[offset - 1], text[offset + 1 : offset + 2]
     return (before in _BEFORE_OPENER or before == text[offset]) and not after.isspace()
@@ -159,7 +213,7 @@ def _opens(text: str, offset: int) -> bool:
 
 def _closes(text: str, offset: int) -> bool:
     before, after = text[offset - 1], text[offset + 1 : offset + 2]
-    if _OPENS_A_VALUE.search(text[max(0, offset - _LOOK_BACK) : offset]):
+    if _opens_a_value(text, offset):
         return False
     return not before.isspace() and (after in _AFTER_CLOSER or after == text[offset])
 

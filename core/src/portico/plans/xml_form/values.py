@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 from portico.errors import PlanFormatError
+from portico.plans.xml_form.spelling import one_letter_off
 
 __all__ = ["read_value"]
 
@@ -83,7 +84,17 @@ def _reference(text: str, offset: int, end: int, fail: Fail) -> tuple[str, int]:
         return _NAMED[name], match.end()
     if closed and _known_to_html(name):
         raise fail(offset, f"{match[0]} is HTML's name of a character, or a text that is not escaped")
+    meant = _nearly(name) if closed else None
+    if meant is not None:
+        raise fail(offset, f"{match[0]} is &{meant}; or a text that is not escaped")
     return "&", offset + 1
+
+
+def _nearly(name: str) -> str | None:
+    """Return the name of XML that a name hardly is by chance: in another case, or with one letter wrong."""
+    lowered = name.lower()
+    alike = (known for known in _NAMED if lowered == known or (len(name) > 1 and one_letter_off(lowered, known)))
+    return next(alike, None)
 
 
 def _is_character(code: int) -> bool:

@@ -90,7 +90,7 @@ def _step_problems(step: Step) -> Iterator[str]:
         yield f"step {step.id} is a template"
     elif not _FUNCTION.fullmatch(step.function):
         yield f"{step.function[:60]!r} of step {step.id} is no name of a function"
-    if not _ID.fullmatch(step.id) or step.id.casefold() == INPUT:
+    if not _ID.fullmatch(step.id) or step.id.lower() == INPUT:
         yield f"the id {step.id[:60]!r} is no name of a variable"
     if step.seconds is not None or step.attempts is not None:
         yield f"step {step.id} has its own seconds or attempts"
@@ -139,7 +139,7 @@ def _document(plan: Plan) -> str:
         return f"{_goal(plan)}<plan/>"
     appended = {part.step for part in _result_parts(plan.result) if isinstance(part, From)}
     used = {reference.step for step in plan.steps for reference in _references_of(step)} | appended
-    taken = {step.id.casefold() for step in plan.steps}
+    taken = {step.id.lower() for step in plan.steps}
     lines = [f"{_goal(plan)}<plan>"]
     for number, step in enumerate(plan.steps, 1):
         if step.reason:
@@ -149,7 +149,7 @@ def _document(plan: Plan) -> str:
             attributes.append(("setContextVariable", step.id))
         if step.id in appended:
             key = f"RESULT__{step.id}"
-            while key.casefold() in taken:
+            while key.lower() in taken:
                 key += "_"
             attributes.append(("appendToResult", key))
         written = "".join(f' {name}="{value.translate(_ATTRIBUTE_ESCAPES)}"' for name, value in attributes)

@@ -47,12 +47,14 @@ class WrittenCall(NamedTuple):
 class WrittenPlan(NamedTuple):
     """The calls of one ``<plan>`` in their order, and the text of a ``<goal>`` where there is one.
 
-    ``characters`` turns the offset of a call into one that counts characters of the text.
+    ``characters`` turns the offset of a call into one that counts characters of the text. ``strict`` says which parser
+    read it.
     """
 
     calls: list[WrittenCall]
     goal: str
     characters: Callable[[int], int]
+    strict: bool = True
 
 
 @dataclass(frozen=True, slots=True)
