@@ -95,6 +95,22 @@ async def test_what_a_service_wants_handed_back_comes_back_from_a_journal_in_ano
     assert unbroken.requests[1].tools == told.tools
 
 
+async def test_the_journal_has_every_reply_once_and_each_request_has_them_all() -> None:
+    store = MemoryRunStore()
+    calls = [ToolCall(f"c{n}", "Weather-forecast", json.dumps({"city": f"City {n}"})) for n in range(1, 7)]
+    wrong = ToolCall("c0", "Weather-forecast", "{}")
+    chat = scripted(wrong, *calls[:3], "", *calls[3:], "Clear.")
+    kernel = Kernel(plugins=[Weather()], run_store=store)
+    pursuit = await kernel.pursue("The weather?", planner=planner_with(chat))
+    assert pursuit.outcome == Answer("Clear.")
+    plans = [entry["plan"]["notes"] for entry in await store.read(pursuit.run) if entry["type"] == "plan"]
+    kept = [part["call"] for notes in plans for each in notes["exchanges"] for part in each["parts"] if "call" in part]
+    assert kept == ["c0", *(call.id for call in calls)]
+    told = [part for message in chat.requests[-1].messages for part in message.content if isinstance(part, ToolCall)]
+    assert told == [wrong, *calls]
+    assert len(results(chat.requests[-1])) == 7
+
+
 async def test_a_run_that_was_held_goes_on_in_another_kernel_with_the_same_conversation() -> None:
     store, held = MemoryRunStore(), True
     thinking = Reasoning({"encrypted": "…"}, None)

@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portico.functions import FunctionManual
+from portico.planning.repairing import ReplyProblem
 from portico.plans.task import Infeasible
 from portico_handlebars.language import HandlebarsTemplates
 from portico_handlebars_planner._checks import template_problems
-from portico_handlebars_planner._reply import ReplyProblem, Written, read_reply
+from portico_handlebars_planner._reply import Written, read_reply
 
 CALL = "{{json (Tone-shout text='hey')}}"
 

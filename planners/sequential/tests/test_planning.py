@@ -17,10 +17,11 @@ from portico.chat import ChatCapabilities, ChatReply, ChatRequest, Message, Usag
 from portico.errors import PlanError, PlanFormatError, ServiceUnavailable
 from portico.functions import FunctionManual, function
 from portico.kernel import Kernel
+from portico.planning.repairing import ReplyProblem
 from portico.plans.plan import From, ListOf, ObjectOf, Plan, Step, TextOf, Value
 from portico.plans.task import ChatUsed, Event, Finding, Infeasible, Refusal, StepRecord, Task
 from portico.ports.chat_service import ChatService
-from portico_sequential_planner._reply import ReplyProblem, read_reply
+from portico_sequential_planner._reply import read_reply
 from portico_sequential_planner.config import SequentialSettings
 from portico_sequential_planner.planner import SequentialPlanner
 from portico_testkit.fakes.chat_service import Line, ScriptedChat
@@ -165,7 +166,7 @@ async def test_what_was_mended_is_in_the_notes_with_its_place(reply: str, mended
     [
         ("I shout.", "no <plan>"),
         ("", "no <plan>"),
-        ('<plan>\n<function.Tools.shout text="$NOBODY"/></plan>', "line 2, column 1: there is no variable $NOBODY"),
+        ('<plan>\n<function.Tools.shout text="$NOBODY"/></plan>', "line 2, column 23: there is no variable $NOBODY"),
         ('<plan><function.Tools.shout text="$INPUT"/></plan>', "Step 1 needs a value for text: there is no $INPUT"),
         (ChatReply(Message.of("assistant", SHOUT), "length"), "cut short"),
         (
@@ -188,7 +189,7 @@ async def test_a_reply_that_is_no_plan_goes_back_with_what_is_wrong(bad: Line, t
 
 async def test_repairs_are_bounded_and_the_last_problem_is_in_the_error() -> None:
     made = planner("no", "never", "not at all", settings=SequentialSettings(repairs=2))
-    with pytest.raises(PlanError, match=r"'scripted' wrote no plan that can be read, in 3 tries\. .*no <plan>"):
+    with pytest.raises(PlanError, match=r"'scripted' wrote no plan that can be used, in 3 tries\. .*no <plan>"):
         await made.propose(task(), emit=[].append)
     assert len(requests_of(made)) == 3
     with pytest.raises(PlanError, match="in one try"):
@@ -231,7 +232,7 @@ async def test_a_refused_plan_is_shown_as_xml_with_every_finding_where_it_is() -
     plan = await proposed(planner(TWO), task())
     findings = (
         Finding("a hint", severity="warning"),
-        Finding("takes an integer; of M, $.letters would do", plan.steps[1].id, "arguments.least"),
+        Finding("takes an integer", plan.steps[1].id, "arguments.least", hint="of M, $.letters would do"),
         Finding("there is no function 'Tools-shout'", plan.steps[0].id, "function"),
     )
     for refused in (plan, replace(plan, notes=None)):

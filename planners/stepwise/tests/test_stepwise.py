@@ -35,7 +35,7 @@ from portico_stepwise_planner.planner import StepwisePlanner
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.services import FixedServices
 
-LOOK = 'Thought: Look.\nAction: {"function": "Weather.forecast", "arguments": {"city": "Oslo"}}'
+LOOK = 'Thought: Look.\nAction: {"function": "Weather-forecast", "arguments": {"city": "Oslo"}}'
 DONE = "Thought: Enough.\nFinal answer: It is clear."
 HOLDS = ChatCapabilities(response_schema=True)
 STRICT = ChatCapabilities(response_schema=True, strict=True)
@@ -84,12 +84,15 @@ async def test_a_thought_becomes_a_step_with_its_reason_and_the_next_turn_sees_t
     assert pursuit.usage == Usage(20, 6)
     assert shown(events) == "It is clear."
     first, second = chat.requests
-    assert "Weather.forecast:\n  description: Tell the weather of a city." in first.messages[0].text
+    assert (
+        "Weather-forecast(city: string, days: integer = 1) -> any\n  Tell the weather of a city."
+        in first.messages[0].text
+    )
     told = [(message.role, message.text) for message in second.messages[1:]]
     assert told == [
         ("user", "Goal: The weather?"),
         ("assistant", LOOK),
-        ("user", 'Observation: {"sky": "clear"}'),
+        ("user", 'Observation: s1 gave: {"sky": "clear"}'),
     ]
 
 
@@ -116,9 +119,9 @@ async def test_a_result_stays_one_value_on_one_line_of_the_users_message(result:
     messages = chat.requests[1].messages
     assert [message.role for message in messages] == ["system", "user", "assistant", "user"]
     line = messages[-1].text
-    assert line.startswith("Observation: ")
+    assert line.startswith("Observation: s1 gave: ")
     assert len(line.splitlines()) == 1, "a result opens a line of its own"
-    assert json.loads(line.removeprefix("Observation: ")) == result
+    assert json.loads(line.removeprefix("Observation: s1 gave: ")) == result
 
 
 async def test_stop_sequences_are_set_where_the_service_has_them_and_turns_are_lines() -> None:
@@ -160,7 +163,7 @@ async def test_an_unknown_function_is_refused_by_the_check_and_the_nearest_goes_
     refused = [event for event in events if isinstance(event, Proposed) and event.findings]
     assert len(refused) == 1
     told = chat.requests[1].messages
-    assert "Weather.forcast" in told[-2].text
+    assert "Weather-forcast" in told[-2].text
     assert "refused, so nothing was called" in told[-1].text
     assert "Weather-forecast" in told[-1].text
     with pytest.raises(PlanInvalid):
@@ -191,6 +194,38 @@ async def test_failures_in_a_row_end_it_and_a_success_between_them_does_not() ->
     chat = ScriptedChat(lost, lost, LOOK, lost, lost, DONE)
     assert (await pursue(chat)).outcome == Answer("It is clear.")
     assert "Observation: s1 failed: " in chat.requests[1].messages[-1].text
+
+
+async def test_a_model_that_goes_round_in_circles_is_told_so_and_then_asked_for_the_answer_alone() -> None:
+    look = json.dumps({"thought": "", "action": {"function": "Weather-forecast", "arguments": {"city": "Oslo"}}})
+    done = json.dumps({"thought": "", "action": {"final": "It is clear."}})
+    weather = Weather()
+    chat = ScriptedChat(look, look, look, done, capabilities=HOLDS)
+    assert (await pursue(chat, weather=weather)).outcome == Answer("It is clear.")
+    assert weather.asked == [("Oslo", 1)] * 3
+    told = [request.messages[-1].text for request in chat.requests]
+    assert ["You made this call" in each for each in told] == [False, False, True, True]
+    assert "2 times" in told[2]
+    assert ["last turn" in each for each in told] == [False, False, False, True]
+    schemas = [json.dumps(request.response_schema) for request in chat.requests]
+    assert ["Weather-forecast" in each for each in schemas] == [True, True, True, False]
+    assert "infeasible" not in schemas[3], "where there are results, they are the answer"
+    other = ScriptedChat(LOOK, LOOK.replace("Oslo", "Rome"), LOOK, LOOK.replace("Oslo", "Rome"), DONE)
+    await pursue(other, repeats=2)
+    assert not any("You made this call" in request.messages[-1].text for request in other.requests)
+
+
+async def test_a_function_that_is_called_as_the_word_for_no_way_can_be_called() -> None:
+    @function(name="Infeasible")
+    def judge(text: str) -> str:
+        """Judge whether something can be done."""
+        return f"{text} is infeasible"
+
+    kernel = Kernel()
+    kernel.add_function(judge)
+    chat = ScriptedChat('Action: {"function": "Infeasible", "arguments": {"text": "Flying"}}', "Final answer: No.")
+    pursuit = await kernel.pursue("Can we fly?", planner=planner_with(chat))
+    assert [record.result for record in pursuit.steps] == ["Flying is infeasible"]
 
 
 async def test_on_the_last_turn_it_is_told_to_answer() -> None:
@@ -300,7 +335,7 @@ async def test_long_observations_are_shortened_with_a_note_and_the_oldest_shrink
 async def test_steps_without_room_are_left_out_and_that_is_said() -> None:
     kernel = Kernel(plugins=[Weather()])
     steps = tuple(
-        StepRecord(Step(f"s{n}", "Weather-forecast", {"city": Value("O" * 400)}, reason="So."), "clear")
+        StepRecord(Step(f"s{n}", "Weather-forecast", {"city": Value(str(n) * 400)}, reason="So."), "clear")
         for n in range(1, 9)
     )
     chat = ScriptedChat(DONE)
@@ -309,7 +344,7 @@ async def test_steps_without_room_are_left_out_and_that_is_said() -> None:
     messages = chat.requests[0].messages
     assert "no room here and are left out" in messages[1].text
     assert len(messages) < 2 + 2 * len(steps)
-    assert messages[-1].text == 'Observation: "clear"'
+    assert messages[-1].text == 'Observation: s8 gave: "clear"'
 
 
 async def test_steps_of_other_planners_are_shown_as_turns_of_its_own() -> None:
@@ -351,7 +386,7 @@ async def test_with_many_functions_those_that_the_goal_speaks_of_are_told() -> N
     chat = ScriptedChat('Thought: No.\nAction: {"function": "infeasible", "arguments": {"missing": "all"}}')
     planner = planner_with(chat, manual_tokens=200)
     outcome = (await kernel.pursue("Write a poem", planner=planner)).outcome
-    assert "poem:" in chat.requests[0].messages[0].text
+    assert "poem(text: string)" in chat.requests[0].messages[0].text
     assert "other59:" not in chat.requests[0].messages[0].text
     assert isinstance(outcome, Infeasible)
     assert "of 61 functions" in outcome.reason

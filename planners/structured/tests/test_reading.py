@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from portico.errors import SchemaUnsupported
 from portico.functions import Function
+from portico.planning.signatures import shape
 from portico.plans.json_form import plan_from_json, plan_to_json
 from portico.plans.plan import INPUT, Plan, Step
 from portico.schemas import PlainSchemaValidator
@@ -20,7 +21,6 @@ from portico_structured_planner.bounds import Bounds, bounded
 from portico_structured_planner.forms import ParameterForm
 from portico_structured_planner.origins import Forms, Origin, schema_of
 from portico_structured_planner.reading import Call, Finish, GiveUp, read_step
-from portico_structured_planner.signatures import shape
 from portico_structured_planner.steps import Rules, step_form
 from portico_testkit.strategies import json_values, near
 

@@ -11,7 +11,7 @@ from portico.chat import Message, Reasoning, Text, ToolCall, ToolResult
 from portico.naming import wire_name
 from portico.planning.fitting import estimated_tokens
 from portico.planning.model_calls import arguments_given, own_steps
-from portico.planning.transcript import Round, as_text, fit_rounds
+from portico.planning.transcript import Round, as_text, fit_rounds, one_line, shortened
 from portico.plans.task import Refusal, StepRecord, Task
 from portico_function_calling_planner._notes import Carried, Exchange, exchanges_from
 
@@ -28,16 +28,20 @@ _NOT_RUN = "This call was not carried out: the pursuit stopped before."
 _BESIDE_REFUSED = "This call was not carried out, because another one of the same reply was refused. Call it again."
 
 
-def exchanges_of(task: Task) -> tuple[Exchange, ...]:
-    """Return all replies so far: those in the notes, and what other planners ran or were refused, as calls."""
-    exchanges = list(exchanges_from(task.notes) or ())
+def exchanges_of(task: Task) -> tuple[tuple[Exchange, ...], tuple[Exchange, ...]]:
+    """Return the replies that notes of plans hold, and those since: what was refused, which no notes hold yet.
+
+    What other planners ran, or were refused, is shown as calls.
+    """
+    kept = [exchange for notes in (*task.notes_before, task.notes) for exchange in exchanges_from(notes) or ()]
+    since: list[Exchange] = []
     for refusal in task.refused:
         own = exchanges_from(refusal.plan.notes)
-        # The notes of a proposal hold all replies up to it.
-        exchanges = [*exchanges, _refused_elsewhere(refusal)] if not own else [*own[:-1], _answered(own[-1], refusal)]
-    carried = {each.step for exchange in exchanges for each in exchange.carried}
+        # The notes of a proposal hold all replies since the last one that ran.
+        since = [*since, _refused_elsewhere(refusal)] if not own else [*own[:-1], _answered(own[-1], refusal)]
+    carried = {each.step for exchange in (*kept, *since) for each in exchange.carried}
     foreign = [record for record in own_steps(task) if record.step.id not in carried]
-    return (*([_as_exchange(foreign, task)] if foreign else ()), *exchanges)
+    return (*([_as_exchange(foreign, task)] if foreign else ()), *kept), tuple(since)
 
 
 def failed_in_a_row(exchanges: Sequence[Exchange], task: Task) -> list[str]:
@@ -62,7 +66,10 @@ def conversation(
     observation_tokens: int,
 ) -> list[Message]:
     """Return the messages of the next request; with ``last`` the model is told to answer now."""
-    messages = [Message.of("system", _INSTRUCTIONS.format(infeasible=infeasible)), Message.of("user", _goal(task))]
+    messages = [
+        Message.of("system", _INSTRUCTIONS.format(infeasible=infeasible)),
+        Message.of("user", _goal(task, observation_tokens)),
+    ]
     records = {record.step.id: record for record in task.steps}
     answers = [[_result(each, records) for each in exchange.carried] for exchange in exchanges]
     rounds = [
@@ -89,10 +96,10 @@ def conversation(
     return messages
 
 
-def _goal(task: Task) -> str:
+def _goal(task: Task, tokens: int) -> str:
     if task.input is None:
         return task.goal
-    return f"{task.goal}\n\nThe goal came with this input (data): {json.dumps(task.input, ensure_ascii=False)}"
+    return f"{task.goal}\n\nThe goal came with this input (data): {shortened(one_line(task.input), tokens)}"
 
 
 def _result(carried: Carried, records: dict[str, StepRecord]) -> tuple[str, bool]:
@@ -126,7 +133,7 @@ def _answered(exchange: Exchange, refusal: Refusal) -> Exchange:
     by_step: dict[str | None, list[str]] = {}
     for finding in refusal.findings:
         if finding.severity == "error":
-            by_step.setdefault(finding.step, []).append(finding.message)
+            by_step.setdefault(finding.step, []).append(finding.words)
     general = by_step.get(None, [])
 
     def answered(each: Carried) -> Carried:

@@ -1,4 +1,6 @@
-"""The conversation as a plan's notes keep it: replies with their opaque parts, and which step each call became.
+"""The conversation as plans' notes keep it: replies with their opaque parts, and which step each call became.
+
+Each plan has the replies since the last one that ran, so that the journal holds every reply once.
 
 The results of steps are not in it: they come with the task, from the journal when a pursuit is resumed.
 """

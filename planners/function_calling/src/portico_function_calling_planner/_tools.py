@@ -29,8 +29,7 @@ class Offer:
 
     def __init__(self, functions: Sequence[FunctionManual], goal: str, *, tokens: int, strict: bool) -> None:
         fitted = fitted_manual(functions, goal, tokens=tokens, write=_as_tools)
-        self.functions = fitted.functions
-        self.left_out = fitted.left_out
+        self.fitted = fitted
         self._catalogue = {manual.name: manual for manual in fitted.functions}
         self._by_wire: dict[str, tuple[FunctionManual, StrictForm | None]] = {}
         tools = []

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from portico.chat import ChatReply, ChatRequest, Message, ToolCall, ToolChoice
 from portico.errors import FunctionError, PlanError, UnsupportedOption
 from portico.planning.asking import whole
-from portico.planning.fitting import require_functions
+from portico.planning.fitting import require_functions, told_of
 from portico.planning.model_calls import fresh_ids, object_in
 from portico.planning.streaming import AnswerWords, ask_streamed
 from portico.plans.plan import Plan, Step
@@ -72,8 +72,10 @@ class FunctionCallingPlanner:
                 "Choose another planner, such as 'stepwise' or 'sequential', or another chat service."
             )
         offer = self._offer(task, strict=chat.capabilities.strict and self._settings.strict)
-        exchanges = list(exchanges_of(task))
+        before, refused = exchanges_of(task)
+        since = list(refused)
         while True:
+            exchanges = (*before, *since)
             seen = _BETWEEN.join(exchange.shown for exchange in exchanges if exchange.shown)
             words = AnswerWords(emit, before=_BETWEEN if seen else "")
             errors = failed_in_a_row(exchanges, task)
@@ -92,14 +94,14 @@ class FunctionCallingPlanner:
                 if words.text:
                     return Answer(f"{seen}{_BETWEEN}{words.text}" if seen else words.text)
                 # Services refuse a turn without any words.
-                exchanges.append(Exchange(Message.of("assistant", "(nothing)"), said=_EMPTY))
+                since.append(Exchange(Message.of("assistant", "(nothing)"), said=_EMPTY))
                 continue
             if len(calls) == 1 and offer.is_infeasible(calls[0]):
-                return _infeasible(calls[0], reply, offer)
+                return told_of(_infeasible(calls[0], reply), offer.fitted)
             steps, exchange = self._carried(message, reply, task, offer, shown=words.text)
-            exchanges.append(exchange)
+            since.append(exchange)
             if steps:
-                return Plan(task.goal, tuple(steps), notes=exchanges_to(exchanges))
+                return Plan(task.goal, tuple(steps), notes=exchanges_to(since))
 
     def _offer(self, task: Task, *, strict: bool) -> Offer:
         """Return what is offered; made anew only for another catalogue or another goal."""
@@ -180,7 +182,7 @@ def _is_whole(call: ToolCall) -> bool:
     return True
 
 
-def _infeasible(call: ToolCall, reply: ChatReply, offer: Offer) -> Infeasible:
+def _infeasible(call: ToolCall, reply: ChatReply) -> Infeasible:
     try:
         given = object_in(call.arguments.strip() or "{}")
     except ValueError:
@@ -188,8 +190,6 @@ def _infeasible(call: ToolCall, reply: ChatReply, offer: Offer) -> Infeasible:
     reason, missing = given.get("reason"), given.get("missing")
     said = reason.strip() if isinstance(reason, str) else ""
     said = said or reply.text.strip() or "The model says that these functions cannot reach the goal."
-    if offer.left_out:
-        said += f" (It was offered {len(offer.functions)} of {len(offer.functions) + len(offer.left_out)} functions.)"
     if isinstance(missing, str):
         missing = [missing]
     return Infeasible(said, tuple(str(each) for each in missing) if isinstance(missing, list) else ())

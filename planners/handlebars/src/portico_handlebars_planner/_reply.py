@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from portico.planning.repairing import ReplyProblem
 from portico.plans.task import Infeasible
 
-__all__ = ["MARK", "MISSING_MARK", "ReplyProblem", "Written", "read_reply"]
+__all__ = ["MARK", "MISSING_MARK", "Written", "read_reply"]
 
 MARK = "CANNOT:"
 """How a reply begins that says that the goal is out of reach; the reason follows."""
@@ -25,10 +26,6 @@ _AROUND_A_LINE = " \t*_`}>-"
 _ALONE = re.compile(
     r"(^[ \t]*\{\{~?\s*set\b(?:[^{}'\"]|'[^'{}]*'|\"[^\"{}]*\")*?)(~?\}\})(?=[ \t]*(?:\n|\Z))", re.MULTILINE
 )
-
-
-class ReplyProblem(ValueError):
-    """A reply from which no template can be taken; the message is for the model."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import count
 from typing import Any
 
 from portico.chat import ChatRequest, Message
-from portico.errors import LimitExceeded, PlanError, TemplateError
+from portico.errors import LimitExceeded, TemplateError
 from portico.functions import FunctionManual
-from portico.planning.asking import ask
-from portico.planning.fitting import FittedManual, fitted_manual, require_functions
+from portico.planning.fitting import fitted_manual, require_functions, told_of
+from portico.planning.model_calls import fresh_ids
+from portico.planning.repairing import ReplyProblem, ask_until_usable
+from portico.planning.replanning import plan_number
 from portico.plans.plan import Expression, From, Plan, PlanTemplate, Step, Value
 from portico.plans.task import Answer, Emit, Infeasible, Task
 from portico.ports.chat_service import ChatService
@@ -19,13 +20,12 @@ from portico.registration import Services
 from portico_handlebars_planner._checks import template_problems
 from portico_handlebars_planner._manual import helper_manual
 from portico_handlebars_planner._prompt import failed_template, messages_for, repair
-from portico_handlebars_planner._reply import ReplyProblem, Written, read_reply
+from portico_handlebars_planner._reply import Written, read_reply
 from portico_handlebars_planner.config import HandlebarsPlannerSettings
 
 __all__ = ["HandlebarsPlanner"]
 
 _LANGUAGE = "handlebars"
-_CUT = "The reply was cut short: it was too long. Write a shorter template."
 
 
 class HandlebarsPlanner:
@@ -51,12 +51,7 @@ class HandlebarsPlanner:
         """Ask the model for a template; raises ``PlanError`` when it writes none that can be used."""
         require_functions(task)
         settings = self._settings
-        number = _plans_before(task) + 1
-        failed, _ = failed_template(task)
-        if failed is not None and number > settings.replans + 1:
-            raise PlanError(
-                f"The plan failed, and so did the {settings.replans} after it. The last error was: {failed.error}"
-            )
+        number = plan_number(task, replans=settings.replans)
         fitted = fitted_manual(task.functions, task.goal, tokens=settings.manual_tokens, write=helper_manual)
         arguments = _arguments(task)
         messages = messages_for(
@@ -68,8 +63,8 @@ class HandlebarsPlanner:
         )
         written = await self._written(task, messages, arguments, emit)
         if isinstance(written, Infeasible):
-            return _with_manual(written, fitted)
-        step = Step(_free_id(task), PlanTemplate(written.source, _LANGUAGE), arguments)
+            return told_of(written, fitted)
+        step = Step(next(fresh_ids(task)), PlanTemplate(written.source, _LANGUAGE), arguments)
         notes: dict[str, Any] = {"plan": number}
         if written.recovered:
             notes["recovered"] = list(written.recovered)
@@ -82,31 +77,22 @@ class HandlebarsPlanner:
         chat = self._services.get(ChatService, settings.chat)
         language = self._services.get(TemplateLanguage, _LANGUAGE)
         catalogue = {manual.name: manual for manual in task.functions}
-        problem = ""
-        for _ in range(settings.repairs + 1):
-            request = ChatRequest(
-                tuple(messages),
-                temperature=settings.temperature,
-                top_p=settings.top_p,
-                max_tokens=settings.max_tokens,
-                seed=settings.seed,
-            )
-            reply = await ask(chat, request, emit, cut=True)
-            try:
-                if reply.finish == "length":
-                    raise ReplyProblem(_CUT)
-                written = read_reply(reply.text)
-                if isinstance(written, Written):
-                    self._check(written.source, language, arguments, catalogue)
-            except ReplyProblem as error:
-                problem = str(error)
-                messages = [*messages, Message.of("assistant", reply.text or "…"), Message.of("user", repair(problem))]
-            else:
-                return written
-        tries = f"{settings.repairs + 1} tries" if settings.repairs else "one try"
-        raise PlanError(
-            f"The chat service {chat.name!r} wrote no plan that can be used, in {tries}. The last problem: {problem}"
+        request = ChatRequest(
+            tuple(messages),
+            temperature=settings.temperature,
+            top_p=settings.top_p,
+            max_tokens=settings.max_tokens,
+            seed=settings.seed,
         )
+
+        def read(text: str) -> Written | Infeasible:
+            written = read_reply(text)
+            if isinstance(written, Written):
+                self._check(written.source, language, arguments, catalogue)
+            return written
+
+        written, _ = await ask_until_usable(chat, request, emit, read=read, repair=repair, repairs=settings.repairs)
+        return written
 
     def _check(
         self,
@@ -123,13 +109,6 @@ class HandlebarsPlanner:
         problems = list(template_problems(source, template, arguments, catalogue, allow_loops=loops))
         if problems:
             raise ReplyProblem("\n".join(f"- {problem}" for problem in problems))
-
-
-def _plans_before(task: Task) -> int:
-    """Return how many plans of this planner ran before in the pursuit: the notes of each count them."""
-    notes = task.notes
-    counted = notes.get("plan") if isinstance(notes, dict) else None
-    return counted if type(counted) is int else 0
 
 
 def _arguments(task: Task) -> dict[str, Expression]:
@@ -152,19 +131,3 @@ def _value(expression: Expression, task: Task) -> Any:
     if expression == From("input"):
         return task.input
     return task.result_of(expression.step) if isinstance(expression, From) else None
-
-
-def _free_id(task: Task) -> str:
-    taken = {record.step.id for record in task.steps}
-    return next(name for number in count(1) if (name := f"s{number}") not in taken)
-
-
-def _with_manual(infeasible: Infeasible, fitted: FittedManual) -> Infeasible:
-    """Say that there are functions of which the model knew nothing."""
-    if not fitted.left_out:
-        return infeasible
-    told = (
-        f"{infeasible.reason} (The manual had room for {len(fitted.functions):,} of "
-        f"{len(fitted.functions) + len(fitted.left_out):,} functions; manual_tokens allows more.)"
-    )
-    return Infeasible(told, infeasible.missing)

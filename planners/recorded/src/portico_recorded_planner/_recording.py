@@ -12,13 +12,13 @@ from typing import Any
 from portico.chat import Citation
 from portico.errors import PlanError, PlanFormatError, RunNotFound
 from portico.functions import FunctionManual
+from portico.plans.evaluation import evaluate
 from portico.plans.json_form import plan_from_json
 from portico.plans.plan import INPUT, Expression, Plan
 from portico.plans.task import Answer, Infeasible
 from portico.plans.xml_form import plan_from_xml
 from portico.ports.run_store import RunStore
 from portico.pursuits.journal import RunState
-from portico.pursuits.running import evaluate
 
 __all__ = ["Recording", "recording_of_file", "recording_of_run"]
 
@@ -64,9 +64,10 @@ async def recording_of_run(run: str, store: RunStore) -> Recording:
     """
     entries = await store.read(run)
     if not entries:
-        # People are shown the beginnings of names.
+        # People are shown the beginning of the last part: what stands before it is when the run began.
         known = await store.runs()
-        matching = [name for name in known if name.startswith(run)] if len(run) >= _SHORTEST_NAME else []
+        short = len(run) >= _SHORTEST_NAME
+        matching = [name for name in known if short and (name.startswith(run) or name.split("-")[-1].startswith(run))]
         if len(matching) != 1:
             raise RunNotFound(run, known)
         run = matching[0]

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from portico.errors import ConfigurationError, PlanError, PlanStale
 from portico.functions import FunctionManual
 from portico.planning.fitting import require_functions
 from portico.planning.model_calls import own_steps
+from portico.plans.evaluation import evaluate
 from portico.plans.plan import INPUT, Plan, functions_used, references
 from portico.plans.staleness import Stale, stale_functions
-from portico.plans.task import Answer, Emit, Infeasible, Task, TextDelta
+from portico.plans.task import Answer, Emit, Infeasible, Task, TextDelta, Warned
 from portico.ports.run_store import RunStore
 from portico.pursuits.outcome import answer_of
-from portico.pursuits.running import evaluate
 from portico.registration import Services
 from portico_recorded_planner._recording import Recording, recording_of_file, recording_of_run
 from portico_recorded_planner.config import RecordedSettings
@@ -64,14 +65,13 @@ class RecordedPlanner:
         stale = _stale(recording, catalogue)
         _refuse_failed(recording, task, stale)
         plan = recording.plan
-        warnings = _warnings(recording, task, stale)
+        for warning in _warnings(recording, task, stale):
+            emit(Warned(warning))
         done = {record.step.id for record in own_steps(task)}
         steps = tuple(step for step in plan.steps if step.id not in done)
         if steps:
-            # The loop makes the answer of a plan's result by itself; only an answer of our own can carry warnings.
-            result = plan.result if not warnings else None
-            return Plan(task.goal, steps, result, fingerprints=plan.fingerprints, input=plan.input)
-        return _answer(recording, task, warnings, emit)
+            return Plan(task.goal, steps, plan.result, fingerprints=plan.fingerprints, input=plan.input)
+        return _answer(recording, task, emit)
 
     async def _recording(self, catalogue: Mapping[str, FunctionManual]) -> Recording:
         match self._settings:
@@ -133,7 +133,7 @@ def _warnings(recording: Recording, task: Task, stale: list[Stale]) -> tuple[str
     return tuple(warnings)
 
 
-def _answer(recording: Recording, task: Task, warnings: tuple[str, ...], emit: Emit) -> Answer | Infeasible:
+def _answer(recording: Recording, task: Task, emit: Emit) -> Answer | Infeasible:
     plan, outcome = recording.plan, recording.outcome
     if plan.result is not None:
         results = {record.step.id: record.result for record in task.steps if record.error is None}
@@ -143,10 +143,9 @@ def _answer(recording: Recording, task: Task, warnings: tuple[str, ...], emit: E
             raise PlanError(f"{_begin(recording.source)} gave no result: {error}") from error
     else:
         assert isinstance(outcome, Answer)  # noqa: S101 - a recording without result and answer was refused
-        answer = outcome
-        warnings = (*outcome.warnings, *warnings, _recorded_answer(recording))
+        answer = replace(outcome, warnings=(*outcome.warnings, _recorded_answer(recording)))
     emit(TextDelta(answer.text))
-    return Answer(answer.text, answer.citations, answer.value, warnings)
+    return answer
 
 
 def _recorded_answer(recording: Recording) -> str:

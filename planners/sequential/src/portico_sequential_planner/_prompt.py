@@ -7,8 +7,6 @@ errors are JSON, whose line breaks are escaped, so that nothing in them looks li
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterable
 from typing import Any
 from xml.sax.saxutils import escape
@@ -16,7 +14,7 @@ from xml.sax.saxutils import escape
 from portico.chat import Message
 from portico.errors import PlanFormatError
 from portico.functions import FunctionManual
-from portico.planning.transcript import shortened
+from portico.planning.transcript import one_line, shortened
 from portico.plans.plan import Plan
 from portico.plans.task import Finding, StepRecord, Task
 from portico.plans.text_form import plan_to_text
@@ -31,8 +29,6 @@ _VALUE_TOKENS = 1_000
 """How many tokens of a result or an error the model is shown at most; a step that refers to it is given the whole."""
 _ALL_VALUES_TOKENS = 8_000
 _LEAST_TOKENS = 60
-
-_PATHS = re.compile(r"; of \S+, \$.* would do$")
 
 _INSTRUCTIONS = """\
 You plan. Write an XML plan that reaches the user's goal with the functions below. The plan is carried out as you \
@@ -182,9 +178,8 @@ def _shown(findings: Iterable[Finding], plan: Plan) -> Iterable[str]:
         where = [element] if element else []
         if element and attribute != finding.place:
             where.append(f"attribute {attribute}")
-        # Plans in XML have no paths, so that advice on one would lead nowhere.
-        message = _PATHS.sub("", finding.message)
-        yield f"- {', '.join(where)}: {message}" if where else f"- {message}"
+        # Not the hint: plans in XML have no paths, so that advice on one would lead nowhere.
+        yield f"- {', '.join(where)}: {finding.message}" if where else f"- {finding.message}"
 
 
 def _dotted(name: str) -> str:
@@ -192,5 +187,4 @@ def _dotted(name: str) -> str:
 
 
 def _json(value: Any, tokens: int = _VALUE_TOKENS) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return shortened(text, tokens)
+    return shortened(one_line(value), tokens)

@@ -8,21 +8,18 @@ from itertools import pairwise
 from typing import Any
 
 from portico.functions import FunctionManual
+from portico.planning.repairing import ReplyProblem
 from portico.plans.plan import INPUT, Expression, From, ListOf, ObjectOf, Plan, Step, TextOf, references
 from portico.plans.task import Infeasible
 from portico.plans.xml_form import XmlPlan, read_plan
 from portico_sequential_planner._prompt import MISSING_MARK
 
-__all__ = ["ReplyProblem", "read_reply"]
+__all__ = ["read_reply"]
 
 _COMMENT = re.compile(r"<!--(.*?)(?:-->|\Z)", re.DOTALL)
 _TAG = re.compile(r"<[^<>]*>|^[ \t]*(?:`{3,}|~{3,})[^\n]*$", re.MULTILINE)
 _END = "end"
 _FIELD = re.compile(r"\.[A-Za-z_]\w*|\[[^\]]{0,40}\]")
-
-
-class ReplyProblem(ValueError):
-    """A reply that is a plan, but none that can be used; the message is for the model."""
 
 
 def read_reply(

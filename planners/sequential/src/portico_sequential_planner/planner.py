@@ -6,21 +6,19 @@ from dataclasses import replace
 from typing import Any
 
 from portico.chat import ChatRequest, Message
-from portico.errors import PlanError, PlanFormatError
-from portico.planning.asking import ask
-from portico.planning.fitting import FittedManual, fitted_manual, require_functions
+from portico.planning.fitting import fitted_manual, require_functions, told_of
+from portico.planning.repairing import ask_until_usable
+from portico.planning.replanning import plan_number
 from portico.plans.plan import Expression, From, Plan, TextOf, references
 from portico.plans.task import Answer, Emit, Infeasible, Task
 from portico.plans.xml_form import XmlPlan
 from portico.ports.chat_service import ChatService
 from portico.registration import Services
 from portico_sequential_planner._prompt import finished_steps, messages_for, repair
-from portico_sequential_planner._reply import ReplyProblem, read_reply
+from portico_sequential_planner._reply import read_reply
 from portico_sequential_planner.config import SequentialSettings
 
 __all__ = ["SequentialPlanner"]
-
-_CUT = "The reply was cut short: it was too long. Write a shorter plan."
 
 
 class SequentialPlanner:
@@ -46,17 +44,12 @@ class SequentialPlanner:
         """Ask the model for a plan; raises ``PlanError`` when it writes none that can be read."""
         require_functions(task)
         settings = self._settings
-        number = _plans_before(task) + 1
-        errors = [record.error for record in task.steps if record.error is not None and "/" not in record.step.id]
-        if errors and number > settings.replans + 1:
-            raise PlanError(
-                f"The plan failed, and so did the {settings.replans} after it. The last error was: {errors[-1]}"
-            )
+        number = plan_number(task, replans=settings.replans)
         fitted = fitted_manual(task.functions, task.goal, tokens=settings.manual_tokens)
         messages = messages_for(task, fitted.text, instructions=settings.instructions)
         read, text = await self._read(task, messages, emit)
         if isinstance(read, Infeasible):
-            return _with_manual(read, fitted)
+            return told_of(read, fitted)
         result = _with_results_before(read.plan.result, task)
         # What the model wrote is what it is shown again where the plan is refused, or fails.
         notes: dict[str, Any] = {"plan": number, "written": text}
@@ -72,36 +65,19 @@ class SequentialPlanner:
         catalogue = {manual.name: manual for manual in task.functions}
         finished = {record.step.id for record in finished_steps(task)}
         taken = {record.step.id for record in task.steps}
-        problem = ""
-        for _ in range(settings.repairs + 1):
-            request = ChatRequest(
-                tuple(messages),
-                temperature=settings.temperature,
-                top_p=settings.top_p,
-                max_tokens=settings.max_tokens,
-                seed=settings.seed,
-            )
-            reply = await ask(chat, request, emit, cut=True)
-            try:
-                if reply.finish == "length":
-                    raise ReplyProblem(_CUT)
-                read = read_reply(
-                    reply.text,
-                    catalogue,
-                    goal=task.goal,
-                    finished=finished,
-                    taken=taken,
-                    has_input=task.input is not None,
-                )
-            except (PlanFormatError, ReplyProblem) as error:
-                problem = str(error)
-                messages = [*messages, Message.of("assistant", reply.text or "…"), Message.of("user", repair(problem))]
-            else:
-                return read, reply.text
-        tries = f"{settings.repairs + 1} tries" if settings.repairs else "one try"
-        raise PlanError(
-            f"The chat service {chat.name!r} wrote no plan that can be read, in {tries}. The last problem: {problem}"
+        request = ChatRequest(
+            tuple(messages),
+            temperature=settings.temperature,
+            top_p=settings.top_p,
+            max_tokens=settings.max_tokens,
+            seed=settings.seed,
         )
+
+        def read(text: str) -> XmlPlan | Infeasible:
+            has_input = task.input is not None
+            return read_reply(text, catalogue, goal=task.goal, finished=finished, taken=taken, has_input=has_input)
+
+        return await ask_until_usable(chat, request, emit, read=read, repair=repair, repairs=settings.repairs)
 
 
 def _with_results_before(result: Expression | None, task: Task) -> Expression | None:
@@ -119,21 +95,3 @@ def _with_results_before(result: Expression | None, task: Task) -> Expression | 
     if not parts:
         return result
     return TextOf((*parts, *(result.parts if isinstance(result, TextOf) else (result,))))
-
-
-def _plans_before(task: Task) -> int:
-    """Return how many plans of this planner ran before in the pursuit: the notes of each count them."""
-    notes = task.notes
-    counted = notes.get("plan") if isinstance(notes, dict) else None
-    return counted if type(counted) is int else 0
-
-
-def _with_manual(infeasible: Infeasible, fitted: FittedManual) -> Infeasible:
-    """Say that there are functions of which the model knew nothing."""
-    if not fitted.left_out:
-        return infeasible
-    told = (
-        f"{infeasible.reason} (The manual had room for {len(fitted.functions):,} of "
-        f"{len(fitted.functions) + len(fitted.left_out):,} functions; manual_tokens allows more.)"
-    )
-    return Infeasible(told, infeasible.missing)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 from portico.chat import Message
 from portico.planning.fitting import estimated_tokens
-from portico.planning.model_calls import arguments_given, own_steps
-from portico.planning.transcript import Round, as_text, fit_rounds
-from portico.plans.plan import Step
+from portico.planning.model_calls import arguments_given, own_steps, same_at_the_end
+from portico.planning.transcript import Round, as_text, fit_rounds, one_line, shortened
+from portico.plans.plan import INPUT, From, Step, Value
 from portico.plans.task import Finding, StepRecord, Task
+from portico_stepwise_planner._arguments import written_argument
 
-__all__ = ["OBSERVATION_STOP", "conversation", "fault_message", "is_last_turn"]
+__all__ = ["OBSERVATION_STOP", "conversation", "fault_message"]
 
 OBSERVATION_STOP = "\nObservation:"
 """Where a service that has stop sequences is to end a turn: before the model invents a result."""
@@ -28,7 +28,7 @@ _LINES = """\
 Write a turn with an action like this, the action as one JSON object, and stop after it:
 
 Thought: why this is the next step
-Action: {"function": "Plugin.Function", "arguments": {"name": "value"}}
+Action: {"function": "Plugin-Function", "arguments": {"name": "value"}}
 
 When you know enough, write the last turn like this, the answer in the language of the goal:
 
@@ -49,18 +49,35 @@ When you know enough, with the final answer, in the language of the goal:
 
 If these functions cannot reach the goal, say so with the function "INFEASIBLE": its arguments are the reason, and the
 capabilities that would be needed under "missing"."""
-_LINE_ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x7f\x85\u2028\u2029"}
+_REFERENCES = """\
+An argument that is the result of an earlier step, or one place in it, is not copied: it refers to the step, by the id
+that stands in the observation, and is given the whole of it, which may be longer than what you are shown:
+
+"arguments": {"name": {"from": "s1", "path": "$"}, "other": {"from": "s2", "path": "$.items[0].title"}}"""
+_QUOTED = '\n\nOnly where a value itself has that look, write {"value": VALUE} around it.'
 _LAST = "This is your last turn: no function can be called any more. Give the final answer from what is known."
+_REPEATED = "You made this call {times} times and it gave the same each time. Do not make it again."
 
 
 def conversation(
-    task: Task, manual: str, *, infeasible: str, objects: bool, transcript_tokens: int, observation_tokens: int
+    task: Task,
+    manual: str,
+    *,
+    infeasible: str,
+    objects: bool,
+    last: bool,
+    transcript_tokens: int,
+    observation_tokens: int,
 ) -> list[Message]:
-    """Return the messages of the next turn; with ``objects`` turns are JSON objects, otherwise lines of text."""
+    """Return the messages of the next turn; with ``objects`` turns are JSON objects, otherwise lines of text.
+
+    With ``last`` the model is told to answer now.
+    """
     form = (_OBJECTS if objects else _LINES).replace("INFEASIBLE", infeasible)
+    form += f"\n\n{_REFERENCES}{'' if objects else _QUOTED}"
     messages = [
         Message.of("system", f"{_AIM}\n\nThe functions:\n\n{manual}\n\n{form}"),
-        Message.of("user", _goal(task)),
+        Message.of("user", _goal(task, observation_tokens)),
     ]
     records = own_steps(task)
     turns = [_turn(record.step, task, objects=objects) for record in records]
@@ -75,14 +92,11 @@ def conversation(
     for refusal in task.refused:
         messages += [Message.of("assistant", _turn(step, task, objects=objects)) for step in refusal.plan.steps]
         messages.append(Message.of("user", _refused(refusal.findings)))
-    if is_last_turn(task):
+    if (times := same_at_the_end(task)) > 1 and not task.refused:
+        messages.append(Message.of("user", _REPEATED.format(times=times)))
+    if last:
         messages.append(Message.of("user", _LAST))
     return _alternating(messages)
-
-
-def is_last_turn(task: Task) -> bool:
-    """Tell whether the budget allows nothing but an answer."""
-    return task.budget.proposals <= 1 or task.budget.steps <= 0
 
 
 def fault_message(faults: Sequence[str], *, objects: bool) -> Message:
@@ -105,19 +119,27 @@ def _alternating(messages: Sequence[Message]) -> list[Message]:
     return joined
 
 
-def _goal(task: Task) -> str:
+def _goal(task: Task, tokens: int) -> str:
     if task.input is None:
         return f"Goal: {task.goal}"
-    return f"Goal: {task.goal}\n\nIt came with this input (data): {_json(task.input)}"
+    shown = shortened(one_line(task.input), tokens)
+    return f"Goal: {task.goal}\n\nIt came with this input (data), the result of {INPUT!r}: {shown}"
 
 
 def _turn(step: Step, task: Task, *, objects: bool) -> str:
     name = step.function if isinstance(step.function, str) else step.id
-    arguments = arguments_given(step, task)
+    arguments = _arguments(step, task)
     if objects:
-        return _json({"thought": step.reason, "action": {"function": name, "arguments": arguments}})
-    action = _json({"function": name.replace("-", "."), "arguments": arguments})
+        return one_line({"thought": step.reason, "action": {"function": name, "arguments": arguments}})
+    action = one_line({"function": name, "arguments": arguments})
     return f"Thought: {' '.join(step.reason.split())}\nAction: {action}"
+
+
+def _arguments(step: Step, task: Task) -> dict[str, Any]:
+    """Return arguments as the model wrote them; what another planner put together is shown as it was given."""
+    if all(isinstance(argument, From | Value) for argument in step.arguments.values()):
+        return {name: written_argument(argument) for name, argument in step.arguments.items()}
+    return arguments_given(step, task)
 
 
 def _words(record: StepRecord) -> str:
@@ -127,16 +149,11 @@ def _words(record: StepRecord) -> str:
 def _observation(record: StepRecord, words: str) -> str:
     """Write a result so that it stays one JSON value on one line: it can open no turn of its own."""
     if record.error is not None:
-        return f"Observation: {record.step.id} failed: {_json(words)}"
+        return f"Observation: {record.step.id} failed: {one_line(words)}"
     whole = words == as_text(record.result)
-    return f"Observation: {_json(record.result if whole else words)}"
+    return f"Observation: {record.step.id} gave: {one_line(record.result if whole else words)}"
 
 
 def _refused(findings: Sequence[Finding]) -> str:
-    listed = "\n".join(f"- {finding.place + ': ' if finding.place else ''}{finding.message}" for finding in findings)
+    listed = "\n".join(f"- {finding.place + ': ' if finding.place else ''}{finding.words}" for finding in findings)
     return f"That action was refused, so nothing was called:\n{listed}\nWrite another turn."
-
-
-def _json(value: Any) -> str:
-    """Write a JSON value on one line, whatever it is taken for a line, or for a message, by those who read it."""
-    return json.dumps(value, ensure_ascii=False).translate(_LINE_ENDS).replace("<|", "\\u003c|")

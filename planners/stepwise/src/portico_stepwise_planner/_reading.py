@@ -30,7 +30,7 @@ _NAMES = ("function", "name", "tool", "action")
 _ARGUMENTS = ("arguments", "action_variables", "action_input", "args", "parameters", "input")
 _WORDS_BESIDE = ("thought", "reason")
 _FINALS = ("final", "final_answer", "answer")
-_EXPECTED = 'Write it as one JSON object: {"function": "Plugin.Function", "arguments": {"name": "value"}}.'
+_EXPECTED = 'Write it as one JSON object: {"function": "Plugin-Function", "arguments": {"name": "value"}}.'
 
 
 @dataclass(frozen=True, slots=True)

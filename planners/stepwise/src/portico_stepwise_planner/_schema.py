@@ -13,7 +13,8 @@ from portico.functions import FunctionManual
 from portico.strict import StrictForm, require_nullable_defaults, strict_form
 from portico.turns.structured import ReplyFault
 from portico.types.compiled import Mismatch
-from portico.types.definitions import hoisted, with_definitions
+from portico.types.definitions import free_name, hoisted, with_definitions
+from portico_stepwise_planner._arguments import REFERENCE
 
 __all__ = ["TurnSchema", "turn_schema"]
 
@@ -53,30 +54,59 @@ class TurnSchema:
 
 
 def turn_schema(
-    functions: Sequence[FunctionManual], infeasible: str, capabilities: ChatCapabilities
+    functions: Sequence[FunctionManual], infeasible: str | None, capabilities: ChatCapabilities, *, references: bool
 ) -> TurnSchema | None:
     """Make the schema of a thought with one call of these functions or with the final answer.
 
-    None for a service that holds replies to no schema. Strict form where the service takes it and it can hold the
-    schema, if loosely: everything is checked afterwards.
+    ``infeasible`` is how the model says that none helps, None where it is to answer. None for a service that holds
+    replies to no schema. Strict form where the service takes it and it can hold the
+    schema, if loosely: everything is checked afterwards. With ``references`` an argument may be one; where strict form
+    cannot hold them beside what the functions take, they are left out.
     """
     if not capabilities.response_schema:
         return None
-    definitions: dict[str, Mapping[str, Any]] = {}
-    actions = [_call(manual.name, hoisted(manual.parameters, definitions)) for manual in functions]
-    lacking = {"type": "array", "items": {"type": "string"}, "maxItems": 20}
-    reason = {"type": "string", "maxLength": _LONGEST_THOUGHT}
-    actions.append(_call(infeasible, _object({"reason": reason, "missing": lacking})))
-    actions.append(_object({"final": {"type": "string"}}))
-    thought = {"type": "string", "maxLength": _LONGEST_THOUGHT}
-    schema = with_definitions(_object({"thought": thought, "action": {"anyOf": actions}}), definitions)
-    if capabilities.strict:
+    schema = _turn(functions, infeasible, references=references)
+    if not capabilities.strict:
+        return TurnSchema(schema)
+    for tried in (schema, _turn(functions, infeasible, references=False)) if references else (schema,):
         try:
-            form = strict_form(require_nullable_defaults(schema), close=True)
+            form = strict_form(require_nullable_defaults(tried), close=True)
         except SchemaUnsupported:
-            return TurnSchema(schema)
+            continue
         return TurnSchema(form.schema, form)
     return TurnSchema(schema)
+
+
+def _turn(functions: Sequence[FunctionManual], infeasible: str | None, *, references: bool) -> Mapping[str, Any]:
+    definitions: dict[str, Mapping[str, Any]] = {}
+    taken = [(manual.name, hoisted(manual.parameters, definitions)) for manual in functions]
+    if references and functions:
+        reference = free_name("reference", definitions)
+        definitions[reference] = REFERENCE
+        taken = [(name, _or_references(parameters, f"#/$defs/{reference}")) for name, parameters in taken]
+    actions = [_call(name, parameters) for name, parameters in taken]
+    if infeasible is not None:
+        lacking = {"type": "array", "items": {"type": "string"}, "maxItems": 20}
+        reason = {"type": "string", "maxLength": _LONGEST_THOUGHT}
+        actions.append(_call(infeasible, _object({"reason": reason, "missing": lacking})))
+    actions.append(_object({"final": {"type": "string"}}))
+    thought = {"type": "string", "maxLength": _LONGEST_THOUGHT}
+    return with_definitions(
+        _object({"thought": thought, "action": {"anyOf": actions} if len(actions) > 1 else actions[0]}), definitions
+    )
+
+
+def _or_references(parameters: Mapping[str, Any], reference: str) -> Mapping[str, Any]:
+    """Let each parameter be a reference too; a default stays beside the alternatives, where strict form looks."""
+    properties = parameters.get("properties")
+    if not isinstance(properties, Mapping):
+        return parameters
+    either: dict[str, Any] = {}
+    for name, schema in properties.items():
+        own = dict(schema) if isinstance(schema, Mapping) else schema
+        beside = {"default": own.pop("default")} if isinstance(own, dict) and "default" in own else {}
+        either[name] = {"anyOf": [own, {"$ref": reference}], **beside}
+    return {**parameters, "properties": either}
 
 
 def _call(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:

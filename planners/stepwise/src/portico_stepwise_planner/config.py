@@ -33,6 +33,14 @@ class StepwiseSettings:
         validator=[validators.ge(1), validators.le(100)],
         metadata={"doc": "Steps in a row that may fail before the planner gives up; 1 to 100."},
     )
+    repeats: int = field(
+        default=3,
+        validator=[validators.ge(1), validators.le(100)],
+        metadata={
+            "doc": "Steps in a row that are the same call with the same result before the model is asked for the "
+            "answer alone; 1 to 100."
+        },
+    )
     manual_tokens: int = field(
         default=8_000,
         validator=[validators.ge(50), validators.le(1_000_000)],

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from portico.chat import ChatReply, ChatRequest, Message
+from portico.chat import ChatCapabilities, ChatReply, ChatRequest, Message
 from portico.errors import FunctionNotFound, PlanError
 from portico.planning.asking import whole
-from portico.planning.fitting import FittedManual, fitted_manual, require_functions
-from portico.planning.model_calls import call_step, fresh_ids, own_steps
+from portico.planning.fitting import FittedManual, fitted_manual, require_functions, told_of
+from portico.planning.model_calls import call_step, fresh_ids, own_steps, same_at_the_end
+from portico.planning.repairing import said_before
+from portico.planning.signatures import signatures
 from portico.planning.streaming import AnswerWords, ask_streamed
-from portico.plans.plan import Plan, Step, Value
+from portico.plans.plan import Expression, Plan, Step, Value
 from portico.plans.task import Answer, Emit, Infeasible, Task, TextDelta
 from portico.ports.chat_service import ChatService
 from portico.registration import Services
 from portico.turns.structured import ReplyFault
 from portico.types.definitions import free_name
-from portico_stepwise_planner._prompt import OBSERVATION_STOP, conversation, fault_message, is_last_turn
+from portico_stepwise_planner._arguments import read_arguments
+from portico_stepwise_planner._prompt import OBSERVATION_STOP, conversation, fault_message
 from portico_stepwise_planner._reading import Action, Final, read_reply
 from portico_stepwise_planner._schema import TurnSchema, turn_schema
 from portico_stepwise_planner._words import LinesWatch, SchemaWatch
@@ -73,23 +77,32 @@ class StepwisePlanner:
         self._give_up(task)
         chat = self._services.get(ChatService, self._settings.chat)
         offer = self._offer(task, chat)
-        turn = await self._turn(chat, self._request(task, chat, offer), offer.schema, emit)
+        turn = await self._turn(chat, self._request(task, chat, offer), offer, task, emit)
         if isinstance(turn, Final):
             return Answer(turn.text, value=turn.value)
-        if turn.function.casefold() == offer.infeasible:
-            return _infeasible(turn, offer.fitted)
-        return Plan(task.goal, (_step(turn, task),))
+        if isinstance(turn, Infeasible):
+            return told_of(turn, offer.fitted)
+        return Plan(task.goal, (turn,))
 
     def _offer(self, task: Task, chat: ChatService) -> _Offer:
         """Return what is offered; made anew only for another catalogue, another goal or the last turn."""
-        last, can = is_last_turn(task), chat.capabilities
-        key = (task.functions, task.goal, last, can.response_schema, can.strict)
+        last, can = self._is_last_turn(task), chat.capabilities
+        results = any(record.error is None for record in own_steps(task))
+        # Before there is a result nothing can refer to one.
+        references = results or task.input is not None
+        key = (task.functions, task.goal, last, results, references, can.response_schema, can.strict)
         if self._offered is None or self._offered[0] != key:
             infeasible = free_name("infeasible", {manual.name for manual in task.functions})
-            fitted = fitted_manual(task.functions, task.goal, tokens=self._settings.manual_tokens)
-            # On the last turn there is nothing to call any more, and then nothing but the answer can be written.
-            callable_now = () if last else fitted.functions
-            schema = turn_schema(callable_now, infeasible, can) if self._settings.schema else None
+            tokens = self._settings.manual_tokens
+            fitted = fitted_manual(task.functions, task.goal, tokens=tokens, write=signatures)
+            # On the last turn nothing can be called any more, and where there are results they are the answer: a small
+            # model that has written calls goes on to write one as long as there is any.
+            schema = turn_schema(
+                () if last else fitted.functions,
+                None if last and results else infeasible,
+                can if self._settings.schema else ChatCapabilities(),
+                references=references,
+            )
             self._offered = (key, _Offer(fitted, schema, infeasible))
         return self._offered[1]
 
@@ -102,6 +115,11 @@ class StepwisePlanner:
                 f"{count} failed, so the planner gives up. The last one, {last[-1].step.id}: {last[-1].error}"
             )
 
+    def _is_last_turn(self, task: Task) -> bool:
+        """Tell whether nothing but an answer makes sense: the budget is used up, or the model goes round in circles."""
+        budget = task.budget
+        return budget.proposals <= 1 or budget.steps <= 0 or same_at_the_end(task) >= self._settings.repeats
+
     def _request(self, task: Task, chat: ChatService, offer: _Offer) -> ChatRequest:
         schema = offer.schema
         messages = conversation(
@@ -109,6 +127,7 @@ class StepwisePlanner:
             offer.fitted.text,
             infeasible=offer.infeasible,
             objects=schema is not None,
+            last=self._is_last_turn(task),
             transcript_tokens=self._settings.transcript_tokens,
             observation_tokens=self._settings.observation_tokens,
         )
@@ -119,10 +138,10 @@ class StepwisePlanner:
         return request if schema is None else schema.ask(request)
 
     async def _turn(
-        self, chat: ChatService, request: ChatRequest, schema: TurnSchema | None, emit: Emit
-    ) -> Action | Final:
+        self, chat: ChatService, request: ChatRequest, offer: _Offer, task: Task, emit: Emit
+    ) -> Step | Final | Infeasible:
         """Ask until a turn can be read; what went wrong goes back to the model."""
-        messages = request.messages
+        messages, schema = request.messages, offer.schema
         added: tuple[Message, ...] = ()
         for attempt in range(self._settings.repairs + 1):
             words = AnswerWords(emit)
@@ -131,15 +150,13 @@ class StepwisePlanner:
             reply = await ask_streamed(chat, asked, emit, on_text=watch.feed)
             watch.close()
             try:
-                turn = _read(reply, schema)
+                turn = _meant(_read(reply, schema), offer, task)
             except ReplyFault as fault:
                 whole(reply, chat, request.max_tokens)
                 if words.text or attempt == self._settings.repairs:
                     raise PlanError(_unreadable(chat, reply, fault, attempt + 1)) from fault
-                said = reply.text[:_SENT_BACK]
                 told = fault_message(fault.faults, objects=schema is not None)
-                # Services refuse a turn without any words.
-                added = (Message.of("assistant", said if said.strip() else "(nothing)"), told)
+                added = (said_before(reply.text, _SENT_BACK), told)
                 continue
             if isinstance(turn, Final):
                 whole(reply, chat, request.max_tokens)
@@ -155,27 +172,35 @@ def _read(reply: ChatReply, schema: TurnSchema | None) -> Action | Final:
     return read_reply(schema.plain(reply.text))
 
 
-def _step(action: Action, task: Task) -> Step:
+def _meant(turn: Action | Final, offer: _Offer, task: Task) -> Step | Final | Infeasible:
+    """Make of a turn what it is for the loop; raises `ReplyFault` for an argument that cannot be read."""
+    if isinstance(turn, Final):
+        return turn
+    known = any(manual.name == turn.function for manual in task.functions)
+    if not known and turn.function.casefold() == offer.infeasible:
+        return _infeasible(turn)
+    # Under a schema nothing can be quoted: what has the look of a reference is one, and the check knows the steps.
+    return _step(turn, read_arguments(turn.arguments, quoted=offer.schema is None), task)
+
+
+def _step(action: Action, arguments: Mapping[str, Expression], task: Task) -> Step:
     id = next(fresh_ids(task))
     catalogue = {manual.name: manual for manual in task.functions}
+    values = {name: each.value for name, each in arguments.items() if isinstance(each, Value)}
     try:
-        return call_step(action.function, action.arguments, catalogue, id=id, reason=action.thought)
+        step = call_step(action.function, values, catalogue, id=id, reason=action.thought)
     except FunctionNotFound:
         # As it was written: the check names the nearest functions, and the model reads that.
-        arguments = {name: Value(value) for name, value in action.arguments.items()}
         return Step(id, action.function, arguments, reason=action.thought)
+    return replace(step, arguments={name: step.arguments.get(name, each) for name, each in arguments.items()})
 
 
-def _infeasible(action: Action, fitted: FittedManual) -> Infeasible:
+def _infeasible(action: Action) -> Infeasible:
     reason = action.arguments.get("reason")
     missing = action.arguments.get("missing")
     named = tuple(str(each) for each in missing) if isinstance(missing, list) else ()
     said = str(reason).strip() if isinstance(reason, str) and reason.strip() else action.thought
     said = said or "The model says that these functions cannot reach the goal."
-    if fitted.left_out:
-        said += (
-            f" (It was told of {len(fitted.functions)} of {len(fitted.functions) + len(fitted.left_out)} functions.)"
-        )
     return Infeasible(said, named or ((missing.strip(),) if isinstance(missing, str) and missing.strip() else ()))
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from portico.chat import Message
+from portico.planning.repairing import said_before
+from portico.planning.signatures import shape
+from portico.planning.transcript import one_line
 from portico.plans.json_form import plan_to_json
 from portico.plans.plan import Plan
 from portico.plans.task import Refusal, StepRecord, Task
-from portico_structured_planner.signatures import shape
 from portico_structured_planner.steps import StepForm
 
 __all__ = ["after_step", "faulty", "opening"]
@@ -71,14 +72,14 @@ def faulty(reply: str, faults: Sequence[str]) -> list[Message]:
     """Return a reply that is no step, and why."""
     shown = "\n".join(f"- {fault}" for fault in faults[:_MOST_FAULTS])
     return [
-        Message.of("assistant", _short(reply) or "(nothing)"),
+        said_before(reply, _MOST),
         Message.of("user", f"That is no valid step:\n{shown}\nWrite this step again, as one JSON object."),
     ]
 
 
 def _shown(value: Any) -> str:
     """Show a JSON value, the beginning of a long one."""
-    return _short(json.dumps(value, ensure_ascii=False))
+    return _short(one_line(value))
 
 
 def _done(records: Iterable[StepRecord]) -> Iterable[str]:
@@ -86,17 +87,17 @@ def _done(records: Iterable[StepRecord]) -> Iterable[str]:
         if "/" in record.step.id:
             continue
         (written,) = plan_to_json(Plan("", (record.step,)))["steps"]
-        call = _short(json.dumps({key: written[key] for key in ("function", "arguments") if key in written}))
+        call = _shown({key: written[key] for key in ("function", "arguments") if key in written})
         if record.error is None:
             yield f"The step {record.step.id} has run: {call}\nIt gave: {_shown(record.result)}"
         else:
-            yield f"The step {record.step.id} failed: {call}\nThe error: {_short(record.error)}"
+            yield f"The step {record.step.id} failed: {call}\nThe error: {_shown(record.error)}"
 
 
 def _refused(refusals: Iterable[Refusal]) -> Iterable[str]:
     for refusal in refusals:
         faults = "\n".join(f"- {finding}" for finding in refusal.findings[:_MOST_FAULTS])
-        steps = _short(json.dumps(plan_to_json(refusal.plan)["steps"], ensure_ascii=False))
+        steps = _shown(plan_to_json(refusal.plan)["steps"])
         yield f"This plan was refused: {steps}\nThe reasons:\n{faults}"
 
 

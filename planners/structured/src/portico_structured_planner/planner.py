@@ -9,7 +9,9 @@ from portico.chat import ChatRequest, Message
 from portico.errors import PlanError, SchemaUnsupported
 from portico.functions import FunctionManual
 from portico.planning.asking import ask
-from portico.planning.fitting import FittedManual, fitted_manual, require_functions
+from portico.planning.fitting import FittedManual, fitted_manual, require_functions, told_of
+from portico.planning.model_calls import own_steps
+from portico.planning.signatures import signatures
 from portico.plans.plan import INPUT, Plan, Step, references
 from portico.plans.task import Answer, Emit, Infeasible, Task
 from portico.ports.chat_service import ChatService
@@ -23,7 +25,6 @@ from portico_structured_planner.config import StructuredSettings
 from portico_structured_planner.conversation import after_step, faulty, opening
 from portico_structured_planner.origins import Forms, Origin, schema_of
 from portico_structured_planner.reading import Finish, GiveUp, Next, read_step
-from portico_structured_planner.signatures import signatures
 from portico_structured_planner.steps import Rules, StepForm, step_form
 
 __all__ = ["StructuredPlanner"]
@@ -71,7 +72,7 @@ class StructuredPlanner:
 
     def _stop_after_failures(self, task: Task) -> None:
         failed = []
-        for record in reversed(task.steps):
+        for record in reversed(own_steps(task)):
             if record.error is None:
                 break
             failed.append(record)
@@ -103,7 +104,7 @@ class _Writing:
         while True:
             reply, following = await self.next(form)
             if isinstance(following, GiveUp):
-                return Infeasible(_with_left_out(following.reason, manual.left_out), following.missing)
+                return told_of(Infeasible(following.reason, following.missing), manual)
             if isinstance(following, Finish):
                 return self.written(following)
             step = Step(self.unused_id(), following.function, following.arguments, reason=following.reason)
@@ -129,8 +130,8 @@ class _Writing:
         """Return what can be referred to from the beginning: the input and the steps that have run."""
         returns = {each.name: each.returns for each in self.task.functions}
         found = [] if self.task.input is None else [Origin(INPUT, (schema_of(self.task.input),))]
-        for record in self.task.steps:
-            if record.error is None and "/" not in record.step.id:
+        for record in own_steps(self.task):
+            if record.error is None:
                 # What it gave may fit where its declared result only might: it is known by now.
                 function = record.step.function
                 declared = returns.get(function, _OPEN) if isinstance(function, str) else _OPEN
@@ -161,7 +162,7 @@ class _Writing:
 
     def form(self, functions: tuple[FunctionManual, ...]) -> StepForm:
         """Return the form of the next step, with fewer references where strict mode has no room for all."""
-        made = len(self.steps) + sum("/" not in record.step.id for record in self.task.steps)
+        made = len(self.steps) + len(own_steps(self.task))
         left = self.steps_left()
         rules = Rules(
             Bounds(None if self.strict else self.settings.text_length, self.settings.list_length, not self.strict),
@@ -194,7 +195,7 @@ class _Writing:
         if self.settings.one_step:
             if self.task.budget.proposals <= 1:
                 return 0
-            run = sum("/" not in record.step.id for record in self.task.steps)
+            run = len(own_steps(self.task))
             return min(self.settings.max_steps - run, self.task.budget.steps)
         return min(self.settings.max_steps, self.task.budget.steps) - len(self.steps)
 
@@ -234,10 +235,3 @@ class _Writing:
             max_tokens=settings.max_tokens if "max_tokens" in sampling else None,
             seed=settings.seed,
         )
-
-
-def _with_left_out(reason: str, left_out: tuple[str, ...]) -> str:
-    if not left_out:
-        return reason
-    names = f"{', '.join(left_out[:_SHOWN])}{' and others' if len(left_out) > _SHOWN else ''}"
-    return f"{reason} (The model was not told of {names}: the manual had no room. Raise manual_tokens.)"
