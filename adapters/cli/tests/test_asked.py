@@ -9,7 +9,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -41,7 +41,9 @@ def talk(folder: Path, environment: dict[str, str]) -> Talk:
     )
     (folder / "plan.json").write_text(json.dumps(PLAN))
 
-    def run(*arguments: str, answers: Sequence[tuple[str, str]] = ()) -> tuple[int, str]:
+    def run(
+        *arguments: str, answers: Sequence[tuple[str, str]] = (), env: Mapping[str, str] | None = None
+    ) -> tuple[int, str]:
         master, slave = pty.openpty()
 
         def own_terminal() -> None:
@@ -51,7 +53,7 @@ def talk(folder: Path, environment: dict[str, str]) -> Talk:
         process = subprocess.Popen(
             [sys.executable, "-m", "portico_cli", *arguments],
             cwd=folder,
-            env=environment | {"TERM": "xterm-256color"},
+            env=environment | {"TERM": "xterm-256color"} | dict(env or {}),
             stdin=slave,
             stdout=slave,
             stderr=slave,
@@ -101,6 +103,16 @@ def test_a_no_holds_the_plan_and_says_how_it_goes_on(talk: Talk, folder: Path) -
     assert "`portico resume" in shown
 
 
+def test_a_narrow_terminal_cuts_no_name_of_a_run(talk: Talk, folder: Path) -> None:
+    talk("run", "plan.json", "--yes")
+    for columns in ("24", "40", "60", "90"):
+        code, shown = talk("runs", env={"COLUMNS": columns})
+        assert code == 0
+        lines = [line.rstrip() for line in shown.splitlines() if line.strip()]
+        assert max(map(len, lines)) <= int(columns)
+        assert re.match(r"[0-9a-f]{8} +done", lines[1]), shown
+
+
 def test_yes_is_not_asked(talk: Talk, folder: Path) -> None:
     code, shown = talk("run", "plan.json", "--yes")
     assert (code, sent(folder)) == (0, "HEY\n")
@@ -128,3 +140,59 @@ def test_ctrl_c_at_a_question_or_in_a_step_is_one_line_and_the_run_can_be_resume
     code, shown = talk("runs", "--watch", answers=[("interrupted", "\x03")])
     assert code == 130
     assert "Traceback" not in shown
+
+
+def test_a_run_that_broke_off_at_the_question_asks_it_again(talk: Talk, folder: Path) -> None:
+    code, _ = talk("run", "plan.json", answers=[("ave it:", "\x03")])
+    assert code == 130
+    code, shown = talk("resume", "last", answers=[("ave it:", "n\n")])
+    assert (code, sent(folder)) == (4, ""), shown
+    code, shown = talk("resume", "last", answers=[("ave it:", "y\n")])
+    assert (code, sent(folder)) == (0, "HEY\n"), shown
+
+
+def test_what_was_approved_once_is_not_asked_for_again(talk: Talk, folder: Path) -> None:
+    (folder / "broken").touch()
+    last = {"id": "s3", "function": "tools-fetch", "arguments": {"text": {"from": "s2"}}}
+    (folder / "plan.json").write_text(json.dumps({**PLAN, "steps": [*PLAN["steps"], last]}))
+    code, _ = talk("run", "plan.json", answers=[("ave it:", "y\n")])
+    assert (code, sent(folder)) == (1, "HEY\n")
+    (folder / "broken").unlink()
+    code, shown = talk("resume", "last", "--retry", "s3")
+    assert (code, sent(folder)) == (0, "HEY\n"), shown
+    assert "Run this plan?" not in shown
+
+
+@pytest.mark.parametrize(
+    ("source", "language", "asked"),
+    [
+        ("{{tools-send 'hey'}}", "handlebars", True),
+        ("{{tools-shout 'hey'}}", "handlebars", False),
+        ("{{tools.send 'hey'}}", "semantic-kernel", True),
+        ("{{tools.shout 'hey'}}", "semantic-kernel", False),
+    ],
+)
+def test_effects_inside_a_template_are_asked_for(
+    talk: Talk, folder: Path, source: str, language: str, asked: bool
+) -> None:
+    template = {"id": "s1", "function": {"template": source, "language": language}, "arguments": {}}
+    (folder / "plan.json").write_text(json.dumps({**PLAN, "steps": [template], "result": {"from": "s1"}}))
+    code, shown = talk("run", "plan.json", answers=[("ave it:", "n\n")] if asked else [])
+    assert (code, sent(folder)) == (4 if asked else 0, ""), shown
+
+
+def test_effects_inside_a_nested_plan_are_asked_for(talk: Talk, folder: Path) -> None:
+    nested = {"id": "s1", "function": PLAN, "arguments": {}}
+    (folder / "plan.json").write_text(json.dumps({**PLAN, "steps": [nested], "result": {"from": "s1"}}))
+    code, shown = talk("run", "plan.json", answers=[("ave it:", "y\n")])
+    assert (code, sent(folder)) == (0, "HEY\n"), shown
+
+
+def test_a_plan_that_a_planner_made_is_asked_for_as_one_of_a_file_is(talk: Talk, folder: Path) -> None:
+    (folder / "portico.toml").write_text(
+        '[functions.tools]\nuse = "tools"\n[planner]\nuse = "scripted"\n[planner.scripted]\ncall = "tools-send"\n'
+    )
+    code, shown = talk("ask", "Tell them", answers=[("ave it:", "n\n")])
+    assert (code, sent(folder)) == (4, ""), shown
+    code, shown = talk("ask", "Tell them", "--yes")
+    assert (code, sent(folder)) == (0, "Tell them\n"), shown

@@ -75,6 +75,14 @@ def test_a_plan_is_given_its_input(in_process: Any, plan: Path, folder: Path, gi
     assert done.json["value"] == f"sent {value}", done.out
 
 
+def test_a_plan_that_wants_an_input_says_how_to_give_it(in_process: Any, plan: Path, folder: Path) -> None:
+    change(plan, '"goal": "Tell them",', '"goal": "Tell them", "input": {"type": "string"},')
+    done = in_process("run", "plan.json")
+    assert (done.code, sent(folder)) == (1, [])
+    assert done.out.splitlines()[-1].endswith("Give it its input with --input.")
+    assert in_process("run", "plan.json", "--input", "word").code == 0
+
+
 @pytest.mark.parametrize("given", ["{word: 1}", "@nowhere.json", '["open"'])
 def test_an_input_that_is_none_is_a_mistake_and_nothing_runs(
     in_process: Any, plan: Path, folder: Path, given: str
@@ -196,7 +204,17 @@ def test_two_plans_are_compared(in_process: Any, plan: Path, folder: Path) -> No
     assert in_process("plan", "--diff", "plan.json", "plan.json", "--json").json["same"] is True
 
 
-@pytest.mark.parametrize("words", [(), ("q", "--check", "plan.json"), ("q", "--fix"), ("--diff", "plan.json")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("q", "--check", "plan.json"),
+        ("q", "--fix"),
+        ("--diff", "plan.json"),
+        ("--check", "plan.json", "--output", "other.json"),
+        ("--diff", "plan.json", "plan.json", "--output", "other.json"),
+    ],
+)
 def test_plan_wants_one_thing_at_a_time(in_process: Any, plan: Path, words: tuple[str, ...]) -> None:
     assert in_process("plan", *words).code == 2
 

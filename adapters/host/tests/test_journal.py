@@ -122,3 +122,29 @@ async def test_plans_are_not_used_again_without_a_store_of_them() -> None:
 def test_a_step_needs_some_time_and_an_attempt(key: str) -> None:
     with pytest.raises(ConfigurationError, match=rf"planner\.{key}: {key} must be more than 0, not 0"):
         configured(planner={key: 0})
+
+
+@pytest.mark.parametrize("key", ["step_seconds", "max_seconds"])
+def test_without_end_is_said_by_leaving_it_out(key: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf"planner\.{key}: {key} must be finite"):
+        configured(planner={key: float("inf")})
+
+
+PLANS = """
+    from portico.registration import Registration
+
+    def portico_plan_stores():
+        return [Registration(name="shelf", factory="portico_shelved._plugin:Shelf", summary="Plans on a shelf.")]
+
+    class Shelf:
+        name = "shelf"
+        def __init__(self, settings, services): ...
+"""
+
+
+async def test_a_kernel_uses_plans_again_where_the_configuration_says_so(site: Any) -> None:
+    site.install("portico-shelved", PLANS)
+    async with configured(planner={"reuse": True}, plans={"use": "shelf"}).kernel() as kernel:
+        assert kernel.reuse
+    async with configured().kernel() as kernel:
+        assert not kernel.reuse

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from portico import From, Kernel, Plan, Step, Value, function
 from portico.errors import StepFailed
+from portico.plans.plan import ListOf, PlanTemplate
+from portico.plans.plan_functions import plan_function
+from portico.plans.task import Answer
+from portico.pursuits.journal import RunState
 from portico_local_runner.config import LocalRunnerSettings
 from portico_local_runner.runner import LocalRunner
+from portico_testkit.fakes.run_store import MemoryRunStore
 
 
 class Counter:
@@ -81,3 +89,68 @@ def test_it_serves_one_event_loop_after_the_other() -> None:
 def test_a_concurrency_that_makes_no_sense_is_refused(wrong: int) -> None:
     with pytest.raises(ValueError, match="concurrency"):
         LocalRunnerSettings(concurrency=wrong)
+
+
+class Delayed:
+    """Works for as many turns of the loop as chance says, never more than so many of it at a time."""
+
+    def __init__(self, chance: random.Random, most: int) -> None:
+        self.chance = chance
+        self.most = most
+        self.running = 0
+
+    @function
+    async def work(self, name: str, after: list[str]) -> str:
+        """Say what came before."""
+        self.running += 1
+        assert self.running <= self.most, f"{self.running} steps run at a time, and {self.most} may"
+        for _ in range(self.chance.randrange(5)):
+            await asyncio.sleep(0)
+        self.running -= 1
+        return f"{name}({','.join(after)})"
+
+
+def some_plan(chance: random.Random, depth: int = 0) -> Plan:
+    """Make a plan of functions, nested plans, functions of plans and templates, some of them side by side."""
+    steps: list[Step] = []
+    for number in range(chance.randint(1, 7 if depth == 0 else 3)):
+        id = f"s{number}"
+        earlier = [step.id for step in steps]
+        before = tuple(chance.sample(earlier, min(len(earlier), chance.randint(0, 2))))
+        match chance.choice(["work", "work", "nested", "both", "template"]) if depth < 2 else "work":
+            case "nested":
+                steps.append(Step(id, some_plan(chance, depth + 1), {}, before))
+            case "both":
+                steps.append(Step(id, "both", {"name": Value(id)}, before))
+            case "template":
+                calls = "{{D.work name='x' after='[]'}}{{both name='y'}}"
+                steps.append(Step(id, PlanTemplate(calls, "semantic-kernel"), {}, before))
+            case _:
+                texts = {step.id for step in steps if step.function == "D-work"}
+                after = ListOf(tuple(From(step) for step in before if step in texts))
+                steps.append(Step(id, "D-work", {"name": Value(id), "after": after}, before))
+    return Plan("all", tuple(steps), ListOf(tuple(From(step.id) for step in steps)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 6))
+def test_the_results_are_the_same_however_many_steps_run_at_a_time(seed: int, concurrency: int) -> None:
+    plan = some_plan(random.Random(seed))
+
+    async def run(most: int, chance: int, store: MemoryRunStore | None = None) -> tuple[object, dict[str, object]]:
+        kernel = Kernel(runner=LocalRunner(LocalRunnerSettings(concurrency=most)), run_store=store)
+        kernel.add_plugin(Delayed(random.Random(chance), most), "D")
+        inner = [Step(id, "D-work", {"name": From("input", ("name",)), "after": Value([id])}) for id in ("a", "b")]
+        kernel.add_function(plan_function("both", Plan("both", tuple(inner), ListOf((From("a"), From("b"))))))
+        pursuit = await asyncio.wait_for(kernel.run_plan(plan), 60)
+        assert isinstance(pursuit.outcome, Answer)
+        if store is not None:
+            state = RunState.of(await store.read(pursuit.run))
+            assert [record.step.id for record in state.records] == [record.step.id for record in pursuit.steps]
+        assert len(asyncio.all_tasks()) == 1
+        return pursuit.outcome.value, {record.step.id: record.result for record in pursuit.steps}
+
+    value, results = asyncio.run(run(concurrency, seed, MemoryRunStore()))
+    # The calls of a template are numbered in the order in which they are made, which is the same each time.
+    assert asyncio.run(run(1, 0)) == (value, results)
+    assert asyncio.run(run(10_000, seed + 1)) == (value, results)

@@ -133,6 +133,38 @@ async def test_nothing_but_plans_is_left_behind(store: FolderPlanStore) -> None:
     assert SAVED_NAME.fullmatch(only_file(store).name)
 
 
+KILLED = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from portico.ports.plan_store import SavedPlan
+from portico_plan_folder.config import PlanFolderSettings
+from portico_plan_folder.store import FolderPlanStore
+os.fsync = lambda descriptor: os.kill(os.getpid(), signal.SIGKILL)
+saved = SavedPlan("Shout it", "c1", {"notes": ["killed"]}, "2026-01-01T00:00:00+00:00", "killed")
+asyncio.run(FolderPlanStore(PlanFolderSettings(path=Path(sys.argv[1]))).put(saved))
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such signal")
+async def test_what_a_killed_writer_leaves_is_removed_later_and_what_is_being_written_is_not(
+    store: FolderPlanStore,
+) -> None:
+    await store.put(SAVED)
+    folder = store.settings.path
+    for _ in range(2):
+        assert subprocess.run([sys.executable, "-c", KILLED, str(folder)], check=False).returncode == -9
+    old, fresh = sorted(folder.glob(".*"))
+    assert await store.get("Shout it", "c1") == SAVED
+    assert await store.plans() == [SAVED]
+    hours_ago = old.stat().st_mtime - 2 * 3600
+    os.utime(old, (hours_ago, hours_ago))
+    other = folder / ".somebodys.tmp"
+    other.touch()
+    os.utime(other, (hours_ago, hours_ago))
+    await FolderPlanStore(store.settings).put(SAVED)
+    assert set(folder.glob(".*")) == {fresh, other}
+
+
 async def test_what_is_too_large_is_refused_with_the_bound(tmp_path: Path) -> None:
     store = FolderPlanStore(PlanFolderSettings(path=tmp_path, maximum_file_bytes=300))
     with pytest.raises(StoreError, match=r"its file would have [0-9,]+ bytes, and maximum_file_bytes is 300"):
@@ -157,6 +189,19 @@ async def test_a_folder_that_may_not_be_written_to_is_told(tmp_path: Path) -> No
     try:
         with pytest.raises(StoreError, match="cannot write to"):
             await FolderPlanStore(PlanFolderSettings(path=tmp_path)).put(SAVED)
+    finally:
+        tmp_path.chmod(stat.S_IRWXU)
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may read everywhere")
+async def test_a_folder_that_may_be_written_to_and_not_listed_takes_plans(tmp_path: Path) -> None:
+    store = FolderPlanStore(PlanFolderSettings(path=tmp_path))
+    tmp_path.chmod(stat.S_IWUSR | stat.S_IXUSR)
+    try:
+        await store.put(SAVED)
+        assert await store.get("Shout it", "c1") == SAVED
+        with pytest.raises(StoreError, match="cannot read"):
+            await store.plans()
     finally:
         tmp_path.chmod(stat.S_IRWXU)
 

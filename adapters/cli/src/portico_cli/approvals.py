@@ -1,4 +1,4 @@
-"""Filters that ask the person at the terminal, and what is done when something else holds a run."""
+"""Filters that ask the person at the terminal."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from portico_cli.person import Person, is_there
 
 if TYPE_CHECKING:
+    from portico.approval import DecidePlan
+    from portico.filters import PlanReview
     from portico.kernel import Kernel
-    from portico.plans.task import Emit
-    from portico.pursuit import Pursuit
+    from portico.plans.plan import Plan, PlanTemplate
     from portico_cli.invocation import Invocation
 
-__all__ = ["add_approvals", "while_held"]
+__all__ = ["add_approvals", "may_have_effects"]
 
 
 def add_approvals(
@@ -24,10 +25,12 @@ def add_approvals(
     *,
     plans: bool,
     effects: bool,
+    yes: bool,
 ) -> Person | None:
     """Let a kernel ask before plans, or steps with effects, run; without a person it holds them.
 
-    Returns the person, None where nobody is there.
+    A person who asks for neither is asked about plans that may do something in the world, but for ``yes``. Returns the
+    person, None where nobody is there.
     """
     from portico.approval import approve_effects, approve_plans
 
@@ -36,19 +39,46 @@ def add_approvals(
         kernel.filters.plan.append(approve_plans(person.about_plan if person else None))
     if effects:
         kernel.filters.step.append(approve_effects(kernel, person.about_step if person else None))
+    if person is not None and not (plans or effects or yes):
+        kernel.filters.plan.append(approve_plans(_where_effects(kernel, person)))
     return person
 
 
-async def while_held(kernel: Kernel, person: Person | None, pursuit: Pursuit, emit: Emit) -> Pursuit:
-    """Resume a run that a filter held, as long as the person says so.
+def _where_effects(kernel: Kernel, person: Person) -> DecidePlan:
+    async def decide(review: PlanReview) -> bool | str:
+        return await person.about_plan(review) if may_have_effects(kernel, review.plan) else True
 
-    What the person refused is not asked for again, nor is an uncertain step, which a yes would not settle.
-    """
-    from portico.pursuit import Held
+    return decide
 
-    while person is not None and kernel.run_store is not None:
-        held = pursuit.outcome
-        if not isinstance(held, Held) or held.uncertain or person.refused or not await person.goes_on(held.reason):
-            break
-        pursuit = await kernel.resume(pursuit.run, emit=emit)
-    return pursuit
+
+def may_have_effects(kernel: Kernel, plan: Plan) -> bool:
+    """Tell whether a plan calls a function with effects, or has a template of which that is not known."""
+    from portico.plans.plan import Plan, PlanTemplate
+
+    def has(name: str) -> bool:
+        return name in kernel.manuals and kernel.manuals[name].effects
+
+    for step in plan.steps:
+        match step.function:
+            case Plan() as nested:
+                found = may_have_effects(kernel, nested)
+            case PlanTemplate() as template:
+                called = _called_by(kernel, template)
+                found = any(map(has, kernel.manuals if called is None else called))
+            case name:
+                found = has(name)
+        if found:
+            return True
+    return False
+
+
+def _called_by(kernel: Kernel, template: PlanTemplate) -> list[str] | None:
+    """Return the names of the functions that a template calls, None where its language does not tell."""
+    from portico.errors import PorticoError
+
+    try:
+        calls = getattr(kernel.template(template.source, language=template.language), "calls", None)
+        return None if calls is None else [kernel.function(call.function).full_name for call in calls]
+    except PorticoError:
+        # The check says what is wrong with it.
+        return None

@@ -58,7 +58,9 @@ def _parsed(text: str, option: str) -> Any:
     except json.JSONDecodeError as error:
         message = error.msg[:1].lower() + error.msg[1:]
         raise Misused(f"{option}: line {error.lineno}, column {error.colno}: not JSON: {message}.") from error
-    except (ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise Misused(f"{option}: not JSON that can be read: it is nested too deeply.") from error
+    except ValueError as error:
         raise Misused(f"{option}: not JSON that can be read: {error}.") from error
 
 

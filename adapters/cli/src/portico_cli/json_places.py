@@ -38,7 +38,8 @@ class JsonPlaces:
 
     def __init__(self, text: str) -> None:
         self._lines = list(accumulate((len(line) + 1 for line in text.split("\n")), initial=0))
-        self._root = _read(text)
+        self._twice: dict[str, int] = {}
+        self._root = _read(text, self._twice)
 
     def of(self, path: Sequence[str | int]) -> tuple[int, int]:
         """Return the line and column at which the value at ``path`` begins."""
@@ -49,6 +50,10 @@ class JsonPlaces:
                 break
             node = inner
         return self._place(node)
+
+    def second(self, key: str) -> tuple[int, int]:
+        """Return the place of a key that an object has already; that of the whole where there is none."""
+        return self._place(_Node(self._twice.get(key, self._root.offset)))
 
     def of_finding(self, step: str | None, place: str) -> tuple[int, int]:
         """Return the place of what a check found in a plan: in which step, and where inside of it."""
@@ -62,7 +67,7 @@ class JsonPlaces:
         return line, node.offset - self._lines[line - 1] + 1
 
 
-def _read(text: str) -> _Node:
+def _read(text: str, twice: dict[str, int]) -> _Node:
     stack: list[_Node] = []
     root = _Node(0)
     for token in _TOKEN.finditer(text):
@@ -73,6 +78,8 @@ def _read(text: str) -> _Node:
         inside = stack[-1] if stack else None
         if inside is not None and inside.members is not None and inside.key is None:
             inside.key = json.loads(word)
+            if inside.key in inside.members:
+                twice.setdefault(inside.key, offset)
             continue
         text_of = json.loads(word) if word[0] == '"' else None
         node = _Node(offset, {} if word == "{" else None, [] if word == "[" else None, text_of)

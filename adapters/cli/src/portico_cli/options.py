@@ -16,7 +16,10 @@ chat_option = click.option("--chat", metavar="NAME", help="Let this chat service
 
 
 def approval_options(command: F) -> F:
-    """Add ``--approve`` and ``--approve-effects``."""
+    """Add ``--approve``, ``--approve-effects`` and ``--yes``."""
+    command = click.option("--yes", is_flag=True, help="Do not ask at a terminal before a plan with effects runs.")(
+        command
+    )
     command = click.option("--approve-effects", is_flag=True, help="Ask before each step whose function has effects.")(
         command
     )

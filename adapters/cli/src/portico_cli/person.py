@@ -43,25 +43,19 @@ class Person:
         self._quiet = quiet
         self._asking = asyncio.Lock()
         self._line = b""
-        self.refused = False
-        """Whether the last answer was no."""
 
     async def about_plan(self, review: PlanReview) -> bool | str:
         """Show a plan and ask whether it may run; it may be saved first."""
-        return await self.approves(review.plan)
-
-    async def approves(self, plan: Plan) -> bool | str:
-        """Show a plan and ask whether it may run."""
         from portico.plans.text_form import plan_to_text
 
+        plan = review.plan
         async with self._asking:
             with self._quiet():
                 self.show(safe_text(plan_to_text(plan, catalogue=self._kernel.manuals)))
                 while True:
                     answer = await self._choice("Run this plan? [y]es, [n]o, [s]ave it: ", "yns")
                     if answer != "s":
-                        self.refused = answer == "n"
-                        return not self.refused
+                        return answer == "y"
                     await self._save(plan)
 
     async def about_step(self, run: StepRun) -> bool | str:
@@ -76,15 +70,7 @@ class Person:
                     from portico_cli.answers import one_line
 
                     self.show(Hanging(safe_text(one_line(value)), f"  {plain(name)} = ", "    ", "dim"))
-                self.refused = await self._choice("Run it? [y]es, [n]o: ", "yn") == "n"
-                return not self.refused
-
-    async def goes_on(self, reason: str) -> bool:
-        """Ask whether a run that is held goes on now."""
-        async with self._asking:
-            with self._quiet():
-                self.show(Hanging(safe_text(f"Held: {reason}", "bold")))
-                return await self._choice("Try again now? [y]es, [n]o: ", "yn") == "y"
+                return await self._choice("Run it? [y]es, [n]o: ", "yn") == "y"
 
     def show(self, renderable: RenderableType) -> None:
         """Write to the terminal, beside what the command answers."""

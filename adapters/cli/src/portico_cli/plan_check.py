@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from portico.plans.plan import Plan
     from portico_cli.plan_files import PlanFile
 
-__all__ = ["Placed", "check", "finding_lines", "placed", "placed_to_json"]
+__all__ = ["Placed", "check", "doubts_of", "finding_lines", "placed", "placed_to_json"]
 
 _STYLES = {"error": "red", "warning": "yellow"}
 
@@ -44,6 +44,15 @@ def check(kernel: Kernel, plan: Plan) -> list[Finding]:
     )
 
 
+def doubts_of(kernel: Kernel, file: PlanFile) -> tuple[Finding, ...]:
+    """Return the warnings of reading an XML plan: what stays text and may be meant as a variable."""
+    if file.form != "xml":
+        return ()
+    from portico.plans.xml_form import read_plan
+
+    return read_plan(file.text, kernel.manuals, recover=True).findings
+
+
 def placed(file: PlanFile, findings: Sequence[Finding]) -> list[Placed]:
     """Find the line and the column of each finding in the file."""
     if not findings:
@@ -53,8 +62,10 @@ def placed(file: PlanFile, findings: Sequence[Finding]) -> list[Placed]:
 
         places = JsonPlaces(file.text)
         return [Placed(finding, *places.of_finding(finding.step, finding.place)) for finding in findings]
-    by_step = _places_in_xml(file)
-    return [Placed(finding, *by_step.get(finding.step, (1, 1))) for finding in findings]
+    from portico_cli.xml_places import XmlPlaces
+
+    written = XmlPlaces(file.text, [step.id for step in file.plan.steps])
+    return [Placed(finding, *written.of_finding(finding.step, finding.place)) for finding in findings]
 
 
 def finding_lines(name: str, findings: Sequence[Placed]) -> Iterator[RenderableType]:
@@ -66,7 +77,8 @@ def finding_lines(name: str, findings: Sequence[Placed]) -> Iterator[RenderableT
         where = f"{name}:{each.line}:{each.column}: " if each.line else f"{name}: " if name else ""
         text = Text(plain(where), style="bold")
         text.append(f"{finding.severity}: ", style=_STYLES.get(finding.severity, ""))
-        text.append_text(safe_text(str(finding).replace("\n", " ")))
+        # What follows on other lines is an excerpt, which the place makes needless.
+        text.append_text(safe_text(str(finding).partition("\n")[0]))
         if finding.fix is not None:
             text.append(" (--fix mends it)", style="dim")
         yield Hanging(text, "", "    ")
@@ -79,7 +91,7 @@ def placed_to_json(each: Placed) -> dict[str, Any]:
         "severity": finding.severity,
         "step": finding.step,
         "place": finding.place,
-        "message": finding.message,
+        "message": finding.words,
         "nearest": list(finding.nearest),
         "line": each.line,
         "column": each.column,
@@ -97,12 +109,3 @@ def _fix_to_json(finding: Finding) -> dict[str, Any] | None:
     if fix.new is None or isinstance(fix.new, str):
         return {"place": list(fix.place), "new": fix.new}
     return {"place": list(fix.place), "new": plan_to_json(Plan("", result=fix.new))["result"]}
-
-
-def _places_in_xml(file: PlanFile) -> dict[str | None, tuple[int, int]]:
-    from portico.plans.xml_form.strict import parse_strictly
-    from portico.plans.xml_form.written import places
-
-    written = parse_strictly(file.text)
-    found = places(file.text, [written.characters(call.offset) for call in written.calls])
-    return {step.id: place for step, place in zip(file.plan.steps, found, strict=False)}

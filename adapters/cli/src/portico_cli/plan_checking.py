@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from portico.errors import PlanFormatError
 from portico_cli.failures import DONE, FAILED
 from portico_cli.output import safe_text, show, write_as_it_is, write_json
-from portico_cli.plan_check import Placed, check, finding_lines, placed, placed_to_json
-from portico_cli.plan_files import PlanFile, read_plan_file, reread, write_text, written_plan
+from portico_cli.plan_check import Placed, check, doubts_of, finding_lines, placed, placed_to_json
+from portico_cli.plan_files import PlanFile, parse_plan, read_text, reread, shown_name, write_text, written_plan
 from portico_cli.sources import Chosen, run
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ def check_file(invocation: Invocation, chosen: Chosen, name: str, output: Path |
                 "findings": [placed_to_json(each) for each in checked.findings],
                 "fixed": list(checked.mended),
                 "written": None if written is None else str(written),
+                "text": checked.file.text if checked.mended and written is None else None,
             }
         )
         return FAILED if errors else DONE
@@ -59,14 +60,15 @@ def check_file(invocation: Invocation, chosen: Chosen, name: str, output: Path |
 
 async def _check(chosen: Chosen, name: str, *, fix: bool) -> _Checked:
     async with chosen.application.kernel(chosen.sources) as kernel:
+        text = read_text(name)
         try:
-            file = read_plan_file(name, kernel.manuals)
+            file = parse_plan(text, name, kernel.manuals)
             recovered: tuple[str, ...] = ()
         except PlanFormatError as error:
-            if not fix or name == "-":
+            if not fix:
                 raise
-            file, recovered = _recovered(name, kernel, error)
-        findings = check(kernel, file.plan)
+            file, recovered = _recovered(text, name, kernel, error)
+        findings = [*doubts_of(kernel, file), *check(kernel, file.plan)]
         certain = [finding for finding in findings if finding.fix is not None]
         mended = (*recovered, *(str(finding) for finding in certain))
         if not fix or not mended:
@@ -75,22 +77,22 @@ async def _check(chosen: Chosen, name: str, *, fix: bool) -> _Checked:
 
         plan = apply_fixes(file.plan, certain)
         # What was mended may show more: the whole is checked again, as it will be written.
-        file = reread(file, written_plan(plan, file.form), kernel.manuals)
-        return _Checked(file, placed(file, check(kernel, file.plan)), mended)
+        file = reread(file, written_plan(plan, file.form, kernel.manuals), kernel.manuals)
+        return _Checked(file, placed(file, [*doubts_of(kernel, file), *check(kernel, file.plan)]), mended)
 
 
-def _recovered(name: str, kernel: Kernel, error: PlanFormatError) -> tuple[PlanFile, tuple[str, ...]]:
+def _recovered(text: str, name: str, kernel: Kernel, error: PlanFormatError) -> tuple[PlanFile, tuple[str, ...]]:
     """Mend a text that is nearly an XML plan; raise ``error`` for any other."""
     from portico.plans.xml_form import read_plan
 
-    text = Path(name).read_bytes().decode("utf-8-sig", "replace")
     if "<" not in text:
         raise error
     try:
         found = read_plan(text, kernel.manuals, recover=True)
     except PlanFormatError:
         raise error from None
-    return PlanFile(found.plan, text, "xml", name), tuple(str(mend) for mend in found.recovered)
+    mends = tuple(str(mend) for mend in found.recovered)
+    return PlanFile(found.plan, text, "xml", shown_name(name)), mends
 
 
 def _write(checked: _Checked, name: str, output: Path | None) -> Path | None:

@@ -19,10 +19,22 @@ from portico_cli.failures import Misused
 if TYPE_CHECKING:
     from portico.functions import FunctionManual
 
-__all__ = ["Format", "PlanFile", "read_plan_file", "reread", "write_text", "written_plan"]
+__all__ = [
+    "Format",
+    "PlanFile",
+    "parse_plan",
+    "read_plan_file",
+    "read_text",
+    "reread",
+    "shown_name",
+    "write_text",
+    "written_plan",
+]
 
 Format: TypeAlias = Literal["text", "json", "xml", "mermaid"]
 _MAXIMUM_BYTES = 10_000_000
+_LONGEST_MESSAGE = 450
+_BEGINNING = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +53,12 @@ def read_plan_file(name: str, catalogue: Mapping[str, FunctionManual] | None = N
     ``catalogue`` is what XML finds its functions in. Raises ``Misused`` for what cannot be read and
     ``PlanFormatError``, with the file and the place, for what is no plan.
     """
-    shown = "standard input" if name == "-" else name
-    text = _content(name, shown)
+    return parse_plan(read_text(name), name, catalogue)
+
+
+def parse_plan(text: str, name: str, catalogue: Mapping[str, FunctionManual] | None = None) -> PlanFile:
+    """Read a plan from the text of a file. Raises ``PlanFormatError``, with the file and the place."""
+    shown = shown_name(name)
     if not text.strip():
         raise PlanFormatError(f"{shown}: there is nothing in it; a plan is JSON or XML.")
     try:
@@ -57,7 +73,7 @@ def read_plan_file(name: str, catalogue: Mapping[str, FunctionManual] | None = N
             # The message begins with the path of what is wrong.
             line, column = JsonPlaces(text).of_finding(None, str(error).partition(": ")[0].lstrip("$."))
             where = f"line {line}, column {column}: "
-        raise PlanFormatError(f"{shown}: {where}{error}", line=line, column=column) from error
+        raise PlanFormatError(f"{shown}: {where}{_short(str(error))}", line=line, column=column) from error
 
 
 def reread(file: PlanFile, text: str, catalogue: Mapping[str, FunctionManual]) -> PlanFile:
@@ -75,7 +91,11 @@ def written_plan(plan: Plan, format: Format, catalogue: Mapping[str, FunctionMan
         case "xml":
             from portico.plans.xml_form import plan_to_xml
 
-            return plan_to_xml(plan, catalogue, bare=True)
+            try:
+                return plan_to_xml(plan, catalogue, bare=True)
+            except PlanFormatError as error:
+                error.add_note("JSON holds every plan.")
+                raise
         case "mermaid":
             from portico.plans.mermaid import plan_to_mermaid
 
@@ -118,7 +138,22 @@ def _parsed(text: str, form: Literal["json", "xml"], catalogue: Mapping[str, Fun
     return plan_from_json(_json(text))
 
 
-def _content(name: str, shown: str) -> str:
+def shown_name(name: str) -> str:
+    """Return what messages call a file: its name, or standard input."""
+    return "standard input" if name == "-" else name
+
+
+def _short(message: str) -> str:
+    # The path of something that is nested deeply.
+    return message if len(message) <= _LONGEST_MESSAGE else f"{message[:_BEGINNING]}…{message[-_BEGINNING:]}"
+
+
+def read_text(name: str) -> str:
+    """Return what a file has, or standard input for ``-``.
+
+    Raises ``Misused`` for what cannot be read and ``PlanFormatError`` for what is no text.
+    """
+    shown = shown_name(name)
     try:
         if name == "-":
             content = sys.stdin.buffer.read(_MAXIMUM_BYTES + 1)
@@ -138,14 +173,37 @@ def _content(name: str, shown: str) -> str:
 
 def _json(text: str) -> object:
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
         message = error.msg[:1].lower() + error.msg[1:]
         raise PlanFormatError(
             f"line {error.lineno}, column {error.colno}: not JSON: {message}.", line=error.lineno, column=error.colno
         ) from error
-    except (ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise PlanFormatError("not JSON that can be read: it is nested too deeply.") from error
+    except _Twice as error:
+        from portico_cli.json_places import JsonPlaces
+
+        line, column = JsonPlaces(text).second(error.key)
+        message = f"line {line}, column {column}: the key {error.key!r} is there twice in one object."
+        raise PlanFormatError(message, line=line, column=column) from error
+    except ValueError as error:
         raise PlanFormatError(f"not JSON that can be read: {error}.") from error
+
+
+class _Twice(ValueError):
+    def __init__(self, key: str) -> None:
+        self.key = key
+        super().__init__(key)
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    # The last one would count, and a reader may have seen the first.
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        seen: set[str] = set()
+        raise _Twice(next(key for key, _ in pairs if key in seen or seen.add(key)))  # type: ignore[func-returns-value]
+    return made
 
 
 def _mask() -> int:

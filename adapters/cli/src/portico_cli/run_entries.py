@@ -16,12 +16,12 @@ from portico_cli.pursuits import function_to_json
 from portico_cli.step_progress import called_by
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
     from portico.plans.plan import Step
     from portico.ports.run_store import RunStore
 
-__all__ = ["RunEntry", "age", "read_run", "run_lines", "run_table", "run_to_json"]
+__all__ = ["RunEntry", "RunTable", "age", "read_run", "run_lines", "run_to_json"]
 
 _STYLES = {
     "running": "cyan",
@@ -33,6 +33,8 @@ _STYLES = {
     "interrupted": "magenta",
     "unreadable": "red",
 }
+_COLUMNS = {"run": 0, "state": 0, "goal": 36, "planner": 70, "steps": 50, "age": 44}
+"""The columns of a table of runs, with the width that a terminal needs to show each."""
 _AGES = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
@@ -62,33 +64,51 @@ async def read_run(store: RunStore, name: str) -> RunEntry:
         return RunEntry(name, "unreadable", problem=str(error))
     shown: str = state.state
     if shown == "running" and not await store.held(name):
-        shown = "uncertain" if state.uncertain else "interrupted"
+        shown = "interrupted"
+    if shown == "interrupted" and state.uncertain:
+        shown = "uncertain"
     return RunEntry(name, shown, entries, state)
 
 
-def run_table(runs: Sequence[RunEntry], now: datetime) -> RenderableType:
-    """Return a table of runs, a line for each."""
-    from rich.table import Table
-    from rich.text import Text
+@dataclass(frozen=True, slots=True)
+class RunTable:
+    """A table of runs, a line for each; a narrow terminal gets fewer columns rather than names that are cut."""
 
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", expand=False)
-    for heading in ("run", "state"):
-        table.add_column(heading, no_wrap=True)
-    table.add_column("goal", ratio=1, no_wrap=True, overflow="ellipsis", min_width=10)
-    table.add_column("planner", no_wrap=True)
-    for heading in ("steps", "age"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for each in runs:
+    runs: Sequence[RunEntry]
+    now: datetime
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Lay it out for a width."""
+        from rich.cells import cell_len
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", expand=False)
+        width = options.max_width
+        headings = [name for name, least in _COLUMNS.items() if width >= least]
+        rows = [self._cells(each) for each in self.runs]
+        for name in headings:
+            if name == "goal":
+                table.add_column(name, ratio=1, no_wrap=True, overflow="ellipsis")
+                continue
+            least = max(cell_len(cells[name]) for cells in [{name: name}, *rows])
+            right = name in ("steps", "age")
+            table.add_column(name, justify="right" if right else "left", no_wrap=True, min_width=min(least, width // 2))
+        for each, cells in zip(self.runs, rows, strict=True):
+            styles = {"run": "bold", "state": _STYLES.get(each.state, "")}
+            table.add_row(*(Text(cells[name], style=styles.get(name, "")) for name in headings))
+        yield table
+
+    def _cells(self, each: RunEntry) -> dict[str, str]:
         state = each.run_state
-        table.add_row(
-            safe_text(short_name(each.name), "bold"),
-            Text(each.state, style=_STYLES.get(each.state, "")),
-            safe_text(" ".join((state.goal if state else each.problem).split())),
-            safe_text(state.planner if state else ""),
-            _progress(state) if state else "",
-            age(state.updated_at, now) if state else "",
-        )
-    return table
+        return {
+            "run": plain(short_name(each.name)),
+            "state": each.state,
+            "goal": plain(" ".join((state.goal if state else each.problem).split())),
+            "planner": plain(state.planner) if state else "",
+            "steps": _progress(state) if state else "",
+            "age": age(state.updated_at, self.now) if state else "",
+        }
 
 
 def run_lines(each: RunEntry, now: datetime) -> Iterator[RenderableType]:
@@ -119,7 +139,7 @@ def run_lines(each: RunEntry, now: datetime) -> Iterator[RenderableType]:
     for step in state.plan.steps if state.plan is not None and state.pending else ():
         if step.id not in state.results and step.id not in state.started and not _failed(state, step.id):
             yield Text.assemble(("  · ", "dim"), (plain(step.id), "bold"), (f"  {plain(called_by(step))}", "dim"))
-    if state.reason:
+    if state.reason and not any(record.error and record.error in state.reason for record in state.records):
         yield Hanging(safe_text(state.reason, "bold"), "  ", "  ")
     if state.outcome is not None and hasattr(state.outcome, "text"):
         yield Hanging(safe_text(state.outcome.text), "  = ", "    ")
@@ -128,7 +148,10 @@ def run_lines(each: RunEntry, now: datetime) -> Iterator[RenderableType]:
         again = [record.step.id for record in state.records if record.error is not None and "/" not in record.step.id]
         if each.state == "failed" and again:
             command += "".join(f" --retry {step}" for step in again)
-        yield Hanging(safe_text(f"`{command}` goes on.", "dim"), "  ", "  ")
+        told = f"`{command}` goes on."
+        if each.state == "uncertain":
+            told = f"`{command}` says what to do about {', '.join(state.uncertain)}."
+        yield Hanging(safe_text(told, "dim"), "  ", "  ")
 
 
 def run_to_json(each: RunEntry, *, details: bool) -> dict[str, Any]:

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from portico.ports.run_store import RunStore
 from portico_cli.failures import Misused
 
-__all__ = ["find_run"]
+if TYPE_CHECKING:
+    from portico_host import Application
+
+__all__ = ["find_run", "no_journal"]
 
 _LAST = "last"
 _SHOWN = 5
 _END = re.compile(r"-(?=[0-9a-f]+$)")
+
+
+def no_journal(application: Application) -> Misused:
+    """Return the error for a command that needs the journal where there is none."""
+    from portico_host.discovery import port_named
+
+    configuration = application.configuration
+    if configuration.is_off(port_named("RunStore")):
+        return Misused(f'No journal is kept: {configuration.place(("runs", "use"))}: runs.use is "none".')
+    return Misused("No journal is kept: none is installed. Run `pip install portico-sqlite`.")
 
 
 async def find_run(store: RunStore, wanted: str) -> str:

@@ -92,7 +92,8 @@ def refuse_mistakes(application: Application) -> None:
 
     services = application.services(())
     for info in PORTS:
-        if info.default is not None:
+        # One that is switched off is no mistake.
+        if info.default is not None and not application.configuration.is_off(info):
             with suppress(PluginError):
                 services.prepare(info.name, None)
 

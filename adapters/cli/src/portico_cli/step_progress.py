@@ -79,7 +79,7 @@ class StepProgress:
                 self._print(f"A proposal was refused for {count} finding{'' if count == 1 else 's'}.", "dim")
             case task.PlanReused(saved_at=saved_at):
                 self._print(f"Using the plan that was saved at {saved_at}.", "dim")
-            case task.Resumed(steps=steps):
+            case task.Resumed(steps=steps) if steps:
                 self._print(f"{steps} step{' is' if steps == 1 else 's are'} done already.", "dim")
             case task.TextDelta(text=text):
                 self._text += text

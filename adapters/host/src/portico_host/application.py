@@ -115,6 +115,7 @@ class Application:
                 run_store=run_store(services),
                 plan_store=plan_store,
                 budget=self.budget,
+                reuse=self.reuse,
                 type_codecs=type_codecs(services),
             )
             inner = services.inner_sources() if sources is None else ()

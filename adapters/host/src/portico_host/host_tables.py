@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 __all__ = ["LoopBudget", "PluginChoice", "SecretRules"]
@@ -52,7 +53,8 @@ class LoopBudget:
     def __post_init__(self) -> None:
         for name in ("max_steps", "max_proposals", "max_seconds", "step_seconds", "step_attempts"):
             value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ValueError(f"{name} must be more than 0, not {value}")
+            if value is not None and not 0 < value < math.inf:
+                bound = "finite (leave it out for no bound)" if value == math.inf else "more than 0"
+                raise ValueError(f"{name} must be {bound}, not {value}")
         if self.max_refusals < 0:
             raise ValueError(f"max_refusals must be at least 0, not {self.max_refusals}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
+import time
 from pathlib import Path
 
 from portico.errors import StoreDamaged, StoreError
@@ -15,6 +16,11 @@ from portico_plan_folder._wire import SAVED_NAME, file_name, moment, read_saved,
 from portico_plan_folder.config import PlanFolderSettings
 
 __all__ = ["FolderPlanStore"]
+
+_BESIDE = ".portico-plan-"
+"""How the name of a file begins that is written beside its place."""
+_ABANDONED = 3600.0
+"""Seconds after which nobody is writing such a file any more: writing one takes a moment."""
 
 
 class FolderPlanStore:
@@ -29,14 +35,15 @@ class FolderPlanStore:
     True
 
     There is no lock: a file is written beside its place and then takes it, at once, so that any number of processes
-    may read and write the same folder and the last one wins. Files of other names are left alone. Work with files is
-    done in threads.
+    may read and write the same folder and the last one wins. What a writer that was killed left beside is removed by
+    the first ``put`` of a store an hour later. Files of other names are left alone. Work with files is done in threads.
     """
 
     name = "folder"
 
     def __init__(self, settings: PlanFolderSettings, services: Services | None = None) -> None:
         self.settings = settings
+        self._tidy = False
 
     async def get(self, goal: str, catalogue: str) -> SavedPlan | None:
         """Return the plan of a goal for a catalogue, or None; ``StoreDamaged`` for a file that is no saved plan."""
@@ -101,9 +108,12 @@ class FolderPlanStore:
         folder = self.settings.path
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            descriptor, beside = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=folder)
+            descriptor, beside = tempfile.mkstemp(prefix=_BESIDE, suffix=".tmp", dir=folder)
         except OSError as error:
             raise unwritable(folder, error) from error
+        if not self._tidy:
+            self._tidy = True
+            _remove_abandoned(folder)
         try:
             with os.fdopen(descriptor, "wb") as stream:
                 stream.write(contents)
@@ -126,11 +136,25 @@ class FolderPlanStore:
         return True
 
 
+def _remove_abandoned(folder: Path) -> None:
+    """Remove what writers left that were killed; what cannot be removed harms nobody, and stays."""
+    before = time.time() - _ABANDONED
+    for path in folder.glob(f"{_BESIDE}*.tmp"):
+        try:
+            if path.stat().st_mtime < before:
+                path.unlink(missing_ok=True)
+        except OSError:
+            continue
+
+
 def _make_durable(folder: Path) -> None:
     """Have the folder's list of files written too; Windows opens no folders, and needs no such thing."""
     if os.name == "nt":
         return
-    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return  # A folder may be one to write to that cannot be read; the file itself is written.
     try:
         os.fsync(descriptor)
     except OSError:

@@ -12,6 +12,7 @@ import click
 from portico_cli.goal import read_goal
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
 from portico_cli.options import approval_options, chat_option, overrides_of, planner_option
+from portico_cli.origins import origin_of
 from portico_cli.output import write_json
 from portico_cli.sources import (
     Chosen,
@@ -24,7 +25,6 @@ from portico_cli.sources import (
 )
 
 if TYPE_CHECKING:
-    from portico.plans.task import Emit
     from portico.ports.search_index import IndexReport
     from portico.pursuit import Pursuit
     from portico.pursuits.journal import StartedStep
@@ -52,6 +52,7 @@ def command(
     chat: str | None,
     approve: bool,
     approve_effects: bool,
+    yes: bool,
 ) -> None:
     """Answer GOAL from your sources, with citations.
 
@@ -65,7 +66,8 @@ def command(
         raise nothing_to_search("ask")
     from portico_cli.pursuits import exit_code, pursuit_to_json, show_pursuit
 
-    asked = run(lambda: _pursue(invocation, goal, chosen, plans=approve, effects=approve_effects))
+    work = _Work(invocation, goal, origin_of(docs, names, chat), plans=approve, effects=approve_effects, yes=yes)
+    asked = run(lambda: _pursue(work, chosen))
     if invocation.json:
         from portico_cli.reports import report_to_json
 
@@ -85,6 +87,16 @@ def _needs_sources(values: Mapping[str, Any]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class _Work:
+    invocation: Invocation
+    goal: str
+    origin: Mapping[str, Any]
+    plans: bool
+    effects: bool
+    yes: bool
+
+
+@dataclass(frozen=True, slots=True)
 class _Asked:
     pursuit: Pursuit
     reports: Mapping[str, IndexReport]
@@ -92,21 +104,19 @@ class _Asked:
     resumable: bool
 
 
-async def _pursue(invocation: Invocation, goal: str, chosen: Chosen, *, plans: bool, effects: bool) -> _Asked:
-    from portico_cli.approvals import add_approvals, while_held
+async def _pursue(work: _Work, chosen: Chosen) -> _Asked:
+    from portico_cli.approvals import add_approvals
     from portico_cli.progress import Activity, update_sources
     from portico_cli.pursuits import pursuing, uncertain_steps
 
     async with chosen.application.kernel(chosen.sources) as kernel:
         assert kernel.services is not None  # noqa: S101 - a kernel of the host has services
-        reports = await update_sources(invocation, kernel.services, chosen)
+        kernel.origin = work.origin
+        reports = await update_sources(work.invocation, kernel.services, chosen)
         with Activity(chosen.sources) as activity:
-            person = add_approvals(kernel, invocation, activity.quiet, plans=plans, effects=effects)
-
-            async def pursue(emit: Emit) -> Pursuit:
-                pursuit = await kernel.pursue(goal, emit=emit, reuse=chosen.application.reuse)
-                return await while_held(kernel, person, pursuit, emit)
-
-            pursuit = await pursuing(invocation, kernel, activity, pursue)
+            add_approvals(kernel, work.invocation, activity.quiet, plans=work.plans, effects=work.effects, yes=work.yes)
+            pursuit = await pursuing(
+                work.invocation, kernel, activity, lambda emit: kernel.pursue(work.goal, emit=emit)
+            )
         uncertain = await uncertain_steps(kernel, pursuit)
         return _Asked(pursuit, reports, uncertain, resumable=kernel.run_store is not None)

@@ -71,6 +71,8 @@ def command(
         raise click.UsageError("Give one of GOAL, --check FILE and --diff FILE FILE.")
     if fix and checked is None:
         raise click.UsageError("--fix goes with --check FILE.")
+    if output is not None and (compared is not None or (checked is not None and not fix)):
+        raise click.UsageError("--output goes with GOAL, and with --check FILE --fix.")
     if compared is not None:
         _compare(invocation, *compared)
         return
@@ -150,7 +152,8 @@ def _tell_plan(invocation: Invocation, proposed: _Proposed, plan: Plan, form: Fo
     if invocation.json:
         write_json({**_as_json(proposed), "text": None if form == "json" else text})
     elif output is not None:
-        show(safe_text(f"Wrote {output}. `portico run {output}` runs it."))
+        told = f" `portico run {output}` runs it." if form in ("json", "xml") else ""
+        show(safe_text(f"Wrote {output}.{told}"))
     elif form == "json":
         from portico.plans.json_form import plan_to_json
 

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from portico.errors import PlanError, PlanInvalid, PlanStale
 from portico_cli.failures import Misused
 from portico_cli.goal import clean_argument
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
 from portico_cli.options import approval_options, chat_option, overrides_of
+from portico_cli.origins import Begun, begun_with
 from portico_cli.output import write_json
 from portico_cli.sources import Chosen, choose_sources, docs_option, source_option
 from portico_cli.sources import run as run_to_end
 
 if TYPE_CHECKING:
-    from portico.plans.task import Emit
     from portico.pursuit import Pursuit
     from portico.pursuits.journal import StartedStep
 
@@ -56,6 +57,7 @@ def command(
     chat: str | None,
     approve: bool,
     approve_effects: bool,
+    yes: bool,
 ) -> None:
     """Go on with RUN: only what has no result runs.
 
@@ -69,10 +71,16 @@ def command(
     twice = sorted(set(retry) & given.keys())
     if twice:
         raise Misused(f"--retry and --result are both given for {twice[0]}; a step runs again or has a result.")
-    # What the run was begun with is not known here: sources that it used must be named again.
-    chosen = choose_sources(invocation, docs, names, overrides_of(None, chat))
-    work = _Work(invocation, clean_argument(run), retry, given, planner, plans=approve, effects=approve_effects)
-    resumed = run_to_end(lambda: _resume(work, chosen))
+    begun = run_to_end(lambda: begun_with(invocation, clean_argument(run)))
+    chosen = choose_sources(
+        invocation, docs or _still_there(begun), names or begun.names, overrides_of(None, chat or begun.chat)
+    )
+    work = _Work(invocation, begun, retry, given, planner, plans=approve, effects=approve_effects, yes=yes)
+    try:
+        resumed = run_to_end(lambda: _resume(work, chosen))
+    except PlanError as error:
+        _note_folder(error, begun)
+        raise
     if invocation.json:
         write_json(pursuit_to_json(resumed.pursuit, resumed.uncertain))
     else:
@@ -80,15 +88,29 @@ def command(
     click.get_current_context().exit(exit_code(resumed.pursuit))
 
 
+def _note_folder(error: PlanError, begun: Begun) -> None:
+    """Say where the run was begun, when that may be why its plan does not fit: another folder has other functions."""
+    if isinstance(error, PlanStale | PlanInvalid) and begun.folder and Path(begun.folder) != Path.cwd():
+        error.add_note(f"The run was begun in {begun.folder}, with the portico.toml of that folder: resume it there.")
+
+
+def _still_there(begun: Begun) -> tuple[Path, ...]:
+    for path in begun.docs:
+        if not path.exists():
+            raise Misused(f"The run was begun with --docs {path}, which is no longer there. Give --docs again.")
+    return begun.docs
+
+
 @dataclass(frozen=True, slots=True)
 class _Work:
     invocation: Invocation
-    name: str
+    begun: Begun
     retry: tuple[str, ...]
     results: Mapping[str, Any]
     planner: str | None
     plans: bool
     effects: bool
+    yes: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,23 +120,19 @@ class _Resumed:
 
 
 async def _resume(work: _Work, chosen: Chosen) -> _Resumed:
-    from portico_cli.approvals import add_approvals, while_held
+    from portico_cli.approvals import add_approvals
     from portico_cli.pursuits import pursuing, uncertain_steps
-    from portico_cli.run_names import find_run
     from portico_cli.step_progress import StepProgress
 
     async with chosen.application.kernel(chosen.sources) as kernel:
-        if kernel.run_store is None:
-            raise Misused("No journal is kept, so there is nothing to resume: [runs] says so, or none is installed.")
-        name = await find_run(kernel.run_store, work.name)
         with StepProgress() as progress:
-            person = add_approvals(kernel, work.invocation, progress.quiet, plans=work.plans, effects=work.effects)
-
-            async def pursue(emit: Emit) -> Pursuit:
-                pursuit = await kernel.resume(
-                    name, planner=work.planner, retry=work.retry, results=work.results, emit=emit
-                )
-                return await while_held(kernel, person, pursuit, emit)
-
-            pursuit = await pursuing(work.invocation, kernel, progress, pursue)
+            add_approvals(kernel, work.invocation, progress.quiet, plans=work.plans, effects=work.effects, yes=work.yes)
+            pursuit = await pursuing(
+                work.invocation,
+                kernel,
+                progress,
+                lambda emit: kernel.resume(
+                    work.begun.run, planner=work.planner, retry=work.retry, results=work.results, emit=emit
+                ),
+            )
         return _Resumed(pursuit, await uncertain_steps(kernel, pursuit))

@@ -12,16 +12,13 @@ import click
 from portico_cli.failures import FAILED, Misused
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
 from portico_cli.options import approval_options, chat_option, overrides_of
+from portico_cli.origins import origin_of
 from portico_cli.output import show, write_json
 from portico_cli.sources import Chosen, choose_sources, docs_option, run, source_option
 
 if TYPE_CHECKING:
-    from portico.kernel import Kernel
-    from portico.plans.plan import Plan
-    from portico.plans.task import Emit
     from portico.pursuit import Pursuit
     from portico.pursuits.journal import StartedStep
-    from portico_cli.person import Person
     from portico_cli.plan_check import Placed
     from portico_cli.plan_files import PlanFile
 
@@ -31,7 +28,6 @@ __all__ = ["command"]
 @click.command(name="run")
 @click.argument("plan", metavar="PLAN")
 @click.option("--input", "given", metavar="JSON|@FILE|-", help="What the plan is given: JSON, a file of it, or words.")
-@click.option("--yes", is_flag=True, help="Do not ask before a plan with effects runs.")
 @docs_option
 @source_option
 @chat_option
@@ -44,12 +40,12 @@ def command(
     *,
     plan: str,
     given: str | None,
-    yes: bool,
     docs: tuple[Path, ...],
     names: tuple[str, ...],
     chat: str | None,
     approve: bool,
     approve_effects: bool,
+    yes: bool,
 ) -> None:
     """Check the plan in the file PLAN and run it.
 
@@ -61,7 +57,8 @@ def command(
         raise Misused("The plan and --input cannot both be read from standard input.")
     value = None if given is None else given_value(given, "--input")
     chosen = choose_sources(invocation, docs, names, overrides_of(None, chat))
-    work = _Work(invocation, plan, value, approve=approve, approve_effects=approve_effects, yes=yes)
+    origin = origin_of(docs, names, chat)
+    work = _Work(invocation, plan, value, origin, plans=approve, effects=approve_effects, yes=yes)
     ran = run(lambda: _run(work, chosen))
     if isinstance(ran, _Refused):
         _tell_refused(invocation, ran)
@@ -80,8 +77,9 @@ class _Work:
     invocation: Invocation
     name: str
     input: Any
-    approve: bool
-    approve_effects: bool
+    origin: Mapping[str, Any]
+    plans: bool
+    effects: bool
     yes: bool
 
 
@@ -96,11 +94,13 @@ class _Ran:
 class _Refused:
     file: PlanFile
     findings: list[Placed]
+    no_input: bool
+    """Whether the plan wants an input and was given none."""
 
 
 async def _run(work: _Work, chosen: Chosen) -> _Ran | _Refused:
     from portico.pursuits.checking import checked
-    from portico_cli.approvals import add_approvals, while_held
+    from portico_cli.approvals import add_approvals
     from portico_cli.plan_check import finding_lines, placed
     from portico_cli.plan_files import read_plan_file
     from portico_cli.pursuits import pursuing, uncertain_steps
@@ -110,42 +110,28 @@ async def _run(work: _Work, chosen: Chosen) -> _Ran | _Refused:
         file = read_plan_file(work.name, kernel.manuals)
         findings = placed(file, checked(kernel, file.plan, input=work.input))
         if any(each.finding.severity == "error" for each in findings):
-            return _Refused(file, findings)
+            return _Refused(file, findings, no_input=work.input is None and file.plan.input is not None)
+        kernel.origin = work.origin
         with StepProgress("Running…") as progress:
-            # Whoever runs a plan by hand is asked once where it does something in the world.
-            effects = not work.yes and _has_effects(kernel, file.plan)
             person = add_approvals(
                 kernel,
                 work.invocation,
                 progress.quiet,
-                plans=work.approve,
-                effects=work.approve_effects,
+                plans=work.plans,
+                effects=work.effects,
+                yes=work.yes,
             )
             if person is not None:
                 with progress.quiet():
                     for line in finding_lines(file.name, findings):
                         person.show(line)
-                if effects and not work.approve and not work.approve_effects:
-                    _ask_once(kernel, person)
-
-            async def pursue(emit: Emit) -> Pursuit:
-                pursuit = await kernel.run_plan(file.plan, input=work.input, emit=emit)
-                return await while_held(kernel, person, pursuit, emit)
-
-            pursuit = await pursuing(work.invocation, kernel, progress, pursue)
+            pursuit = await pursuing(
+                work.invocation,
+                kernel,
+                progress,
+                lambda emit: kernel.run_plan(file.plan, input=work.input, emit=emit),
+            )
         return _Ran(pursuit, await uncertain_steps(kernel, pursuit), resumable=kernel.run_store is not None)
-
-
-def _ask_once(kernel: Kernel, person: Person) -> None:
-    from portico.approval import approve_plans
-
-    kernel.filters.plan.append(approve_plans(person.about_plan))
-
-
-def _has_effects(kernel: Kernel, plan: Plan) -> bool:
-    from portico.plans.plan import functions_used
-
-    return any(kernel.manuals[name].effects for name in functions_used(plan) if name in kernel.manuals)
 
 
 def _tell_refused(invocation: Invocation, refused: _Refused) -> None:
@@ -153,6 +139,8 @@ def _tell_refused(invocation: Invocation, refused: _Refused) -> None:
 
     errors = sum(each.finding.severity == "error" for each in refused.findings)
     words = f"{refused.file.name} cannot run: {errors} error{'' if errors == 1 else 's'}."
+    if refused.no_input:
+        words += " Give it its input with --input."
     if invocation.json:
         findings = [placed_to_json(each) for each in refused.findings]
         write_json({"error": {"type": "PlanInvalid", "message": words, "findings": findings}})

@@ -61,11 +61,12 @@ async def _look(
 ) -> tuple[str | None, list[RunEntry]]:
     import portico_host
     from portico.ports.run_store import RunStore as Port
-    from portico_cli.run_names import find_run
+    from portico_cli.run_names import find_run, no_journal
 
-    async with portico_host.load(invocation.config).services(()) as services:
+    application = portico_host.load(invocation.config)
+    async with application.services(()) as services:
         if not services.names(Port):
-            raise Misused("No journal is kept: [runs] says so, or none is installed. Run `pip install portico-sqlite`.")
+            raise no_journal(application)
         store = services.get(Port)
         name = None if wanted is None else await find_run(store, wanted)
         if screen is not None:
@@ -94,11 +95,11 @@ async def _read(store: RunStore, name: str | None, limit: int) -> list[RunEntry]
 
 
 def _shown(runs: list[RunEntry], name: str | None) -> list[RenderableType]:
-    from portico_cli.run_entries import run_lines, run_table
+    from portico_cli.run_entries import RunTable, run_lines
 
     now = datetime.now(UTC)
     if name is not None:
         return list(run_lines(runs[0], now))
     if not runs:
         return [safe_text("There are no runs yet. `portico ask` and `portico run` make some.")]
-    return [run_table(runs, now)]
+    return [RunTable(runs, now)]

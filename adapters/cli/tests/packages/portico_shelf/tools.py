@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,13 @@ class _Tools:
         if Path("crash-after").exists():
             os._exit(137)
         return f"sent {text}"
+
+    @function(effects=True)
+    async def stay(self, text: str) -> str:
+        """Begin to send a text, and be interrupted."""
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.sleep(60)
+        return text
 
     @function
     def fetch(self, text: str) -> str:

@@ -1,0 +1,110 @@
+"""Where `portico plan --check` says that something is wrong, and what it mends, in whatever is given to it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from portico.errors import PlanFormatError
+from portico.plans.plan import Plan, Step
+from portico_cli.plan_files import written_plan
+
+SHOUT = {"id": "s1", "function": "tools-shout", "arguments": {"text": {"value": "hey"}}}
+DAMAGED = '<plan>\n <function.tools.shout text="salt & pepper"/>\n<function.tools.send text="x">'
+
+
+@pytest.fixture(autouse=True)
+def functions(configured: Path) -> None:
+    configured.write_text(configured.read_text() + '[functions.tools]\nuse = "tools"\n')
+
+
+def check(in_process: Any, folder: Path, name: str, content: str | bytes, *words: str) -> Any:
+    (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    return in_process("plan", "--check", name, *words)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"\x89PNG\r\n\x1a\n\x00\x00", "line 1: this is not UTF-8 text"),
+        (b"\x00\x01\x02", "line 1, column 1: not JSON"),
+        ("[" * 100_000 + "]" * 100_000, "it is nested too deeply"),
+        (
+            '{"version": 1,\n "goal": "a",\n "goal": "b", "steps": []}',
+            "line 3, column 2: the key 'goal' is",
+        ),
+        ("null", "line 1, column 1"),
+        ("<plan>" * 50_000, "line 1, column 7"),
+        ('<!DOCTYPE x [<!ENTITY a "b">]><plan/>', "a document type is refused"),
+    ],
+    ids=["picture", "binary", "deep", "key", "null", "tags", "entities"],
+)
+def test_what_is_no_plan_is_one_line_that_says_where(
+    in_process: Any, folder: Path, content: str | bytes, said: str
+) -> None:
+    done = check(in_process, folder, "plan.txt", content)
+    assert done.code == 1
+    assert (done.out, done.err.count("\n")) == ("", 1)
+    assert done.err.startswith("Error: plan.txt")
+    assert said in done.err
+    assert len(done.err) < 600
+
+
+@pytest.mark.parametrize("name", [".", "nowhere.json"])
+def test_what_is_no_file_is_misuse(in_process: Any, name: str) -> None:
+    done = in_process("plan", "--check", name)
+    assert done.code == 2
+    assert done.err.startswith(f"Error: {name} cannot be read: ")
+
+
+def test_the_value_of_a_key_that_is_there_twice_is_not_guessed_when_it_runs(in_process: Any, folder: Path) -> None:
+    plan = json.dumps({"version": 1, "goal": "g", "steps": [SHOUT]}).replace('"hey"', '"hey", "value": "ho"')
+    (folder / "plan.json").write_text(plan)
+    done = in_process("run", "plan.json")
+    assert done.code == 1
+    assert "the key 'value' is there twice" in done.err
+
+
+def test_findings_in_xml_have_the_place_of_the_attribute(in_process: Any, folder: Path) -> None:
+    xml = (
+        '<plan>\n  <function.tools.shout\n     txet="hey"\n     setContextVariable="A"/>\n'
+        "<function.tools.send text='$A'\n  color = 'x > y'/>\n</plan>"
+    )
+    done = check(in_process, folder, "plan.xml", xml)
+    assert done.code == 1
+    places = re.findall(r"^plan.xml:(\d+):(\d+): error: \w+ ([\w.]+):", done.out, re.MULTILINE)
+    assert places == [("3", "6", "arguments.txet"), ("2", "3", "arguments"), ("6", "3", "arguments.color")]
+
+
+def test_a_template_that_cannot_be_read_is_one_line(in_process: Any, folder: Path) -> None:
+    template = {"id": "s1", "function": {"template": "{{#each x}} {{tools-send", "language": "handlebars"}}
+    plan = {"version": 1, "goal": "g", "steps": [{**template, "arguments": {}}]}
+    done = check(in_process, folder, "plan.json", json.dumps(plan, indent=1))
+    assert done.code == 1
+    found, summary = done.out.splitlines()
+    assert summary == "plan.json: 1 error."
+    assert found.count("line 1, column") == 1
+
+
+def test_damaged_xml_of_standard_input_is_mended_too(portico: Any, in_process: Any, folder: Path) -> None:
+    done = portico("plan", "--check", "-", "--fix", stdin=DAMAGED.encode())
+    assert done.code == 0, done.err
+    assert done.err == ""
+    mended = done.out
+    as_json = portico("plan", "--check", "-", "--fix", "--json", stdin=DAMAGED.encode()).json
+    assert (as_json["file"], as_json["written"], as_json["text"]) == ("standard input", None, mended.rstrip("\n"))
+    assert len(as_json["fixed"]) == 3
+    assert check(in_process, folder, "mended.xml", mended).code == 0
+    assert check(in_process, folder, "damaged.xml", DAMAGED, "--fix").code == 0
+    assert (folder / "damaged.xml").read_text() == mended
+
+
+def test_a_plan_that_xml_cannot_hold_is_told_what_can() -> None:
+    nested = Plan("g", (Step("s1", Plan("inner", (Step("a", "tools-shout"),))),))
+    with pytest.raises(PlanFormatError, match="XML cannot hold this plan") as caught:
+        written_plan(nested, "xml")
+    assert caught.value.__notes__ == ["JSON holds every plan."]

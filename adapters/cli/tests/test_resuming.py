@@ -1,0 +1,111 @@
+"""What a run was begun with is known when it is gone on with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PLAN: dict[str, Any] = {
+    "version": 1,
+    "goal": "Look it up",
+    "steps": [{"id": "s1", "function": "bare-Search", "arguments": {"query": {"value": "retry"}}}],
+    "result": {"from": "s1"},
+}
+
+
+@pytest.fixture
+def plan(folder: Path, configured: Path) -> Path:
+    """Write a plan with a function that there is only where the source `bare` is named."""
+    file = folder / "plan.json"
+    file.write_text(json.dumps(PLAN))
+    return file
+
+
+def test_the_sources_of_a_run_need_not_be_named_again(in_process: Any, plan: Path) -> None:
+    assert in_process("run", "plan.json").code == 1, "without the source its function is not there"
+    assert in_process("run", "plan.json", "--source", "bare", "--approve").code == 4
+    done = in_process("resume", "last")
+    assert done.code == 0, done.err
+    assert "Retry is set in settings.py." in done.out
+
+
+def test_sources_that_are_named_take_the_place_of_those_of_the_run(in_process: Any, plan: Path) -> None:
+    assert in_process("run", "plan.json", "--source", "bare", "--approve").code == 4
+    done = in_process("resume", "last", "--source", "shelf")
+    assert done.code == 1
+    assert "bare-Search" in done.err
+
+
+def test_the_planner_that_asks_is_that_of_the_run_and_so_are_its_sources(
+    in_process: Any, plan: Path, configured: Path
+) -> None:
+    configured.write_text(configured.read_text() + '[planner.scripted]\nsearch = "bare-Search"\n')
+    assert in_process("ask", "How?", "--source", "bare", "--approve").code == 4
+    configured.write_text(configured.read_text().replace('use = "scripted"', 'use = "retrieval"'))
+    done = in_process("resume", "last", "--json")
+    assert done.code == 0, done.out
+    assert (done.json["planner"], done.json["steps"][0]["function"]) == ("scripted", "bare-Search")
+
+
+def test_a_folder_that_is_gone_is_told_before_anything_runs(in_process: Any, plan: Path, folder: Path) -> None:
+    docs = folder / "docs"
+    docs.mkdir()
+    (docs / "a.md").write_text("# Retry\n")
+    assert in_process("run", "plan.json", "--source", "bare", "--docs", "docs", "--approve").code == 4
+    docs.rename(folder / "elsewhere")
+    done = in_process("resume", "last")
+    assert done.code == 2
+    assert "--docs" in done.err
+    assert str(docs) in done.err
+    assert in_process("resume", "last", "--docs", "elsewhere").code == 0
+
+
+def test_a_plan_that_does_not_fit_another_folder_says_where_its_run_was_begun(
+    in_process: Any, plan: Path, configured: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configured.write_text(configured.read_text() + '[functions.tools]\nuse = "tools"\n')
+    steps = [{"id": "s1", "function": "tools-shout", "arguments": {"text": {"value": "hey"}}}]
+    plan.write_text(json.dumps({**PLAN, "steps": steps}))
+    assert in_process("run", "plan.json", "--approve").code == 4
+    other = folder / "other"
+    other.mkdir()
+    monkeypatch.chdir(other)
+    done = in_process("resume", "last")
+    assert done.code == 1
+    assert f"The run was begun in {folder.resolve()}" in done.err
+    monkeypatch.chdir(folder)
+    assert in_process("resume", "last").code == 0
+
+
+def test_an_origin_of_another_application_says_nothing_and_is_no_reason_to_stop(in_process: Any, plan: Path) -> None:
+    from portico_cli.origins import _begun
+
+    for origin in ({}, {"docs": "x", "sources": [1, None], "chat": 3, "folder": []}, {"theirs": True}):
+        begun = _begun("r", origin)
+        assert (begun.run, begun.docs, begun.names, begun.chat, begun.folder) == ("r", (), (), None, "")
+
+
+def test_asking_needs_no_journal(in_process: Any, configured: Path) -> None:
+    configured.write_text(configured.read_text() + '[runs]\nuse = "none"\n')
+    done = in_process("ask", "q")
+    assert (done.code, done.err) == (0, "a library chatters\n")
+    for command in (("runs",), ("resume", "last")):
+        done = in_process(*command)
+        assert done.code == 2
+        assert 'portico.toml: runs.use is "none"' in done.err
+
+
+def test_a_run_that_was_interrupted_in_a_step_with_effects_is_listed_as_uncertain(
+    portico: Any, in_process: Any, configured: Path, folder: Path
+) -> None:
+    configured.write_text(configured.read_text() + '[functions.tools]\nuse = "tools"\n')
+    steps = [{"id": "s1", "function": "tools-stay", "arguments": {"text": {"value": "hey"}}}]
+    (folder / "plan.json").write_text(json.dumps({**PLAN, "steps": steps}))
+    assert portico("run", "plan.json").code == 130
+    listed = in_process("runs", "last")
+    assert "uncertain" in listed.out
+    assert "says what to do about s1" in listed.out
+    assert in_process("resume", "last").code == 4
