@@ -2,6 +2,7 @@
 
 The blocks of a page share their names and one event loop, and may `await` at top level. They run in a folder
 of their own that holds a copy of `docs` and, in `recorded`, the recorded answers of the connectors' tests.
+Where a block of `text` follows one that prints, it is what was printed.
 `<!-- skip: next -->` before a block leaves it out.
 """
 
@@ -9,8 +10,11 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import contextlib
 import inspect
+import io
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -25,6 +29,7 @@ DOCS = Path(__file__).parent
 RUNNER = "__runner__"
 FOLDERS = "__folders__"
 MODULES = "__modules__"
+PRINTED = re.compile(r"(?:```)?\n\n```text\n(.*?)\n?```", re.DOTALL)
 
 
 def evaluate(example: Example) -> None:
@@ -32,9 +37,15 @@ def evaluate(example: Example) -> None:
     lines_before = "\n" * (example.line + example.parsed.line_offset)
     flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
     code = compile(lines_before + example.parsed, example.path, "exec", flags=flags, dont_inherit=True)
-    result = eval(code, example.namespace)  # noqa: S307 - the pages of this repository
-    if inspect.iscoroutine(result):
-        example.namespace[RUNNER].run(result)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        result = eval(code, example.namespace)  # noqa: S307 - the pages of this repository
+        if inspect.iscoroutine(result):
+            example.namespace[RUNNER].run(result)
+    shown = PRINTED.match(example.document.text, example.region.end)
+    if shown and printed.getvalue():
+        said = printed.getvalue().rstrip("\n")
+        assert said == shown[1], f"the page shows\n{shown[1]}\nand this was printed:\n{said}"
 
 
 def python_blocks(document: Any) -> Any:

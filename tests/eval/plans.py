@@ -103,7 +103,7 @@ def judged(document: Mapping[str, Any], number: int) -> dict[str, Any]:
             "findings": [],
         }
     checked = document.get("functions") is not None and not read.empty
-    findings = check_plan(read.plan, functions) if checked else []
+    findings = [*read.findings, *check_plan(read.plan, functions)] if checked else list(read.findings)
     return {
         **result,
         "outcome": "recovered",
@@ -111,7 +111,7 @@ def judged(document: Mapping[str, Any], number: int) -> dict[str, Any]:
         "plan": plan_to_json(read.plan),
         "mends": [{"line": mend.line, "column": mend.column, "what": mend.what} for mend in read.recovered],
         "findings": [
-            {"step": each.step, "place": each.place, "severity": each.severity, "message": each.message}
+            {"step": each.step, "place": each.place, "severity": each.severity, "message": each.words}
             for each in findings
         ],
     }
@@ -173,7 +173,7 @@ def parameters(written: Any) -> dict[str, Any]:
         return anything()
     if isinstance(written, Mapping):
         if isinstance(written.get("properties"), Mapping) or written.get("type") == "object":
-            return dict(written)
+            return sound(written)
         written = [{"name": name, **described(value)} for name, value in written.items()]
     if not isinstance(written, list):
         raise ValueError(f"{written!r} are no parameters")
@@ -193,6 +193,22 @@ def parameters(written: Any) -> dict[str, Any]:
         elif default not in (None, ""):
             properties[name] = {**properties[name], "default": default}
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def sound(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of parameters without what is malformed at its top, which says nothing."""
+    kept = dict(schema)
+    for key in ("properties", "$defs"):
+        if not isinstance(kept.get(key, {}), Mapping):
+            del kept[key]
+    if "properties" in kept:
+        kept["properties"] = {
+            name: each if isinstance(each, Mapping | bool) else {} for name, each in kept["properties"].items()
+        }
+    if "required" in kept:
+        needed = kept["required"] if isinstance(kept["required"], list) else []
+        kept["required"] = [name for name in needed if isinstance(name, str)]
+    return kept
 
 
 def described(value: Any) -> Mapping[str, Any]:

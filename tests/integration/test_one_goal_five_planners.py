@@ -72,7 +72,10 @@ SAYINGS: dict[str, list[str | list[dict[str, Any]]]] = {
             ("The poem first.", {"function": "WriterPlugin-ShortPoem", "arguments": {"input": "John Doe"}}),
             (
                 "Then its translation.",
-                {"function": "WriterPlugin-Translate", "arguments": {"input": POEM, "language": "Chinese"}},
+                {
+                    "function": "WriterPlugin-Translate",
+                    "arguments": {"input": {"from": "s1", "path": "$"}, "language": "Chinese"},
+                },
             ),
             ("It is done.", {"final": TRANSLATED}),
         )

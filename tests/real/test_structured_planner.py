@@ -264,8 +264,8 @@ async def all_are_good(chat: ChatService, goals: Sequence[str]) -> None:
     assert counts.with_references > len(goals) // 2
 
 
-async def test_six_of_six_plans_parse_pass_the_check_and_run(local_chat: LlamaCppChat) -> None:
-    await all_are_good(local_chat, GOALS[:6])
+async def test_three_of_three_plans_parse_pass_the_check_and_run(local_chat: LlamaCppChat) -> None:
+    await all_are_good(local_chat, GOALS[:3])
 
 
 @pytest.mark.slow
