@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from portico.plans.plan import Plan
     from portico_cli.plan_files import PlanFile
 
-__all__ = ["Placed", "check", "doubts_of", "finding_lines", "placed", "placed_to_json"]
+__all__ = ["Placed", "check", "check_read", "finding_lines", "placed", "placed_to_json"]
 
 _STYLES = {"error": "red", "warning": "yellow"}
 
@@ -44,28 +44,22 @@ def check(kernel: Kernel, plan: Plan) -> list[Finding]:
     )
 
 
-def doubts_of(kernel: Kernel, file: PlanFile) -> tuple[Finding, ...]:
-    """Return the warnings of reading an XML plan: what stays text and may be meant as a variable."""
-    if file.form != "xml":
-        return ()
-    from portico.plans.xml_form import read_plan
-
-    return read_plan(file.text, kernel.manuals, recover=True).findings
+def check_read(kernel: Kernel, file: PlanFile) -> list[Placed]:
+    """Find what is wrong with the plan of a file, and what was doubtful in reading it, each with its place."""
+    doubts = file.xml.findings if file.xml is not None else ()
+    return placed(file, [*doubts, *check(kernel, file.plan)])
 
 
 def placed(file: PlanFile, findings: Sequence[Finding]) -> list[Placed]:
     """Find the line and the column of each finding in the file."""
     if not findings:
         return []
-    if file.form == "json":
-        from portico_cli.json_places import JsonPlaces
+    if file.xml is not None:
+        return [Placed(each, *(file.xml.place_of(each.step, each.place) or (1, 1))) for each in findings]
+    from portico_cli.json_places import JsonPlaces
 
-        places = JsonPlaces(file.text)
-        return [Placed(finding, *places.of_finding(finding.step, finding.place)) for finding in findings]
-    from portico_cli.xml_places import XmlPlaces
-
-    written = XmlPlaces(file.text, [step.id for step in file.plan.steps])
-    return [Placed(finding, *written.of_finding(finding.step, finding.place)) for finding in findings]
+    places = JsonPlaces(file.text)
+    return [Placed(finding, *places.of_finding(finding.step, finding.place)) for finding in findings]
 
 
 def finding_lines(name: str, findings: Sequence[Placed]) -> Iterator[RenderableType]:

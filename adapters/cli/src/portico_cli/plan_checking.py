@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from portico.errors import PlanFormatError
 from portico_cli.failures import DONE, FAILED
 from portico_cli.output import safe_text, show, write_as_it_is, write_json
-from portico_cli.plan_check import Placed, check, doubts_of, finding_lines, placed, placed_to_json
+from portico_cli.plan_check import Placed, check_read, finding_lines, placed_to_json
 from portico_cli.plan_files import PlanFile, parse_plan, read_text, reread, shown_name, write_text, written_plan
 from portico_cli.sources import Chosen, run
 
@@ -68,17 +68,17 @@ async def _check(chosen: Chosen, name: str, *, fix: bool) -> _Checked:
             if not fix:
                 raise
             file, recovered = _recovered(text, name, kernel, error)
-        findings = [*doubts_of(kernel, file), *check(kernel, file.plan)]
-        certain = [finding for finding in findings if finding.fix is not None]
+        findings = check_read(kernel, file)
+        certain = [each.finding for each in findings if each.finding.fix is not None]
         mended = (*recovered, *(str(finding) for finding in certain))
         if not fix or not mended:
-            return _Checked(file, placed(file, findings))
+            return _Checked(file, findings)
         from portico.plans.fixes import apply_fixes
 
         plan = apply_fixes(file.plan, certain)
         # What was mended may show more: the whole is checked again, as it will be written.
         file = reread(file, written_plan(plan, file.form, kernel.manuals), kernel.manuals)
-        return _Checked(file, placed(file, [*doubts_of(kernel, file), *check(kernel, file.plan)]), mended)
+        return _Checked(file, check_read(kernel, file), mended)
 
 
 def _recovered(text: str, name: str, kernel: Kernel, error: PlanFormatError) -> tuple[PlanFile, tuple[str, ...]]:
@@ -92,7 +92,7 @@ def _recovered(text: str, name: str, kernel: Kernel, error: PlanFormatError) -> 
     except PlanFormatError:
         raise error from None
     mends = tuple(str(mend) for mend in found.recovered)
-    return PlanFile(found.plan, text, "xml", shown_name(name)), mends
+    return PlanFile(found.plan, text, shown_name(name), found), mends
 
 
 def _write(checked: _Checked, name: str, output: Path | None) -> Path | None:

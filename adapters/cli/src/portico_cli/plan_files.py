@@ -18,6 +18,7 @@ from portico_cli.failures import Misused
 
 if TYPE_CHECKING:
     from portico.functions import FunctionManual
+    from portico.plans.xml_form import XmlPlan
 
 __all__ = [
     "Format",
@@ -39,12 +40,20 @@ _BEGINNING = 200
 
 @dataclass(frozen=True, slots=True)
 class PlanFile:
-    """A plan with the text that it was read from; ``name`` is the file's, or that of standard input."""
+    """A plan with the text that it was read from; ``name`` is the file's, or that of standard input.
+
+    ``xml`` is what reading found in a text in XML, None for one in JSON.
+    """
 
     plan: Plan
     text: str
-    form: Literal["json", "xml"]
     name: str
+    xml: XmlPlan | None = None
+
+    @property
+    def form(self) -> Literal["json", "xml"]:
+        """The form of the text."""
+        return "json" if self.xml is None else "xml"
 
 
 def read_plan_file(name: str, catalogue: Mapping[str, FunctionManual] | None = None) -> PlanFile:
@@ -62,8 +71,7 @@ def parse_plan(text: str, name: str, catalogue: Mapping[str, FunctionManual] | N
     if not text.strip():
         raise PlanFormatError(f"{shown}: there is nothing in it; a plan is JSON or XML.")
     try:
-        form: Literal["json", "xml"] = "xml" if text.lstrip().startswith("<") else "json"
-        return PlanFile(_parsed(text, form, catalogue), text, form, shown)
+        return _parsed(text, shown, catalogue, xml=text.lstrip().startswith("<"))
     except PlanFormatError as error:
         line, column = error.line, error.column
         where = ""
@@ -78,7 +86,7 @@ def parse_plan(text: str, name: str, catalogue: Mapping[str, FunctionManual] | N
 
 def reread(file: PlanFile, text: str, catalogue: Mapping[str, FunctionManual]) -> PlanFile:
     """Return what a file holds once ``text`` is written to it."""
-    return PlanFile(_parsed(text, file.form, catalogue), text, file.form, file.name)
+    return _parsed(text, file.name, catalogue, xml=file.xml is not None)
 
 
 def written_plan(plan: Plan, format: Format, catalogue: Mapping[str, FunctionManual] | None = None) -> str:
@@ -128,14 +136,15 @@ def write_text(file: Path, text: str) -> None:
         raise Misused(f"{file} cannot be written: {error.strerror or error}.") from error
 
 
-def _parsed(text: str, form: Literal["json", "xml"], catalogue: Mapping[str, FunctionManual] | None) -> Plan:
-    if form == "xml":
-        from portico.plans.xml_form import plan_from_xml
+def _parsed(text: str, name: str, catalogue: Mapping[str, FunctionManual] | None, *, xml: bool) -> PlanFile:
+    if xml:
+        from portico.plans.xml_form import read_plan
 
-        return plan_from_xml(text, catalogue)
+        found = read_plan(text, catalogue)
+        return PlanFile(found.plan, text, name, found)
     from portico.plans.json_form import plan_from_json
 
-    return plan_from_json(_json(text))
+    return PlanFile(plan_from_json(_json(text)), text, name)
 
 
 def shown_name(name: str) -> str:
