@@ -175,7 +175,9 @@ def test_what_is_inside_a_list_is_checked(expression: Expression, message: str) 
 
 def test_a_text_of_literals_alone_is_checked_as_a_literal() -> None:
     catalogue = {"f": FunctionManual("f", "", {"properties": {"a": {"enum": ["c", "f"]}}}, {})}
-    for parts, wrong in ((("x",), True), (("c",), False), ((), True), (("c", "f"), True)):
+    literal: tuple[tuple[str | Expression, ...], ...] = (("c",), (Value("c"),), (TextOf(("c",)),))
+    other: tuple[tuple[str | Expression, ...], ...] = (("x",), (), ("c", "f"), (Value({"a": "x"}),), ("c", Value(1)))
+    for parts, wrong in (*((each, False) for each in literal), *((each, True) for each in other)):
         found = check_plan(Plan("g", (Step("s", "f", {"a": TextOf(parts)}),), From("s")), catalogue)
         assert bool(found) == wrong, parts
 

@@ -83,8 +83,8 @@ class Expressions:
             shape = self.composed(expression, taken, taker, place)
         if never_meet((*shape, *taken.shape)):
             return self.mismatch(expression, shape, taken, taker, place)
-        if isinstance(expression, TextOf) and all(isinstance(part, str) for part in expression.parts):
-            # Put together of texts alone, it is known as a literal is.
+        if isinstance(expression, TextOf) and not _refers(expression):
+            # Put together of literals alone, it is known as one is.
             return self.literal(evaluate(expression, {}), taken, place)
         return shape
 
