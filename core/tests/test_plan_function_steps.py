@@ -222,16 +222,6 @@ async def test_code_that_calls_it_has_it_run_by_itself() -> None:
     assert len(await store.runs()) == 4
 
 
-async def test_as_a_step_one_that_runs_itself_comes_to_an_end() -> None:
-    store = MemoryRunStore()
-    kernel = Kernel(run_store=store)
-    kernel.add_function(plan_function("loop", Plan("g", (Step("s1", "loop"),), From("s1"))))
-    for budget, wanted in ((Budget(steps=5), LimitExceeded), (Budget(steps=100), StepFailed)):
-        with pytest.raises(wanted):
-            await kernel.run_plan(Plan("g", (Step("s1", "loop"),)), budget=budget)
-        RunState.of(await store.read((await store.runs())[-1]))
-
-
 def test_an_object_that_has_a_plan_is_no_function_of_one() -> None:
     class Owner:
         plan = REPORT

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from portico import Function, FunctionPlugin, Hold, Kernel, function
-from portico.errors import ArgumentsInvalid, LimitExceeded, PlanError, PlanInvalid, PorticoError, SchemaUnsupported
+from portico.errors import ArgumentsInvalid, PlanError, PlanInvalid, SchemaUnsupported, StepFailed
 from portico.filters import Filters, StepRun
 from portico.plans.plan import Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value
 from portico.plans.plan_functions import plan_function, plan_of
@@ -217,18 +217,18 @@ async def test_one_that_is_held_says_so() -> None:
         await kernel.invoke("send", text="hey")
 
 
-async def test_one_that_calls_itself_comes_to_an_end() -> None:
-    kernel = kernel_with(plan_function("loop", Plan("g", (Step("s1", "loop"),), result=From("s1"))))
-    with pytest.raises(PorticoError) as raised:
-        await kernel.invoke("loop")
-    causes = [str(raised.value)]
-    error: BaseException | None = raised.value
-    while error is not None:
-        causes.append(str(error))
-        if isinstance(error, LimitExceeded):
-            break
-        error = error.__cause__
-    assert "Functions of plans and prompts call each other at most 16 deep" in " ".join(causes)
+async def test_many_that_call_each_other_in_a_row_come_to_a_bound_that_is_said_once() -> None:
+    row = [
+        plan_function(f"p{number}", Plan("g", (Step("s1", f"p{number + 1}"),), result=From("s1")))
+        for number in range(20)
+    ]
+    with pytest.raises(StepFailed) as raised:
+        await kernel_with(*row, plan_function("p20", Plan("g", result=Value(1)))).invoke("p0")
+    steps = "/".join(["s1"] * 16)
+    assert str(raised.value) == (
+        f"Step {steps} failed: Functions of plans and prompts call each other at most 16 deep, "
+        "and here it is … > p14 > p15 > p16."
+    )
 
 
 async def test_in_no_kernel_it_says_where_to_get_it() -> None:

@@ -87,7 +87,7 @@ async def test_a_file_is_named_for_people_and_holds_the_plan_for_them_to_read(st
         (b"[]", "'portico_saved_plan' is missing"),
         (b'{"version": 1, "goal": "g", "steps": []}', "'portico_saved_plan' is missing"),
         (b'{"portico_saved_plan": 2}', "it is of version 2; version 1 is read here"),
-        (b'{"portico_saved_plan": 1}', "catalogue, goal, plan, planner, saved_at is missing"),
+        (b'{"portico_saved_plan": 1}', "catalogue, goal, plan, planner, saved_at are missing"),
         (b"[" * 100_000, "it is nested too deeply"),
         (written(SAVED).replace(b'"c1"', b"1"), "catalogue is not a text"),
         (written(SAVED).replace(b"2026-01-01T", b"yesterday"), "saved_at is no time"),

@@ -7,12 +7,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from portico.functions import Function
 
-__all__ = ["CURRENT_STEP", "INNER_PLAN", "InnerPlan", "StepCall", "called", "current_step"]
+__all__ = ["CURRENT_STEP", "INNER_PLAN", "InnerPlan", "StepCall", "called", "current_step", "run_to_end"]
+
+T = TypeVar("T")
 
 CURRENT_STEP: ContextVar[tuple[str, str, int] | None] = ContextVar("portico_step", default=None)
 """Run, step and attempt of the step that is being carried out; `current_step` is how functions see it."""
@@ -65,6 +67,27 @@ async def called(function: Function, arguments: Mapping[str, Any]) -> Any:
     result = function.callable(**arguments)
     # A decorator may hide that what it wraps is asynchronous.
     return await result if function.is_async or isinstance(result, CoroutineType) else result
+
+
+def run_to_end(awaitable: Awaitable[T]) -> T:
+    """Run something to its end in a loop of its own; ``RuntimeError`` inside of a loop that runs."""
+
+    async def wait() -> T:
+        return await awaitable
+
+    if not _loop_is_running():
+        return asyncio.run(wait())
+    if isinstance(awaitable, CoroutineType):
+        awaitable.close()
+    raise RuntimeError("an event loop is running here: await instead of calling run_sync")
+
+
+def _loop_is_running() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _in_thread(function: Function, arguments: Mapping[str, Any]) -> Any:

@@ -323,11 +323,26 @@ class PlanStale(PlanError):
 
 
 class StepFailed(PlanError):
-    """A step of a plan failed; ``__cause__`` is why."""
+    """A step of a plan failed; ``__cause__`` is why.
+
+    Where the cause is that a step inside of it failed, the message leads to the innermost one and says once why that
+    failed: "Step a/b failed: …" for the step ``b`` of the plan that ``a`` runs, and "Step a, step b failed: …" where
+    ``b`` belongs to a run of its own. ``step`` is the outer one.
+
+    >>> str(StepFailed("a", StepFailed("a/b", StepFailed("c", ValueError("no")))))
+    'Step a/b, step c failed: no'
+    """
 
     def __init__(self, step: str, cause: BaseException) -> None:
         self.step = step
-        super().__init__(f"Step {step} failed: {cause}")
+        self.path: tuple[str, ...] = (step,)
+        """The steps that lead to the innermost one; the first is of this run, each other of a run inside."""
+        self.reason = str(cause)
+        if isinstance(cause, StepFailed):
+            inside = cause.path[0].startswith(f"{step}/")
+            self.path = cause.path if inside else (step, *cause.path)
+            self.reason = cause.reason
+        super().__init__(f"Step {', step '.join(self.path)} failed: {self.reason}")
 
 
 class RunError(PorticoError):

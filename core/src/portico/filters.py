@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from portico.calls import called
+
 if TYPE_CHECKING:
     from portico.chat import ToolCall, ToolResult
     from portico.functions import Function
@@ -24,6 +26,7 @@ __all__ = [
     "PromptRender",
     "StepRun",
     "ToolCallInvocation",
+    "call_filtered",
     "run_filters",
 ]
 
@@ -103,6 +106,16 @@ class Filters:
     tool_call: list[_Filter[ToolCallInvocation, ToolResult]] = field(default_factory=list)
     plan: list[_Filter[PlanReview, Hold | None]] = field(default_factory=list)
     step: list[_Filter[StepRun, Any]] = field(default_factory=list)
+
+
+async def call_filtered(filters: Filters, function: Function, arguments: dict[str, Any]) -> Any:
+    """Call a function with Python values inside the filters of functions, which may change both."""
+    context = FunctionInvocation(function, arguments)
+
+    async def final() -> Any:
+        return await called(context.function, context.arguments)
+
+    return await run_filters(filters.function, context, final)
 
 
 async def run_filters(

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping
 from functools import cached_property
-from types import CoroutineType
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 
-from portico.calls import called
+from portico.calls import called, run_to_end
+from portico.catalogue import Catalogue
 from portico.errors import FunctionFailed, PluginNotInstalled, PorticoError
-from portico.filters import Filters, FunctionInvocation, run_filters
+from portico.filters import Filters, call_filtered
 from portico.functions import Function, FunctionManual, FunctionPlugin
-from portico.naming import find_function
 
 if TYPE_CHECKING:
     from portico.chat import ToolCall, ToolResult
@@ -83,9 +81,8 @@ class Kernel:
         self.type_codecs = tuple(type_codecs)
         self.template_languages = {language.name: language for language in template_languages}
         self.plugins: dict[str, FunctionPlugin] = {}
-        self._functions: dict[str, Function] = {}
-        self._spellings: dict[str, Function] = {}
-        self._manuals: dict[str, FunctionManual] | None = None
+        self._catalogue = Catalogue()
+        self._functions = self._catalogue.functions
         self.fingerprints: dict[str, str] = {}  # of functions, made when a plan first uses them
         for plugin in plugins:
             self.add_plugin(plugin)
@@ -100,13 +97,8 @@ class Kernel:
         plugin = plugin.bound(self)
         if plugin.name in self.plugins:
             raise ValueError(f"the kernel has a plugin {plugin.name!r} already")
-        for function in plugin:
-            if function.full_name in self._functions:
-                raise ValueError(f"the kernel has a function {function.full_name!r} already")
+        self._catalogue.add(plugin)
         self.plugins[plugin.name] = plugin
-        self._functions |= {function.full_name: function for function in plugin}
-        self._manuals = None
-        self._spellings.clear()
         return plugin
 
     def add_function(self, function: Function | Callable[..., Any]) -> Function:
@@ -114,11 +106,7 @@ class Kernel:
         if not isinstance(function, Function):
             function = Function.of(function, codecs=self.type_codecs)
         function = function.bound(self)
-        if function.full_name in self._functions:
-            raise ValueError(f"the kernel has a function {function.full_name!r} already")
-        self._functions[function.full_name] = function
-        self._manuals = None
-        self._spellings.clear()
+        self._catalogue.add([function])
         return function
 
     def function(self, name: str) -> Function:
@@ -127,10 +115,7 @@ class Kernel:
         ``Plugin-Function`` is the name; ``Plugin.Function``, ``Plugin_Function`` and a bare ``Function`` are
         understood where they mean one function only. Raises ``FunctionNotFound`` with the nearest names.
         """
-        found = self._functions.get(name) or self._spellings.get(name)
-        if found is None:
-            found = self._spellings[name] = find_function(name, self._functions)
-        return found
+        return self._catalogue.find(name)
 
     @property
     def functions(self) -> Mapping[str, Function]:
@@ -140,9 +125,7 @@ class Kernel:
     @property
     def manuals(self) -> Mapping[str, FunctionManual]:
         """The manuals of all functions by full name, made once."""
-        if self._manuals is None:
-            self._manuals = {name: function.manual for name, function in self._functions.items()}
-        return self._manuals
+        return self._catalogue.manuals
 
     def service(self, port: Callable[..., P], name: str | None = None) -> P:
         """Return the service configured for a port, or the one of that name; see `Services.get` for errors."""
@@ -165,15 +148,8 @@ class Kernel:
         return await self._invoke_otherwise(function, arguments)
 
     def _invoke_otherwise(self, function: Function, arguments: dict[str, Any]) -> Awaitable[Any]:
-        return self._invoke_filtered(function, arguments) if self.filters.function else called(function, arguments)
-
-    async def _invoke_filtered(self, function: Function, arguments: dict[str, Any]) -> Any:
-        context = FunctionInvocation(function, arguments)
-
-        async def final() -> Any:
-            return await called(context.function, context.arguments)
-
-        return await run_filters(self.filters.function, context, final)
+        filters = self.filters
+        return call_filtered(filters, function, arguments) if filters.function else called(function, arguments)
 
     async def invoke_json(
         self, function: str | Function, arguments: Mapping[str, Any], *, lenient: bool = False
@@ -381,20 +357,4 @@ class Kernel:
 
         Raises ``RuntimeError`` inside a running event loop: await there instead.
         """
-
-        async def wait() -> T:
-            return await awaitable
-
-        if not _loop_is_running():
-            return asyncio.run(wait())
-        if isinstance(awaitable, CoroutineType):
-            awaitable.close()
-        raise RuntimeError("an event loop is running here: await instead of calling run_sync")
-
-
-def _loop_is_running() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
+        return run_to_end(awaitable)

@@ -34,6 +34,7 @@ class Placed:
 def check(kernel: Kernel, plan: Plan) -> list[Finding]:
     """Return what is wrong with a plan, for the functions of a kernel; what it may be given is what it says."""
     from portico.plans.check import check_plan
+    from portico.plans.plan_functions import plans_of
 
     return check_plan(
         plan,
@@ -41,6 +42,7 @@ def check(kernel: Kernel, plan: Plan) -> list[Finding]:
         validator=kernel.schema_validator,
         input=plan.input or {},
         templates=lambda source, language: kernel.template(source, language=language),
+        plans=plans_of(kernel),
     )
 
 

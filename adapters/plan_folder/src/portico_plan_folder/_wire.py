@@ -70,7 +70,7 @@ def read_saved(contents: bytes) -> SavedPlan:
         raise ValueError(f"it is of version {document['portico_saved_plan']!r:.20}; version {_VERSION} is read here")
     missing = sorted(_KEYS - document.keys())
     if missing:
-        raise ValueError(f"{', '.join(missing)} is missing")
+        raise ValueError(f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing")
     for key in ("goal", "catalogue", "saved_at", "planner"):
         if not isinstance(document[key], str):
             raise ValueError(f"{key} is not a text")

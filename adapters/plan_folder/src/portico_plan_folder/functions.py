@@ -34,7 +34,8 @@ class PlanFiles:
     ['recipes-greet']
 
     ``lost`` are the plans that could not be used, after a load; the plugin's description and a warning in the log say
-    so too. The plans may call each other. Whether the functions that they call are there is seen when they are called.
+    so too. The plans may call each other, but not in a circle. Whether they do, and whether the functions that they
+    call are there, is seen by the check of a plan that leads to them.
     """
 
     def __init__(self, settings: PlanFilesSettings, services: Services | None = None) -> None:

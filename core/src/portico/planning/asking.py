@@ -2,16 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import Protocol
 
-from portico.chat import ChatReply, ChatRequest, render_sources
+from portico.chat import ChatReply, ChatRequest, Message, render_sources
 from portico.errors import PlanError
 from portico.plans.task import ChatUsed, Emit
 from portico.ports.chat_service import ChatService
 
-__all__ = ["ask", "whole"]
+__all__ = ["Sampling", "ask", "sampled_request", "whole"]
 
 _SHOWN = 80
+
+
+class Sampling(Protocol):
+    """The settings of a planner that say how its model writes; None leaves it to the service.
+
+    >>> from types import SimpleNamespace
+    >>> settings = SimpleNamespace(temperature=0.2, top_p=None, max_tokens=500, seed=7)
+    >>> sampled_request([Message.of("user", "Plan.")], settings).max_tokens
+    500
+    """
+
+    @property
+    def temperature(self) -> float | None:
+        """How freely it writes, 0 to 2."""
+
+    @property
+    def top_p(self) -> float | None:
+        """Which share of the likely tokens is drawn from, 0 to 1."""
+
+    @property
+    def max_tokens(self) -> int | None:
+        """How many tokens a reply may have."""
+
+    @property
+    def seed(self) -> int | None:
+        """What makes it draw the same each time."""
+
+
+def sampled_request(messages: Iterable[Message], settings: Sampling) -> ChatRequest:
+    """Make a planner's request of what the model is told and of the settings."""
+    return ChatRequest(
+        tuple(messages),
+        temperature=settings.temperature,
+        top_p=settings.top_p,
+        max_tokens=settings.max_tokens,
+        seed=settings.seed,
+    )
 
 
 async def ask(chat: ChatService, request: ChatRequest, emit: Emit, *, cut: bool = False) -> ChatReply:

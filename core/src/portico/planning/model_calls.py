@@ -12,10 +12,19 @@ from portico.naming import find_name
 from portico.plans.check import check_plan
 from portico.plans.evaluation import evaluate
 from portico.plans.plan import Plan, Step, Value
-from portico.plans.task import StepRecord, Task
+from portico.plans.task import Infeasible, StepRecord, Task
 from portico.types.coercion import mended_for
 
-__all__ = ["arguments_given", "call_step", "fresh_ids", "object_in", "own_steps", "same_at_the_end", "step_faults"]
+__all__ = [
+    "arguments_given",
+    "call_step",
+    "fresh_ids",
+    "given_up",
+    "object_in",
+    "own_steps",
+    "same_at_the_end",
+    "step_faults",
+]
 
 
 def call_step(
@@ -47,6 +56,22 @@ def step_faults(step: Step, catalogue: Mapping[str, FunctionManual]) -> list[str
         for finding in findings
         if finding.severity == "error"
     ]
+
+
+def given_up(arguments: Mapping[str, Any], *, said: str = "") -> Infeasible:
+    """Return the outcome of a call by which a model says that there is no way: its ``reason`` and what is ``missing``.
+
+    >>> given_up({"reason": " No ferry. ", "missing": "a timetable"})
+    Infeasible(reason='No ferry.', missing=('a timetable',))
+
+    Without a reason what the model ``said`` besides is it. Small models write one thing where a list is asked for.
+    """
+    reason, missing = arguments.get("reason"), arguments.get("missing")
+    words = (reason.strip() if isinstance(reason, str) else "") or said.strip()
+    if isinstance(missing, str):
+        missing = [missing]
+    named = (str(each).strip() for each in missing) if isinstance(missing, list) else ()
+    return Infeasible(words or "The model says that these functions cannot reach the goal.", tuple(filter(None, named)))
 
 
 def fresh_ids(task: Task, taken: Collection[str] = ()) -> Iterator[str]:

@@ -9,13 +9,15 @@ from typing import Any
 
 from portico.planning.fitting import estimated_tokens
 
-__all__ = ["Round", "as_text", "fit_rounds", "one_line", "shortened"]
+__all__ = ["Round", "as_data", "as_text", "fit_rounds", "one_line", "shortened"]
 
 _BYTES_A_TOKEN = 3
 _TAIL = 0.25
 _LINE_ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x7f\x85\u2028\u2029"}
 _SMALLEST = 60
-"""Tokens that an old observation keeps at least, its note included."""
+"""Tokens that an old observation keeps at least, its note included; so does one value among many."""
+_VALUE_TOKENS = 1_000
+_ALL_VALUES_TOKENS = 8_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,15 @@ def one_line(value: Any) -> str:
     What opens a special token in the templates of many models is written in the other way that JSON has for it.
     """
     return json.dumps(value, ensure_ascii=False).translate(_LINE_ENDS).replace("<|", "\\u003c|")
+
+
+def as_data(value: Any, *, among: int = 1) -> str:
+    """Write a JSON value on one line, see `one_line`, shortened to its share where it is one ``among`` several.
+
+    A value takes 1,000 tokens at most, and all together about 8,000: what a plan refers to is given to it whole.
+    """
+    room = min(_VALUE_TOKENS, max(_SMALLEST, _ALL_VALUES_TOKENS // max(among, 1)))
+    return shortened(one_line(value), room)
 
 
 def shortened(text: str, tokens: int) -> str:

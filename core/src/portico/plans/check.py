@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from portico.functions import FunctionManual
-from portico.plans.checking.around import Around, Templates
+from portico.plans.checking.around import Around, Plans, Templates
 from portico.plans.checking.manuals import UNKNOWN, Output, known_of
 from portico.plans.checking.plans import PlanCheck
 from portico.plans.checking.shapes import at_path, whole
@@ -30,6 +30,7 @@ def check_plan(
     validator: SchemaValidator | None = None,
     input: Mapping[str, Any] | None = None,
     templates: Templates | None = None,
+    plans: Plans | None = None,
 ) -> list[Finding]:
     """Return everything that is wrong with a plan, in the order of its steps.
 
@@ -43,13 +44,14 @@ def check_plan(
     Schema of its result (None: not known): new steps may refer to them. ``taken`` are the ids that no new step may
     have. ``input`` is the JSON Schema of what the plan will be given, such as ``{"const": value}`` for a value that
     is at hand; without it the plan's own word counts. ``templates`` compiles the templates among the steps, which are
-    not looked into without it.
+    not looked into without it. ``plans`` tells the plan that a function runs, as
+    `portico.plans.plan_functions.plans_of` does: with it, plans that call each other in a circle are found.
 
     What is mended for certain has a `Fix`, and the rest is checked as if that were done: the plan that
     `portico.plans.fixes.apply_fixes` makes has the other findings, and no new ones.
     """
     found: list[Finding] = []
-    around = Around(catalogue, validator or _VALIDATOR, templates, found)
+    around = Around(catalogue, validator or _VALIDATOR, templates, found, plans)
     known = {step: _output_of(gave) for step, gave in finished.items()} if finished else {}
     given = None if input is None else whole(input)
     try:

@@ -265,7 +265,7 @@ def _object(document: object, place: str, *, required: set[str], optional: set[s
         raise _error(place, "an object", document)
     missing = required - document.keys()
     if missing:
-        raise PlanFormatError(f"{place}: {', '.join(sorted(missing))} is missing.")
+        raise PlanFormatError(f"{place}: {', '.join(sorted(missing))} {'is' if len(missing) == 1 else 'are'} missing.")
     unknown = document.keys() - required - optional
     if unknown:
         known = ", ".join(sorted(required | optional))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +22,13 @@ if TYPE_CHECKING:
     from portico.kernel import Kernel
     from portico.ports.schema_validator import SchemaValidator
 
-__all__ = ["plan_function", "plan_of"]
+__all__ = ["plan_function", "plan_of", "plans_of"]
 
 _NAMED = "Functions of plans and prompts"
 _ABSENT = object()
 _OPEN: Mapping[str, Any] = {}
+_ENTERED: ContextVar[tuple[_Entry, ...]] = ContextVar("portico_plans_entered", default=())
+"""The plan functions that this one is called inside of, the outermost first."""
 
 
 def plan_function(
@@ -70,8 +74,11 @@ def plan_function(
     together with this one, by full name. ``validator`` is for schemas with more than core's keywords.
 
     Functions of plans and of prompts may call each other, 16 deep and 1,000 times inside of one: beyond that is
-    ``LimitExceeded``. A call raises ``PlanInvalid``, what the run raises, and ``PlanError`` where the plan is held for
-    a person or ends without its result. Raises ``SchemaUnsupported`` for a schema that is not understood.
+    ``LimitExceeded``. No plan may be called inside of itself: the check finds it where plans call each other in a
+    circle, and the second call is a ``PlanError`` where the circle goes through code or a prompt.
+
+    A call raises ``PlanInvalid``, what the run raises, and ``PlanError`` where the plan is held for a person or ends
+    without its result. Raises ``SchemaUnsupported`` for a schema that is not understood.
     """
     full_name = f"{plugin}-{name}" if plugin else name
     try:
@@ -104,6 +111,17 @@ def plan_of(function: Function) -> Plan | None:
     """
     owner = getattr(function.callable, "__self__", None)
     return owner.plan if isinstance(owner, _PlanFunction | _Running) else None
+
+
+def plans_of(kernel: Kernel) -> Callable[[str], Plan | None]:
+    """Return what tells the plan that a function of a kernel runs, by its full name, for the check of plans."""
+    functions = kernel.functions
+
+    def plan(name: str) -> Plan | None:
+        found = functions.get(name)
+        return None if found is None else plan_of(found)
+
+    return plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +190,7 @@ class _Running:
         } | {name: value for name, value in arguments.items() if value is not _ABSENT}
         value = given[INPUT] if self.whole else given
         inner = INNER_PLAN.get()
-        with nested(self.name, kind=_NAMED):
+        with nested(self.name, kind=_NAMED), self._entered():
             if inner is not None and inner.kernel is self.kernel and inner.function == self.name:
                 # Once: a call of the same function that this one makes is a run of its own.
                 INNER_PLAN.set(None)
@@ -186,6 +204,33 @@ class _Running:
             case held:
                 where = f" at step {held.step}" if held.step else ""
                 raise PlanError(f"{self.name}: the plan is held{where}: {held.reason}. It is the run {pursuit.run}.")
+
+    @contextmanager
+    def _entered(self) -> Iterator[None]:
+        around = tuple(each for each in _ENTERED.get() if each.runs)
+        for place, each in enumerate(around):
+            if each.kernel is self.kernel and each.name == self.name:
+                way = " -> ".join([*(between.name for between in around[place:]), self.name])
+                raise PlanError(
+                    f"The plan {self.name} is called inside of itself: {way}. Take one of these calls away."
+                )
+        entry = _Entry(self.kernel, self.name)
+        token = _ENTERED.set((*around, entry))
+        try:
+            yield
+        finally:
+            # A task that it started and left behind is not inside of it any more.
+            entry.runs = False
+            _ENTERED.reset(token)
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A call of a plan function."""
+
+    kernel: Kernel
+    name: str
+    runs: bool = True
 
 
 def _taken_as_a_whole(plan: Plan) -> bool:

@@ -11,7 +11,7 @@ from portico.functions import FunctionManual
 from portico.plans.path import print_path
 from portico.plans.plan import Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value
 
-__all__ = ["expression_to_text", "plan_to_text", "printable"]
+__all__ = ["expression_to_text", "input_in_words", "plan_to_text", "printable"]
 
 _DEEPEST = 100
 _PLAIN_ID = re.compile(r"[^\W\d][\w-]*")
@@ -75,7 +75,7 @@ def _plan(plan: Plan, catalogue: Mapping[str, FunctionManual] | None, indent: st
     if not indent:
         yield f"Goal: {_words(plan.goal)}"
     if plan.input is not None:
-        yield f"{indent}Input: {_input(plan.input)}"
+        yield f"{indent}Input: {input_in_words(plan.input)}"
     if plan.steps:
         yield from gap
     for number, step in enumerate(plan.steps, 1):
@@ -154,8 +154,12 @@ def _literal(value: Any) -> str:
         return "(a value that is not JSON)"
 
 
-def _input(schema: Mapping[str, Any]) -> str:
-    """Say in a few words what a plan is given; the whole schema where that is not an object with properties."""
+def input_in_words(schema: Mapping[str, Any]) -> str:
+    """Say in a few words what a plan is given; the whole schema where that is not an object with properties.
+
+    >>> input_in_words({"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}, "required": ["city"]})
+    'city (string), days (integer, optional)'
+    """
     properties = schema.get("properties")
     if not isinstance(properties, Mapping) or not properties:
         return printable(_literal(dict(schema)))

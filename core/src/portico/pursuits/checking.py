@@ -11,6 +11,7 @@ from portico.functions import FunctionManual
 from portico.plans.check import check_plan
 from portico.plans.findings import Finding
 from portico.plans.plan import Plan, PlanTemplate, Step, functions_used
+from portico.plans.plan_functions import plans_of
 from portico.plans.staleness import Stale, fingerprint, stale_functions
 from portico.schemas import PlainSchemaValidator
 
@@ -38,6 +39,7 @@ def checked(
         validator=kernel.schema_validator,
         input=given,
         templates=lambda source, language: kernel.template(source, language=language),
+        plans=plans_of(kernel),
     )
     if plan.input is not None and not any(finding.place == "input" for finding in found):
         found += _misfit(kernel, plan.input, input)

@@ -23,6 +23,7 @@ from portico.plans.task import (
     StepRetried,
     StepStarted,
 )
+from portico.pursuits.failures import failure_of
 from portico.pursuits.journal import RunState, entry
 from portico.pursuits.retrying import may_pass, pause
 from portico.pursuits.running import Broken, HeldStep, run_steps
@@ -88,7 +89,7 @@ class Execution:
         if failures:
             await self._tell_unbegun(plan, failures, within)
         for step_id, message in earlier.items():
-            cause = PlanError(message)
+            cause = failure_of(message)
             failures.append(StepFailed(step_id, cause))
             failures[-1].__cause__ = cause
         return failures

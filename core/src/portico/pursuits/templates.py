@@ -7,11 +7,11 @@ import json
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
-from portico.errors import PlanError
 from portico.functions import Function
 from portico.plans.plan import PlanTemplate, Step, Value
 from portico.plans.task import StepRecord
 from portico.prompts.calling import json_caller
+from portico.pursuits.failures import failure_of
 from portico.pursuits.journal import entry
 from portico.pursuits.running import HeldStep
 
@@ -112,7 +112,7 @@ class TemplateStep:
 async def _answer(record: StepRecord) -> Any:
     if record.error is not None:
         # In the words of the first time: what the template fails of must not depend on who has run it.
-        raise PlanError(record.error)
+        raise failure_of(record.error)
     return record.result
 
 

@@ -9,6 +9,7 @@ from portico.errors import PorticoError, TemplateError, nearest
 from portico.functions import FunctionManual
 from portico.plans.checking.around import Around
 from portico.plans.checking.attempts import check_attempts, check_bounds
+from portico.plans.checking.circles import check_circles
 from portico.plans.checking.cycles import cycles
 from portico.plans.checking.expressions import Expressions
 from portico.plans.checking.manuals import UNKNOWN, Known, Output, known_of
@@ -118,6 +119,8 @@ class PlanCheck:
                 self._arguments(step, known_of(manual))
             else:
                 self._anything(step)
+            if self.around.plans is not None:
+                check_circles((function,), self.around, notes)
         elif isinstance(function, Plan):
             self._nested(step, function)
         else:
@@ -239,7 +242,9 @@ class PlanCheck:
         calls = getattr(compiled, "calls", ())
         for problem in call_problems(template, calls, step.arguments, around.catalogue, around.names):
             self.notes.add(problem.message, place, nearest=problem.nearest)
-        check_attempts(step, [call.function for call in calls], around, self.notes)
+        called = [call.function for call in calls]
+        check_attempts(step, called, around, self.notes)
+        check_circles(called, around, self.notes)
 
     def _known_steps(self) -> list[str]:
         given = [INPUT] if INPUT in self.outputs and INPUT not in self.finished else []

@@ -1,0 +1,301 @@
+"""Plans that call each other in a circle: found by the check, stopped by the run, and said once."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from portico import Kernel, function
+from portico.errors import PlanError, PlanInvalid, StepFailed
+from portico.filters import Hold, StepRun
+from portico.plans.check import check_plan
+from portico.plans.findings import Finding
+from portico.plans.plan import From, Plan, PlanTemplate, Step, Value
+from portico.plans.plan_functions import plan_function, plans_of
+from portico.plans.task import Answer, StepFailure
+from portico.pursuits.failures import failure_of
+from portico_testkit.fakes.run_store import MemoryRunStore
+
+Calls = Mapping[str, Sequence[tuple[str, str]]]
+"""What each plan calls, and how: by a step, by a step of a nested plan, or in a template."""
+
+NAMES = "abcde"
+calls = st.dictionaries(
+    st.sampled_from(NAMES),
+    st.lists(st.tuples(st.sampled_from([*NAMES, "look"]), st.sampled_from(["step", "nested", "template"])), max_size=3),
+    min_size=1,
+)
+
+
+def calling(called: Sequence[tuple[str, str]]) -> Plan:
+    steps = []
+    for index, (name, how) in enumerate(called):
+        step = Step(f"s{index}", name)
+        if how == "nested":
+            step = Step(f"s{index}", Plan("inner", (Step("i", name),), From("i")))
+        elif how == "template":
+            step = Step(f"s{index}", PlanTemplate(f"{{{{{name}}}}}", "semantic-kernel"))
+        steps.append(step)
+    return Plan("g", (*steps, Step("last", "look")))
+
+
+def kernel_of(plans: Calls) -> Kernel:
+    @function
+    def look() -> str:
+        """Look."""
+        return "seen"
+
+    kernel = Kernel()
+    kernel.add_function(look)
+    for name in NAMES:
+        kernel.add_function(plan_function(name, calling(plans.get(name, ()))))
+    return kernel
+
+
+def circles(kernel: Kernel, plan: Plan) -> list[Finding]:
+    findings = check_plan(
+        plan,
+        kernel.manuals,
+        templates=lambda source, language: kernel.template(source, language=language),
+        plans=plans_of(kernel),
+    )
+    assert all("itself" in finding.message for finding in findings), f"something else is wrong: {findings}"
+    return findings
+
+
+def in_circles(plans: Calls, start: str, hows: Sequence[str]) -> set[str]:
+    """Return the plans reached from one that reach themselves again by these kinds of calls; by definition."""
+
+    def reached(name: str, hows: Sequence[str]) -> set[str]:
+        found: set[str] = set()
+        left = [name]
+        while left:
+            new = {called for called, how in plans.get(left.pop(), ()) if how in hows} - found
+            found |= new
+            left += new
+        return found
+
+    return {name for name in {start} | reached(start, ["step", "nested", "template"]) if name in reached(name, hows)}
+
+
+@given(calls)
+@example({"a": [("b", "step")], "b": [("a", "nested")]})
+@example({"a": [("b", "template"), ("c", "step")], "b": [("a", "step")], "c": [("c", "step")]})
+@example({"a": [("b", "step"), ("c", "step")], "b": [("d", "step")], "c": [("d", "step")]})
+def test_there_is_a_finding_exactly_when_a_circle_can_be_reached(plans: Calls) -> None:
+    kernel = kernel_of(plans)
+    for name in NAMES:
+        found = circles(kernel, Plan("g", (Step("s", name),)))
+        surely = in_circles(plans, name, ["step", "nested"])
+        perhaps = in_circles(plans, name, ["step", "nested", "template"])
+        severities = {finding.severity for finding in found}
+        assert bool(found) == bool(perhaps), f"from {name}: {found}, and the circles have {perhaps}"
+        assert ("error" in severities) == bool(surely), f"from {name}: {found}, and steps alone circle in {surely}"
+        for finding in found:
+            assert finding.step == "s"
+            match = re.search(r"itself: (\S+(?: -> \S+)+);", finding.message)
+            assert match is not None, finding.message
+            way = match[1].split(" -> ")
+            assert way[0] == way[-1]
+            for caller, called in pairwise(way):
+                assert called in {each for each, _ in plans[caller]}, f"{caller} does not call {called}"
+
+
+@given(calls)
+def test_a_plan_without_a_finding_runs_to_its_end(plans: Calls) -> None:
+    kernel = kernel_of(plans)
+
+    async def run() -> None:
+        for name in NAMES:
+            plan = Plan("g", (Step("s", name),))
+            if not circles(kernel, plan):
+                assert isinstance((await kernel.run_plan(plan)).outcome, Answer)
+            else:
+                with pytest.raises(PlanError, match=r"itself: \S+ -> \S+"):
+                    await kernel.run_plan(plan)
+
+    asyncio.run(run())
+
+
+def test_several_ways_to_a_circle_are_one_finding() -> None:
+    kernel = kernel_of({"a": [("b", "step")], "b": [("a", "step"), ("c", "step")], "c": [("a", "step")]})
+    inner = Plan("g", (Step("i", "c"),))
+    plan = Plan("g", (Step("s", "a"), Step("t", "b"), Step("u", inner)))
+    assert [str(each) for each in circles(kernel, plan)] == [
+        "s function: the plan a calls itself: a -> b -> a; take one of these calls away"
+    ]
+    (inside,) = circles(kernel, Plan("g", (Step("u", inner),)))
+    assert str(inside).startswith("u i function: the plan a calls itself: a -> b -> a;")
+
+
+def test_a_long_way_round_is_told_by_its_ends() -> None:
+    kernel = Kernel()
+    for number in range(1_000):
+        ring = Plan("g", (Step("s", f"p{(number + 1) % 1_000}"),))
+        kernel.add_function(plan_function(f"p{number}", ring, returns={}, effects=False))
+    (finding,) = check_plan(Plan("g", (Step("s", "p0"),)), kernel.manuals, plans=plans_of(kernel))
+    assert "p0 -> p1 -> p2" in finding.message
+    assert "… -> p999 -> p0" in finding.message
+    assert len(finding.message) < 200
+
+
+async def test_nothing_runs_of_a_plan_with_a_circle() -> None:
+    kernel = kernel_of({"a": [("look", "step"), ("a", "step")]})
+    events: list[object] = []
+    with pytest.raises(PlanInvalid, match=r"a -> a"):
+        await kernel.run_plan(Plan("g", (Step("l", "look"), Step("s", "a"))), emit=events.append)
+    assert events == []
+    with pytest.raises(PlanInvalid, match=r"a -> a"):
+        await kernel.invoke("a")
+
+
+async def test_a_circle_through_code_stops_at_the_second_call() -> None:
+    kernel = kernel_of({})
+    entered = 0
+
+    @function
+    async def code() -> str:
+        """Call a plan."""
+        nonlocal entered
+        entered += 1
+        return str(await kernel.invoke("round"))
+
+    kernel.add_function(code)
+    kernel.add_function(plan_function("round", Plan("g", (Step("c", "code"),), From("c"))))
+    events: list[object] = []
+    with pytest.raises(StepFailed) as raised:
+        await kernel.run_plan(Plan("g", (Step("s", "round"),)), emit=events.append)
+    said = "The plan round is called inside of itself: round -> round. Take one of these calls away."
+    assert str(raised.value) == f"Step s/c failed: {said}"
+    assert entered == 1
+    errors = [event.error for event in events if isinstance(event, StepFailure)]
+    assert errors == [said, f"Step s/c failed: {said}"]
+
+
+async def test_a_task_that_a_plan_left_behind_may_call_it_again() -> None:
+    kernel = kernel_of({})
+    left: list[asyncio.Task[object]] = []
+    ended = asyncio.Event()
+
+    @function
+    async def later() -> str:
+        """Call the plan again when it is over, once."""
+
+        async def again() -> object:
+            await ended.wait()
+            return await kernel.invoke("plan")
+
+        if not left:
+            left.append(asyncio.create_task(again()))
+        return "begun"
+
+    kernel.add_function(later)
+    kernel.add_function(plan_function("plan", Plan("g", (Step("s", "later"),), From("s"))))
+    assert await kernel.invoke("plan") == "begun"
+    ended.set()
+    assert await left[0] == "begun"
+
+
+async def test_the_same_plan_may_run_side_by_side_and_in_another_kernel() -> None:
+    inner, outer = kernel_of({}), kernel_of({})
+
+    @function
+    async def other() -> object:
+        """Call the plan of this name in another kernel."""
+        return await inner.invoke("plan")
+
+    inner.add_function(plan_function("plan", Plan("g", (Step("s", "look"),), From("s"))))
+    outer.add_function(other)
+    outer.add_function(plan_function("plan", Plan("g", (Step("s", "other"),), From("s"))))
+    plan = Plan("g", (Step("s", "plan"), Step("t", "plan")), From("t"))
+    assert (await outer.run_plan(plan)).outcome == Answer("seen", value="seen")
+
+
+@pytest.mark.parametrize("depth", [1, 2, 5, 12])
+async def test_an_error_inside_of_plans_says_its_cause_once_with_the_steps_to_it(depth: int) -> None:
+    store = MemoryRunStore()
+    kernel = Kernel(run_store=store)
+
+    @function
+    def fail() -> None:
+        """Fail."""
+        raise OSError("no line")
+
+    kernel.add_function(fail)
+    kernel.add_function(plan_function("p0", Plan("g", (Step("s", "fail"),))))
+    for number in range(1, depth):
+        kernel.add_function(plan_function(f"p{number}", Plan("g", (Step("s", f"p{number - 1}"),))))
+    plan = Plan("g", (Step("o", Plan("g", (Step("i", f"p{depth - 1}"),))),))
+    events: list[object] = []
+    cause = "The function fail failed: OSError: no line"
+    said = f"Step o/i{'/s' * depth} failed: {cause}"
+    with pytest.raises(StepFailed) as raised:
+        await kernel.run_plan(plan, emit=events.append)
+    assert str(raised.value) == said
+    assert raised.value.step == "o"
+    failures = [event.error for event in events if isinstance(event, StepFailure)]
+    assert failures == [cause, *[said] * (depth + 1)]
+    (run,) = await store.runs()
+    for _ in range(3):
+        with pytest.raises(StepFailed) as raised:
+            await kernel.resume(run)
+        assert str(raised.value) == said, "a run that is gone on with says it in the same words"
+
+
+async def test_a_run_that_was_held_says_a_failure_inside_in_the_same_words() -> None:
+    kernel = Kernel(run_store=MemoryRunStore())
+
+    @function
+    def fail() -> None:
+        """Fail."""
+        raise OSError("no line")
+
+    async def hold(run: StepRun, proceed: object) -> object:
+        return Hold("wait") if run.step.id == "s/h" else await proceed()  # type: ignore[operator]
+
+    kernel.add_function(fail)
+    kernel.add_function(plan_function("inner", Plan("g", (Step("f", "fail"),))))
+    kernel.add_function(plan_function("fine", Plan("g", result=Value(1))))
+    both = Plan("g", (Step("a", "inner"), Step("h", "fine")))
+    kernel.filters.step.append(hold)
+    run = (await kernel.run_plan(Plan("g", (Step("s", both),)))).run
+    kernel.filters.step.clear()
+    with pytest.raises(StepFailed, match=r"^Step s/a/f failed: The function fail failed: OSError: no line$"):
+        await kernel.resume(run)
+
+
+async def test_a_run_of_its_own_inside_is_told_apart_from_a_step_inside() -> None:
+    kernel = Kernel()
+
+    @function
+    def fail() -> None:
+        """Fail."""
+        raise OSError("no line")
+
+    @function
+    async def code() -> None:
+        """Run a plan."""
+        await kernel.invoke("inner")
+
+    kernel.add_function(fail)
+    kernel.add_function(code)
+    kernel.add_function(plan_function("inner", Plan("g", (Step("f", "fail"),))))
+    with pytest.raises(StepFailed, match=r"^Step s, step f failed: The function fail failed: OSError: no line$"):
+        await kernel.run_plan(Plan("g", (Step("s", "code"),)))
+
+
+@given(st.lists(st.text("ab/ ", min_size=1), min_size=1, max_size=5), st.text())
+def test_what_the_journal_says_of_a_failure_is_read_as_it_was(steps: list[str], reason: str) -> None:
+    error = PlanError(reason)
+    for step in reversed(steps):
+        error = StepFailed(step, error)
+    read = failure_of(str(error))
+    assert isinstance(read, StepFailed)
+    assert str(read) == str(error)
+    assert read.reason == reason
