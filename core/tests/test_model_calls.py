@@ -12,9 +12,17 @@ from hypothesis import strategies as st
 from portico.errors import ArgumentsInvalid, FunctionNotFound
 from portico.functions import Function
 from portico.naming import find_function, find_name
-from portico.planning.model_calls import arguments_given, call_step, fresh_ids, object_in, own_steps, step_faults
+from portico.planning.model_calls import (
+    arguments_given,
+    call_step,
+    fresh_ids,
+    given_up,
+    object_in,
+    own_steps,
+    step_faults,
+)
 from portico.plans.plan import From, Step, Value
-from portico.plans.task import StepRecord, Task
+from portico.plans.task import Infeasible, StepRecord, Task
 from portico.types import Mismatch, compile_type
 from portico.types.coercion import mended_for, structure_leniently
 
@@ -124,3 +132,25 @@ def test_an_object_is_read_as_it_was_written(value: dict[str, Any]) -> None:
 def test_what_is_no_object_or_could_be_two_is_refused(text: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         object_in(text)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said", "outcome"),
+    [
+        (
+            {"reason": "No ferry.", "missing": ["a timetable", " ", 3]},
+            "",
+            Infeasible("No ferry.", ("a timetable", "3")),
+        ),
+        ({"reason": " ", "missing": " "}, " There is no ferry. ", Infeasible("There is no ferry.")),
+        (
+            {"reason": ["No."], "missing": {"a": 1}},
+            "",
+            Infeasible("The model says that these functions cannot reach the goal."),
+        ),
+    ],
+)
+def test_a_model_that_gives_up_is_understood_however_it_fills_the_call_in(
+    arguments: dict[str, Any], said: str, outcome: Infeasible
+) -> None:
+    assert given_up(arguments, said=said) == outcome

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from portico.chat import ChatCapabilities, ChatReply, ChatRequest, Message, Source, Usage
 from portico.errors import PlanError, RateLimited
-from portico.planning.asking import ask
+from portico.planning.asking import ask, sampled_request
 from portico.plans.task import ChatUsed, Event
 from portico_testkit.fakes.chat_service import ScriptedChat
 
@@ -51,3 +53,10 @@ async def test_sources_become_text_for_a_service_that_does_not_take_them() -> No
 async def test_what_the_service_raises_comes_through() -> None:
     with pytest.raises(RateLimited):
         await ask(ScriptedChat(RateLimited("slowly", retry_after=1)), REQUEST, [].append)
+
+
+def test_what_the_settings_leave_open_is_the_service_s() -> None:
+    settings = SimpleNamespace(temperature=0.2, top_p=None, max_tokens=500, seed=0)
+    assert sampled_request(iter(REQUEST.messages), settings) == ChatRequest(
+        REQUEST.messages, temperature=0.2, max_tokens=500, seed=0
+    )

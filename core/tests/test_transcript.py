@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from portico.planning.fitting import estimated_tokens
-from portico.planning.transcript import Round, as_text, fit_rounds, shortened
+from portico.planning.transcript import Round, as_data, as_text, fit_rounds, one_line, shortened
 
 TEXTS = st.text(max_size=400) | st.integers(0, 3_000).map(lambda size: "long words " * size)
 ROUNDS = st.lists(st.builds(Round, st.integers(0, 200), st.lists(TEXTS, max_size=3).map(tuple)), min_size=1, max_size=6)
@@ -67,3 +69,12 @@ def test_what_fits_stays_and_the_oldest_shrinks_first(
 def test_a_result_is_written_as_words_or_as_json() -> None:
     assert as_text("two\nlines") == "two\nlines"
     assert as_text({"a": [1, None, "é"]}) == '{"a": [1, null, "é"]}'
+
+
+@given(TEXTS | st.lists(TEXTS, max_size=3), st.integers(0, 500))
+def test_a_value_among_many_has_its_share_on_one_line(value: Any, among: int) -> None:
+    written = as_data(value, among=among)
+    assert len(written.splitlines()) <= 1
+    assert estimated_tokens(written) <= max(SMALLEST, min(1_000, 8_000 // max(among, 1)))
+    if estimated_tokens(one_line(value)) <= SMALLEST:
+        assert written == one_line(value)

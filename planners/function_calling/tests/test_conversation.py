@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from dataclasses import replace
 from typing import Any
 
 from portico.chat import (
     ChatCapabilities,
-    ChatRequest,
     Reasoning,
     Text,
     ToolCall,
@@ -34,32 +32,11 @@ from portico_function_calling_planner.planner import FunctionCallingPlanner
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.run_store import MemoryRunStore
 from portico_testkit.fakes.services import FixedServices
+from portico_testkit.fakes.weather import Weather
+from portico_testkit.reading import tool_results
 
 TOOLS = ChatCapabilities(tools=True)
 LOOK = ToolCall("c1", "Weather-forecast", '{"city": "Oslo"}')
-
-
-class Weather:
-    """The weather."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[str, int]] = []
-        self.together: asyncio.Barrier | None = None
-
-    @function
-    async def forecast(self, city: str, days: int = 1) -> dict[str, Any]:
-        """Tell the weather of a city."""
-        self.asked.append((city, days))
-        if self.together is not None:
-            await asyncio.wait_for(self.together.wait(), 10)
-        if city == "Atlantis":
-            raise LookupError("there is no Atlantis")
-        return {"city": city, "sky": "clear"}
-
-    @function(effects=True)
-    def warn(self, text: str) -> str:
-        """Warn everybody."""
-        return "warned"
 
 
 def planner_with(chat: ScriptedChat, **settings: Any) -> FunctionCallingPlanner:
@@ -68,10 +45,6 @@ def planner_with(chat: ScriptedChat, **settings: Any) -> FunctionCallingPlanner:
 
 def scripted(*lines: Any, **options: Any) -> ScriptedChat:
     return ScriptedChat(*lines, capabilities=options.pop("capabilities", TOOLS), **options)
-
-
-def results(request: ChatRequest) -> list[ToolResult]:
-    return [part for message in request.messages for part in message.content if isinstance(part, ToolResult)]
 
 
 async def test_what_a_service_wants_handed_back_comes_back_from_a_journal_in_another_process() -> None:
@@ -88,7 +61,7 @@ async def test_what_a_service_wants_handed_back_comes_back_from_a_journal_in_ano
     assert await planner_with(second).propose(later, emit=lambda event: None) == Answer("Clear.")
     [told] = second.requests
     assert told.messages[2].content[:3] == (thinking, Text("I look."), LOOK)
-    assert results(told)[0] == ToolResult("c1", "Weather-forecast", '{"sky": "clear"}')
+    assert tool_results(told)[0] == ToolResult("c1", "Weather-forecast", '{"sky": "clear"}')
     unbroken = scripted(*script)
     await kernel.pursue("The weather?", planner=planner_with(unbroken))
     assert [message.content[:3] for message in unbroken.requests[1].messages[2:3]] == [told.messages[2].content[:3]]
@@ -108,7 +81,7 @@ async def test_the_journal_has_every_reply_once_and_each_request_has_them_all() 
     assert kept == ["c0", *(call.id for call in calls)]
     told = [part for message in chat.requests[-1].messages for part in message.content if isinstance(part, ToolCall)]
     assert told == [wrong, *calls]
-    assert len(results(chat.requests[-1])) == 7
+    assert len(tool_results(chat.requests[-1])) == 7
 
 
 async def test_a_run_that_was_held_goes_on_in_another_kernel_with_the_same_conversation() -> None:
@@ -133,7 +106,7 @@ async def test_a_run_that_was_held_goes_on_in_another_kernel_with_the_same_conve
     [request] = second.requests
     assert request.messages[:2] == first.requests[0].messages[:2]
     assert request.messages[2].content == (thinking, LOOK, ToolCall("c2", "No-such"))
-    assert [result.error for result in results(request)] == [False, True]
+    assert [result.error for result in tool_results(request)] == [False, True]
 
 
 async def test_a_refused_proposal_is_answered_call_by_call() -> None:
@@ -147,7 +120,7 @@ async def test_a_refused_proposal_is_answered_call_by_call() -> None:
     findings = (Finding("no Oslo today", "s1", "arguments.city"), Finding("never mind", "s2", severity="warning"))
     refused = replace(task, refused=(Refusal(plan, findings),))
     await planner.propose(refused, emit=lambda event: None)
-    oslo, rome = results(chat.requests[1])
+    oslo, rome = tool_results(chat.requests[1])
     assert oslo.error
     assert "no Oslo today" in oslo.content
     assert rome.error
@@ -162,7 +135,7 @@ async def test_steps_that_another_planner_ran_are_known() -> None:
     plan = await planner_with(chat).propose(task, emit=lambda event: None)
     assert isinstance(plan, Plan)
     assert plan.steps[0].id == "s2"
-    assert [result.content for result in results(chat.requests[0])] == ['{"sky": "clear"}']
+    assert [result.content for result in tool_results(chat.requests[0])] == ['{"sky": "clear"}']
 
 
 async def test_long_results_are_shortened_with_a_note_and_the_oldest_shrink_first() -> None:
@@ -177,7 +150,7 @@ async def test_long_results_are_shortened_with_a_note_and_the_oldest_shrink_firs
     chat = scripted(*calls, "Done.")
     settings = {"observation_tokens": 600, "transcript_tokens": 1_000}
     await kernel.pursue("Read", planner=planner_with(chat, **settings))
-    told = [result.content for result in results(chat.requests[-1])]
+    told = [result.content for result in tool_results(chat.requests[-1])]
     assert all("characters are left out here" in text for text in told)
     assert len(told[0]) < 400 < len(told[-1]) <= 1_800
     assert [part.id for message in chat.requests[-1].messages for part in message.content if isinstance(part, ToolCall)]

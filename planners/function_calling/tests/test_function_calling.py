@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -18,7 +18,6 @@ from portico.chat import (
     ChatRequest,
     Message,
     ToolCall,
-    ToolResult,
     Usage,
 )
 from portico.errors import LimitExceeded, PlanError, ResponseInvalid, UnsupportedOption
@@ -31,7 +30,6 @@ from portico.plans.task import (
     Event,
     Infeasible,
     Proposed,
-    TextDelta,
 )
 from portico.ports.chat_service import ChatService
 from portico.pursuit import Pursuit
@@ -39,57 +37,24 @@ from portico_function_calling_planner.config import FunctionCallingSettings
 from portico_function_calling_planner.planner import FunctionCallingPlanner
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.services import FixedServices
+from portico_testkit.fakes.weather import Weather, pursue_weather
+from portico_testkit.reading import tool_results, words_shown
 
 TOOLS = ChatCapabilities(tools=True)
 LOOK = ToolCall("c1", "Weather-forecast", '{"city": "Oslo"}')
-
-
-class Weather:
-    """The weather."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[str, int]] = []
-        self.together: asyncio.Barrier | None = None
-
-    @function
-    async def forecast(self, city: str, days: int = 1) -> dict[str, Any]:
-        """Tell the weather of a city."""
-        self.asked.append((city, days))
-        if self.together is not None:
-            await asyncio.wait_for(self.together.wait(), 10)
-        if city == "Atlantis":
-            raise LookupError("there is no Atlantis")
-        return {"city": city, "sky": "clear"}
-
-    @function(effects=True)
-    def warn(self, text: str) -> str:
-        """Warn everybody."""
-        return "warned"
 
 
 def planner_with(chat: ScriptedChat, **settings: Any) -> FunctionCallingPlanner:
     return FunctionCallingPlanner(FunctionCallingSettings(**settings), FixedServices({ChatService: chat}))
 
 
-async def pursue(
-    chat: ScriptedChat, *, weather: Weather | None = None, events: list[Event] | None = None, **settings: Any
-) -> Pursuit:
-    budget = settings.pop("budget", None)
-    kernel = Kernel(plugins=[weather or Weather()])
-    emit = events.append if events is not None else None
-    return await kernel.pursue("The weather?", planner=planner_with(chat, **settings), budget=budget, emit=emit)
+async def pursue(chat: ScriptedChat, **options: Any) -> Pursuit:
+    given = {name: options.pop(name) for name in ("weather", "events", "budget") if name in options}
+    return await pursue_weather(planner_with(chat, **options), **given)
 
 
 def scripted(*lines: Any, **options: Any) -> ScriptedChat:
     return ScriptedChat(*lines, capabilities=options.pop("capabilities", TOOLS), **options)
-
-
-def results(request: ChatRequest) -> list[ToolResult]:
-    return [part for message in request.messages for part in message.content if isinstance(part, ToolResult)]
-
-
-def shown(events: Sequence[Event]) -> str:
-    return "".join(event.text for event in events if isinstance(event, TextDelta))
 
 
 async def test_the_calls_of_one_reply_run_side_by_side_and_the_words_of_the_last_are_the_answer() -> None:
@@ -101,10 +66,10 @@ async def test_the_calls_of_one_reply_run_side_by_side_and_the_words_of_the_last
     assert pursuit.outcome == Answer("Clear in both.")
     assert sorted(weather.asked) == [("Oslo", 1), ("Rome", 3)]
     assert sorted((step.id, step.reason) for step in pursuit.plan.steps) == [("s1", "I look."), ("s2", "I look.")]
-    assert shown(events) == "Clear in both.", "what is said before a call is no answer"
+    assert words_shown(events) == "Clear in both.", "what is said before a call is no answer"
     assert pursuit.usage == Usage(20, 4)
     assert [event.service for event in events if isinstance(event, ChatUsed)] == ["scripted", "scripted"]
-    told = [(result.id, json.loads(result.content)["city"]) for result in results(chat.requests[1])]
+    told = [(result.id, json.loads(result.content)["city"]) for result in tool_results(chat.requests[1])]
     assert told == [("c1", "Oslo"), ("c2", "Rome")]
 
 
@@ -137,7 +102,7 @@ async def test_a_wrong_call_is_answered_with_the_error_and_the_others_of_its_rep
     other = ToolCall("d", "Weather-forecast", '{"city": "Rome"}')
     chat = scripted([call, other], "Clear.")
     assert (await pursue(chat, weather=weather)).outcome == Answer("Clear.")
-    wrong, right = results(chat.requests[1])
+    wrong, right = tool_results(chat.requests[1])
     assert wrong.error
     assert said in wrong.content
     assert not right.error
@@ -148,7 +113,7 @@ async def test_a_wrong_call_alone_is_mended_within_one_proposal() -> None:
     chat, events = scripted(ToolCall("c", "Weather-forcast"), LOOK, "Clear."), list[Event]()
     await pursue(chat, events=events)
     assert len([event for event in events if isinstance(event, Proposed)]) == 1
-    assert "Nearest: Weather-forecast" in results(chat.requests[1])[0].content
+    assert "Nearest: Weather-forecast" in tool_results(chat.requests[1])[0].content
 
 
 @pytest.mark.parametrize(
@@ -172,7 +137,7 @@ async def test_calls_that_fail_again_and_again_end_it_and_one_that_succeeds_star
 async def test_a_failed_call_is_told_to_the_model_as_an_error() -> None:
     chat = scripted(ToolCall("c", "Weather-forecast", '{"city": "Atlantis"}'), "No.")
     await pursue(chat)
-    [result] = results(chat.requests[1])
+    [result] = tool_results(chat.requests[1])
     assert result.error
     assert "there is no Atlantis" in result.content
 
@@ -185,7 +150,7 @@ async def test_ids_that_are_missing_or_given_twice_get_one_each() -> None:
     ]
     chat = scripted(calls, "Clear.")
     await pursue(chat)
-    answered = [(result.id, json.loads(result.content)["city"]) for result in results(chat.requests[1])]
+    answered = [(result.id, json.loads(result.content)["city"]) for result in tool_results(chat.requests[1])]
     assert answered == [("x", "Oslo"), ("x_2", "Rome"), ("call", "Bern")]
     assert [part.id for part in chat.requests[1].messages[2].content if isinstance(part, ToolCall)] == [
         "x", "x_2", "call",
@@ -205,7 +170,7 @@ async def test_a_goal_that_cannot_be_reached_is_infeasible() -> None:
 async def test_infeasible_beside_other_calls_waits_for_their_results() -> None:
     chat = scripted([ToolCall("n", "infeasible", '{"reason": "No.", "missing": []}'), LOOK], "Clear.")
     assert (await pursue(chat)).outcome == Answer("Clear.")
-    refused, _ = results(chat.requests[1])
+    refused, _ = tool_results(chat.requests[1])
     assert refused.error
     assert "call it alone" in refused.content
 
@@ -244,7 +209,7 @@ async def test_of_a_reply_that_is_cut_short_only_whole_calls_are_carried_out() -
     chat = scripted(cut, "Clear.")
     await pursue(chat, weather=weather)
     assert weather.asked == [("Oslo", 1)]
-    assert "cut short" in results(chat.requests[1])[1].content
+    assert "cut short" in tool_results(chat.requests[1])[1].content
 
 
 async def test_a_reply_without_end_is_stopped() -> None:
@@ -287,7 +252,7 @@ async def test_more_calls_than_are_allowed_are_not_carried_out() -> None:
     chat = scripted(calls, "Clear.")
     await pursue(chat, weather=weather, calls=2)
     assert len(weather.asked) == 2
-    assert [result.error for result in results(chat.requests[1])] == [False, False, True, True, True]
+    assert [result.error for result in tool_results(chat.requests[1])] == [False, False, True, True, True]
     chat = scripted(calls, "Clear.")
     weather = Weather()
     await pursue(chat, weather=weather, budget=Budget(steps=3))
@@ -312,7 +277,7 @@ async def test_with_many_functions_those_that_the_goal_speaks_of_are_offered_and
     offered = [tool.name for tool in chat.requests[0].tools]
     assert "poem" in offered
     assert "other59" not in offered
-    assert "There is no function 'other59'" in results(chat.requests[1])[0].content
+    assert "There is no function 'other59'" in tool_results(chat.requests[1])[0].content
     assert isinstance(outcome, Infeasible)
     assert f"{len(offered) - 1} of 61 functions" in outcome.reason
 
@@ -338,7 +303,7 @@ def test_the_words_shown_are_the_answer_also_where_a_call_follows_long_ones(befo
     chat = scripted(*([words, LOOK] for words in before), " The end. ", piece=piece)
     pursuit = asyncio.run(pursue(chat, events=events))
     assert isinstance(pursuit.outcome, Answer)
-    assert pursuit.outcome.text == shown(events)
+    assert pursuit.outcome.text == words_shown(events)
     assert pursuit.outcome.text.endswith("The end.")
 
 

@@ -1,6 +1,8 @@
-"""The Handlebars planner keeps the contract of planners."""
+"""The Handlebars planner keeps the contract of planners that have a model write the whole plan."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
@@ -12,9 +14,8 @@ from portico.ports.template_language import TemplateLanguage
 from portico_handlebars.language import HandlebarsTemplates
 from portico_handlebars_planner.config import HandlebarsPlannerSettings
 from portico_handlebars_planner.planner import HandlebarsPlanner
-from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.services import FixedServices
-from portico_testkit.planner import PlannerKit
+from portico_testkit.whole_plan import WholePlanKit
 
 
 class Weather:
@@ -24,28 +25,34 @@ class Weather:
         return f"Sun in {city}"
 
 
-def plan_for(request: ChatRequest) -> str:
-    """Write a plan by what was asked, so that the same question has the same answer."""
-    asked = sum(len(message.text) for message in request.messages)
-    return f'```handlebars\n{{{{set "said" (Weather-forecast city="Town {asked}")}}}}\n{{{{json said}}}}\n```'
+def fenced(source: str) -> str:
+    return f"```handlebars\n{source}\n```"
 
 
-class TestHandlebarsPlanner(PlannerKit):
-    @pytest.fixture
-    def services(self) -> FixedServices:
-        chat = ScriptedChat(plan_for, repeat=True)
-        return FixedServices({ChatService: chat, TemplateLanguage: HandlebarsTemplates()})
-
-    @pytest.fixture
-    def kernel(self, services: FixedServices) -> Kernel:
-        kernel = Kernel(services)
-        kernel.add_plugin(Weather)
-        return kernel
+class TestHandlebarsPlanner(WholePlanKit):
+    infeasible = "CANNOT: Nobody knows."
+    unusable = (
+        ("I look out of the window.", "It has no template"),
+        (fenced("{{#if a}}{{json (Weather-forecast city='a')}}"), "line 1"),
+        (fenced("{{json nothing_sets_it}}"), "'nothing_sets_it'"),
+        (fenced("{{set 'a' Weather-forecast}}"), "(Weather-forecast …)"),
+    )
 
     @pytest.fixture
-    def planner(self, services: FixedServices) -> HandlebarsPlanner:
-        return HandlebarsPlanner(HandlebarsPlannerSettings(), services)
+    def kernel(self) -> Kernel:
+        return Kernel(FixedServices({TemplateLanguage: HandlebarsTemplates()}), plugins=[Weather])
 
     @pytest.fixture
     def goal(self) -> str:
         return "What will the weather be?"
+
+    def planner_with(self, chat: ChatService, **settings: Any) -> HandlebarsPlanner:
+        services = FixedServices({ChatService: chat, TemplateLanguage: HandlebarsTemplates()})
+        return HandlebarsPlanner(HandlebarsPlannerSettings(**settings), services)
+
+    def reply_to(self, request: ChatRequest) -> str:
+        asked = sum(len(message.text) for message in request.messages)
+        return fenced(f'{{{{set "said" (Weather-forecast city="Town {asked}")}}}}\n{{{{json said}}}}')
+
+    def told_goal(self, text: str) -> str:
+        return text.partition("\nThe goal is:\n")[2]

@@ -1,6 +1,9 @@
-"""The sequential planner keeps the contract of planners."""
+"""The sequential planner keeps the contract of planners that have a model write the whole plan."""
 
 from __future__ import annotations
+
+from typing import Any
+from xml.sax.saxutils import unescape
 
 import pytest
 
@@ -10,9 +13,8 @@ from portico.kernel import Kernel
 from portico.ports.chat_service import ChatService
 from portico_sequential_planner.config import SequentialSettings
 from portico_sequential_planner.planner import SequentialPlanner
-from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.services import FixedServices
-from portico_testkit.planner import PlannerKit
+from portico_testkit.whole_plan import WholePlanKit
 
 
 class Weather:
@@ -21,25 +23,49 @@ class Weather:
         """Tell the weather."""
         return f"Sun in {city}"
 
+    @function
+    def measure(self, city: str) -> dict[str, int]:
+        """Measure the warmth."""
+        return {"degrees": len(city)}
 
-def plan_for(request: ChatRequest) -> str:
-    """Write a plan by what was asked, so that the same question has the same answer."""
-    asked = sum(len(message.text) for message in request.messages)
-    return f'<plan><function.Weather.forecast city="Town {asked}" appendToResult="RESULT__WEATHER"/></plan>'
 
+class TestSequentialPlanner(WholePlanKit):
+    infeasible = "<!-- Nobody knows. -->\n<plan/>"
+    unusable = (
+        ("I look out of the window.", "no <plan>"),
+        (
+            '<plan>\n<function.Weather.forecast city="$NOBODY"/></plan>',
+            "line 2, column 28: there is no variable $NOBODY",
+        ),
+        (
+            '<plan><function.Weather.forecast city="$INPUT"/></plan>',
+            "Step 1 needs a value for city: there is no $INPUT",
+        ),
+        (
+            (
+                '<plan><function.Weather.measure city="a" setContextVariable="M"/>'
+                '<function.Weather.forecast city="It has $M.degrees degrees"/></plan>'
+            ),
+            "Step 2, city: $M.degrees does not exist",
+        ),
+    )
 
-class TestSequentialPlanner(PlannerKit):
     @pytest.fixture
     def kernel(self) -> Kernel:
-        kernel = Kernel()
-        kernel.add_plugin(Weather)
-        return kernel
-
-    @pytest.fixture
-    def planner(self) -> SequentialPlanner:
-        chat = ScriptedChat(plan_for, repeat=True)
-        return SequentialPlanner(SequentialSettings(), FixedServices({ChatService: chat}))
+        return Kernel(plugins=[Weather])
 
     @pytest.fixture
     def goal(self) -> str:
         return "What will the weather be?"
+
+    def planner_with(self, chat: ChatService, **settings: Any) -> SequentialPlanner:
+        return SequentialPlanner(SequentialSettings(**settings), FixedServices({ChatService: chat}))
+
+    def reply_to(self, request: ChatRequest) -> str:
+        asked = sum(len(message.text) for message in request.messages)
+        return f'<plan><function.Weather.forecast city="Town {asked}" appendToResult="RESULT__WEATHER"/></plan>'
+
+    def told_goal(self, text: str) -> str:
+        _, _, goal = text.rpartition("\n<goal>")
+        assert goal.count("<") == 1, f"the goal opens an element: {goal!r}"
+        return unescape(goal.removesuffix("</goal>"))

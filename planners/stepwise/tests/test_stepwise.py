@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -26,7 +26,6 @@ from portico.plans.task import (
     Refusal,
     StepRecord,
     Task,
-    TextDelta,
 )
 from portico.ports.chat_service import ChatService
 from portico.pursuit import Pursuit
@@ -34,6 +33,8 @@ from portico_stepwise_planner.config import StepwiseSettings
 from portico_stepwise_planner.planner import StepwisePlanner
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.services import FixedServices
+from portico_testkit.fakes.weather import Weather, pursue_weather
+from portico_testkit.reading import words_shown
 
 LOOK = 'Thought: Look.\nAction: {"function": "Weather-forecast", "arguments": {"city": "Oslo"}}'
 DONE = "Thought: Enough.\nFinal answer: It is clear."
@@ -41,37 +42,13 @@ HOLDS = ChatCapabilities(response_schema=True)
 STRICT = ChatCapabilities(response_schema=True, strict=True)
 
 
-class Weather:
-    """The weather."""
-
-    def __init__(self, told: Any = None) -> None:
-        self.asked: list[tuple[str, int]] = []
-        self.told = told
-
-    @function
-    def forecast(self, city: str, days: int = 1) -> Any:
-        """Tell the weather of a city."""
-        self.asked.append((city, days))
-        if city == "Atlantis":
-            raise LookupError("there is no Atlantis")
-        return {"sky": "clear"} if self.told is None else self.told
-
-
 def planner_with(chat: ScriptedChat, **settings: Any) -> StepwisePlanner:
     return StepwisePlanner(StepwiseSettings(**settings), FixedServices({ChatService: chat}))
 
 
-async def pursue(
-    chat: ScriptedChat, *, weather: Weather | None = None, events: list[Event] | None = None, **settings: Any
-) -> Pursuit:
-    budget = settings.pop("budget", None)
-    kernel = Kernel(plugins=[weather or Weather()])
-    emit = events.append if events is not None else None
-    return await kernel.pursue("The weather?", planner=planner_with(chat, **settings), budget=budget, emit=emit)
-
-
-def shown(events: Sequence[Event]) -> str:
-    return "".join(event.text for event in events if isinstance(event, TextDelta))
+async def pursue(chat: ScriptedChat, **options: Any) -> Pursuit:
+    given = {name: options.pop(name) for name in ("weather", "events", "budget") if name in options}
+    return await pursue_weather(planner_with(chat, **options), **given)
 
 
 async def test_a_thought_becomes_a_step_with_its_reason_and_the_next_turn_sees_the_observation() -> None:
@@ -82,7 +59,7 @@ async def test_a_thought_becomes_a_step_with_its_reason_and_the_next_turn_sees_t
     assert step == Step("s1", "Weather-forecast", {"city": Value("Oslo")}, reason="Look.")
     assert pursuit.plan.result is None
     assert pursuit.usage == Usage(20, 6)
-    assert shown(events) == "It is clear."
+    assert words_shown(events) == "It is clear."
     first, second = chat.requests
     assert (
         "Weather-forecast(city: string, days: integer = 1) -> any\n  Tell the weather of a city."
@@ -92,7 +69,7 @@ async def test_a_thought_becomes_a_step_with_its_reason_and_the_next_turn_sees_t
     assert told == [
         ("user", "Goal: The weather?"),
         ("assistant", LOOK),
-        ("user", 'Observation: s1 gave: {"sky": "clear"}'),
+        ("user", 'Observation: s1 gave: {"city": "Oslo", "sky": "clear"}'),
     ]
 
 
@@ -259,7 +236,7 @@ async def test_a_service_that_holds_a_schema_is_given_one(capabilities: ChatCapa
     pursuit = await pursue(chat, weather=weather, events=events)
     assert pursuit.outcome == Answer("It is clear.")
     assert weather.asked == [("Oslo", 1)]
-    assert shown(events) == "It is clear."
+    assert words_shown(events) == "It is clear."
     for request in chat.requests:
         assert request.response_schema is not None
         assert request.response_strict == strict
@@ -413,7 +390,7 @@ def test_the_pieces_shown_are_the_answer(text: str, piece: int, objects: bool) -
     try:
         outcome = asyncio.run(pursue(chat, events=events, repairs=0)).outcome
     except PlanError:
-        assert not shown(events).strip()
+        assert not words_shown(events).strip()
     else:
         assert isinstance(outcome, Answer)
-        assert shown(events) == outcome.text
+        assert words_shown(events) == outcome.text

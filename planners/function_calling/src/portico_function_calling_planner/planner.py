@@ -8,7 +8,7 @@ from portico.chat import ChatReply, ChatRequest, Message, ToolCall, ToolChoice
 from portico.errors import FunctionError, PlanError, UnsupportedOption
 from portico.planning.asking import whole
 from portico.planning.fitting import require_functions, told_of
-from portico.planning.model_calls import fresh_ids, object_in
+from portico.planning.model_calls import fresh_ids, given_up, object_in
 from portico.planning.streaming import AnswerWords, ask_streamed
 from portico.plans.plan import Plan, Step
 from portico.plans.task import Answer, Emit, Infeasible, Task
@@ -187,9 +187,4 @@ def _infeasible(call: ToolCall, reply: ChatReply) -> Infeasible:
         given = object_in(call.arguments.strip() or "{}")
     except ValueError:
         given = {}
-    reason, missing = given.get("reason"), given.get("missing")
-    said = reason.strip() if isinstance(reason, str) else ""
-    said = said or reply.text.strip() or "The model says that these functions cannot reach the goal."
-    if isinstance(missing, str):
-        missing = [missing]
-    return Infeasible(said, tuple(str(each) for each in missing) if isinstance(missing, list) else ())
+    return given_up(given, said=reply.text)

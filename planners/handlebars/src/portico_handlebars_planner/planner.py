@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from portico.chat import ChatRequest, Message
+from portico.chat import Message
 from portico.errors import LimitExceeded, TemplateError
 from portico.functions import FunctionManual
+from portico.planning.asking import sampled_request
 from portico.planning.fitting import fitted_manual, require_functions, told_of
-from portico.planning.model_calls import fresh_ids
+from portico.planning.model_calls import fresh_ids, own_steps
 from portico.planning.repairing import ReplyProblem, ask_until_usable
 from portico.planning.replanning import plan_number
 from portico.plans.plan import Expression, From, Plan, PlanTemplate, Step, Value
@@ -77,13 +78,7 @@ class HandlebarsPlanner:
         chat = self._services.get(ChatService, settings.chat)
         language = self._services.get(TemplateLanguage, _LANGUAGE)
         catalogue = {manual.name: manual for manual in task.functions}
-        request = ChatRequest(
-            tuple(messages),
-            temperature=settings.temperature,
-            top_p=settings.top_p,
-            max_tokens=settings.max_tokens,
-            seed=settings.seed,
-        )
+        request = sampled_request(messages, settings)
 
         def read(text: str) -> Written | Infeasible:
             written = read_reply(text)
@@ -117,9 +112,7 @@ def _arguments(task: Task) -> dict[str, Expression]:
     if task.input is not None:
         arguments["input"] = From("input")
     _, children = failed_template(task)
-    done: list[Expression] = [
-        From(record.step.id) for record in task.steps if record.error is None and "/" not in record.step.id
-    ]
+    done: list[Expression] = [From(record.step.id) for record in own_steps(task) if record.error is None]
     # A call inside of a step is no step that a plan could refer to.
     done += [Value(record.result) for record in children]
     return arguments | {f"done{number}": expression for number, expression in enumerate(done, 1)}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from portico.chat import ChatRequest, Message
+from portico.chat import Message
+from portico.planning.asking import sampled_request
 from portico.planning.fitting import fitted_manual, require_functions, told_of
 from portico.planning.repairing import ask_until_usable
 from portico.planning.replanning import plan_number
@@ -65,13 +66,7 @@ class SequentialPlanner:
         catalogue = {manual.name: manual for manual in task.functions}
         finished = {record.step.id for record in finished_steps(task)}
         taken = {record.step.id for record in task.steps}
-        request = ChatRequest(
-            tuple(messages),
-            temperature=settings.temperature,
-            top_p=settings.top_p,
-            max_tokens=settings.max_tokens,
-            seed=settings.seed,
-        )
+        request = sampled_request(messages, settings)
 
         def read(text: str) -> XmlPlan | Infeasible:
             has_input = task.input is not None

@@ -9,7 +9,7 @@ from portico.chat import ChatCapabilities, ChatReply, ChatRequest, Message
 from portico.errors import FunctionNotFound, PlanError
 from portico.planning.asking import whole
 from portico.planning.fitting import FittedManual, fitted_manual, require_functions, told_of
-from portico.planning.model_calls import call_step, fresh_ids, own_steps, same_at_the_end
+from portico.planning.model_calls import call_step, fresh_ids, given_up, own_steps, same_at_the_end
 from portico.planning.repairing import said_before
 from portico.planning.signatures import signatures
 from portico.planning.streaming import AnswerWords, ask_streamed
@@ -178,7 +178,7 @@ def _meant(turn: Action | Final, offer: _Offer, task: Task) -> Step | Final | In
         return turn
     known = any(manual.name == turn.function for manual in task.functions)
     if not known and turn.function.casefold() == offer.infeasible:
-        return _infeasible(turn)
+        return given_up(turn.arguments, said=turn.thought)
     # Under a schema nothing can be quoted: what has the look of a reference is one, and the check knows the steps.
     return _step(turn, read_arguments(turn.arguments, quoted=offer.schema is None), task)
 
@@ -193,15 +193,6 @@ def _step(action: Action, arguments: Mapping[str, Expression], task: Task) -> St
         # As it was written: the check names the nearest functions, and the model reads that.
         return Step(id, action.function, arguments, reason=action.thought)
     return replace(step, arguments={name: step.arguments.get(name, each) for name, each in arguments.items()})
-
-
-def _infeasible(action: Action) -> Infeasible:
-    reason = action.arguments.get("reason")
-    missing = action.arguments.get("missing")
-    named = tuple(str(each) for each in missing) if isinstance(missing, list) else ()
-    said = str(reason).strip() if isinstance(reason, str) and reason.strip() else action.thought
-    said = said or "The model says that these functions cannot reach the goal."
-    return Infeasible(said, named or ((missing.strip(),) if isinstance(missing, str) and missing.strip() else ()))
 
 
 def _unreadable(chat: ChatService, reply: ChatReply, fault: ReplyFault, attempts: int) -> str:

@@ -18,6 +18,7 @@ fixture named for the port; its docstring shows how.
 - `portico_testkit.type_codec.TypeCodecKit`
 - `portico_testkit.vector_store.VectorStoreKit`
 - `portico_testkit.web_search.WebSearchKit`
+- `portico_testkit.whole_plan.WholePlanKit`: a `PlannerKit` for planners that have a model write the whole plan
 
 `portico_testkit.fakes` has a stand-in for each port, `portico_testkit.strategies` draws with Hypothesis what
 crosses them.

@@ -1,0 +1,20 @@
+"""What tests look for in requests and events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from portico.chat import ChatRequest, ToolResult
+from portico.plans.task import Event, TextDelta
+
+__all__ = ["tool_results", "words_shown"]
+
+
+def tool_results(request: ChatRequest) -> list[ToolResult]:
+    """Return the results of calls that a model is told of, in their order."""
+    return [part for message in request.messages for part in message.content if isinstance(part, ToolResult)]
+
+
+def words_shown(events: Iterable[Event]) -> str:
+    """Return what a user has seen of an answer by its pieces."""
+    return "".join(event.text for event in events if isinstance(event, TextDelta))
