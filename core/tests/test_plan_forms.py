@@ -203,7 +203,7 @@ def deep(levels: int, wrap: Any, core: Any) -> Any:
     [
         (None, r"\$: expected an object, got a JSON null"),
         ([], r"\$: expected an object"),
-        ({"version": 1}, r"\$: goal, steps is missing"),
+        ({"version": 1}, r"\$: goal, steps are missing"),
         (document(version=2), r"\$\.version: expected 1, got 2. This Portico reads version 1 of the form; a newer one"),
         ({"version": 7, "nodes": []}, r"\$\.version: expected 1, got 7"),
         (document(version=True), r"\$\.version: expected 1"),

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
-import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +16,7 @@ import pytest
 
 from portico.ports.text_search import TextSearch
 from portico.search import TextSearchOptions
+from portico_testkit.forking import Forking, forking, is_running
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and kill")
 
@@ -38,25 +36,13 @@ def worker() -> ModuleType:
 
 
 @pytest.fixture
-def process() -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, str(WORKER)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as started:
-        assert started.stdout.readline() == "ready\n"
+def process() -> Iterator[Forking]:
+    with forking(WORKER) as started:
         yield started
-        started.stdin.close()
 
 
-def start(process: subprocess.Popen[str], base: Path) -> int:
-    print(json.dumps(str(base)), file=process.stdin, flush=True)
-    return int(process.stdout.readline())
-
-
-def is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
+def start(process: Forking, base: Path) -> int:
+    return process.start(str(base))
 
 
 def wait(pid: int) -> None:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -22,6 +18,7 @@ import pytest
 from portico.pursuits.journal import RunState
 from portico_sqlite.config import SqliteSettings
 from portico_sqlite.store import SqliteRunStore
+from portico_testkit.forking import Forking, forking, is_running
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and kill")
 
@@ -33,34 +30,14 @@ EARLY = 0.15
 """How many of the kills come at any moment, also before the first step."""
 
 
-@pytest.fixture(scope="module")
-def worker() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("running_worker", WORKER)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture
-def process() -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, str(WORKER)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as started:
-        assert started.stdout.readline() == "ready\n"
+def process() -> Iterator[Forking]:
+    with forking(WORKER) as started:
         yield started
-        started.stdin.close()
 
 
-def start(process: subprocess.Popen[str], base: Path, **task: Any) -> int:
-    print(json.dumps({"base": str(base), **task}), file=process.stdin, flush=True)
-    return int(process.stdout.readline())
-
-
-def is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
+def start(process: Forking, base: Path, **task: Any) -> int:
+    return process.start({"base": str(base), **task})
 
 
 def finish(base: Path, pid: int) -> dict[str, Any]:
@@ -110,7 +87,7 @@ def journal(base: Path) -> tuple[str | None, RunState | None]:
     return asyncio.run(read())
 
 
-def settle(process: subprocess.Popen[str], base: Path, run: str) -> dict[str, Any]:
+def settle(process: Forking, base: Path, run: str) -> dict[str, Any]:
     """Resume until the end; where a step is uncertain, look at the world as a person would, and say what happened."""
     given: dict[str, Any] = {}
     for _ in range(10):
@@ -147,9 +124,7 @@ def check_resumed(
     assert not twice, f"effects happened twice, unasked: {sorted(twice)}"
 
 
-def kill_and_settle(
-    process: subprocess.Popen[str], base: Path, chance: random.Random, whole: float, *, second: bool
-) -> Counter[str]:
+def kill_and_settle(process: Forking, base: Path, chance: random.Random, whole: float, *, second: bool) -> Counter[str]:
     """Run, kill at a random moment (and its resumption too where ``second`` says so), go on to the end."""
     base.mkdir()
     (base / "portico.toml").touch()
@@ -179,7 +154,7 @@ def kill_and_settle(
     return seen
 
 
-def seconds_of_a_run(process: subprocess.Popen[str], base: Path) -> float:
+def seconds_of_a_run(process: Forking, base: Path) -> float:
     """Return how long an undisturbed run takes from its first step; it ends with its answer and each effect once."""
     base.mkdir()
     (base / "portico.toml").touch()
@@ -194,7 +169,7 @@ def seconds_of_a_run(process: subprocess.Popen[str], base: Path) -> float:
     return took
 
 
-def many_kills(process: subprocess.Popen[str], folder: Path, kills: int, seed: int) -> Counter[str]:
+def many_kills(process: Forking, folder: Path, kills: int, seed: int) -> Counter[str]:
     chance = random.Random(seed)
     whole = seconds_of_a_run(process, folder / "whole")
     seen: Counter[str] = Counter()
@@ -219,7 +194,7 @@ def test_hundreds_of_kills_and_every_run_comes_to_its_end_with_each_effect_once(
     many_kills(process, tmp_path, KILLS_OF_A_SOAK // 2, seed)
 
 
-def killed_run(process: subprocess.Popen[str], base: Path) -> str:
+def killed_run(process: Forking, base: Path) -> str:
     """Return a run that was killed when it had begun."""
     base.mkdir()
     (base / "portico.toml").touch()

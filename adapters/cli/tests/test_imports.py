@@ -40,6 +40,12 @@ def test_help_and_version_import_nothing_heavy() -> None:
         assert not any(name.endswith("._plugin") for name in modules)
 
 
+def test_the_entry_imports_nothing_before_it_can_catch_an_interrupt() -> None:
+    script = "import sys; before = set(sys.modules); import portico_cli.main; print(*set(sys.modules) - before)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert set(done.stdout.split()) <= {"__future__", "portico_cli", "portico_cli.main"}
+
+
 def test_the_root_help_imports_no_command() -> None:
     assert not any(name.startswith("portico_cli.commands.") for name in modules_after("--help"))
 

@@ -79,8 +79,18 @@ def test_a_plan_that_wants_an_input_says_how_to_give_it(in_process: Any, plan: P
     change(plan, '"goal": "Tell them",', '"goal": "Tell them", "input": {"type": "string"},')
     done = in_process("run", "plan.json")
     assert (done.code, sent(folder)) == (1, [])
-    assert done.out.splitlines()[-1].endswith("Give it its input with --input.")
+    assert done.out.splitlines()[-1].endswith('Give it its input with --input: {"type": "string"}.')
+    done = in_process("run", "plan.json", "--input", "3")
+    assert (done.code, sent(folder)) == (1, [])
+    assert done.out.splitlines()[-1].endswith('What it takes with --input: {"type": "string"}.')
     assert in_process("run", "plan.json", "--input", "word").code == 0
+
+
+def test_a_plan_that_only_refers_to_its_input_names_the_option_too(in_process: Any, plan: Path, folder: Path) -> None:
+    change(plan, '"value": "hey"', '"from": "input"')
+    done = in_process("run", "plan.json")
+    assert (done.code, sent(folder)) == (1, [])
+    assert "--input" in done.out
 
 
 @pytest.mark.parametrize("given", ["{word: 1}", "@nowhere.json", '["open"'])
@@ -174,6 +184,16 @@ def test_a_plan_is_proposed_and_nothing_runs(in_process: Any, plan: Path, config
     assert in_process("plan", "Tell them", "--output", "made.xml").code == 0
     assert in_process("plan", "--check", "made.xml").code == 0
     assert in_process("runs").out.startswith("There are no runs yet.")
+
+
+def test_the_command_that_runs_a_written_plan_names_its_sources(
+    in_process: Any, plan: Path, configured: Path, folder: Path
+) -> None:
+    configured.write_text(configured.read_text() + '[planner.scripted]\ncall = "tools-send"\n')
+    (folder / "my notes").mkdir()
+    done = in_process("plan", "Tell them", "--output", "made.json", "--source", "shelf", "--docs", "my notes")
+    assert "`portico run made.json --docs 'my notes' --source shelf`" in done.out
+    assert "`portico run made.json`" in in_process("plan", "Tell them", "--output", "made.json").out
 
 
 def test_a_proposal_that_is_no_plan_is_told(in_process: Any, plan: Path, configured: Path) -> None:

@@ -12,9 +12,9 @@ import pytest
 
 from portico import errors
 from portico_cli import failures
+from portico_cli.command_line import portico
 from portico_cli.command_table import BUILT_IN
 from portico_cli.invocation import Invocation
-from portico_cli.main import portico
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "command-line.md"
 EVERYWHERE = {"--config", "--debug", "--help", "-h", "--json"}

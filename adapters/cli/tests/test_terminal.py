@@ -213,6 +213,19 @@ def test_an_interrupt_with_json_is_an_object(started: Any) -> None:
     assert b'"Interrupted"' in out
 
 
+@pytest.mark.parametrize(
+    ("options", "out", "err"),
+    [((), "", "Interrupted.\n"), (("--json",), '{"error": {"type": "Interrupted", "message": "Interrupted."}}\n', "")],
+)
+def test_an_interrupt_while_python_still_imports_is_one_line(
+    portico: Any, site: Path, options: tuple[str, ...], out: str, err: str
+) -> None:
+    # In place of the library that is imported first.
+    (site / "click.py").write_text("raise KeyboardInterrupt")
+    done = portico("functions", *options)
+    assert (done.code, done.out, done.err) == (130, out, err)
+
+
 def test_a_reader_who_goes_away_is_no_error(folder: Path, environment: dict[str, str], configured: Path) -> None:
     passages = ", ".join('"' + f"{number} retry " * 200 + '"' for number in range(300))
     configured.write_text(f'[search.shelf]\nuse = "shelf"\npassages = [{passages}]\n')

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
-import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +15,7 @@ from types import ModuleType
 import pytest
 
 from portico_documents import catalogue
+from portico_testkit.forking import Forking, forking, is_running
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and kill")
 
@@ -40,35 +38,23 @@ def worker() -> ModuleType:
 class Updates:
     """Starts updates in processes of their own."""
 
-    def __init__(self, process: subprocess.Popen[str], base: Path) -> None:
-        self._process = process
-        self._base = base
+    def __init__(self, workers: Forking, base: Path) -> None:
+        self._workers = workers
+        self._folders = [str(base / name) for name in ("docs", "index", "vectors")]
 
     def start(self, seconds: float) -> int:
-        line = [str(self._base / name) for name in ("docs", "index", "vectors")]
-        print(json.dumps([*line, seconds]), file=self._process.stdin, flush=True)
-        return int(self._process.stdout.readline())
-
-    def is_running(self, pid: int) -> bool:
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return False
-        return True
+        return self._workers.start([*self._folders, seconds])
 
     def wait(self, pid: int) -> None:
-        while self.is_running(pid):
+        while is_running(pid):
             time.sleep(0.005)
 
 
 @pytest.fixture
 def updates(tmp_path: Path) -> Iterator[Updates]:
     (tmp_path / "docs").mkdir()
-    command = [sys.executable, str(HERE / "update_worker.py")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout.readline() == "ready\n"
-        yield Updates(process, tmp_path)
-        process.stdin.close()
+    with forking(HERE / "update_worker.py") as workers:
+        yield Updates(workers, tmp_path)
 
 
 def text_of(name: str, version: int) -> str:
@@ -139,7 +125,7 @@ def test_fifty_kills_leave_every_document_old_or_new(updates: Updates, worker: M
         pid = updates.start(seconds=0.004)
         # The span follows the machine: most kills find an update at work, some come before it begins or too late.
         time.sleep(chance.uniform(0.0, span))
-        in_time = updates.is_running(pid)
+        in_time = is_running(pid)
         if in_time:
             interrupted += 1
             os.kill(pid, signal.SIGKILL)

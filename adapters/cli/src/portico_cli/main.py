@@ -1,40 +1,17 @@
-"""The entry of the command line."""
+"""The entry of the command line; it imports nothing, so that Ctrl-C is caught while everything else is imported."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 
-import click
+# That of typing would have to be imported; both ruff and mypy know this one too.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-from portico_cli.command_table import CommandTable
-from portico_cli.failures import DONE, report
-from portico_cli.invocation import Invocation, root_options
-from portico_cli.output import OutputClosed, use_utf8
+__all__ = ["main"]
 
-__all__ = ["main", "portico"]
-
-
-def _version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
-    if wanted and not context.resilient_parsing:
-        from importlib.metadata import version
-
-        click.echo(f"portico {version('portico')}")
-        context.exit()
-
-
-@click.command(
-    cls=CommandTable,
-    name="portico",
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog='Start with: portico ask "How does it work?" --docs FOLDER',
-)
-@click.option(
-    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version and exit."
-)
-@root_options
-def portico() -> None:
-    """Ask your documents, and build applications on language models."""
+_INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,24 +19,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     0 done, 1 failed, 2 usage or configuration, 3 infeasible, 4 held, 130 interrupted.
     """
-    use_utf8()
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    invocation = Invocation(json=_wants_json(words))
+    words = sys.argv[1:] if arguments is None else arguments
+    json = "--json" in (words[: words.index("--")] if "--" in words else words)
     try:
-        result = portico.main(args=words, prog_name="portico", standalone_mode=False, obj=invocation)
-    except OutputClosed:
-        return DONE
-    except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else DONE if stop.code is None else 1
-    except BaseException as error:  # noqa: BLE001 - the last line before the user: no traceback gets past it
-        try:
-            return report(error, invocation)
-        except OutputClosed:
-            return DONE
-    return result if isinstance(result, int) else DONE
+        from portico_cli.command_line import run_command
+
+        return run_command(words, json=json)
+    except KeyboardInterrupt:
+        # Before anything was begun: from then on an interrupt is told with what it broke off.
+        _tell_interrupted(json=json)
+        return _INTERRUPTED
 
 
-def _wants_json(words: Sequence[str]) -> bool:
-    """Tell before the options are parsed, because parsing them may be what fails."""
-    options = words[: words.index("--")] if "--" in words else words
-    return "--json" in options
+def _tell_interrupted(*, json: bool) -> None:
+    stream = sys.stdout if json else sys.stderr
+    try:
+        stream.write('{"error": {"type": "Interrupted", "message": "Interrupted."}}\n' if json else "Interrupted.\n")
+        stream.flush()
+    except (AttributeError, OSError):
+        # The stream is closed, and there is no other place to say so; the exit code tells.
+        return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from portico_cli.invocation import Invocation
 
-__all__ = ["Begun", "begun_with", "origin_of"]
+__all__ = ["Begun", "begun_with", "origin_of", "run_words"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,23 @@ def origin_of(docs: Sequence[Path], names: Sequence[str], chat: str | None) -> d
     """Return what a run is begun with as JSON values; paths are absolute, for the next may be called elsewhere."""
     given = {"docs": [str(path.resolve()) for path in docs], "sources": list(names), "chat": chat}
     return {"folder": os.getcwd(), **{name: value for name, value in given.items() if value}}  # noqa: PTH109 - a text
+
+
+def run_words(file: Path, origin: Mapping[str, Any]) -> str:
+    """Return the command that runs the plan of a file with what it was made for: its functions are of those sources.
+
+    >>> run_words(Path("plan.json"), {"sources": ["wiki", "my notes"]})
+    "portico run plan.json --source wiki --source 'my notes'"
+    """
+    begun = _begun("", origin)
+    words = ["portico", "run", str(file)]
+    for path in begun.docs:
+        words += ["--docs", str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)]
+    for name in begun.names:
+        words += ["--source", name]
+    if begun.chat is not None:
+        words += ["--chat", begun.chat]
+    return shlex.join(words)
 
 
 async def begun_with(invocation: Invocation, wanted: str) -> Begun:

@@ -78,6 +78,7 @@ class Person:
 
     async def _save(self, plan: Plan) -> None:
         from portico_cli.failures import Misused
+        from portico_cli.origins import run_words
         from portico_cli.plan_files import write_text, written_plan
 
         given = await self._read(f"File [{_DEFAULT_FILE}]: ")
@@ -90,7 +91,7 @@ class Person:
         except Misused as error:
             self.show(safe_text(error.message, "red"))
         else:
-            self.show(safe_text(f"Saved as {file}. `portico run {file}` runs it.", "dim"))
+            self.show(safe_text(f"Saved as {file}. `{run_words(file, self._kernel.origin or {})}` runs it.", "dim"))
 
     async def _choice(self, question: str, letters: str) -> str:
         while True:

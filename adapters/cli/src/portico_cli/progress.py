@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from portico.errors import ConfigurationError
@@ -15,6 +14,7 @@ from portico.ports.search_index import IndexProgress, IndexReport, SearchIndex
 from portico.ports.text_search import TextSearch
 from portico_cli.invocation import Invocation
 from portico_cli.output import console_for, plain
+from portico_cli.status_line import StatusLine
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -194,48 +194,21 @@ def searching(sources: Sequence[str]) -> Iterator[None]:
         yield
 
 
-class Activity:
-    """One line that says what a pursuit does just now; nothing where standard error is no terminal.
+class Activity(StatusLine):
+    """One line that says what a pursuit does just now.
 
     Searches are called by the names of their ``sources``, anything else by the function that is run.
     """
 
     def __init__(self, sources: Sequence[str] = ()) -> None:
+        super().__init__()
         # A function's name knows no hyphen.
         self._sources = {name.replace("-", "_"): name for name in sources}
-        self._status: Any = None
         self._running: dict[str, str] = {}
         self._ended = 0
-        self._text = ""
 
-    def __enter__(self) -> Activity:
-        if sys.stderr.isatty():
-            self._status = console_for(sys.stderr).status("Thinking…")
-            self._status.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if self._status is not None:
-            self._status.stop()
-
-    @contextmanager
-    def quiet(self) -> Iterator[None]:
-        """Keep the line away while somebody is asked."""
-        if self._status is not None:
-            self._status.stop()
-        try:
-            yield
-        finally:
-            if self._status is not None:
-                self._status.start()
-
-    def __call__(self, event: Event) -> None:
-        """Show an event of the pursuit."""
-        if self._status is None:
-            return
-        from portico.plans.task import StepFailure, StepFinished, StepStarted, TextDelta
+    def _note(self, event: Event) -> None:
+        from portico.plans.task import StepFailure, StepFinished, StepStarted
 
         match event:
             case StepStarted(step=step):
@@ -243,21 +216,12 @@ class Activity:
             case StepFinished(step=step) | StepFailure(step=step):
                 self._running.pop(step.id, None)
                 self._ended += 1
-            case TextDelta(text=text):
-                self._text += text
-        self._status.update(self._line())
 
-    def _line(self) -> Any:
-        from rich.text import Text
-
+    def _line(self) -> str:
         if self._text:
-            # The end of what was written so far, so that one sees it grow.
-            line = f"Writing the answer… {' '.join(plain(self._text[-200:]).split())[-50:]}"
-        else:
-            line = f"{self._doing()}…" if self._running else "Thinking…"
-            if self._ended:
-                line += f" ({self._ended} step{'' if self._ended == 1 else 's'} done)"
-        return Text(plain(line), no_wrap=True, overflow="ellipsis")
+            return self._writing()
+        line = f"{self._doing()}…" if self._running else self._idle
+        return f"{line} ({self._ended} step{'' if self._ended == 1 else 's'} done)" if self._ended else line
 
     def _doing(self) -> str:
         plugins = {function: function.partition("-")[0] for function in self._running.values()}

@@ -10,19 +10,14 @@ from portico_cli.failures import DONE, HELD, INFEASIBLE
 from portico_cli.output import show
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from rich.console import RenderableType
 
-    from portico.kernel import Kernel
     from portico.plans.plan import Step
-    from portico.plans.task import Emit
     from portico.ports.search_index import IndexReport
     from portico.pursuit import Pursuit
     from portico.pursuits.journal import StartedStep
-    from portico_cli.invocation import Invocation
 
-__all__ = ["exit_code", "function_to_json", "pursuing", "pursuit_to_json", "show_pursuit", "uncertain_steps"]
+__all__ = ["exit_code", "function_to_json", "pursuit_to_json", "show_pursuit"]
 
 
 def exit_code(pursuit: Pursuit) -> int:
@@ -36,46 +31,6 @@ def exit_code(pursuit: Pursuit) -> int:
             return INFEASIBLE
         case _:
             return HELD
-
-
-async def pursuing(
-    invocation: Invocation, kernel: Kernel, emit: Emit, pursue: Callable[[Emit], Awaitable[Pursuit]]
-) -> Pursuit:
-    """Await a pursuit, and take note of its run for whoever has to say how it is gone on with, when it breaks off."""
-    from contextlib import suppress
-
-    from portico.errors import PorticoError, StepFailed
-    from portico.plans.task import Event, Resumed, Started
-
-    run: str | None = None
-
-    def heard(event: Event) -> None:
-        nonlocal run
-        if isinstance(event, Started | Resumed):
-            run = event.run
-        emit(event)
-
-    try:
-        return await pursue(heard)
-    except BaseException as error:
-        if run is not None and kernel.run_store is not None:
-            with suppress(PorticoError):
-                if await kernel.run_store.read(run):
-                    invocation.run = run
-            if isinstance(error, StepFailed):
-                invocation.failed = error.step
-        raise
-
-
-async def uncertain_steps(kernel: Kernel, pursuit: Pursuit) -> Mapping[str, StartedStep]:
-    """Return the steps of which nobody knows whether they happened, by id; none where the pursuit ended otherwise."""
-    from portico.pursuit import Held
-    from portico.pursuits.journal import RunState
-
-    if kernel.run_store is None or not (isinstance(pursuit.outcome, Held) and pursuit.outcome.uncertain):
-        return {}
-    state = RunState.of(await kernel.run_store.read(pursuit.run))
-    return {step: state.started[step] for step in state.uncertain}
 
 
 def show_pursuit(

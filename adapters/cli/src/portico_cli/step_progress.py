@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from portico_cli.output import console_for, plain
+from portico_cli.output import plain
+from portico_cli.status_line import StatusLine
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from portico.plans.plan import Step
     from portico.plans.task import Event
 
@@ -20,47 +19,14 @@ __all__ = ["StepProgress", "called_by"]
 _MARKS = {"done": ("✓", "green"), "failed": ("✗", "red"), "held": ("…", "yellow"), "again": ("↻", "yellow")}
 
 
-class StepProgress:
-    """A line for each step that ended, and on a terminal one below them that says what runs just now.
-
-    ``idle`` is what that line says where nothing runs. Nothing is written where standard error is no terminal.
-    """
+class StepProgress(StatusLine):
+    """A line for each step that ended, and below them the one that says what runs just now."""
 
     def __init__(self, idle: str = "Thinking…") -> None:
-        self._console: Any = None
-        self._idle = idle
-        self._status: Any = None
+        super().__init__(idle)
         self._running: dict[str, tuple[str, float]] = {}
-        self._text = ""
 
-    def __enter__(self) -> StepProgress:
-        if sys.stderr.isatty():
-            self._console = console_for(sys.stderr)
-            self._status = self._console.status(self._idle)
-            self._status.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if self._status is not None:
-            self._status.stop()
-
-    @contextmanager
-    def quiet(self) -> Iterator[None]:
-        """Keep the line that changes away while somebody is asked."""
-        if self._status is not None:
-            self._status.stop()
-        try:
-            yield
-        finally:
-            if self._status is not None:
-                self._status.start()
-
-    def __call__(self, event: Event) -> None:
-        """Show an event of the pursuit."""
-        if self._console is None:
-            return
+    def _note(self, event: Event) -> None:
         from portico.plans import task
 
         match event:
@@ -73,25 +39,21 @@ class StepProgress:
             case task.StepHeld(step=step, reason=reason):
                 self._ended(step, "held", reason)
             case task.StepRetried(step=step, error=error, attempt=attempt):
-                self._line(step, "again", f"attempt {attempt} follows: {error}")
+                self._step_line(step, "again", f"attempt {attempt} follows: {error}")
             case task.Refused(findings=findings):
                 count = len(findings)
-                self._print(f"A proposal was refused for {count} finding{'' if count == 1 else 's'}.", "dim")
+                self._remark(f"A proposal was refused for {count} finding{'' if count == 1 else 's'}.")
             case task.PlanReused(saved_at=saved_at):
-                self._print(f"Using the plan that was saved at {saved_at}.", "dim")
+                self._remark(f"Using the plan that was saved at {saved_at}.")
             case task.Resumed(steps=steps) if steps:
-                self._print(f"{steps} step{' is' if steps == 1 else 's are'} done already.", "dim")
-            case task.TextDelta(text=text):
-                self._text += text
-        if self._status is not None:
-            self._status.update(self._doing())
+                self._remark(f"{steps} step{' is' if steps == 1 else 's are'} done already.")
 
     def _ended(self, step: Step, how: str, why: str = "") -> None:
         _, began = self._running.pop(step.id, ("", None))
         took = "" if began is None else f"{time.monotonic() - began:.1f} s"
-        self._line(step, how, why, took)
+        self._step_line(step, how, why, took)
 
-    def _line(self, step: Step, how: str, why: str = "", took: str = "") -> None:
+    def _step_line(self, step: Step, how: str, why: str = "", took: str = "") -> None:
         from rich.text import Text
 
         mark, style = _MARKS[how]
@@ -100,24 +62,22 @@ class StepProgress:
             text.append(f"  {took}", style="dim")
         if why:
             text.append(f"  {' '.join(plain(why).split())}", style=style)
-        self._console.print(text)
+        self._show(text)
 
-    def _print(self, words: str, style: str) -> None:
+    def _remark(self, words: str) -> None:
         from rich.text import Text
 
-        self._console.print(Text(plain(words), style=style))
+        self._show(Text(plain(words), style="dim"))
 
-    def _doing(self) -> Any:
-        from rich.text import Text
+    def _show(self, text: Text) -> None:
+        if self._console is not None:
+            self._console.print(text)
 
+    def _line(self) -> str:
         if self._running:
             names = dict.fromkeys(called for called, _ in self._running.values())
-            line = f"Running {', '.join(names)}…"
-        elif self._text:
-            line = f"Writing the answer… {' '.join(plain(self._text[-200:]).split())[-50:]}"
-        else:
-            line = self._idle
-        return Text(plain(line), no_wrap=True, overflow="ellipsis")
+            return f"Running {', '.join(names)}…"
+        return self._writing() or self._idle
 
 
 def called_by(step: Step) -> str:

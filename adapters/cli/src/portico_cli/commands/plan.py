@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -12,6 +13,7 @@ from portico_cli.failures import DONE, FAILED, INFEASIBLE, Misused
 from portico_cli.goal import read_goal
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
 from portico_cli.options import chat_option, overrides_of, planner_option
+from portico_cli.origins import origin_of, run_words
 from portico_cli.output import safe_text, show, write_as_it_is, write_json
 from portico_cli.sources import Chosen, choose_sources, docs_option, run, source_option
 
@@ -82,7 +84,7 @@ def command(
 
         click.get_current_context().exit(check_file(invocation, chosen, checked, output, fix=fix))
     goal = read_goal(cast("str", goal))
-    proposed = run(lambda: _propose(goal, chosen))
+    proposed = run(lambda: _propose(goal, chosen, origin_of(docs, names, chat)))
     click.get_current_context().exit(_tell(invocation, proposed, _form(form, output), output))
 
 
@@ -93,9 +95,10 @@ class _Proposed:
     proposal: Plan | Answer | Infeasible
     findings: list[Placed]
     catalogue: dict[str, FunctionManual]
+    origin: Mapping[str, Any]
 
 
-async def _propose(goal: str, chosen: Chosen) -> _Proposed:
+async def _propose(goal: str, chosen: Chosen, origin: Mapping[str, Any]) -> _Proposed:
     from portico.plans.plan import Plan
     from portico.plans.task import Budget, Task
     from portico.ports.planner import Planner
@@ -108,7 +111,7 @@ async def _propose(goal: str, chosen: Chosen) -> _Proposed:
         with StepProgress() as progress:
             proposal = await planner.propose(task, emit=progress)
         findings = [Placed(each) for each in check(kernel, proposal)] if isinstance(proposal, Plan) else []
-        return _Proposed(goal, planner.name, proposal, findings, dict(kernel.manuals))
+        return _Proposed(goal, planner.name, proposal, findings, dict(kernel.manuals), origin)
 
 
 def _form(form: str | None, output: Path | None) -> Format:
@@ -152,7 +155,7 @@ def _tell_plan(invocation: Invocation, proposed: _Proposed, plan: Plan, form: Fo
     if invocation.json:
         write_json({**_as_json(proposed), "text": None if form == "json" else text})
     elif output is not None:
-        told = f" `portico run {output}` runs it." if form in ("json", "xml") else ""
+        told = f" `{run_words(output, proposed.origin)}` runs it." if form in ("json", "xml") else ""
         show(safe_text(f"Wrote {output}.{told}"))
     elif form == "json":
         from portico.plans.json_form import plan_to_json
