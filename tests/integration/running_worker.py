@@ -38,8 +38,11 @@ def append(file: Path, line: str, *, sync: bool = False) -> None:
     os.close(descriptor)
 
 
-def plugin(base: Path) -> FunctionPlugin:
-    """Return the functions of the plan; ``step`` says which step calls."""
+def plugin(base: Path, gate: str | None = None) -> FunctionPlugin:
+    """Return the functions of the plan; ``step`` says which step calls.
+
+    With a ``gate``, what may be done again does not end before there is a file of that name.
+    """
 
     class Work:
         @function
@@ -47,6 +50,8 @@ def plugin(base: Path) -> FunctionPlugin:
             """Work on something that may be done again."""
             append(base / "calls", step)
             await asyncio.sleep(2 * seconds)
+            while gate is not None and not (base / gate).exists():
+                await asyncio.sleep(seconds)
             return f"{step}({','.join(after)})"
 
         @function(effects=True)
@@ -90,7 +95,7 @@ async def work(base: Path, task: dict[str, Any]) -> Pursuit:
     """Run the plan, or resume the run that the task names."""
     journal = {"use": "sqlite", "sqlite": {"path": base / "runs.sqlite3"}}
     application = portico_host.load(base / "portico.toml", {"runs": journal, "plugins": {"only": ["sqlite"]}})
-    async with application.kernel((), plugins=[plugin(base)]) as kernel:
+    async with application.kernel((), plugins=[plugin(base, task.get("gate"))]) as kernel:
         return await resumed(kernel, task) if "run" in task else await kernel.run_plan(plan())
 
 

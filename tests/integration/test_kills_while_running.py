@@ -27,6 +27,7 @@ KILLS = 30
 KILLS_OF_A_SOAK = 400
 PATIENCE = 30.0
 EARLY = 0.15
+EACH_ONCE = Counter(["s2", "s4", "s6", "s8", "s9"])
 """How many of the kills come at any moment, also before the first step."""
 
 
@@ -46,6 +47,11 @@ def finish(base: Path, pid: int) -> dict[str, Any]:
     while is_running(pid):
         assert time.monotonic() < end, f"the process {pid} did not end within {PATIENCE:g} s"
         time.sleep(0.002)
+    return report_of(base, pid)
+
+
+def report_of(base: Path, pid: int) -> dict[str, Any]:
+    """Return what a process that has ended reports."""
     return json.loads((base / f"report-{pid}").read_text())
 
 
@@ -148,7 +154,7 @@ def kill_and_settle(process: Forking, base: Path, chance: random.Random, whole: 
         report = settle(process, base, run)
         assert report["outcome"] == "answer", report
         assert report["text"].startswith("done: s10(s8(s6(s4(s1())))"), report
-    assert lines(base / "effects") == Counter(["s2", "s4", "s6", "s8", "s9"]), "each effect happened once"
+    assert lines(base / "effects") == EACH_ONCE, "each effect happened once"
     calls = lines(base / "calls")
     assert set(calls) == {f"s{number}" for number in range(1, 11)}
     return seen
@@ -165,7 +171,7 @@ def seconds_of_a_run(process: Forking, base: Path) -> float:
     report = finish(base, pid)
     took = time.monotonic() - began
     assert report["outcome"] == "answer", report
-    assert lines(base / "effects") == Counter(["s2", "s4", "s6", "s8", "s9"])
+    assert lines(base / "effects") == EACH_ONCE
     return took
 
 
@@ -194,40 +200,47 @@ def test_hundreds_of_kills_and_every_run_comes_to_its_end_with_each_effect_once(
     many_kills(process, tmp_path, KILLS_OF_A_SOAK // 2, seed)
 
 
-def killed_run(process: Forking, base: Path) -> str:
-    """Return a run that was killed when it had begun."""
-    base.mkdir()
-    (base / "portico.toml").touch()
-    pid = start(process, base)
+def begun(process: Forking, base: Path, **task: Any) -> int:
+    """Start a process and wait until it is at work on the run's first step, which has no effects."""
+    calls = lines(base / "calls").total()
+    pid = start(process, base, gate="gate", **task)
     end = time.monotonic() + PATIENCE
-    while not lines(base / "calls"):
-        assert time.monotonic() < end
+    while lines(base / "calls").total() == calls:
+        assert is_running(pid), report_of(base, pid)
+        assert time.monotonic() < end, f"the process {pid} did not begin within {PATIENCE:g} s"
         time.sleep(0.001)
-    assert kill(pid)
+    return pid
+
+
+@pytest.fixture
+def base(tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "portico.toml").touch()
+    return folder
+
+
+def test_of_two_processes_that_resume_one_run_one_is_told_that_it_is_busy(process, base):
+    assert kill(begun(process, base))
     run, _ = journal(base)
-    assert run is not None
-    return run
+    pids = [start(process, base, run=run, gate="gate") for _ in range(2)]
+    end = time.monotonic() + PATIENCE
+    while all(is_running(pid) for pid in pids):
+        assert time.monotonic() < end, "both processes are at work on one run"
+        time.sleep(0.002)
+    (base / "gate").touch()
+    answered, refused = sorted((finish(base, pid) for pid in pids), key=lambda report: "error" in report)
+    assert answered.get("outcome") == "answer", answered
+    assert refused.get("error") == "StoreBusy", refused
+    assert "Another process is at work on the run" in refused["message"]
+    assert lines(base / "effects") == EACH_ONCE
 
 
-def test_of_two_processes_that_resume_one_run_one_is_told_that_it_is_busy(process, tmp_path):
-    run = killed_run(process, tmp_path / "run")
-    pids = [start(process, tmp_path / "run", run=run) for _ in range(2)]
-    reports = sorted((finish(tmp_path / "run", pid) for pid in pids), key=lambda report: "error" in report)
-    assert "error" not in reports[0], reports
-    assert reports[1].get("error") == "StoreBusy", reports
-    assert "Another process is at work on the run" in reports[1]["message"]
-    assert lines(tmp_path / "run" / "effects").most_common(1)[0][1] == 1
-
-
-def test_a_run_whose_process_is_at_work_is_not_resumed(process, tmp_path):
-    base = tmp_path / "run"
-    base.mkdir()
-    (base / "portico.toml").touch()
-    pid = start(process, base)
-    while not lines(base / "calls"):
-        time.sleep(0.001)
+def test_a_run_whose_process_is_at_work_is_not_resumed(process, base):
+    pid = begun(process, base)
     run, _ = journal(base)
     report = finish(base, start(process, base, run=run))
-    assert report.get("error") in ("StoreBusy", "RunEnded"), report
+    assert report.get("error") == "StoreBusy", report
+    (base / "gate").touch()
     assert finish(base, pid)["outcome"] == "answer"
-    assert lines(base / "effects") == Counter(["s2", "s4", "s6", "s8", "s9"])
+    assert lines(base / "effects") == EACH_ONCE
