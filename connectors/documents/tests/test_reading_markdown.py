@@ -110,6 +110,22 @@ def test_a_fence_inside_a_longer_fence_is_its_content():
     assert _places("````md\n```\n# no\n```\n````\n# A\nText.") == [(1, (), True), (7, ("A",), False)]
 
 
+@pytest.mark.parametrize(
+    "comment",
+    ["<!-- no -->", "<!---->", "  <!-- no --> <!-- neither -->", "<!--\n# no\n\nno\n-->", "<!--- a: b\nno -->"],
+)
+def test_comments_are_nothing_that_a_reader_sees(comment):
+    lines = comment.count("\n") + 1
+    text = f"{comment}\n# A\nOne.\n{comment}\nTwo.\n\n{comment}\n"
+    assert _places(text) == [(lines + 2, ("A",), False), (2 * lines + 3, ("A",), False)]
+    assert "no" not in "".join(section.text for section in _read(text))
+
+
+@pytest.mark.parametrize("text", ["<!-- no --> words", "<!--\nno\n--> words", "<!-- words", "<!--\nOne.\n\nwords"])
+def test_nothing_beside_a_comment_is_lost_with_it(text):
+    assert "words" in "".join(section.text for section in _read(text))
+
+
 def test_indented_code_is_code_but_an_indented_list_is_not():
     assert _places("Text:\n\n    x = 1\n\n    y = 2\n\nMore.") == [(1, (), False), (3, (), True), (7, (), False)]
     assert _places("- item\n\n    more of it\n\n    - nested\n") == [(1, (), False)]

@@ -1,4 +1,4 @@
-"""Markdown: headings, code, front matter; all else stays as it is written.
+"""Markdown: headings, code, front matter; comments are left out, all else stays as it is written.
 
 This finds where blocks start, as CommonMark has it, and renders nothing: a passage is the file's own lines, so what
 is quoted is there to be found, and links keep their addresses.
@@ -17,6 +17,7 @@ _ATX = re.compile(r"(#{1,6})(?:[ \t]+(.*))?$", re.DOTALL)
 _FENCE = re.compile(r"(`{3,})[^`]*$|(~{3,})", re.DOTALL)
 _LIST_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$)")
 _LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])")
+_COMMENT = re.compile(r"<!--.*?-->")
 _ANCHOR = re.compile(r"\s*\{[#.:][^{}]*\}\s*$")
 _TITLE = re.compile(r"""title\s*[:=]\s*["']?(.*?)["']?\s*$""", re.IGNORECASE)
 _LONGEST_SETEXT = 3
@@ -39,7 +40,7 @@ def read(text: str) -> list[Section]:
 
 def _scan(lines: list[str], start: int, writer: LineSections) -> None:
     fence = ""
-    comment = False
+    comment = -1
     indented = in_list = False
     after_blank = True
     paragraph = -1
@@ -51,8 +52,11 @@ def _scan(lines: list[str], start: int, writer: LineSections) -> None:
                 fence = ""
                 writer.turn(index + 1, code=False)
             continue
-        if comment:
-            comment = "-->" not in bare
+        if comment >= 0:
+            if "-->" in bare:
+                if not bare.partition("-->")[2].strip():
+                    writer.leave_out(comment, index + 1)
+                comment = -1
             continue
         if not bare:
             after_blank = True
@@ -97,7 +101,10 @@ def _scan(lines: list[str], start: int, writer: LineSections) -> None:
             in_list = True
             paragraph = -1
         elif first == "<" and bare.startswith("<!--"):
-            comment = "-->" not in bare
+            if "-->" not in bare:
+                comment = index
+            elif not _COMMENT.sub("", bare).strip():
+                writer.leave_out(index, index + 1)
 
 
 def _heading(text: str) -> str:

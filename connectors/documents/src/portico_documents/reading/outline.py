@@ -74,6 +74,11 @@ class LineSections:
             self._close(index, continues=True)
             self._code = code
 
+    def leave_out(self, start: int, end: int) -> None:
+        """Note that the lines from ``start`` to before ``end`` are nothing that a reader sees."""
+        self._close(start, continues=False)
+        self._start = end
+
     def part(self, index: int, headings: tuple[str, ...]) -> None:
         """Note that other headings hold from ``index`` on, which is not a heading itself."""
         if headings != self._outline.headings:
