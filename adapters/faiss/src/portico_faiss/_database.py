@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from portico.databases import use_log, writing
 from portico_faiss._errors import damaged
 from portico_faiss._names import DATABASE, generation_of_vectors
 
@@ -78,7 +76,7 @@ def create(folder: Path, namespace: str, wait: float) -> sqlite3.Connection:
     (folder / DATABASE).touch()
     connection = connect(folder, wait)
     try:
-        _use_log(connection, wait)
+        use_log(connection, wait)
         with writing(connection):
             if not _has_tables(connection, folder):
                 for table in _TABLES:
@@ -133,37 +131,15 @@ def identity(database: str) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-@contextmanager
-def writing(connection: sqlite3.Connection) -> Iterator[None]:
-    """Run a transaction that excludes all other writers; roll it back when anything goes wrong."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-
-
-def _use_log(connection: sqlite3.Connection, wait: float) -> None:
-    # SQLite does not wait by itself when two processes turn the log on at once.
-    until = time.monotonic() + wait
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError as error:
-            if (error.sqlite_errorcode & 0xFF) != sqlite3.SQLITE_BUSY or time.monotonic() > until:
-                raise
-            time.sleep(0.01)
-        else:
-            return
-
-
 def _has_tables(connection: sqlite3.Connection, folder: Path) -> bool:
-    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'state'").fetchone():
+    if _has_state(connection):
         return True
-    # The tables are there before the first vector, so vectors without tables are the rest of something.
-    if any(generation_of_vectors(file.name) for file in folder.iterdir()):
+    # The tables are there before the first vector, so vectors without tables are the rest of something, unless
+    # another process has made both since the question was asked.
+    if any(generation_of_vectors(file.name) for file in folder.iterdir()) and not _has_state(connection):
         raise damaged(folder / DATABASE, "it is empty, but there are vectors beside it")
-    return False
+    return _has_state(connection)
+
+
+def _has_state(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'state'").fetchone() is not None

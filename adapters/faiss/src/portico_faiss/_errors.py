@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from portico.databases import plain_code
 from portico.errors import StoreBusy, StoreDamaged, StoreError
 
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
@@ -27,8 +28,7 @@ def mapped_errors(file: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        # Extended codes carry the plain one in their low byte; errors of the module itself have none.
-        code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+        code = plain_code(error)
         if code in _BUSY:
             raise StoreBusy(
                 f"Another process is writing to the vector store {file.parent}. Try again when it is done."

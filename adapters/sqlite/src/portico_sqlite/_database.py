@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
+from portico.databases import use_log, writing
 from portico_sqlite._errors import damaged, not_a_journal, too_new
 
-__all__ = ["VERSION", "connect", "writing"]
+__all__ = ["VERSION", "connect"]
 
 VERSION = 1
 _APPLICATION = 0x506F7274
@@ -60,7 +58,7 @@ def connect(file: Path, wait: float) -> sqlite3.Connection:
 
 def _prepare(connection: sqlite3.Connection, file: Path, wait: float) -> None:
     if _is_empty(connection):
-        _use_log(connection, wait)
+        use_log(connection, wait)
         with writing(connection):
             # Two processes may begin it at once; the second finds it made.
             if _is_empty(connection):
@@ -82,30 +80,3 @@ def _prepare(connection: sqlite3.Connection, file: Path, wait: float) -> None:
 def _is_empty(connection: sqlite3.Connection) -> bool:
     (pages,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     return not pages
-
-
-def _use_log(connection: sqlite3.Connection, wait: float) -> None:
-    # SQLite does not wait by itself when two processes turn the log on at once.
-    until = time.monotonic() + wait
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError as error:
-            if (error.sqlite_errorcode & 0xFF) != sqlite3.SQLITE_BUSY or time.monotonic() > until:
-                raise
-            time.sleep(0.01)
-        else:
-            return
-
-
-@contextmanager
-def writing(connection: sqlite3.Connection) -> Iterator[None]:
-    """Run a transaction that excludes all other writers; roll it back when anything goes wrong."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from portico.databases import plain_code
 from portico.errors import StoreBusy, StoreDamaged, StoreError
 
 __all__ = ["damaged", "mapped_errors", "not_a_journal", "too_new"]
@@ -46,8 +47,7 @@ def mapped_errors(file: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        # Extended codes carry the plain one in their low byte; errors of the module itself have none.
-        code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+        code = plain_code(error)
         if code in _BUSY:
             raise StoreBusy(f"Another process is writing to the journal {file}. Try again when it is done.") from error
         if code in _DAMAGED:

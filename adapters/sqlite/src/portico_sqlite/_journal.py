@@ -9,9 +9,10 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
+from portico.databases import writing
 from portico.errors import StoreBusy, StoreError
 from portico.ports.run_store import Lease
-from portico_sqlite._database import connect, writing
+from portico_sqlite._database import connect
 from portico_sqlite._errors import damaged, mapped_errors
 from portico_sqlite._presence import Presence, is_gone, sweep
 from portico_sqlite.config import SqliteSettings

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from portico.databases import plain_code, writing
 from portico.errors import StoreDamaged, StoreError
 
 __all__ = [
@@ -36,7 +37,6 @@ __all__ = [
     "set_meta",
     "store_errors",
     "touch",
-    "transaction",
     "write",
 ]
 
@@ -111,8 +111,7 @@ def store_errors(file: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        # The codes of extended errors (SQLITE_CORRUPT_VTAB) have the plain one in their low byte.
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED:
+        if plain_code(error) in _DAMAGED:
             raise CatalogueDamaged(
                 f"The index in {file.parent} is damaged ({error}). Update it (`portico index`): it is made anew."
             ) from error
@@ -138,7 +137,7 @@ def connect(file: Path, *, create: bool = False) -> sqlite3.Connection:
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             if version == 0 and create:
                 connection.execute("PRAGMA journal_mode = WAL")
-                with transaction(connection):
+                with writing(connection):
                     for statement in _SCHEMA.split(";\n"):
                         connection.execute(statement)
                     connection.execute(f"PRAGMA user_version = {_VERSION}")
@@ -159,19 +158,6 @@ def remove(file: Path) -> None:
             Path(f"{file}{suffix}").unlink(missing_ok=True)
     except OSError as error:
         raise StoreError(f"The damaged index {file} cannot be removed: {error}. Delete its folder.") from error
-
-
-@contextmanager
-def transaction(connection: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[None]:
-    """Commit what is done inside, or nothing of it. ``DEFERRED`` serves to read one state in several steps."""
-    connection.execute(f"BEGIN {kind}")
-    try:
-        yield
-    except BaseException:
-        if connection.in_transaction:
-            connection.rollback()
-        raise
-    connection.commit()
 
 
 def get_meta(connection: sqlite3.Connection, key: str) -> str | None:
@@ -197,14 +183,14 @@ def count_passages(connection: sqlite3.Connection) -> int:
 
 def note_pending(connection: sqlite3.Connection, namespace: str, ids: Iterable[str]) -> None:
     """Note which vectors are about to be written."""
-    with transaction(connection):
+    with writing(connection):
         connection.execute("INSERT OR IGNORE INTO namespaces VALUES (?)", (namespace,))
         connection.executemany("INSERT OR IGNORE INTO pending VALUES (?, ?)", ((namespace, id) for id in ids))
 
 
 def write(connection: sqlite3.Connection, namespace: str, entries: Sequence[FileEntry], run: int) -> list[bool]:
     """Put files with their passages in the place of their old state; tell for each whether it is new here."""
-    with transaction(connection):
+    with writing(connection):
         added = [_write_file(connection, namespace, entry, run) for entry in entries]
         _forget_pending(connection, namespace)
     return added
@@ -212,7 +198,7 @@ def write(connection: sqlite3.Connection, namespace: str, entries: Sequence[File
 
 def delete_files(connection: sqlite3.Connection, namespace: str, files: Sequence[int]) -> None:
     """Remove files with their passages."""
-    with transaction(connection):
+    with writing(connection):
         for file in files:
             _delete_passages(connection, namespace, file)
             connection.execute("DELETE FROM files WHERE id = ?", (file,))
@@ -221,7 +207,7 @@ def delete_files(connection: sqlite3.Connection, namespace: str, files: Sequence
 
 def touch(connection: sqlite3.Connection, stats: Sequence[tuple[int, int, bytes]]) -> None:
     """Note new sizes and times of files whose content is as it was."""
-    with transaction(connection):
+    with writing(connection):
         connection.executemany("UPDATE files SET size = ?, modified_ns = ? WHERE path = ?", stats)
 
 
@@ -237,7 +223,7 @@ def discarded(connection: sqlite3.Connection, namespace: str) -> list[str]:
 
 def forget_discarded(connection: sqlite3.Connection, namespace: str) -> None:
     """Forget them, once their vectors are gone."""
-    with transaction(connection):
+    with writing(connection):
         _forget_pending(connection, namespace)
         connection.execute("DELETE FROM garbage WHERE namespace = ?", (namespace,))
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from filelock import FileLock, Timeout
 
+from portico.databases import writing
 from portico.errors import StoreDamaged, StoreError
 from portico.ports.search_index import IndexProgress, IndexReport
 from portico_documents import catalogue
@@ -275,7 +276,7 @@ def _other_namespaces(connection: sqlite3.Connection, namespace: str) -> list[st
 
 
 def _forget_namespace(connection: sqlite3.Connection, namespace: str) -> None:
-    with catalogue.transaction(connection):
+    with writing(connection):
         connection.execute("DELETE FROM namespaces WHERE name = ?", (namespace,))
         connection.execute("DELETE FROM pending WHERE namespace = ?", (namespace,))
         connection.execute("DELETE FROM garbage WHERE namespace = ?", (namespace,))

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path, PurePath
 
+from portico.databases import reading
 from portico.errors import ConfigurationError
-from portico_documents.catalogue import FileEntry, PassageEntry, transaction
+from portico_documents.catalogue import FileEntry, PassageEntry
 from portico_documents.chunking import cut
 from portico_documents.conditions import metadata_of
 from portico_documents.config import DocumentsSettings
@@ -94,7 +95,7 @@ class Scan:
                 batch.last = False
                 break
         # Deferred: an immediate one would lock the catalogue too, which only the writer beside it changes.
-        with transaction(self._connection, "DEFERRED"):
+        with reading(self._connection):
             self._connection.executemany("INSERT OR IGNORE INTO seen VALUES (?)", seen)
         return batch
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from portico.databases import reading
 from portico.errors import ResponseInvalid
 from portico.ports.embedding_generator import EmbeddingGenerator
 from portico.ports.vector_store import VectorRecord, VectorStore
@@ -144,7 +145,7 @@ def as_rows(vectors: Vectors) -> Rows:
 
 
 def _store_ids(connection: sqlite3.Connection, ids: Sequence[tuple[str]]) -> None:
-    with catalogue.transaction(connection, "DEFERRED"):
+    with reading(connection):
         connection.executemany("INSERT OR IGNORE INTO temp.stored VALUES (?)", ids)
 
 

@@ -1,0 +1,75 @@
+"""What every SQLite file of Portico needs: whole transactions, the write-ahead log, and the plain code of an error.
+
+Nothing of core opens one: stores that do share these, so that a lesson is learnt once.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+__all__ = ["plain_code", "reading", "use_log", "writing"]
+
+_PAUSE = 0.01
+"""Seconds between two attempts to turn the log on."""
+
+
+def writing(connection: sqlite3.Connection) -> AbstractContextManager[None]:
+    """Run a transaction that excludes all other writers; roll it back when anything goes wrong.
+
+    >>> connection = sqlite3.connect(":memory:", isolation_level=None)
+    >>> with writing(connection):
+    ...     _ = connection.execute("CREATE TABLE names (name)")
+    >>> connection.in_transaction
+    False
+    >>> connection.close()
+
+    The connection must leave transactions to its user: ``isolation_level=None``.
+    """
+    return _transaction(connection, "IMMEDIATE")
+
+
+def reading(connection: sqlite3.Connection) -> AbstractContextManager[None]:
+    """Run a transaction in which every statement sees the same state, whatever others write meanwhile."""
+    return _transaction(connection, "DEFERRED")
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection, kind: str) -> Iterator[None]:
+    connection.execute(f"BEGIN {kind}")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        # Some errors have rolled it back already.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def use_log(connection: sqlite3.Connection, wait: float) -> None:
+    """Turn the write-ahead log on, so that readers and a writer do not wait for each other; ``wait`` is in seconds.
+
+    Raises ``sqlite3.OperationalError`` (busy) when others are in the way for longer. SQLite does not wait by itself
+    when two processes turn the log on at once.
+    """
+    until = time.monotonic() + wait
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if plain_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(_PAUSE)
+        else:
+            return
+
+
+def plain_code(error: sqlite3.Error) -> int:
+    """Return what kind of error it is (``sqlite3.SQLITE_FULL``, …); 0 for one of Python's module itself.
+
+    Extended codes carry the plain one in their low byte.
+    """
+    return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF

@@ -1,0 +1,87 @@
+"""What the SQLite files of Portico share: whole transactions, the log, and the codes of errors."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portico.databases import plain_code, reading, use_log, writing
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(tmp_path / "file.sqlite3", isolation_level=None, timeout=0)) as opened:
+        opened.execute("CREATE TABLE numbers (number INTEGER UNIQUE)")
+        yield opened
+
+
+@given(blocks=st.lists(st.tuples(st.lists(st.integers(0, 5), max_size=4), st.booleans()), max_size=8))
+def test_a_block_is_written_as_a_whole_or_not_at_all(blocks: list[tuple[list[int], bool]]) -> None:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:
+        memory.execute("CREATE TABLE numbers (number INTEGER)")
+        expected: list[int] = []
+        for numbers, fails in blocks:
+            try:
+                with writing(memory):
+                    memory.executemany("INSERT INTO numbers VALUES (?)", [(number,) for number in numbers])
+                    if fails:
+                        raise KeyboardInterrupt
+                expected += numbers
+            except KeyboardInterrupt:
+                assert fails
+            assert not memory.in_transaction
+            assert [number for (number,) in memory.execute("SELECT number FROM numbers ORDER BY rowid")] == expected
+
+
+def test_an_error_that_has_rolled_back_already_comes_through_as_it_is(connection: sqlite3.Connection) -> None:
+    with pytest.raises(sqlite3.IntegrityError), writing(connection):
+        connection.execute("INSERT INTO numbers VALUES (1)")
+        connection.execute("INSERT OR ROLLBACK INTO numbers VALUES (1)")
+    assert connection.execute("SELECT count(*) FROM numbers").fetchone() == (0,)
+
+
+def test_writing_keeps_other_writers_out_and_reading_sees_one_state(
+    connection: sqlite3.Connection, tmp_path: Path
+) -> None:
+    use_log(connection, 1)
+    with closing(sqlite3.connect(tmp_path / "file.sqlite3", isolation_level=None, timeout=0)) as other:
+        with writing(connection), pytest.raises(sqlite3.OperationalError, match="locked"), writing(other):
+            pass
+        with reading(other):
+            assert other.execute("SELECT count(*) FROM numbers").fetchone() == (0,)
+            connection.execute("INSERT INTO numbers VALUES (1)")
+            assert other.execute("SELECT count(*) FROM numbers").fetchone() == (0,)
+        assert other.execute("SELECT count(*) FROM numbers").fetchone() == (1,)
+
+
+def test_turning_the_log_on_waits_for_who_is_in_the_way_and_then_says_so(
+    connection: sqlite3.Connection, tmp_path: Path
+) -> None:
+    with closing(sqlite3.connect(tmp_path / "file.sqlite3", isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(sqlite3.OperationalError) as caught:
+            use_log(connection, 0.05)
+        assert plain_code(caught.value) == sqlite3.SQLITE_BUSY
+        leaving = threading.Timer(0.1, other.execute, ["COMMIT"])
+        leaving.start()
+        use_log(connection, 30)
+        leaving.join()
+    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_the_plain_code_is_in_extended_ones_and_errors_of_the_module_have_none(connection: sqlite3.Connection) -> None:
+    connection.execute("INSERT INTO numbers VALUES (1)")
+    with pytest.raises(sqlite3.IntegrityError) as caught:
+        connection.execute("INSERT INTO numbers VALUES (1)")
+    assert caught.value.sqlite_errorcode == sqlite3.SQLITE_CONSTRAINT_UNIQUE
+    assert plain_code(caught.value) == sqlite3.SQLITE_CONSTRAINT
+    with pytest.raises(sqlite3.ProgrammingError) as caught_in_module:
+        connection.execute("SELECT ?", [])
+    assert plain_code(caught_in_module.value) == 0
