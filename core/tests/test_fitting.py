@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from portico.errors import LimitExceeded, PlanError
 from portico.functions import FunctionManual
 from portico.manuals import text_manual
-from portico.planning.fitting import estimated_tokens, fitted_manual, require_functions
+from portico.planning.fitting import fitted_manual, require_functions
 from portico.plans.task import Task
+from portico.tokens import estimated_tokens
 
 WORDS = st.sampled_from(["poem", "rain", "mail", "city", "wetter", "詩", "translate", "Poems", "x"])
 

@@ -11,9 +11,16 @@ import argparse
 import json
 import sys
 
-from tests.eval import handlebars, nestful, openapi, plans, retrieval
+from tests.eval import handlebars, nestful, openapi, plans, retrieval, selection
 
-TASKS = {"handlebars": handlebars, "nestful": nestful, "openapi": openapi, "plans": plans, "retrieval": retrieval}
+TASKS = {
+    "handlebars": handlebars,
+    "nestful": nestful,
+    "openapi": openapi,
+    "plans": plans,
+    "retrieval": retrieval,
+    "selection": selection,
+}
 
 
 def main(arguments: list[str] | None = None) -> int:

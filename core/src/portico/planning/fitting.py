@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -13,14 +12,12 @@ from portico.errors import LimitExceeded, PlanError
 from portico.functions import FunctionManual
 from portico.manuals import text_manual
 from portico.plans.task import Infeasible, Task
+from portico.selection.words import words
+from portico.tokens import estimated_tokens
 
-__all__ = ["FittedManual", "estimated_tokens", "fitted_manual", "require_functions", "told_of"]
+__all__ = ["FittedManual", "fitted_manual", "require_functions", "told_of"]
 
-_BYTES_A_TOKEN = 3
 _BETWEEN_FUNCTIONS = 1
-_WORD = re.compile(r"[^\W_]+")
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_STEM = 5
 _IN_THE_NAME = 3.0
 
 
@@ -99,29 +96,20 @@ def told_of(infeasible: Infeasible, fitted: FittedManual) -> Infeasible:
     )
 
 
-def estimated_tokens(text: str) -> int:
-    """Estimate, rather too high, how many tokens a text is: one for three bytes of UTF-8.
-
-    English has about four characters to a token, and a character of Chinese or Japanese is three bytes and about
-    one token, in the vocabularies of today's models.
-    """
-    return math.ceil(len(text.encode("utf-8", "surrogatepass")) / _BYTES_A_TOKEN)
-
-
 def _by_relevance(functions: Sequence[FunctionManual], goal: str) -> list[int]:
     """Return the places of the functions, most relevant first; equally relevant ones stay in their order.
 
     A word counts as much as it is rare among the functions (inverse document frequency), and more in a name.
     """
-    words = [_words_of(manual.name, manual.description, tuple(_inputs(manual))) for manual in functions]
-    spread = Counter(word for named, described in words for word in named | described)
-    wanted = _words(goal)
+    spoken = [_words_of(manual.name, manual.description, tuple(_inputs(manual))) for manual in functions]
+    spread = Counter(word for named, described in spoken for word in named | described)
+    wanted = frozenset(words(goal))
     scores = [
         sum(
             math.log(1 + len(functions) / spread[word]) * (_IN_THE_NAME if word in named else 1.0)
             for word in wanted & (named | described)
         )
-        for named, described in words
+        for named, described in spoken
     ]
     return sorted(range(len(functions)), key=lambda place: -scores[place])
 
@@ -135,9 +123,4 @@ def _inputs(manual: FunctionManual) -> Iterable[str]:
 
 @lru_cache(maxsize=8_192)
 def _words_of(name: str, description: str, inputs: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
-    return _words(name), _words(" ".join((description, *inputs)))
-
-
-def _words(text: str) -> frozenset[str]:
-    """Return the beginnings of the words of a text, those inside of names too: forms of a word mostly share them."""
-    return frozenset(word.casefold()[:_STEM] for word in _WORD.findall(_HUMP.sub(" ", text)))
+    return frozenset(words(name)), frozenset(words("\n".join((description, *inputs))))

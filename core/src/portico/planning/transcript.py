@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from portico.planning.fitting import estimated_tokens
+from portico.tokens import estimated_tokens
 
 __all__ = ["Round", "as_data", "as_text", "fit_rounds", "one_line", "shortened"]
 

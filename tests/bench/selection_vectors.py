@@ -1,0 +1,103 @@
+"""What the vector half of choosing functions costs beside NumPy's own product and partition, in the same run.
+
+    python tests/bench/selection_vectors.py [LARGE]
+
+prints one JSON line. Times are medians, in microseconds, of the 5 nearest functions to a vector in hand: of 1,000, and
+of LARGE (100,000) along a graph, with its recall against NumPy's exact answer. Vectors have structure, as texts about
+the same things have.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from portico import Vectors
+from portico.functions import FunctionManual
+from portico.selection.known_functions import RecentFunctions
+from portico.selection.records import FunctionRecords
+from portico_faiss.config import FaissSettings
+from portico_faiss.store import FaissVectorStore
+
+try:
+    from vector_search import clustered
+except ImportError:
+    from tests.bench.vector_search import clustered
+
+__all__ = ["vector_half"]
+
+_TOP = 5
+_QUERIES = 200
+
+
+class _Ready:
+    """Gives the vector of the function that a text numbers."""
+
+    name = model = "ready"
+
+    def __init__(self, rows: npt.NDArray[np.float32]) -> None:
+        self._rows = rows
+
+    async def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"] = "document") -> Vectors:
+        chosen = self._rows[[int(text) for text in texts]]
+        return Vectors(chosen, *chosen.shape)
+
+
+def vector_half(*, small: int = 1_000, large: int = 100_000, rounds: int = 300) -> dict[str, Any]:
+    """Return the times of both sizes, the ratio to NumPy's, and the recall of the large one."""
+    exact = asyncio.run(_measured(small, rounds, FaissSettings()))
+    graph = asyncio.run(_measured(large, max(rounds // 10, 20), FaissSettings(index="hnsw")))
+    return {str(small): exact, str(large): graph}
+
+
+async def _measured(count: int, rounds: int, settings: FaissSettings) -> dict[str, float]:
+    rows = clustered(count + _QUERIES)
+    data, asked = np.ascontiguousarray(rows[:count]), rows[count:]
+    manuals = [FunctionManual(f"f{number}", "", {}, {}) for number in range(count)]
+    recent = RecentFunctions(lambda manual: manual.name[1:], keep=1)
+    store = FaissVectorStore(settings)
+    records = FunctionRecords(store, _Ready(data), "bench", recent)
+    known = recent.of(manuals)
+    started = time.perf_counter()
+    await records.in_step(known)
+    result = {"in_step_s": round(time.perf_counter() - started, 2)}
+    queries = [Vectors(row.reshape(1, -1), 1, row.size) for row in asked]
+    times: dict[str, list[float]] = {"numpy": [], "portico": []}
+    found: list[tuple[set[int], set[str]]] = []
+    for turn in range(rounds + 10):
+        row, query = asked[turn % _QUERIES], queries[turn % _QUERIES]
+        for _ in range(2):
+            # The second one counts: the first brings its data into the cache.
+            started = time.perf_counter()
+            scores = data @ row
+            best = np.argpartition(-scores, _TOP)[:_TOP]
+            floor = time.perf_counter() - started
+        for _ in range(2):
+            started = time.perf_counter()
+            [near], _ = await records.cosines(known, query, _TOP, ((),))
+            taken = time.perf_counter() - started
+        if turn >= 10:
+            times["numpy"].append(floor * 1e6)
+            times["portico"].append(taken * 1e6)
+        found.append((set(best.tolist()), set(list(near)[:_TOP])))
+    medians = {name: statistics.median(some) for name, some in times.items()}
+    hits = sum(len({f"f{number}" for number in exact} & names) for exact, names in found)
+    result |= {f"{name}_us": round(median, 1) for name, median in medians.items()}
+    result["ratio"] = round(medians["portico"] / medians["numpy"], 2)
+    result["recall@5"] = round(hits / (_TOP * len(found)), 4)
+    await records.aclose()
+    await store.aclose()
+    return result
+
+
+if __name__ == "__main__":
+    large = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+    print(json.dumps({"bench": "selection_vectors", "top": _TOP, "sizes": vector_half(large=large)}))

@@ -1,0 +1,103 @@
+"""How well functions are chosen for queries: by words, by vectors, and as the selector does.
+
+"lexical" and "vector" are the halves by themselves, as one knows them: the whole query as it is, the BM25 of the
+functions' texts and nothing else, or the cosine of their vectors and nothing else, searched exactly. "fused" is what
+`ContextualSelector` offers by default, which looks for each of a query's requests. Texts of functions are the same for
+all three, the embeddings are wordllama's, and the store is FAISS in memory. recall@k is which part of a query's
+functions is among the first k, in the mean over queries.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import math
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.eval.measures import recall
+from tests.eval.selection_format import Query, read_functions, read_queries
+
+from portico.functions import FunctionManual
+from portico.selection.contextual import ContextualSelector
+from portico.selection.lexical import LexicalIndex
+from portico.selection.options import SelectionOptions
+from portico.selection.words import function_text
+from portico.vectors import VectorRecord
+from portico_faiss.config import FaissSettings
+from portico_faiss.store import FaissVectorStore
+from portico_wordllama.embeddings import WordllamaEmbeddings
+
+__all__ = ["add_arguments", "describe", "measure", "run"]
+
+_DEPTHS = (1, 5, 10)
+_HALVES = ("lexical", "vector", "fused")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("tools", type=Path, help="the functions, as JSON lines", metavar="TOOLS")
+    parser.add_argument("queries", type=Path, help="the queries, as JSON lines", metavar="QUERIES")
+
+
+def run(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Measure one file of queries over one of functions."""
+    functions, odd = read_functions(arguments.tools)
+    queries, odd_queries = read_queries(arguments.queries, (manual.name for manual in functions))
+    for sentence in (*odd, *odd_queries):
+        _note(sentence)
+    return asyncio.run(measure(functions, queries))
+
+
+def describe(result: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the figures as lines for people."""
+    yield f"{result['queries']} queries, {result['tools']} functions"
+    for half in _HALVES:
+        yield f"{half:8}" + "".join(f"  {name} {value:.4f}" for name, value in result[half].items())
+
+
+async def measure(functions: Sequence[FunctionManual], queries: Sequence[Query]) -> dict[str, Any]:
+    """Rank the functions for each query in all three ways, and return the recalls."""
+    started = time.perf_counter()
+    embeddings, store = WordllamaEmbeddings(), FaissVectorStore(FaissSettings())
+    index = LexicalIndex()
+    texts = [function_text(manual) for manual in functions]
+    for manual, text in zip(functions, texts, strict=True):
+        index.put(manual.name, text)
+    records = [VectorRecord(manual.name) for manual in functions]
+    await store.upsert("plain", records, await embeddings.embed(texts))
+    # With a minimum, however low, functions are ranked also where there is room for all.
+    options = SelectionOptions(limit=max(_DEPTHS), minimum_score=-math.inf)
+    selector = ContextualSelector(store, embeddings, options=options)
+    sums = {half: dict.fromkeys(_DEPTHS, 0.0) for half in _HALVES}
+    try:
+        for number, query in enumerate(queries, 1):
+            vector = await embeddings.embed([query.text], purpose="query")
+            (matches,) = await store.search("plain", vector, top=max(_DEPTHS))
+            scores = index.score(query.text).scores
+            rankings = {
+                "lexical": sorted(scores, key=lambda name: (-scores[name], name)),
+                "vector": [match.id for match in matches],
+                "fused": list((await selector.select(functions, [query.text])).names),
+            }
+            relevance = dict.fromkeys(query.functions, 1)
+            for half, ranking in rankings.items():
+                for depth in _DEPTHS:
+                    sums[half][depth] += recall(ranking, relevance, depth)
+            if number % 20 == 0:
+                _note(f"\r{number} of {len(queries)} queries", end="")
+    finally:
+        await selector.aclose()
+        await store.aclose()
+    _note(f"\r{len(queries)} queries in {time.perf_counter() - started:.1f} s")
+    recalls = {
+        half: {f"recall@{depth}": round(total / len(queries), 4) for depth, total in of_half.items()}
+        for half, of_half in sums.items()
+    }
+    return {"tools": len(functions), "queries": len(queries), **recalls}
+
+
+def _note(message: str, end: str = "\n") -> None:
+    print(message, end=end, file=sys.stderr, flush=True)

@@ -1,0 +1,251 @@
+"""What every FunctionSelector must do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import ClassVar
+
+import pytest
+
+from portico.functions import FunctionManual
+from portico.ports.function_selector import FunctionSelector, Selection
+from portico_testkit.tasks import no_tasks_but
+
+__all__ = ["FunctionSelectorKit"]
+
+_REASONS_OFFERED = {"always", "all", "chosen"}
+_REASONS_LEFT_OUT = {"beyond the limit", "below the minimum score"}
+_LIMIT = 3
+
+
+def _manual(name: str, description: str, *parameters: str) -> FunctionManual:
+    properties = {parameter: {"type": "string"} for parameter in parameters}
+    return FunctionManual(name, description, {"type": "object", "properties": properties}, {"type": "string"})
+
+
+_MANUALS = (
+    _manual("Weather-Forecast", "Tell the weather of a city: rain, sun and wind.", "city"),
+    _manual("Mail-Send", "Send a letter by mail.", "recipient", "letter"),
+    _manual("Music-Play", "Play songs of a singer.", "singer"),
+    _manual("Train-Timetable", "Find trains between two towns.", "departure", "destination"),
+    _manual("Bakery-Order", "Order bread and cakes from the bakery.", "bread"),
+    _manual("Library-Borrow", "Borrow a book from the library.", "title"),
+    _manual("Bank-Transfer", "Transfer money to an account.", "amount", "account"),
+    _manual("Doctor-Appointment", "Make an appointment with a doctor.", "day"),
+    _manual("Garden-Water", "Water the plants of the garden.", "plants"),
+    _manual("Photo-Rotate", "Turn a photograph round.", "photograph"),
+)
+_QUESTIONS = {
+    "Will there be rain or sun, and what wind, in the city?": "Weather-Forecast",
+    "Send the letter to Ada by mail.": "Mail-Send",
+    "Find trains between the two towns.": "Train-Timetable",
+    "Transfer money to this account.": "Bank-Transfer",
+    "Borrow the book from the library.": "Library-Borrow",
+}
+_ODD_TEXTS = (
+    "\x00\x07\x1b[31m",
+    "\U0001f9e6" * 40,
+    "把这首诗翻译成中文",
+    "e\u0301" * 50,
+    "lone \ud800 surrogate",
+    "</s> {{$input}} %s \\ 'quoted' [PAD]",
+    "word " * 20_000,
+    "x" * 100_000,
+    "?!. ... ;;; \n\n\n",
+)
+
+
+class FunctionSelectorKit:
+    """Subclass it and give a fixture named ``function_selector``; a new one for each test, that offers few::
+
+        class TestAcmeSelector(FunctionSelectorKit):
+            @pytest.fixture
+            def function_selector(self) -> AcmeSelector:
+                return AcmeSelector(AcmeSettings(max=3), None)
+
+    It is given ten functions at most. It may have no functions that are always offered, no minimum score, and a limit
+    of at most five. ``finds`` is False for one that does not go by what functions are said to do.
+    """
+
+    finds: ClassVar[bool] = True
+
+    @pytest.mark.asyncio
+    async def test_it_has_a_name_and_a_limit(self, function_selector: FunctionSelector) -> None:
+        """People read the name; callers ask whether there are more functions than it offers."""
+        assert isinstance(function_selector.name, str)
+        assert function_selector.name.strip(), "the name is blank"
+        assert 0 < function_selector.limit <= 5, f"for this kit the limit is 1 to 5, not {function_selector.limit}"
+
+    @pytest.mark.asyncio
+    async def test_only_functions_that_were_given_are_offered_each_once(
+        self, function_selector: FunctionSelector
+    ) -> None:
+        """Also when it was given others before."""
+        for manuals in (_MANUALS, _MANUALS[:6], _MANUALS[4:], _MANUALS[::-1]):
+            for question in _QUESTIONS:
+                _checked(await function_selector.select(manuals, [question]), manuals, function_selector.limit)
+
+    @pytest.mark.asyncio
+    async def test_the_limit_holds(self, function_selector: FunctionSelector) -> None:
+        """Its own, and the one that a call gives."""
+        text = " ".join(_QUESTIONS)
+        for limit in (None, 0, 1, _LIMIT, len(_MANUALS) - 1):
+            selection = await function_selector.select(_MANUALS, [text], limit=limit)
+            _checked(selection, _MANUALS, function_selector.limit if limit is None else limit)
+
+    @pytest.mark.asyncio
+    async def test_a_negative_limit_is_refused(self, function_selector: FunctionSelector) -> None:
+        """It means nothing."""
+        with pytest.raises(ValueError):
+            await function_selector.select(_MANUALS, ["rain"], limit=-1)
+
+    @pytest.mark.asyncio
+    async def test_when_there_are_no_more_than_may_be_offered_all_are(
+        self, function_selector: FunctionSelector
+    ) -> None:
+        """Whatever the context is."""
+        for manuals, limit in ((_MANUALS, len(_MANUALS)), (_MANUALS, 99), (_MANUALS[:2], 2), ((), 0), ((), None)):
+            for context in ([], ["rain"], ["", " "]):
+                selection = await function_selector.select(manuals, context, limit=limit)
+                assert set(selection.names) == {manual.name for manual in manuals}, f"limit {limit} of {len(manuals)}"
+                _checked(selection, manuals, len(manuals))
+
+    @pytest.mark.asyncio
+    async def test_without_any_words_nothing_is_chosen(self, function_selector: FunctionSelector) -> None:
+        """There is nothing to go by: what came first would be chance."""
+        for context in ([], [""], [" \n\t", ""]):
+            selection = await function_selector.select(_MANUALS, context)
+            assert selection.names == (), f"{context!r} chose {selection.names}"
+            assert selection.considered == len(_MANUALS)
+
+    @pytest.mark.asyncio
+    async def test_blank_texts_count_for_nothing(self, function_selector: FunctionSelector) -> None:
+        """A message may have no words: a picture, or a call."""
+        for question in _QUESTIONS:
+            plain = await function_selector.select(_MANUALS, [question])
+            padded = await function_selector.select(_MANUALS, ["", question, "  \n", ""])
+            assert padded.names == plain.names, "blank texts changed the selection"
+
+    @pytest.mark.asyncio
+    async def test_it_finds_what_is_asked_for(self, function_selector: FunctionSelector) -> None:
+        """Of ten functions, the one whose words a question has is among those offered."""
+        if not self.finds:
+            pytest.skip("it does not go by what functions are said to do")
+        for question, wanted in _QUESTIONS.items():
+            names = (await function_selector.select(_MANUALS, [question])).names
+            assert wanted in names, f"{question!r} offered {names}, not {wanted}"
+
+    @pytest.mark.asyncio
+    async def test_every_text_of_the_context_counts(self, function_selector: FunctionSelector) -> None:
+        """What was said before says what is meant now."""
+        if not self.finds:
+            pytest.skip("it does not go by what functions are said to do")
+        names = (await function_selector.select(_MANUALS, list(_QUESTIONS)[:2], limit=5)).names
+        assert {"Weather-Forecast", "Mail-Send"} <= set(names), f"of two questions, {names} were offered"
+
+    @pytest.mark.asyncio
+    async def test_equal_functions_and_context_give_an_equal_selection(
+        self, function_selector: FunctionSelector
+    ) -> None:
+        """Whatever was asked before, in which order functions come, and whether they are the same objects."""
+        text = next(iter(_QUESTIONS))
+        first = await function_selector.select(_MANUALS, [text])
+        for manuals, context in (
+            (_MANUALS[1:], [text]),
+            (_MANUALS[:5], ["Send the letter"]),
+            ((*_MANUALS[:4], _manual("Weather-Forecast2", "Tell the weather of a city.", "city")), [text]),
+            (_MANUALS, ["Order bread"]),
+        ):
+            await function_selector.select(manuals, context)
+        copies = tuple(
+            FunctionManual(each.name, each.description, dict(each.parameters), each.returns) for each in _MANUALS
+        )
+        for same in (_MANUALS, copies, list(_MANUALS)):
+            again = await function_selector.select(same, [text])
+            assert _names_and_scores(again) == _names_and_scores(first), "asked again, the selection is another"
+
+    @pytest.mark.asyncio
+    async def test_a_function_that_changed_is_chosen_by_what_it_is_now(
+        self, function_selector: FunctionSelector
+    ) -> None:
+        """And one that was taken out of a list is gone, also when it is the same list."""
+        if not self.finds:
+            pytest.skip("it does not go by what functions are said to do")
+        manuals = list(_MANUALS)
+        asked = ["How many penguins are in the zoo? Count them."]
+        await function_selector.select(manuals, asked)
+        manuals[9] = _manual("Photo-Rotate", "Count the penguins in the zoo.", "zoo")
+        names = (await function_selector.select(manuals, asked)).names
+        assert "Photo-Rotate" in names, f"a function that changed is not found: {names}"
+        del manuals[9]
+        names = (await function_selector.select(manuals, asked)).names
+        assert "Photo-Rotate" not in names, "a function that vanished is offered"
+
+    @pytest.mark.asyncio
+    async def test_what_is_left_out_has_its_reason(self, function_selector: FunctionSelector) -> None:
+        """Everybody can see why a function was not offered."""
+        for question in _QUESTIONS:
+            selection = await function_selector.select(_MANUALS, [question], limit=1)
+            _checked(selection, _MANUALS, 1)
+
+    @pytest.mark.asyncio
+    async def test_odd_texts_do_no_harm(self, function_selector: FunctionSelector) -> None:
+        """Users and models write anything; so do those who describe functions."""
+        tasks = asyncio.all_tasks()
+        for number, text in enumerate(_ODD_TEXTS):
+            odd = (*_MANUALS[:8], _manual("Odd-One", text, "x"), _manual(f"Odd-{'n' * 300}", "", "y"))
+            _checked(await function_selector.select(_MANUALS, [text]), _MANUALS, function_selector.limit)
+            selection = await function_selector.select(odd, ["Send the letter by mail.", text][: 1 + number % 2])
+            _checked(selection, odd, function_selector.limit)
+        await no_tasks_but(tasks)
+
+    @pytest.mark.asyncio
+    async def test_calls_at_once_do_not_mix(self, function_selector: FunctionSelector) -> None:
+        """A new selector too, and with different functions."""
+        asked = [(_MANUALS[: 5 + number % 6], question) for number in range(8) for question in _QUESTIONS]
+        at_once = await asyncio.gather(*(function_selector.select(manuals, [text]) for manuals, text in asked))
+        for (manuals, text), found in zip(asked, at_once, strict=True):
+            _checked(found, manuals, function_selector.limit)
+            alone = await function_selector.select(manuals, [text])
+            assert _names_and_scores(found) == _names_and_scores(alone), "at once with others, the selection is another"
+
+    @pytest.mark.asyncio
+    async def test_a_cancelled_call_leaves_it_usable(self, function_selector: FunctionSelector) -> None:
+        """Cancelled at any moment of its first call."""
+        tasks = asyncio.all_tasks()
+        for passes in range(24):
+            manuals = (*_MANUALS, _manual(f"New-Number{passes}", "Count something.", "thing"))
+            selecting = asyncio.create_task(function_selector.select(manuals, ["Send the letter by mail."]))
+            for _ in range(passes):
+                await asyncio.sleep(0)
+            selecting.cancel()
+            await asyncio.wait([selecting], timeout=30)
+            assert selecting.done(), "a cancelled call goes on"
+        await no_tasks_but(tasks)
+        async with asyncio.timeout(60):
+            selection = await function_selector.select(_MANUALS, ["Send the letter by mail."])
+        _checked(selection, _MANUALS, function_selector.limit)
+
+
+def _checked(selection: Selection, manuals: Sequence[FunctionManual], most: int) -> None:
+    given = {manual.name for manual in manuals}
+    names = selection.names
+    assert set(names) <= given, f"{sorted(set(names) - given)} were offered and not given"
+    assert len(set(names)) == len(names), f"offered twice: {names}"
+    assert len(names) <= most, f"{len(names)} are offered, {most} may be"
+    assert selection.considered == len(given), f"{len(given)} were given, {selection.considered} considered"
+    left_out = [each.name for each in selection.left_out]
+    assert set(left_out) <= given - set(names), "what is left out is offered, or was not given"
+    assert len(set(left_out)) == len(left_out), f"left out twice: {left_out}"
+    reasons = {each.reason for each in selection.offered}
+    assert reasons <= _REASONS_OFFERED, f"{sorted(reasons)} are no reasons to offer"
+    reasons = {each.reason for each in selection.left_out}
+    assert reasons <= _REASONS_LEFT_OUT, f"{sorted(reasons)} are no reasons to leave out"
+    for some in (selection.offered, selection.left_out):
+        scores = [each.score for each in some if each.reason in ("chosen", "beyond the limit")]
+        assert scores == sorted(scores, reverse=True), f"the best do not come first: {scores}"
+
+
+def _names_and_scores(selection: Selection) -> list[tuple[str, float]]:
+    return [(each.name, round(each.score, 4)) for each in selection.offered]
