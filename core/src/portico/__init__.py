@@ -10,10 +10,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 __all__ = [
+    "AgentReply",
+    "AgentTurn",
     "And",
     "Answer",
     "AnyOf",
     "Budget",
+    "ChatAgent",
     "ChatCapabilities",
     "ChatDelta",
     "ChatReply",
@@ -21,6 +24,9 @@ __all__ = [
     "ChatService",
     "Citation",
     "ConfigurationError",
+    "Context",
+    "ContextProvider",
+    "DropOldest",
     "EmbeddingGenerator",
     "Equal",
     "Filter",
@@ -28,7 +34,9 @@ __all__ = [
     "From",
     "Function",
     "FunctionPlugin",
+    "FunctionSelector",
     "FunctionSource",
+    "FunctionsOffered",
     "FusedSearch",
     "Hold",
     "HttpClient",
@@ -50,12 +58,15 @@ __all__ = [
     "PromptInput",
     "Pursuit",
     "Range",
+    "Reduced",
+    "Reducer",
     "Registration",
     "RunStore",
     "Runner",
     "SchemaValidator",
     "SearchCapabilities",
     "SearchConnector",
+    "SearchContextProvider",
     "SearchIndex",
     "SearchParameter",
     "SearchResults",
@@ -64,6 +75,7 @@ __all__ = [
     "Services",
     "Source",
     "Step",
+    "Summarise",
     "Task",
     "TemplateLanguage",
     "Text",
@@ -71,6 +83,7 @@ __all__ = [
     "TextSearch",
     "TextSearchOptions",
     "TextSearchResult",
+    "Thread",
     "ToolCall",
     "ToolChoice",
     "ToolFinished",
@@ -79,6 +92,7 @@ __all__ = [
     "Trusted",
     "Turn",
     "TurnLimits",
+    "TurnOutcome",
     "TypeCodec",
     "Usage",
     "Value",
@@ -98,6 +112,13 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from portico.agents.agent import ChatAgent
+    from portico.agents.context import AgentTurn, Context, TurnOutcome
+    from portico.agents.grounding import SearchContextProvider
+    from portico.agents.reducing import DropOldest, Reduced, Reducer
+    from portico.agents.replies import AgentReply
+    from portico.agents.summarising import Summarise
+    from portico.agents.thread import Thread
     from portico.chat import (
         ChatCapabilities,
         ChatDelta,
@@ -125,7 +146,9 @@ if TYPE_CHECKING:
     from portico.plans.task import Answer, Budget, Infeasible, Task
     from portico.plans.text_form import plan_to_text
     from portico.ports.chat_service import ChatService
+    from portico.ports.context_provider import ContextProvider
     from portico.ports.embedding_generator import EmbeddingGenerator
+    from portico.ports.function_selector import FunctionSelector
     from portico.ports.function_source import FunctionSource
     from portico.ports.http_client import HttpClient
     from portico.ports.page_reader import PageReader
@@ -153,11 +176,19 @@ if TYPE_CHECKING:
         search_method,
     )
     from portico.search_functions import SearchParameter, search_plugin
-    from portico.turns import PartialValue, ToolFinished, ToolStarted, Turn, TurnLimits
+    from portico.turns import FunctionsOffered, PartialValue, ToolFinished, ToolStarted, Turn, TurnLimits
     from portico.vectors import Vectors
     from portico.web_search import WebSearchConnector
 
 _MODULES = {
+    "agents.replies": "AgentReply",
+    "agents.reducing": "DropOldest Reduced Reducer",
+    "agents.summarising": "Summarise",
+    "agents.agent": "ChatAgent",
+    "agents.grounding": "SearchContextProvider",
+    "agents.context": "AgentTurn Context TurnOutcome",
+    "agents.thread": "Thread",
+    "ports.context_provider": "ContextProvider",
     "chat": "ChatCapabilities ChatDelta ChatReply ChatRequest Citation Message Source Text ToolCall ToolChoice "
     "ToolResult Usage",
     "errors": "ConfigurationError PorticoError ServiceError",
@@ -174,6 +205,7 @@ _MODULES = {
     "plans.text_form": "plan_to_text",
     "ports.chat_service": "ChatService",
     "ports.embedding_generator": "EmbeddingGenerator",
+    "ports.function_selector": "FunctionSelector",
     "ports.function_source": "FunctionSource",
     "ports.http_client": "HttpClient",
     "ports.page_reader": "PageReader",
@@ -194,7 +226,7 @@ _MODULES = {
     "registration": "Registration Secret Services",
     "search": "SearchCapabilities SearchConnector SearchResults TextSearchOptions TextSearchResult search_method",
     "search_functions": "SearchParameter search_plugin",
-    "turns": "PartialValue ToolFinished ToolStarted Turn TurnLimits",
+    "turns": "FunctionsOffered PartialValue ToolFinished ToolStarted Turn TurnLimits",
     "vectors": "Vectors",
     "web_search": "WebSearchConnector",
 }

@@ -43,6 +43,9 @@ them to one of these and keeps the original as ``__cause__``. Programmer mistake
     ├── RunError                      a run of the journal cannot be gone on with as asked
     │   ├── RunNotFound               the journal has none of that name; the nearest names are given
     │   └── RunEnded                  it has its outcome already
+    ├── ThreadError                   something is wrong with a thread, the conversation that an agent keeps
+    │   ├── ThreadBusy                another turn is being taken on it
+    │   └── ThreadFormatError         a document is not a thread; the place in it is given
     └── LimitExceeded                 a bound of Portico's own was reached; it is in the message
         └── TurnLimitExceeded         a bound of one turn; ``messages`` has what was said up to then
 """
@@ -90,6 +93,9 @@ __all__ = [
     "StoreDamaged",
     "StoreError",
     "TemplateError",
+    "ThreadBusy",
+    "ThreadError",
+    "ThreadFormatError",
     "TurnLimitExceeded",
     "UnsupportedFilter",
     "UnsupportedOption",
@@ -364,6 +370,18 @@ class RunNotFound(RunError):
 
 class RunEnded(RunError):
     """A run has its outcome: there is nothing to go on with."""
+
+
+class ThreadError(PorticoError):
+    """Something is wrong with a thread, the conversation that an agent keeps."""
+
+
+class ThreadBusy(ThreadError):
+    """Another turn is being taken on a thread, and this one was not to wait for it, or would have waited for ever."""
+
+
+class ThreadFormatError(ThreadError):
+    """A document is not a thread; the message gives the place inside it."""
 
 
 class LimitExceeded(PorticoError):

@@ -1,0 +1,1 @@
+"""Agents: a name, instructions and functions, in a conversation that is kept."""

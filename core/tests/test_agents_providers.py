@@ -1,0 +1,277 @@
+"""Context providers: what they add to a turn, and that they are told how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from portico.agents.agent import ChatAgent
+from portico.agents.context import AgentTurn, Context, TurnOutcome
+from portico.agents.thread import Thread
+from portico.chat import ChatCapabilities, Message, Source, Text, ToolCall, ToolResult
+from portico.errors import ServiceUnavailable
+from portico.functions import Function, FunctionPlugin, function
+from portico.kernel import Kernel
+from portico.selection.selection import Considered, Selection
+from portico_testkit.fakes.chat_service import ScriptedChat
+
+TOOLS = ChatCapabilities(tools=True)
+
+
+class Providing:
+    """Add what it is told to add, or raise it, and note what it sees."""
+
+    def __init__(self, before: Any = None, after: Any = None, *, waits: int = 0, name: str = "") -> None:
+        self.added = before
+        self.raised = after
+        self.waits = waits
+        self.turns: list[AgentTurn] = []
+        self.outcomes: list[TurnOutcome] = []
+        if name:
+            self.name = name
+
+    async def before(self, turn: AgentTurn) -> Any:
+        self.turns.append(turn)
+        for _ in range(self.waits):
+            await asyncio.sleep(0)
+        if isinstance(self.added, BaseException):
+            raise self.added
+        return self.added
+
+    async def after(self, turn: AgentTurn, outcome: TurnOutcome) -> None:
+        assert turn is self.turns[-1]
+        self.outcomes.append(outcome)
+        if self.raised is not None:
+            raise self.raised
+
+
+def adding(**context: Any) -> Providing:
+    return Providing(Context(**context))
+
+
+def agent_with(*providers: Any, chat: Any = None, **options: Any) -> ChatAgent:
+    kernel = options.pop("kernel", None) or Kernel()
+    chat = chat or ScriptedChat("Yes.", capabilities=TOOLS, repeat=True)
+    return ChatAgent("host", kernel=kernel, chat=chat, context_providers=providers, **options)
+
+
+def asked(agent: ChatAgent, request: int = -1) -> list[tuple[str, str]]:
+    return [(message.role, message.text) for message in agent.chat.requests[request].messages]  # type: ignore[union-attr]
+
+
+def named(name: str, plugin: str | None = None) -> Function:
+    @function(name=name)
+    async def call() -> str:
+        return f"{plugin} {name}"
+
+    return Function.of(call, plugin=plugin)
+
+
+async def test_a_provider_sees_the_turn_and_what_came_of_it() -> None:
+    provider = Providing()
+    agent = agent_with(provider, chat=ScriptedChat("1", "2"))
+    reply = await agent.invoke("Hello")
+    earlier = reply.thread.messages
+    await agent.invoke("Again", reply.thread)
+    assert provider.turns[1] == AgentTurn("host", reply.thread, earlier, (Message.of("user", "Again"),))
+    assert [outcome.turn.value for outcome in provider.outcomes if outcome.turn] == ["1", "2"]
+    assert [outcome.error for outcome in provider.outcomes] == [None, None]
+
+
+async def test_what_they_add_is_sent_in_their_order_and_not_kept() -> None:
+    agent = agent_with(
+        Providing(Context(instructions="One.", messages=(Message.of("user", "note 1"),)), waits=5),
+        Providing(None),
+        adding(instructions="Two.", messages=(Message.of("user", "note 2"), Message.of("assistant", "noted"))),
+        instructions="Be kind.",
+    )
+    thread = Thread(messages=[Message.of("user", "Hello"), Message.of("assistant", "Hi")])
+    thread.context_providers = (adding(instructions="Of the thread.", messages=(Message.of("user", "note 3"),)),)
+    await agent.invoke("And now?", thread)
+    assert asked(agent) == [
+        ("system", "Be kind.\n\nOne.\n\nTwo.\n\nOf the thread."),
+        ("user", "Hello"),
+        ("assistant", "Hi"),
+        ("user", "note 1"),
+        ("user", "note 2"),
+        ("assistant", "noted"),
+        ("user", "note 3"),
+        ("user", "And now?"),
+    ]
+    assert [message.text for message in thread.messages] == ["Hello", "Hi", "And now?", "Yes."]
+
+
+async def test_instructions_of_providers_alone_are_a_message_of_the_system() -> None:
+    agent = agent_with(adding(instructions="Be kind."))
+    await agent.invoke("Hello")
+    assert asked(agent) == [("system", "Be kind."), ("user", "Hello")]
+
+
+async def test_sources_are_shown_to_a_service_that_takes_none_as_data() -> None:
+    agent = agent_with(adding(messages=(Message("user", (Text("Sources:"), Source(1, "<b>", "Ports"))),)))
+    await agent.invoke("Hello")
+    assert '<source number="1" name="Ports">\n&lt;b&gt;' in asked(agent)[0][1]
+
+
+async def test_their_functions_are_offered_besides_and_can_be_called() -> None:
+    chat = ScriptedChat(ToolCall("1", "Extra-go"), "Gone.", "Bye.", capabilities=TOOLS)
+    kernel = Kernel(plugins=[FunctionPlugin("Own", (named("go", "Own"),))])
+    provider = adding(functions=(named("go", "Extra"),))
+    reply = await agent_with(provider, chat=chat, kernel=kernel).invoke("Go")
+    assert [tool.name for tool in chat.requests[0].tools] == ["Own-go", "Extra-go"]
+    assert reply.messages[1].content == (ToolResult("1", "Extra-go", "Extra go"),)
+    assert list(kernel.functions) == ["Own-go"]
+    provider.added = None
+    await agent_with(provider, chat=chat, kernel=kernel).invoke("Go", reply.thread)
+    assert [tool.name for tool in chat.requests[-1].tools] == ["Own-go"]
+
+
+async def test_their_functions_are_the_only_ones_where_the_agent_has_none() -> None:
+    agent = agent_with(adding(functions=(named("extra"),)), functions=())
+    await agent.invoke("Go")
+    assert [tool.name for tool in agent.chat.requests[0].tools] == ["extra"]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("own", "first", "second", "words"),
+    [
+        (None, "x", None, "one is the kernel's, one of the context provider 'notes' (Providing)"),
+        (["x"], "x", None, "one is the agent's own, one of the context provider 'notes' (Providing)"),
+        ((), "x", "x", "one is of the context provider 'notes' (Providing), one of the context provider Providing"),
+    ],
+)
+async def test_two_functions_of_one_name_are_an_error_that_says_whose(
+    own: Any, first: str, second: str | None, words: str
+) -> None:
+    kernel = Kernel()
+    kernel.add_function(named("x"))
+    providers = [Providing(Context(functions=(named(first),)), name="notes")]
+    providers += [Providing(Context(functions=(named(second),)))] if second else []
+    thread = Thread()
+    with pytest.raises(ValueError, match="'host' has two functions called 'x'") as raised:
+        await agent_with(*providers, kernel=kernel, functions=own).invoke("Go", thread)
+    assert words in str(raised.value)
+    assert thread.turns == ()
+    assert [outcome.error for provider in providers for outcome in provider.outcomes] == [raised.value] * len(providers)
+
+
+async def test_one_function_from_two_sides_is_offered_once() -> None:
+    kernel, extra = Kernel(), named("extra")
+    own = kernel.add_function(named("own"))
+    agent = agent_with(adding(functions=(own, extra)), adding(functions=(extra,)), kernel=kernel)
+    await agent.invoke("Go")
+    assert [tool.name for tool in agent.chat.requests[0].tools] == ["own", "extra"]  # type: ignore[union-attr]
+
+
+async def test_how_functions_were_chosen_is_in_the_reply() -> None:
+    first, second = (Selection((Considered(name, "chosen"),), considered=9) for name in "ab")
+    reply = await agent_with(adding(selection=first), Providing(None), adding(selection=second)).invoke("Go")
+    assert reply.selections == (first, second)
+
+
+async def test_one_that_is_attached_to_the_agent_and_the_thread_is_asked_once() -> None:
+    provider = adding(instructions="Once.")
+    agent = agent_with(provider, provider)
+    await agent.invoke("Hello", Thread(context_providers=[provider]))
+    assert asked(agent)[0] == ("system", "Once.")
+    assert (len(provider.turns), len(provider.outcomes)) == (1, 1)
+
+
+async def test_what_one_raises_before_ends_the_turn_and_all_are_told() -> None:
+    error = ServiceUnavailable("the memory is away")
+    slow, quick, broken = Providing(waits=50), Providing(), Providing(error, waits=2)
+    thread = Thread()
+    agent = agent_with(slow, quick, broken)
+    with pytest.raises(ServiceUnavailable) as raised:
+        await agent.invoke("Hello", thread)
+    assert raised.value is error
+    assert thread.turns == ()
+    assert [each.outcomes[0].error for each in (slow, quick, broken)] == [error] * 3
+    assert agent.chat.requests == []  # type: ignore[union-attr]
+
+
+async def test_what_one_raises_after_ends_the_turn_and_the_thread_stays() -> None:
+    error = ServiceUnavailable("the memory is full")
+    first, broken, last = Providing(), Providing(after=error), Providing()
+    thread = Thread()
+    with pytest.raises(ServiceUnavailable) as raised:
+        await agent_with(first, broken, last).invoke("Hello", thread)
+    assert raised.value is error
+    assert thread.turns == ()
+    assert all(each.outcomes[0].turn is not None for each in (first, broken, last))
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_what_others_raise_too_is_noted(when: str) -> None:
+    providers = [Providing(**{when: ServiceUnavailable(words)}, name=words) for words in ("one", "two")]
+    with pytest.raises(ServiceUnavailable, match="one") as raised:
+        await agent_with(*providers).invoke("Hello")
+    (note,) = raised.value.__notes__
+    assert note == f"Besides, the context provider 'two' (Providing) failed {when} the turn: ServiceUnavailable('two')"
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_a_provider_that_is_cancelled_by_others_has_failed_and_the_turn_was_not_cancelled(when: str) -> None:
+    provider, other = Providing(**{when: asyncio.CancelledError()}, name="memory"), Providing()
+    thread = Thread()
+    with pytest.raises(RuntimeError, match=r"'memory' \(Providing\) did not end: something that it waited for"):
+        await agent_with(provider, other).invoke("Hello", thread)
+    assert thread.turns == ()
+    assert len(other.outcomes) == 1
+
+
+async def test_what_one_raises_after_a_turn_that_failed_is_noted_and_hides_nothing() -> None:
+    broken = Providing(after=RuntimeError("the memory is full"), name="memory")
+    with pytest.raises(ServiceUnavailable, match="no line") as raised:
+        await agent_with(broken, chat=ScriptedChat(ServiceUnavailable("no line"))).invoke("Hello")
+    (note,) = raised.value.__notes__
+    assert note.startswith("Besides, the context provider 'memory' (Providing) failed after the turn: RuntimeError(")
+
+
+async def test_what_one_raises_after_a_turn_that_was_stopped_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    broken = Providing(after=RuntimeError("the memory is full"), name="memory")
+    stream = agent_with(broken).stream("Hello")
+    await anext(stream)
+    with caplog.at_level(logging.WARNING):
+        await stream.aclose()
+    (record,) = caplog.records
+    assert record.getMessage() == "the context provider 'memory' (Providing) failed after a turn that was stopped."
+    assert record.exc_info is not None
+
+
+@pytest.mark.parametrize(
+    ("added", "words"),
+    [
+        ("Be kind.", "gave 'Be kind.' before the turn, and not a Context or None"),
+        (Context(messages=("Hello",)), "adds messages that are none"),  # type: ignore[arg-type]
+        (Context(messages=(Message("assistant", (ToolCall("7", "x"),)),)), "the call '7' has no result"),
+        (Context(functions=(len,)), "adds <built-in function len>, which is no Function"),  # type: ignore[arg-type]
+    ],
+)
+async def test_what_cannot_be_added_is_told_with_whose_it_is(added: Any, words: str) -> None:
+    provider = Providing(added, name="notes")
+    with pytest.raises((TypeError, ValueError)) as raised:
+        await agent_with(provider).invoke("Hello")
+    assert str(raised.value).startswith("the context provider 'notes' (Providing)")
+    assert words in str(raised.value)
+    assert len(provider.outcomes) == 1
+
+
+async def test_a_provider_that_raises_at_once_is_as_one_that_raises_later() -> None:
+    class NotAsync:
+        """Raise where a coroutine should be made."""
+
+        def before(self, turn: AgentTurn) -> Any:
+            raise RuntimeError("no key")
+
+        def after(self, turn: AgentTurn, outcome: TurnOutcome) -> Any:
+            raise RuntimeError("no pen")
+
+    other = Providing()
+    with pytest.raises(RuntimeError, match="no key") as raised:
+        await agent_with(other, NotAsync()).invoke("Hello")
+    assert "no pen" in raised.value.__notes__[0]
+    assert len(other.outcomes) == 1

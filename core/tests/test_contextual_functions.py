@@ -1,0 +1,181 @@
+"""A context provider offers, of its functions, those that the conversation is about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from portico import Function, FunctionPlugin, function
+from portico.agents.context import AgentTurn, Context, TurnOutcome
+from portico.agents.contextual_functions import ContextualFunctionOptions, ContextualFunctionProvider
+from portico.agents.thread import Thread
+from portico.chat import Message, ToolResult
+from portico.errors import FunctionNotFound
+from portico_testkit.fakes.embedding_generator import HashingEmbeddings
+from portico_testkit.fakes.vector_store import DictVectorStore
+
+
+def forecast(city: str) -> str:
+    """Tell the weather of a city."""
+    return "Sun"
+
+
+def send_mail(letter: str) -> str:
+    """Send a letter by mail."""
+    return "Sent"
+
+
+def play(singer: str) -> str:
+    """Play songs of a singer."""
+    return "La"
+
+
+FUNCTIONS = (forecast, send_mail, play)
+
+
+def said(*words: str) -> tuple[Message, ...]:
+    return tuple(Message.of("assistant" if place % 2 else "user", each) for place, each in enumerate(words))
+
+
+def provider(functions: Any = FUNCTIONS, *, max_functions: int = 1, **options: Any) -> ContextualFunctionProvider:
+    return ContextualFunctionProvider(
+        functions,
+        DictVectorStore(),
+        HashingEmbeddings(),
+        max_functions=max_functions,
+        options=ContextualFunctionOptions(**options),
+    )
+
+
+async def asked(given: ContextualFunctionProvider, *new: str | Message, earlier: Sequence[Message] = ()) -> Context:
+    messages = tuple(Message.of("user", each) if isinstance(each, str) else each for each in new)
+    return await given.before(AgentTurn("guide", Thread(), tuple(earlier), messages))
+
+
+def names(context: Context) -> list[str]:
+    return [each.full_name for each in context.functions]
+
+
+async def seen(given_options: dict[str, Any], earlier: Sequence[Message], *new: str | Message) -> list[str]:
+    texts: list[str] = []
+
+    def text(messages: Sequence[Message]) -> str:
+        texts.extend(message.text for message in messages)
+        return "rain"
+
+    await asked(provider(context_text=text, **given_options), *new, earlier=earlier)
+    return texts
+
+
+async def test_the_functions_that_the_turn_is_about_are_offered() -> None:
+    context = await asked(provider(), "Send the letter by mail")
+    assert names(context) == ["send_mail"]
+    assert context.selection is not None
+    assert context.selection.considered == 3
+    assert context.selection.changes.embedded == 3
+
+
+async def test_two_messages_of_earlier_turns_come_before_all_new_ones() -> None:
+    earlier = said("one", "two", "three", "four")
+    assert await seen({}, earlier, "five", "six", "seven") == ["three", "four", "five", "six", "seven"]
+    assert await seen({"recent_messages": 0}, earlier, "five") == ["five"]
+    assert await seen({"recent_messages": 9}, earlier, "five") == ["one", "two", "three", "four", "five"]
+
+
+async def test_messages_without_words_and_results_of_calls_do_not_count() -> None:
+    result = Message("tool", (ToolResult("1", "forecast", "rain"),))
+    talkative = Message.of("tool", "rain in words")
+    earlier = (*said("one", "two"), result, talkative, Message.of("assistant", "  "), Message.of("system", "Be brief."))
+    assert await seen({}, earlier, "", "three", result) == ["one", "two", "three"]
+
+
+async def test_what_was_said_before_decides_where_the_new_message_says_little() -> None:
+    earlier = said("Can you play songs of a singer?", "Yes: which singer?")
+    assert names(await asked(provider(), "Ada, please", earlier=earlier)) == ["play"]
+
+
+async def test_the_text_of_the_context_may_be_made_asynchronously_and_must_be_text() -> None:
+    async def text(messages: Sequence[Message]) -> str:
+        return "songs of a singer"
+
+    assert names(await asked(provider(context_text=text), "Send the letter")) == ["play"]
+    with pytest.raises(TypeError, match="context_text returned int"):
+        await asked(provider(context_text=lambda messages: 3), "Send the letter")
+
+
+async def test_the_text_of_a_function_may_be_the_caller_s() -> None:
+    texts = {"forecast": "penguins", "send_mail": "lions", "play": "bears"}
+    given = provider(function_text=lambda manual: texts[manual.name])
+    assert names(await asked(given, "Are there lions?")) == ["send_mail"]
+
+
+async def test_functions_come_go_and_change_while_the_provider_lives() -> None:
+    given = provider(list(FUNCTIONS))
+    assert names(await asked(given, "play songs")) == ["play"]
+    assert isinstance(given.functions, list)
+    given.functions.remove(play)
+    assert "play" not in names(await asked(given, "play songs"))
+
+    @function(name="play")
+    def other(game: str) -> str:
+        """Play chess, a game of kings."""
+        return "Mate"
+
+    given.functions.append(other)
+    context = await asked(given, "a game of chess")
+    assert names(context) == ["play"]
+    assert context.selection is not None
+    assert context.selection.changes.embedded == 1
+    given.functions = [forecast]
+    assert names(await asked(given, "play songs")) == ["forecast"]
+
+
+async def test_functions_may_be_asked_for_at_every_turn() -> None:
+    present = [forecast, send_mail]
+
+    async def later() -> Sequence[Any]:
+        return present
+
+    for source in (lambda: present, later):
+        given = provider(source)
+        assert names(await asked(given, "Send the letter by mail")) == ["send_mail"]
+    present.append(play)
+    assert names(await asked(given, "play songs")) == ["play"]
+
+
+async def test_plugins_and_functions_are_taken_together() -> None:
+    plugin = FunctionPlugin("Post", (Function.of(send_mail, plugin="Post"),))
+    given = provider([plugin, Function.of(play), forecast])
+    assert names(await asked(given, "Send the letter by mail")) == ["Post-send_mail"]
+    assert names(await asked(provider(plugin), "anything")) == ["Post-send_mail"]
+    with pytest.raises(TypeError, match="neither a function nor a plugin"):
+        await asked(provider([3]), "anything")
+    with pytest.raises(ValueError, match="two functions called 'play'"):
+        await asked(provider([play, Function.of(play)]), "anything")
+
+
+async def test_those_that_are_always_offered_come_first_and_do_not_count() -> None:
+    context = await asked(provider(always=("forecast",)), "Send the letter by mail")
+    assert names(context) == ["forecast", "send_mail"]
+    with pytest.raises(FunctionNotFound, match="Nearest: forecast"):
+        await asked(provider(always=("forecst",)), "Send the letter by mail")
+
+
+async def test_without_words_only_those_are_offered_that_always_are() -> None:
+    assert names(await asked(provider(), "", " ")) == []
+    assert names(await asked(provider(always=("play",)), "")) == ["play"]
+
+
+async def test_it_can_be_closed_and_used_again() -> None:
+    given = provider()
+    await asked(given, "play songs")
+    await given.aclose()
+    await given.after(AgentTurn("guide", Thread(), (), ()), TurnOutcome())
+    assert names(await asked(given, "play songs")) == ["play"]
+
+
+async def test_a_negative_number_of_messages_is_refused() -> None:
+    with pytest.raises(ValueError, match="recent_messages"):
+        ContextualFunctionOptions(recent_messages=-1)

@@ -1,0 +1,164 @@
+"""What every ContextProvider must do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from portico.agents.agent import ChatAgent
+from portico.agents.context import AgentTurn, Context, TurnOutcome
+from portico.agents.reducing import split_turns
+from portico.agents.thread import Thread
+from portico.chat import ChatCapabilities, ChatReply, Message, Usage
+from portico.functions import Function
+from portico.kernel import Kernel
+from portico.ports.context_provider import ContextProvider
+from portico.turns import Turn
+from portico_testkit.chat_strategies import conversations
+from portico_testkit.fakes.chat_service import ScriptedChat
+
+__all__ = ["ContextProviderKit"]
+
+_ANSWERED = ChatReply(Message.of("assistant", "Noted."))
+_ENDED = TurnOutcome(Turn("Noted.", _ANSWERED, (_ANSWERED.message,), Usage(1, 1), 1))
+_FAILED = TurnOutcome(error=RuntimeError("the service is away"))
+_STOPPED = TurnOutcome(error=asyncio.CancelledError())
+
+
+class ContextProviderKit:
+    """Subclass it and give a fixture named ``context_provider``; a new one for each test::
+
+        class TestAcmeMemory(ContextProviderKit):
+            questions = ("Who is Ada?", "And Bob?")
+
+            @pytest.fixture
+            async def context_provider(self):
+                provider = AcmeMemory(AcmeSettings(...))
+                yield provider
+                await provider.aclose()
+
+    ``questions`` are what a user may ask, so that there is something to add. ``effort`` is how hard random
+    conversations are tried.
+    """
+
+    questions: ClassVar[Sequence[str]] = ("What can you do for me?", "Tell me more about that.")
+    effort: ClassVar[settings] = settings(max_examples=25)
+
+    @pytest.mark.asyncio
+    async def test_it_gives_a_context_or_none(self, context_provider: ContextProvider) -> None:
+        """Of functions, messages and instructions that an agent can be given."""
+        thread = Thread()
+        for question in self.questions:
+            turn = _turn(thread, Message.of("user", question))
+            _check(await context_provider.before(turn))
+            await context_provider.after(turn, _ENDED)
+            thread.add(*turn.new, _ANSWERED.message)
+
+    @pytest.mark.asyncio
+    async def test_it_takes_any_conversation(self, context_provider: ContextProvider) -> None:
+        """Messages without words, pictures, calls and results among them, and none at all."""
+        drawn: list[list[Message]] = [[], [Message.of("user", "")], [Message.of("system", " \n\t")]]
+
+        @settings(self.effort, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+        @given(conversations())
+        def draw(conversation: list[Message]) -> None:
+            drawn.append(conversation)
+
+        draw()
+        for earlier, new in zip(drawn, [*drawn[1:], drawn[0]], strict=True):
+            turn = _turn(Thread(messages=earlier), *new)
+            _check(await context_provider.before(turn))
+            await context_provider.after(turn, _ENDED)
+
+    @pytest.mark.asyncio
+    @pytest.mark.parametrize("outcome", [_ENDED, _FAILED, _STOPPED], ids=["ended", "failed", "stopped"])
+    async def test_it_takes_every_outcome(self, context_provider: ContextProvider, outcome: TurnOutcome) -> None:
+        """A turn that fails is not the provider's failure; the next turn is a turn like any other."""
+        thread = Thread()
+        turn = _turn(thread, Message.of("user", self.questions[0]))
+        await context_provider.before(turn)
+        await context_provider.after(turn, outcome)
+        again = _turn(thread, Message.of("user", self.questions[0]))
+        _check(await context_provider.before(again))
+        await context_provider.after(again, _ENDED)
+
+    @pytest.mark.asyncio
+    async def test_it_leaves_the_thread_alone(self, context_provider: ContextProvider) -> None:
+        """What is kept of a turn is the agent's business."""
+        thread = Thread(messages=[Message.of("user", self.questions[0]), _ANSWERED.message])
+        before = thread.to_json()
+        turn = _turn(thread, Message.of("user", self.questions[-1]))
+        await context_provider.before(turn)
+        await context_provider.after(turn, _ENDED)
+        assert thread.to_json() == before, "the provider changed the thread"
+        assert not thread.busy, "the provider takes a turn on the thread"
+
+    @pytest.mark.asyncio
+    async def test_it_serves_several_threads_at_once(self, context_provider: ContextProvider) -> None:
+        """Each gets what is its own, as if it were alone."""
+
+        async def talk(number: int) -> None:
+            thread = Thread(f"kit-{number}")
+            for question in self.questions:
+                turn = _turn(thread, Message.of("user", question))
+                _check(await context_provider.before(turn))
+                await asyncio.sleep(0)
+                await context_provider.after(turn, _ENDED)
+                thread.add(*turn.new, _ANSWERED.message)
+
+        async with asyncio.timeout(60):
+            await asyncio.gather(*map(talk, range(8)))
+
+    @pytest.mark.asyncio
+    async def test_cancelled_before_a_turn_it_is_told_after_it_and_goes_on(
+        self, context_provider: ContextProvider
+    ) -> None:
+        """At whatever moment: an agent tells it that the turn was stopped."""
+        for moments in range(6):
+            turn = _turn(Thread(), Message.of("user", self.questions[0]))
+            asking = asyncio.ensure_future(context_provider.before(turn))
+            for _ in range(moments):
+                await asyncio.sleep(0)
+            asking.cancel()
+            await asyncio.wait([asking], timeout=30)
+            assert asking.done(), "a cancelled call goes on"
+            await context_provider.after(turn, _STOPPED)
+        turn = _turn(Thread(), Message.of("user", self.questions[0]))
+        _check(await context_provider.before(turn))
+        await context_provider.after(turn, _ENDED)
+
+    @pytest.mark.asyncio
+    async def test_an_agent_can_work_with_it(self, context_provider: ContextProvider) -> None:
+        """What it adds is sent, and is not kept."""
+        capabilities = ChatCapabilities(tools=True, sources=True, images=True, files=True)
+        chat = ScriptedChat("Noted.", repeat=True, capabilities=capabilities)
+        agent = ChatAgent("kit", kernel=Kernel(), chat=chat, context_providers=[context_provider])
+        thread = Thread()
+        for question in self.questions:
+            await agent.invoke(question, thread)
+            assert chat.requests[-1].messages[-1].text == question, "what is new comes last"
+        words = [message.text for message in thread.messages]
+        assert words == [text for question in self.questions for text in (question, "Noted.")]
+
+
+def _turn(thread: Thread, *new: Message) -> AgentTurn:
+    return AgentTurn("kit", thread, thread.messages, new)
+
+
+def _check(context: Any) -> None:
+    if context is None:
+        return
+    assert isinstance(context, Context), f"{context!r} is neither a Context nor None"
+    assert isinstance(context.instructions, str), f"instructions are a text, not {context.instructions!r}"
+    assert all(isinstance(each, Function) for each in context.functions), f"no functions: {context.functions!r}"
+    names = [function.full_name for function in context.functions]
+    assert len(set(names)) == len(names), f"two functions of one name: {sorted(names)}"
+    assert all(isinstance(each, Message) for each in context.messages), f"no messages: {context.messages!r}"
+    split_turns(context.messages)
+    if context.selection is not None:
+        missing = set(names) - set(context.selection.names)
+        assert not missing, f"functions are added that the selection does not have: {sorted(missing)}"
