@@ -138,7 +138,7 @@ async def test_prefixes_tell_what_a_text_is_for_and_name_the_space(loopback, mak
     await embeddings.embed(["x", ""])
     await embeddings.embed(["x"], purpose="query")
     assert [asked["input"] for asked in server.asked] == [["passage: x"], ["query: x"]]
-    assert embeddings.model == "openai/e-1 after 'passage: '"
+    assert embeddings.model == "openai/e-1 after 'passage: ' asked after 'query: '"
     assert make_embeddings().model == "openai/e-1"
     assert make_embeddings(dimensions=3).model == "openai/e-1-3"
 

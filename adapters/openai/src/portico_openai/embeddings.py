@@ -61,6 +61,9 @@ class OpenAIEmbeddings:
         if settings.document_prefix:
             # Another prefix makes other vectors of the same documents.
             self.model += f" after {settings.document_prefix!r}"
+        if settings.query_prefix:
+            # So does one of queries, which whoever keeps vectors by model and text has to see.
+            self.model += f" asked after {settings.query_prefix!r}"
         self._settings = settings
         self._connection = Connection(settings, "Embeddings", http_client)
         self._usage = Usage()

@@ -1,0 +1,39 @@
+"""The settings of the cache of embeddings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from attrs import field, frozen, validators
+
+__all__ = ["CachedEmbeddingsSettings"]
+
+
+@frozen
+class CachedEmbeddingsSettings:
+    """``[embeddings.cached]`` in `portico.toml`.
+
+    >>> CachedEmbeddingsSettings(of="openai").max_bytes
+    500000000
+
+    Raises ``ValueError`` for a number out of its range.
+    """
+
+    of: str = field(
+        validator=validators.min_len(1),
+        metadata={"doc": "The embedding generator whose vectors are kept: the name of another one, as in `use`."},
+    )
+    path: Path | None = field(
+        default=None,
+        metadata={"doc": "The folder of the cache; without it `portico/embeddings` in the user's cache folder."},
+    )
+    max_bytes: int = field(
+        default=500_000_000,
+        validator=[validators.ge(1_000_000), validators.le(1_000_000_000_000)],
+        metadata={"doc": "How large the cache's file may grow; what was not used for longest goes first."},
+    )
+    wait: float = field(
+        default=2.0,
+        validator=[validators.ge(0), validators.le(60)],
+        metadata={"doc": "Seconds to wait while another process writes, before going on without the cache."},
+    )
