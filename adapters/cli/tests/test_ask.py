@@ -30,7 +30,7 @@ def test_json_is_one_object_with_keys_in_a_stable_order(portico: Any, configured
     assert done.code == 0, done.err
     assert list(done.json) == [
         "outcome", "answer", "value", "citations", "warnings", "reason", "missing", "step", "uncertain", "plan",
-        "steps", "usage", "run", "planner", "service", "indexes",
+        "steps", "usage", "run", "planner", "service", "selection", "indexes",
     ]  # fmt: skip
     assert done.json["citations"] == [
         {

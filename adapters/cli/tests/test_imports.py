@@ -34,7 +34,7 @@ def modules_after(*arguments: str) -> set[str]:
 
 
 def test_help_and_version_import_nothing_heavy() -> None:
-    for arguments in (("--help",), ("--version",), ("search", "--help")):
+    for arguments in (("--help",), ("--version",), ("search", "--help"), ("chat", "--help")):
         modules = modules_after(*arguments)
         assert modules & HEAVY == set(), arguments
         assert not any(name.endswith("._plugin") for name in modules)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from portico.pursuit import Held, Pursuit
     from portico.pursuits.journal import StartedStep
 
-__all__ = ["answer", "hold", "infeasibility", "one_line", "warning_lines"]
+__all__ = ["answer", "citation_lines", "hold", "infeasibility", "one_line", "warning_lines"]
 
 _LONGEST = 2_000
 _FIXED = "plan"
@@ -40,14 +40,19 @@ def answer(
         yield from answer_lines(outcome.text, links)
     elif outcome.text.strip():
         yield safe_text(outcome.text.strip("\n"))
-    if outcome.citations:
-        yield Text()
-        width = max(len(str(citation.number)) for citation in outcome.citations) + 3
-        for citation in sorted(outcome.citations, key=lambda citation: citation.number):
-            yield _citation(citation, width)
+    yield from citation_lines(outcome.citations)
     yield from warning_lines(outcome.warnings)
     yield Text()
     yield Hanging(Text(_footer(pursuit, reports), style="dim"))
+
+
+def citation_lines(citations: Sequence[Citation]) -> Iterator[RenderableType]:
+    """Yield an empty line and where each citation leads, by number; nothing where there are none."""
+    if citations:
+        yield Text()
+        width = max(len(str(citation.number)) for citation in citations) + 3
+        for citation in sorted(citations, key=lambda citation: citation.number):
+            yield _citation(citation, width)
 
 
 def warning_lines(warnings: Sequence[str]) -> Iterator[RenderableType]:

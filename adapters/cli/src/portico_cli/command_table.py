@@ -16,6 +16,7 @@ __all__ = ["BUILT_IN", "CommandTable", "loaded"]
 
 BUILT_IN = {
     "ask": "Answer a question from your sources, with citations.",
+    "chat": "Talk with an agent that has your sources and functions.",
     "plan": "Propose a plan without running it, or check one.",
     "run": "Check a plan in a file, and run it.",
     "resume": "Go on with a run that was held or broke off.",

@@ -10,9 +10,9 @@ import click
 
 from portico.errors import ConfigurationError, PluginError, PorticoError, RunNotFound, UnsupportedOption
 from portico_cli.invocation import Invocation, short_name
-from portico_cli.output import OutputFailed, plain, write_json
+from portico_cli.output import OutputFailed, plain, write_json, write_json_line
 
-__all__ = ["DONE", "FAILED", "HELD", "INFEASIBLE", "INTERRUPTED", "MISUSED", "Misused", "report"]
+__all__ = ["DONE", "FAILED", "HELD", "INFEASIBLE", "INTERRUPTED", "MISUSED", "Misused", "described", "report"]
 
 DONE, FAILED, MISUSED, INFEASIBLE, HELD, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
@@ -33,13 +33,13 @@ def report(error: BaseException, invocation: Invocation) -> int:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         click.echo(error.ctx.get_help())
         return MISUSED
-    kind, message, code = _described(error)
+    kind, message, code = described(error)
     if invocation.debug or os.environ.get("PORTICO_DEBUG", "") not in ("", "0"):
         _write_error("".join(traceback.format_exception(error)).rstrip())
     resumed = _resumed_by(invocation)
     if invocation.json and not isinstance(error, OutputFailed):
         run = {"run": invocation.run} if invocation.run else {}
-        write_json({"error": {"type": kind, "message": plain(message), **run}})
+        _write_object({"error": {"type": kind, "message": plain(message), **run}}, invocation)
         return code
     if isinstance(error, click.UsageError) and error.ctx is not None:
         usage = error.ctx.get_usage()
@@ -48,7 +48,8 @@ def report(error: BaseException, invocation: Invocation) -> int:
     return code
 
 
-def _described(error: BaseException) -> tuple[str, str, int]:
+def described(error: BaseException) -> tuple[str, str, int]:
+    """Return an error's kind, what there is to say of it, and its exit code."""
     kind = type(error).__name__
     if isinstance(error, click.ClickException):
         return kind, _sentence(error.format_message()), error.exit_code
@@ -68,10 +69,14 @@ def _interrupted(invocation: Invocation) -> int:
         message += " The index is good; the next run continues where this one stopped."
     if invocation.json:
         run = {"run": invocation.run} if invocation.run else {}
-        write_json({"error": {"type": "Interrupted", "message": message, **run}})
+        _write_object({"error": {"type": "Interrupted", "message": message, **run}}, invocation)
     else:
         _write_error(message)
     return INTERRUPTED
+
+
+def _write_object(value: object, invocation: Invocation) -> None:
+    (write_json_line if invocation.lines else write_json)(value)
 
 
 def _resumed_by(invocation: Invocation) -> str:

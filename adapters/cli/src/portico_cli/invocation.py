@@ -40,13 +40,15 @@ def short_name(run: str) -> str:
 class Invocation:
     """One run of the command line; the options fill it and the error messages read it.
 
-    ``updating`` is set while an index is brought up to date, because an interrupted one needs another word; ``run``
-    when a run broke off that the journal has, because it can be resumed, and ``failed`` its step that did it.
+    ``lines`` is set where a command writes several JSON objects, each on a line; ``updating`` while an index is brought
+    up to date, because an interrupted one needs another word; ``run`` when a run broke off that the journal has,
+    because it can be resumed, and ``failed`` its step that did it.
     """
 
     config: Path | None = None
     debug: bool = False
     json: bool = False
+    lines: bool = False
     updating: bool = False
     run: str | None = None
     failed: str | None = None

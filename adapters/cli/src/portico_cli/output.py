@@ -22,6 +22,7 @@ __all__ = [
     "use_utf8",
     "write_as_it_is",
     "write_json",
+    "write_json_line",
 ]
 
 # Control characters but newline and tab, and the marks that turn the direction of writing: both can make a
@@ -119,7 +120,15 @@ def write_json(value: Any) -> None:
 
     Half a surrogate pair, as a broken file name brings, becomes U+FFFD: not every reader of JSON takes it.
     """
-    text = json.dumps(value, ensure_ascii=False, indent=2, default=str)
+    _write_json(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+
+
+def write_json_line(value: Any) -> None:
+    """Write one JSON value on one line, as `write_json` does otherwise."""
+    _write_json(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def _write_json(text: str) -> None:
     text = _ESCAPED_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
     _write(_SURROGATES.sub("\ufffd", text) + "\n")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -71,6 +71,17 @@ class Person:
 
                     self.show(Hanging(safe_text(one_line(value)), f"  {plain(name)} = ", "    ", "dim"))
                 return await self._choice("Run it? [y]es, [n]o: ", "yn") == "y"
+
+    async def about_call(self, function: str, arguments: Mapping[str, object]) -> str:
+        """Show a call of a function with effects and ask whether it may be made: "y", "n", or "a" for always."""
+        from portico_cli.answers import one_line
+
+        async with self._asking:
+            with self._quiet():
+                self.show(Hanging(safe_text(f"{function} has effects. It would be called with:", "bold")))
+                for name, value in arguments.items():
+                    self.show(Hanging(safe_text(one_line(value)), f"  {plain(name)} = ", "    ", "dim"))
+                return await self._choice("Call it? [y]es, [n]o, [a]lways in this conversation: ", "yna")
 
     def show(self, renderable: RenderableType) -> None:
         """Write to the terminal, beside what the command answers."""

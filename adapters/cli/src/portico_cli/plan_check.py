@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from portico_cli.output import plain, safe_text
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from portico.functions import FunctionManual
     from portico.kernel import Kernel
     from portico.plans.findings import Finding
     from portico.plans.plan import Plan
@@ -31,14 +32,17 @@ class Placed:
     column: int | None = None
 
 
-def check(kernel: Kernel, plan: Plan) -> list[Finding]:
-    """Return what is wrong with a plan, for the functions of a kernel; what it may be given is what it says."""
+def check(kernel: Kernel, plan: Plan, manuals: Mapping[str, FunctionManual] | None = None) -> list[Finding]:
+    """Return what is wrong with a plan, for the functions of a kernel; what it may be given is what it says.
+
+    ``manuals`` are the functions that it may use, where they are not all.
+    """
     from portico.plans.check import check_plan
     from portico.plans.plan_functions import plans_of
 
     return check_plan(
         plan,
-        kernel.manuals,
+        kernel.manuals if manuals is None else manuals,
         validator=kernel.schema_validator,
         input=plan.input or {},
         templates=lambda source, language: kernel.template(source, language=language),

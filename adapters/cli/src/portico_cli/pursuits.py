@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from portico_cli.failures import DONE, HELD, INFEASIBLE
 from portico_cli.output import show
+from portico_cli.selections import selection_to_json
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -92,6 +93,7 @@ def pursuit_to_json(pursuit: Pursuit, uncertain: Mapping[str, StartedStep]) -> d
         "run": pursuit.run,
         "planner": pursuit.planner,
         "service": pursuit.services[-1] if pursuit.services else None,
+        "selection": selection_to_json(pursuit.selection),
     }
 
 

@@ -99,9 +99,9 @@ def refuse_mistakes(application: Application) -> None:
 
 
 def nothing_to_search(command: str) -> Misused:
-    """Return the error for a command that has no source, with the ways to give it one."""
+    """Return the error for a command, with what it is asked, that has no source; and the ways to give it one."""
     return Misused(
-        f'There is nothing to search. Give a folder, as in `portico {command} "…" --docs FOLDER`, '
+        f"There is nothing to search. Give a folder, as in `portico {command} --docs FOLDER`, "
         "or run `portico config init` and name your sources in portico.toml."
     )
 

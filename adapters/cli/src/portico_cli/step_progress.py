@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from portico_cli.output import plain
+from portico_cli.selections import selection_words
 from portico_cli.status_line import StatusLine
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ class StepProgress(StatusLine):
             case task.Refused(findings=findings):
                 count = len(findings)
                 self._remark(f"A proposal was refused for {count} finding{'' if count == 1 else 's'}.")
+            case task.FunctionsOffered(selection=selection):
+                self._remark(selection_words(selection))
             case task.PlanReused(saved_at=saved_at):
                 self._remark(f"Using the plan that was saved at {saved_at}.")
             case task.Resumed(steps=steps) if steps:

@@ -34,7 +34,7 @@ def command(invocation: Invocation, *, goal: str, planner: str | None, options: 
     chosen = choose_sources(invocation, options.docs, options.names, overrides_of(planner, options.chat))
     refuse_mistakes(chosen.application)
     if not chosen.sources and _needs_sources(chosen.application.configuration.values):
-        raise nothing_to_search("ask")
+        raise nothing_to_search('ask "…"')
     ended, reports = run(lambda: _ask(invocation, goal, options, chosen))
     tell_and_exit(invocation, ended, reports)
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from portico.manuals import schema_manual, text_manual, tool
+from portico_cli.goal import read_goal
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
 from portico_cli.output import plain, safe_text, show, write_json
+from portico_cli.selections import selection_lines, selection_to_json
 from portico_cli.sources import choose_sources, docs_option, run, source_option
 
 if TYPE_CHECKING:
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from portico.functions import Function, FunctionManual
+    from portico.kernel import Kernel
+    from portico.selection.selection import Selection
 
 __all__ = ["command"]
 
@@ -39,35 +43,55 @@ _NONE = (
     help="Print the manual that a planner or a model reads: as text (also without a word), as JSON Schema, or as the "
     "list of tools for a chat service.",
 )
+@click.option(
+    "--for",
+    "question",
+    metavar="TEXT",
+    help="Show which functions a model is told of for this question or goal, with scores and reasons; `-` reads it "
+    "from standard input. It needs a function selector: `select` in [functions].",
+)
 @json_option
 @common_options
 @pass_invocation
-def command(invocation: Invocation, docs: tuple[Path, ...], names: tuple[str, ...], manual: str | None) -> None:
+def command(
+    invocation: Invocation, docs: tuple[Path, ...], names: tuple[str, ...], manual: str | None, question: str | None
+) -> None:
     """List the functions of the kernel, by plugin."""
+    question = None if question is None else read_goal(question)
     chosen = choose_sources(invocation, docs, names)
 
-    async def collect() -> dict[str, Function]:
+    async def collect() -> tuple[dict[str, Function], Selection | None]:
         async with chosen.application.kernel(chosen.sources) as kernel:
-            return dict(kernel.functions)
+            return await _offered(kernel, question)
 
-    functions = run(collect)
+    functions, selection = run(collect)
     manuals = [function.manual for function in functions.values()]
     if manual == "schema":
         write_json({"functions": [schema_manual(each) for each in manuals]})
     elif manual == "tools":
         write_json({"tools": [_tool_as_json(each) for each in manuals]})
     elif invocation.json:
-        write_json(
-            {"manual": text_manual(manuals)}
-            if manual
-            else {"functions": [_as_json(function) for function in functions.values()]}
-        )
-    elif not functions:
+        listed = [_as_json(function) for function in functions.values()]
+        told: dict[str, Any] = {"manual": text_manual(manuals)} if manual else {"functions": listed}
+        write_json(told if selection is None else {**told, "selection": selection_to_json(selection)})
+    elif selection is not None and not manual:
+        show(*selection_lines(selection))
+    elif not functions and selection is None:
         show(safe_text(_NONE))
     elif manual:
         show(safe_text(text_manual(manuals)))
     else:
         show(*_listed(functions))
+
+
+async def _offered(kernel: Kernel, question: str | None) -> tuple[dict[str, Function], Selection | None]:
+    """Return all functions, or those that are offered for a question, the best first, and how they were chosen."""
+    if question is None:
+        return dict(kernel.functions), None
+    from portico.ports.function_selector import FunctionSelector
+
+    selection = await kernel.service(FunctionSelector).select(tuple(kernel.manuals.values()), (question,))
+    return {name: kernel.functions[name] for name in selection.names}, selection
 
 
 def _tool_as_json(manual: FunctionManual) -> dict[str, Any]:

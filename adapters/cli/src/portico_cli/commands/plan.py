@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from portico.functions import FunctionManual
     from portico.plans.plan import Plan
     from portico.plans.task import Answer, Infeasible
+    from portico.pursuits.offering import Offer
     from portico_cli.plan_check import Placed
     from portico_cli.plan_files import Format
 
@@ -46,6 +47,13 @@ __all__ = ["command"]
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the plan to this file; as JSON, or as its ending .xml, .mmd or .txt says.",
 )
+@click.option(
+    "--verbose",
+    "-v",
+    is_flag=True,
+    help="Say on standard error which functions the planner's model was told of, with scores and reasons, where a "
+    "function selector chose.",
+)
 @docs_option
 @source_option
 @json_option
@@ -62,6 +70,7 @@ def command(
     chat: str | None,
     form: str | None,
     output: Path | None,
+    verbose: bool,
     docs: tuple[Path, ...],
     names: tuple[str, ...],
 ) -> None:
@@ -85,6 +94,8 @@ def command(
         click.get_current_context().exit(check_file(invocation, chosen, checked, output, fix=fix))
     goal = read_goal(cast("str", goal))
     proposed = run(lambda: _propose(goal, chosen, origin_of(docs, names, chat)))
+    if verbose:
+        _tell_offered(proposed.offer)
     click.get_current_context().exit(_tell(invocation, proposed, _form(form, output), output))
 
 
@@ -96,22 +107,41 @@ class _Proposed:
     findings: list[Placed]
     catalogue: dict[str, FunctionManual]
     origin: Mapping[str, Any]
+    offer: Offer
 
 
 async def _propose(goal: str, chosen: Chosen, origin: Mapping[str, Any]) -> _Proposed:
     from portico.plans.plan import Plan
     from portico.plans.task import Budget, Task
     from portico.ports.planner import Planner
+    from portico.pursuits.offering import Offers
     from portico_cli.plan_check import Placed, check
     from portico_cli.step_progress import StepProgress
 
     async with chosen.application.kernel(chosen.sources) as kernel:
         planner = kernel.service(Planner)
-        task = Task(goal, tuple(kernel.manuals.values()), budget=kernel.budget or Budget())
         with StepProgress() as progress:
-            proposal = await planner.propose(task, emit=progress)
-        findings = [Placed(each) for each in check(kernel, proposal)] if isinstance(proposal, Plan) else []
-        return _Proposed(goal, planner.name, proposal, findings, dict(kernel.manuals), origin)
+            offer = await Offers(kernel, planner, goal, progress).now()
+            task = Task(goal, offer.functions, budget=kernel.budget or Budget())
+            proposal = offer.none_fits() or offer.told(await planner.propose(task, emit=progress))
+        findings = check(kernel, proposal, offer.manuals) if isinstance(proposal, Plan) else []
+        placed = [Placed(each) for each in offer.explained(findings, kernel.manuals)]
+        return _Proposed(goal, planner.name, proposal, placed, dict(kernel.manuals), origin, offer)
+
+
+def _tell_offered(offer: Offer) -> None:
+    import sys
+
+    from portico_cli.output import console_for
+    from portico_cli.selections import selection_lines
+
+    console = console_for(sys.stderr)
+    if offer.selection is None:
+        count = len(offer.functions)
+        console.print(safe_text(f"The planner was told of all functions, {count:,}.", "dim"))
+        return
+    for line in selection_lines(offer.selection):
+        console.print(line)
 
 
 def _form(form: str | None, output: Path | None) -> Format:
@@ -182,6 +212,7 @@ def _as_json(proposed: _Proposed) -> dict[str, Any]:
     from portico.plans.plan import Plan
     from portico.plans.task import Answer, Infeasible
     from portico_cli.plan_check import placed_to_json
+    from portico_cli.selections import selection_to_json
 
     proposal = proposed.proposal
     return {
@@ -193,6 +224,7 @@ def _as_json(proposed: _Proposed) -> dict[str, Any]:
         "answer": proposal.text if isinstance(proposal, Answer) else None,
         "reason": proposal.reason if isinstance(proposal, Infeasible) else None,
         "missing": list(proposal.missing) if isinstance(proposal, Infeasible) else [],
+        "selection": selection_to_json(proposed.offer.selection),
     }
 
 

@@ -68,7 +68,7 @@ def command(
     chosen = choose_sources(invocation, docs, names)
     refuse_mistakes(chosen.application)
     if not chosen.sources:
-        raise nothing_to_search("search")
+        raise nothing_to_search('search "…"')
     from portico.search import TextSearchOptions
 
     options = TextSearchOptions(top, skip, filter=filter)

@@ -28,3 +28,14 @@ def portico_planners() -> list[Registration]:
 
 def portico_function_plugins() -> list[Registration]:
     return [Registration(name="tools", factory="portico_shelf.tools:Tools", summary="Functions for plans.")]
+
+
+def portico_chat_services() -> list[Registration]:
+    return [
+        Registration(
+            name="parrot",
+            factory="portico_shelf.parrot:Parrot",
+            settings="portico_shelf.parrot:ParrotSettings",
+            summary="Does what the last message says.",
+        )
+    ]

@@ -1,0 +1,62 @@
+"""One event loop that runs now and then, and what stays open between its runs."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, redirect_stdout
+from types import TracebackType
+from typing import Any, Generic, TypeVar
+
+__all__ = ["KeptOpen", "run_on"]
+
+T = TypeVar("T")
+
+
+def run_on(runner: asyncio.Runner, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run work on the loop of the conversation; what a library prints meanwhile goes to standard error."""
+    with redirect_stdout(sys.stderr):
+        return runner.run(work())
+
+
+class KeptOpen(Generic[T]):
+    """Something asynchronous that stays open between runs of the loop: one task opens it and closes it again."""
+
+    def __init__(self, runner: asyncio.Runner, opening: AbstractAsyncContextManager[T]) -> None:
+        self._runner = runner
+        self._opening = opening
+        self._end = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def __enter__(self) -> T:
+        return run_on(self._runner, self._start)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        run_on(self._runner, self._stop)
+
+    async def _start(self) -> T:
+        opened: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._task = asyncio.create_task(self._hold(opened))
+        waiting: list[asyncio.Future[Any]] = [self._task, opened]
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+            raise
+        if not opened.done():
+            await self._task
+        return opened.result()
+
+    async def _hold(self, opened: asyncio.Future[T]) -> None:
+        async with self._opening as made:
+            opened.set_result(made)
+            await self._end.wait()
+
+    async def _stop(self) -> None:
+        self._end.set()
+        if self._task is not None:
+            await self._task

@@ -1,0 +1,269 @@
+"""A conversation at a terminal of its own: what is typed, what is seen, and what Ctrl-C does."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are POSIX's")
+
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\]8;[^\x1b]*\x1b\\")
+ERASED = re.compile(r"[^\r\n]*(?:\r\n\x1b\[\?25h)?\r(?:\x1b\[1A)?\x1b\[2K")
+"""What was written and taken away again: the line that says what goes on."""
+READY = "\x1b[?2004h\x1b[1m> \x1b[22m"
+"""The prompt of the line editor, which has just asked the terminal to mark what is pasted."""
+SEND = 'call tools-send {"text": "hey"}\n'
+Talk = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def talk(folder: Path, environment: dict[str, str]) -> Talk:
+    """Return what talks at a terminal: each step is typed when what it waits for was written."""
+    import fcntl
+    import pty
+    import struct
+    import termios
+
+    pytest.importorskip("readline")
+    (folder / "portico.toml").write_text(
+        '[search.shelf]\nuse = "shelf"\n[functions.tools]\nuse = "tools"\n[chat]\nuse = "parrot"\n'
+    )
+
+    def run(*arguments: str, steps: Sequence[tuple[str, str]] = (), columns: int = 80) -> tuple[int, str]:
+        master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+
+        def own_terminal() -> None:
+            os.setsid()
+            fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+
+        process = subprocess.Popen(
+            [sys.executable, "-m", "portico_cli", "chat", *arguments],
+            cwd=folder,
+            env=environment | {"TERM": "xterm-256color", "INPUTRC": os.devnull},
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            preexec_fn=own_terminal,  # noqa: PLW1509 - this process has no other thread
+        )
+        os.close(slave)
+        written, seen, waiting = b"", 0, list(steps)
+        pressed: tuple[int, float] | None = None
+        end = time.monotonic() + 60
+        try:
+            while time.monotonic() < end:
+                if select.select([master], [], [], 0.2)[0]:
+                    try:
+                        piece = os.read(master, 65536)
+                    except OSError:
+                        break
+                    if not piece:
+                        break
+                    written += piece
+                if pressed is not None and (len(written) > pressed[0] or time.monotonic() > pressed[1]):
+                    # Between two keys Python does not hear a signal until the next key: people press it again.
+                    if len(written) == pressed[0]:
+                        os.write(master, b"\x03")
+                    pressed = None
+                if waiting and (found := written.find(waiting[0][0].encode(), seen)) >= 0:
+                    seen = found + len(waiting[0][0].encode())
+                    typed = waiting.pop(0)[1]
+                    os.write(master, typed.encode())
+                    if typed == "\x03":
+                        pressed = (len(written), time.monotonic() + 2)
+            shown = written.decode()
+            assert not waiting, f"{waiting[0][0]!r} never came: {shown}"
+            return process.wait(timeout=30), ESCAPES.sub("", ERASED.sub("", shown)).replace("\r", "")
+        finally:
+            os.close(master)
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+
+    return run
+
+
+def said_before(shown: str) -> list[list[str]]:
+    """Return the history that the parrot told of last, without the instructions."""
+    told = shown[shown.rindex('[["') :].partition("\n\n")[0]
+    return [each for each in json.loads(re.sub(r"\s+", " ", told)) if each[0] != "system"]
+
+
+def sent(folder: Path) -> str:
+    file = folder / "sent.txt"
+    return file.read_text() if file.exists() else ""
+
+
+def test_an_answer_is_followed_by_the_next_prompt_and_ctrl_d_leaves(talk: Talk) -> None:
+    code, shown = talk(steps=[(READY, "Hello\n"), (READY, "\x04")])
+    assert code == 0
+    assert "You talk with parrot. Source: shelf (3 documents). 5 functions. /help lists" in shown
+    assert "> Hello\nYou said: Hello\n\n> \n" in shown
+
+
+@pytest.mark.parametrize("columns", [24, 40, 80])
+def test_an_answer_is_broken_between_words(talk: Talk, columns: int) -> None:
+    text = " ".join(["retry", "door", "passage"] * 12)
+    code, shown = talk(steps=[(READY, f"say {json.dumps(text)}\n"), (READY, "/quit\n")], columns=columns)
+    answer = shown[: shown.rindex("\n\n> /quit")].rpartition('"')[2]
+    lines = answer.strip().split("\n")
+    assert code == 0
+    assert " ".join(lines) == text
+    assert max(map(len, lines)) <= columns
+
+
+def test_what_a_model_writes_cannot_reach_the_terminal(talk: Talk) -> None:
+    _, shown = talk(steps=[(READY, 'say "a \\u001b[31mred\\u0007 \\u202eb"\n'), (READY, "/quit\n")])
+    assert "\na [31mred b\n" in shown
+
+
+def test_each_call_is_a_line(talk: Talk) -> None:
+    steps = [(READY, 'call tools-shout {"text": "hey"}\n'), (READY, "call tools-fetch\n"), (READY, "/quit\n")]
+    code, shown = talk(steps=steps)
+    assert code == 0
+    assert re.search(r'✓ tools-shout\(text="hey"\)  \d+\.\d s\n', shown), shown
+    assert re.search(r"✗ tools-fetch\(\)  \d+\.\d s  The arguments do not fit", shown), shown
+
+
+def test_what_an_answer_cites_is_listed_below_it(talk: Talk) -> None:
+    call = 'call shelf-GetTextSearchResults {"query": "retry"}\n'
+    _, shown = talk(steps=[(READY, call), (READY, "cite\n"), (READY, "/quit\n")])
+    assert (
+        "It is so [1], and so [77].\n\n[1] /shelf/book.md:7  Chapter\n\n"
+        "! The answer cites [77], which no passage backs.\n"
+    ) in shown
+
+
+def test_a_call_with_effects_is_asked_for(talk: Talk, folder: Path) -> None:
+    code, shown = talk(steps=[(READY, SEND), ("conversation: ", "n\n"), (READY, "/quit\n")])
+    assert (code, sent(folder)) == (0, "")
+    assert 'tools-send has effects. It would be called with:\n  text = "hey"\n' in shown
+    assert "tools-send was not called: the user did not approve it." in shown
+    talk(steps=[(READY, SEND), ("conversation: ", "y\n"), (READY, SEND), ("conversation: ", "n\n"), (READY, "/quit\n")])
+    assert sent(folder) == "hey\n"
+    talk(steps=[(READY, SEND), ("conversation: ", "a\n"), (READY, SEND), (READY, "/quit\n")])
+    assert sent(folder) == "hey\n" * 3
+    talk("--yes", steps=[(READY, SEND), (READY, "/quit\n")])
+    assert sent(folder) == "hey\n" * 4
+
+
+def test_ctrl_c_stops_an_answer_and_leaves_the_conversation_as_it_was(talk: Talk) -> None:
+    steps = [(READY, "Hello\n"), (READY, "slow\n"), ("This", "\x03"), (READY, "history\n"), (READY, "\x04")]
+    code, shown = talk(steps=steps)
+    assert code == 0
+    assert "Stopped. The conversation is as it was before the question." in shown
+    assert said_before(shown) == [["user", "Hello"], ["assistant", "You said: Hello"], ["user", "history"]]
+
+
+def test_ctrl_c_at_a_question_stops_the_turn(talk: Talk, folder: Path) -> None:
+    code, shown = talk(steps=[(READY, SEND), ("conversation: ", "\x03"), (READY, "history\n"), (READY, "\x04")])
+    assert (code, sent(folder)) == (0, "")
+    assert said_before(shown) == [["user", "history"]]
+
+
+def test_ctrl_c_clears_the_line_and_twice_leaves(talk: Talk) -> None:
+    steps = [(READY, "abc"), ("abc", "\x03"), (READY, "Hello\n"), (READY, "\x03"), (READY, "\x03")]
+    code, shown = talk(steps=steps)
+    assert code == 0
+    assert "> abc\nCtrl-C again or Ctrl-D leaves.\n> Hello\nYou said: Hello\n" in shown
+    assert "abcHello" not in shown
+
+
+def test_a_message_may_have_several_lines(talk: Talk) -> None:
+    goes_on = "\x1b[?2004h\x1b[1m. \x1b[22m"
+    steps = [(READY, "One \\\n"), (goes_on, "two\n"), (READY, "\x1b[200~three\n\nfour\x1b[201~\n"), (READY, "\x04")]
+    _, shown = talk(steps=steps)
+    assert "You said: One\ntwo\n" in shown
+    assert "You said: three\n\nfour\n" in shown
+
+
+def test_without_a_line_editor_a_pasted_block_is_one_message_too(talk: Talk, site: Path) -> None:
+    (site / "readline.py").write_text('raise ImportError("no readline here")')
+    prompt = "\r\n> "
+    steps = [
+        (prompt, "one\ntwo\n"),
+        ("said: one", ""),
+        (prompt, "three \\\n"),
+        (". ", "four\n"),
+        ("said: three", "\x04"),
+    ]
+    code, shown = talk(steps=steps)
+    assert code == 0
+    assert "You said: one\ntwo\n" in shown
+    assert "You said: three\nfour\n" in shown
+
+
+def test_what_was_said_is_in_the_history_of_the_line_editor(talk: Talk, folder: Path) -> None:
+    thread = ("--thread", "thread.json")
+    _, shown = talk(*thread, steps=[(READY, "Hello\n"), (READY, "\x1b[A\n"), (READY, "\x04")])
+    assert shown.count("You said: Hello") == 2
+    _, shown = talk(*thread, steps=[(READY, "\x1b[A\n"), (READY, "\x04")])
+    assert "The conversation goes on after 2 turns." in shown
+    assert shown.count("You said: Hello") == 1
+
+
+def test_a_turn_that_fails_is_one_sentence_and_the_conversation_goes_on(talk: Talk) -> None:
+    code, shown = talk(steps=[(READY, "fail\n"), (READY, "Hello\n"), (READY, "\x04")])
+    assert code == 0, "the person has seen it"
+    assert "> fail\nError: The parrot is asleep.\n\n> Hello\nYou said: Hello\n" in shown
+
+
+def test_the_commands_do_what_the_help_says(talk: Talk, folder: Path) -> None:
+    steps = [
+        (READY, "/help\n"),
+        (READY, "/undo\n"),
+        (READY, "One\n"),
+        (READY, "Two\n"),
+        (READY, "/undo\n"),
+        (READY, "/save kept.json\n"),
+        (READY, "/save kept.json\n"),
+        (READY, "/save\n"),
+        (READY, "/fun\t\n"),
+        (READY, "/clera\n"),
+        (READY, "//etc\n"),
+        (READY, "/clear\n"),
+        (READY, "history\n"),
+        (READY, "/exit\n"),
+    ]
+    code, shown = talk(steps=steps)
+    assert code == 0
+    assert "/undo       Take back the last question and its answer.\n" in shown
+    assert "> /undo\nThere is nothing to take back.\n" in shown
+    assert "> /undo\nTaken back: Two\n" in shown
+    assert "Saved. `portico chat --thread kept.json` goes on from here." in shown
+    assert "kept.json is there already. Name another file.\n" in shown
+    assert "Where to? /save FILE\n" in shown
+    assert "  shelf-GetTextSearchResults  Search shelf and return passages with text" in shown
+    assert "There is no command /clera. Did you mean /clear?" in shown
+    assert "You said: /etc\n" in shown
+    assert said_before(shown) == [["user", "history"]]
+    kept = folder / "kept.json"
+    assert [turn["messages"][0]["content"][0]["text"] for turn in json.loads(kept.read_text())["turns"]] == ["One"]
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+
+
+def test_the_file_of_a_thread_follows_what_is_taken_back(talk: Talk, folder: Path) -> None:
+    steps = [(READY, "One\n"), (READY, "Two\n"), (READY, "/undo\n"), (READY, "/quit\n")]
+    talk("--thread", "thread.json", steps=steps)
+    assert len(json.loads((folder / "thread.json").read_text())["turns"]) == 1
+
+
+def test_a_thread_that_cannot_be_saved_is_told_of_and_the_conversation_goes_on(talk: Talk, folder: Path) -> None:
+    steps = [(READY, "One\n"), (READY, 'call tools-shout {"text": "x"}\n'), (READY, "/quit\n")]
+    (folder / "thread.json").write_text("x")
+    code, shown = talk("--thread", "thread.json", steps=[])
+    assert code == 1
+    assert "Error: thread.json is no thread" in shown
+    (folder / "thread.json").unlink()
+    code, shown = talk("--thread", "thread.json", "--yes", steps=steps)
+    assert code == 0, shown
