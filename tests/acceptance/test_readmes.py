@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-RUNNING = ("sqlite", "local_runner", "plan_folder")
+RUNNING = ("sqlite", "local_runner", "plan_folder", "cached_embeddings")
 LEAVES = [*sorted((ROOT / "planners").iterdir()), *(ROOT / "adapters" / name for name in RUNNING)]
 READMES = [leaf / "README.md" for leaf in LEAVES if (leaf / "README.md").exists()]
 

@@ -36,17 +36,21 @@ def page() -> str:
 
 
 def _port(port: PortInfo, offers: list[tuple[str, Any]]) -> Iterator[str]:
+    beside = port.key != "use"
     table = f"{port.table}.NAME" if port.many else port.table
     names = ", ".join(f"`{name}`" for name, _ in offers) or "none comes with `portico`"
     default = f" The default is `{port.default}`." if port.default else ""
     yield f"## {port.name}: `[{table}]`\n"
-    yield f"`use` names the {port.noun}: {names}.{default}\n"
+    told = " Its settings stand beside that." if beside else ""
+    yield f"`{port.key}` names the {port.noun}: {names}.{default}{told}\n"
     if port.table == "planner":
         yield from _rows(settings_schema(LoopBudget))
     for name, offer in offers:
         cls = settings_class_of(offer)
         if cls is not None:
-            heading = f'`[{port.table}.NAME]` with `use = "{name}"`' if port.many else f"`[{port.table}.{name}]`"
+            heading = f"`[{port.table}.{name}]`"
+            if port.many or beside:
+                heading = f'`[{table}]` with `{port.key} = "{name}"`'
             yield f"### {heading}\n"
             yield f"{offer.registration.summary}\n"
             yield from _rows(settings_schema(cls))

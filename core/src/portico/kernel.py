@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from portico.chat import ToolCall, ToolResult
     from portico.plans.plan import Plan
     from portico.plans.task import Budget, Emit
+    from portico.ports.function_selector import FunctionSelector
     from portico.ports.plan_store import PlanStore
     from portico.ports.planner import Planner
     from portico.ports.run_store import RunStore
@@ -51,7 +52,8 @@ class Kernel:
     'Hello Ada!'
 
     A kernel belongs to one event loop at a time; calls may run concurrently in it. ``services`` come from the
-    host (`portico_host.open`) or from the application.
+    host (`portico_host.open`) or from the application. With a ``function_selector``, a model is told of the functions
+    that the conversation or the goal is about, where there are more than it allows; without one, of all.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class Kernel:
         reuse: bool = False,
         type_codecs: Iterable[TypeCodec] = (),
         template_languages: Iterable[TemplateLanguage] = (),
+        function_selector: FunctionSelector | None = None,
     ) -> None:
         self.services = services
         self.filters = filters or Filters()
@@ -77,6 +80,7 @@ class Kernel:
         self.plan_store = plan_store
         self.budget = budget
         self.reuse = reuse
+        self.function_selector = function_selector
         self.origin: Mapping[str, Any] | None = None  # what the application wants the journal to say of new runs
         self.type_codecs = tuple(type_codecs)
         self.template_languages = {language.name: language for language in template_languages}

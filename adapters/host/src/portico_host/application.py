@@ -100,6 +100,7 @@ class Application:
         from portico.ports.runner import Runner
         from portico.ports.text_search import TextSearch
         from portico.search_functions import search_plugin
+        from portico_host.late_selector import function_selector
         from portico_host.unasked import run_store, schema_validator, type_codecs
 
         async with self.services(sources) as services:
@@ -117,6 +118,7 @@ class Application:
                 budget=self.budget,
                 reuse=self.reuse,
                 type_codecs=type_codecs(services),
+                function_selector=function_selector(services),
             )
             inner = services.inner_sources() if sources is None else ()
             for name in services.names(TextSearch):

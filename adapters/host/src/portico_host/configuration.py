@@ -18,7 +18,7 @@ from portico_host.host_tables import LoopBudget, PluginChoice, SecretRules
 from portico_host.mistakes import Mistake, SettingsInvalid, unknown_word
 from portico_host.secret_source import SecretSource
 from portico_host.settings import Structurer, Unfit
-from portico_host.tree import Key, Tree, dotted, origin_of
+from portico_host.tree import NONE, Key, Tree, dotted, origin_of
 
 __all__ = [
     "FILE_NAME",
@@ -26,15 +26,16 @@ __all__ = [
     "Configuration",
     "Entry",
     "can_be_none",
+    "is_beside",
+    "loose",
     "names_what_it_uses",
     "read_configuration",
 ]
 
 FILE_NAME = "portico.toml"
-NONE = "none"
-"""As `use` of a port that a kernel can do without: do without it."""
 _MAXIMUM_BYTES = 1_048_576
 _NAME = re.compile(r"[0-9A-Za-z_-]+")
+_KEYS = {(port.table, port.key): port for port in PORTS if port.key != "use"}
 
 
 def names_what_it_uses(port: PortInfo) -> bool:
@@ -48,6 +49,19 @@ def names_what_it_uses(port: PortInfo) -> bool:
 def can_be_none(port: PortInfo) -> bool:
     """Tell whether a kernel can do without a port, so that ``use = "none"`` switches it off."""
     return not port.many and (port.spare or port.default is None)
+
+
+def is_beside(port: PortInfo) -> bool:
+    """Tell whether a port shares the table of another one, ``[functions]``.
+
+    What stands there and is no table of its own is the choice and the settings of this port.
+    """
+    return port.key != "use"
+
+
+def loose(table: Any) -> Mapping[str, Any]:
+    """Return what stands in a table itself, without the tables inside it."""
+    return {key: value for key, value in _table(table).items() if not isinstance(value, Mapping)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +97,12 @@ class Configuration:
 
     def use(self, port: PortInfo) -> str | None:
         """Return the plugin that is chosen for a port with one table, None when none is."""
-        chosen = self.values.get(port.table, {}).get("use")
+        chosen = self.values.get(port.table, {}).get(port.key)
         return None if chosen is None or port.many or self.is_off(port) else str(chosen)
 
     def is_off(self, port: PortInfo) -> bool:
         """Tell whether a port is to be done without, by ``use = "none"``."""
-        return can_be_none(port) and self.values.get(port.table, {}).get("use") == NONE
+        return can_be_none(port) and self.values.get(port.table, {}).get(port.key) == NONE
 
     def default(self, port: PortInfo) -> str | None:
         """Return the plugin that a port has where nothing is chosen; None where it has none, or is switched off."""
@@ -98,8 +112,12 @@ class Configuration:
         """Return what is configured for a port, in the order of the file; of single ports the chosen one first."""
         table = self.values.get(port.table, {})
         if port.many:
-            return tuple(self._named(port, name, values) for name, values in table.items())
+            return tuple(
+                self._named(port, name, values) for name, values in table.items() if isinstance(values, Mapping)
+            )
         chosen = self.use(port)
+        if is_beside(port):
+            return (self.single(port, chosen),) if chosen else ()
         names = [name for name, values in table.items() if isinstance(values, Mapping)]
         ordered = dict.fromkeys([*([chosen] if chosen else []), *names])
         return tuple(self.single(port, name) for name in ordered)
@@ -111,6 +129,9 @@ class Configuration:
     def single(self, port: PortInfo, name: str) -> Entry:
         """Return the entry of a plugin in a port's one table, with empty settings where there are none."""
         table = self.values.get(port.table, {})
+        if is_beside(port):
+            beside = {key: value for key, value in loose(table).items() if key != port.key}
+            return Entry(port, name, name, (port.table,), beside)
         # A variable cannot hold the hyphen that a plugin's name may have.
         settings = {**_table(table.get(name.replace("-", "_"))), **_table(table.get(name))}
         return Entry(port, name, name, (port.table, name), settings)
@@ -221,18 +242,16 @@ class _Shape:
         self.file = file
 
     def host_tables(self) -> tuple[PluginChoice, SecretRules, LoopBudget]:
-        planner = self.tree.values.get("planner")
-        loose = {
-            key: value for key, value in _table(planner).items() if key != "use" and not isinstance(value, Mapping)
-        }
+        budget = {key: value for key, value in loose(self.tree.values.get("planner")).items() if key != "use"}
         return (
             self._structure(PluginChoice, self.tree.values.get("plugins", {}), ("plugins",)),
             self._structure(SecretRules, self.tree.values.get("secrets", {}), ("secrets",)),
-            self._structure(LoopBudget, loose, ("planner",)),
+            self._structure(LoopBudget, budget, ("planner",)),
         )
 
     def ports(self) -> None:
-        tables = {port.table: port for port in PORTS}
+        tables = {port.table: port for port in PORTS if not is_beside(port)}
+        beside = {port.table: port for port in PORTS if is_beside(port)}
         for name, values in self.tree.values.items():
             port = tables.get(name)
             if port is None:
@@ -242,6 +261,9 @@ class _Shape:
                     )
             elif not isinstance(values, Mapping):
                 self._mistake((name,), f"expected a table, got {kind_of(values)}.")
+            elif name in beside:
+                self._beside(beside[name], loose(values))
+                self._many(port, {key: value for key, value in values.items() if isinstance(value, Mapping)})
             elif port.many:
                 self._many(port, values)
             else:
@@ -252,10 +274,32 @@ class _Shape:
             key = (port.table, name)
             if not isinstance(values, Mapping):
                 self._mistake(key, f"expected a table [{port.table}.NAME] with `use`, got {kind_of(values)}.")
+            elif (port.table, name) in _KEYS:
+                self._mistake(key, f"expected the name of a {_KEYS[port.table, name].noun}, got a table.")
             elif not _NAME.fullmatch(name):
                 self._mistake(key, "a name has letters, digits, '-' and '_' only.")
+            elif "use" not in values and name in self._chosen_beside(port.table):
+                self._mistake(key, f"settings of the {name!r} that is chosen stand in [{port.table}] itself.")
             else:
                 self._use(key, values, required=None if names_what_it_uses(port) else port)
+
+    def _beside(self, port: PortInfo, settings: Mapping[str, Any]) -> None:
+        self._use((port.table,), settings, name=port.key)
+        if port.key in settings:
+            return
+        for name in settings:
+            if name == "use" or nearest(name, [port.key]):
+                self._mistake((port.table, name), f"is not a setting here. Nearest: {port.key}.")
+            else:
+                sentence = (
+                    f"is a setting of a {port.noun}, and none is chosen: set `{port.key}` in [{port.table}]. "
+                    f"A function plugin is a table [{port.table}.{dotted((name,))}] with `use`."
+                )
+                self._mistake((port.table, name), sentence)
+
+    def _chosen_beside(self, table: str) -> tuple[str, ...]:
+        values = self.tree.values[table]
+        return tuple(str(values[key]) for known, key in _KEYS if known == table and key in values)
 
     def _single(self, port: PortInfo, table: Mapping[str, Any]) -> None:
         self._use((port.table,), table)
@@ -270,16 +314,14 @@ class _Shape:
             )
             self._mistake((port.table, name), f"is not a setting here. {advice}")
 
-    def _use(self, key: Key, table: Mapping[str, Any], required: PortInfo | None = None) -> None:
-        value = table.get("use")
+    def _use(self, key: Key, table: Mapping[str, Any], required: PortInfo | None = None, *, name: str = "use") -> None:
+        value = table.get(name)
         if value is None and required:
             close = nearest("use", [name for name in table if isinstance(table[name], str)], count=1)
             advice = f" Is {close[0]!r} meant to be it?" if close else ""
             self._mistake((*key, "use"), f"is missing; expected the name of a {required.noun}.{advice}")
         elif value is not None and (not isinstance(value, str) or not value):
-            self._mistake(
-                (*key, "use"), f"expected a name, got {kind_of(value) if value != '' else 'an empty string'}."
-            )
+            self._mistake((*key, name), f"expected a name, got {kind_of(value) if value != '' else 'an empty string'}.")
 
     def _structure(self, cls: type[Any], values: Any, key: Key) -> Any:
         try:

@@ -36,6 +36,7 @@ GROUP = "portico"
 COMMANDS = "portico.commands"
 # Distributions of ours that register more than one name, or another than their own.
 _ELSEWHERE = {
+    ("EmbeddingGenerator", "cached"): "portico-cached-embeddings",
     ("FunctionSource", "plans"): "portico-plan-folder",
     ("PlanStore", "folder"): "portico-plan-folder",
     ("Runner", "local"): "portico-local-runner",

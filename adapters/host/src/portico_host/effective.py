@@ -49,8 +49,10 @@ def _all(configuration: Configuration, plugins: Plugins) -> Iterator[EffectiveSe
         off = configuration.is_off(port)
         default = NONE if off else plugins.default_of(port)
         if not port.many and (chosen or default):
-            origin = configuration.origins.get((port.table, "use"), "default")
-            yield EffectiveSetting(f"{port.table}.use", str(chosen or default), origin, f"The {port.noun} to use.")
+            origin = configuration.origins.get((port.table, port.key), "default")
+            yield EffectiveSetting(
+                f"{port.table}.{port.key}", str(chosen or default), origin, f"The {port.noun} to use."
+            )
         if port.table == "planner":
             yield from _own(configuration, LoopBudget, configuration.budget, ("planner",))
         entries = list(configuration.entries(port))

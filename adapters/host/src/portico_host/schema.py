@@ -13,7 +13,7 @@ from typing import Any
 from portico.errors import PorticoError
 from portico.ports import PORTS, PortInfo
 from portico.registration import Secret
-from portico_host.configuration import NONE, can_be_none, names_what_it_uses
+from portico_host.configuration import NONE, can_be_none, is_beside, names_what_it_uses
 from portico_host.discovery import Plugins
 from portico_host.fields import bare, is_settings_class, settings_fields, union_members
 from portico_host.host_tables import LoopBudget, PluginChoice, SecretRules
@@ -41,7 +41,10 @@ def configuration_schema(plugins: Plugins) -> dict[str, Any]:
     A package that cannot be used is left out of the choices. Required settings are required here although the
     environment might have them.
     """
-    tables = {port.table: _port_table(port, plugins) for port in PORTS}
+    tables = {port.table: _port_table(port, plugins) for port in PORTS if not is_beside(port)}
+    for port in PORTS:
+        if is_beside(port):
+            tables[port.table] = _with_beside(tables[port.table], port, plugins)
     tables["plugins"] = settings_schema(PluginChoice)
     tables["plugins"]["description"] = "Which installed packages are imported at all."
     tables["secrets"] = settings_schema(SecretRules)
@@ -91,6 +94,22 @@ def _port_table(port: PortInfo, plugins: Plugins) -> dict[str, Any]:
         "properties": properties,
         "additionalProperties": False,
     }
+
+
+def _with_beside(table: Mapping[str, Any], port: PortInfo, plugins: Plugins) -> dict[str, Any]:
+    """Return the schema of a table with the choice of a port that shares it, and the settings beside that."""
+    choices = _choices(port, plugins)
+    properties: dict[str, Any] = {
+        port.key: {
+            "enum": [*choices, *([NONE] if can_be_none(port) else [])],
+            "description": f"The {port.noun} to use; its settings stand beside it.",
+        }
+    }
+    for _, schema in choices.values():
+        for name, member in schema["properties"].items():
+            known = properties.get(name)
+            properties[name] = member if known is None or known == member else {"anyOf": [known, member]}
+    return {**table, "properties": {**table.get("properties", {}), **properties}}
 
 
 def _choices(port: PortInfo, plugins: Plugins) -> dict[str, tuple[str, dict[str, Any]]]:

@@ -220,12 +220,13 @@ class HostServices:
         default = self._configuration.default(info)
         wanted = name or chosen or default or next(iter(self.unasked(info.name)), None)
         if wanted is None and self._configuration.is_off(info):
-            place = self._configuration.place((info.table, "use"))
-            raise ConfigurationError(f'{place}: {info.table}.use is "{NONE}", so there is no {info.noun}.')
+            place = self._configuration.place((info.table, info.key))
+            raise ConfigurationError(f'{place}: {info.table}.{info.key} is "{NONE}", so there is no {info.noun}.')
         if wanted is None:
             installed = ", ".join(self._plugins.names(info.name)) or "none"
             raise ConfigurationError(
-                f"No {info.noun} is configured: set `use` in [{info.table}] of {FILE_NAME}. Installed: {installed}."
+                f"No {info.noun} is configured: set `{info.key}` in [{info.table}] of {FILE_NAME}. "
+                f"Installed: {installed}."
             )
         self._refuse_misspelt(info, wanted)
         return self._configuration.single(info, wanted)
@@ -284,7 +285,7 @@ class HostServices:
         except PluginError as error:
             configured = entry.key in [known.key for known in self._configuration.entries(info)]
             chosen = entry.use == self._configuration.use(info)
-            key = (*entry.key, "use") if info.many else (info.table, "use") if chosen else entry.key
+            key = (*entry.key, "use") if info.many else (info.table, info.key) if chosen else entry.key
             if configured:
                 raise type(error)(f"{self._configuration.place(key)}: {dotted(key)}: {error}") from error.__cause__
             names = [known.name for known in self._configuration.entries(info)]

@@ -10,13 +10,16 @@ from portico.ports import PORTS
 from portico_host.given import Given, overriding
 from portico_host.mistakes import Mistake
 
-__all__ = ["Key", "Tree", "dotted", "leaves", "origin_of"]
+__all__ = ["NONE", "Key", "Tree", "dotted", "leaves", "origin_of"]
 
 Key = tuple[str, ...]
 
 PREFIX = "PORTICO_"
 _MAXIMUM_DEPTH = 50
 _MANY = frozenset(port.table for port in PORTS if port.many)
+_BESIDE = {port.table: port.key for port in PORTS if port.key != "use"}
+NONE = "none"
+"""As the choice of a port that a kernel can do without: do without it."""
 
 
 def dotted(key: Key) -> str:
@@ -89,6 +92,7 @@ class Tree:
                     present = into[str(name)] = {}
                 if not value:
                     self.origins.setdefault(key, place)
+                self._forget_beside(key, present, value)
                 self._merge(present, value, key, place)
             else:
                 self._forget(key)
@@ -100,6 +104,15 @@ class Tree:
         if len(key) != 2 or key[0] not in _MANY:
             return False
         return "use" in value and "use" in present and value["use"] != present["use"]
+
+    def _forget_beside(self, key: Key, present: dict[str, Any], value: Mapping[str, Any]) -> None:
+        """Forget the settings beside a choice, ``select`` of ``[functions]``, where another one is chosen."""
+        chosen = _BESIDE.get(key[0]) if len(key) == 1 else None
+        if chosen is None or chosen not in present or value.get(chosen) in (None, present[chosen], NONE):
+            return
+        for name in [name for name, part in present.items() if not isinstance(part, Mapping)]:
+            self._forget((*key, name))
+            del present[name]
 
     def _forget(self, key: Key) -> None:
         for known in [known for known in self.origins if known[: len(key)] == key]:

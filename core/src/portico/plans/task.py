@@ -10,6 +10,7 @@ from portico.chat import Citation, Usage
 from portico.functions import FunctionManual
 from portico.plans.findings import Finding
 from portico.plans.plan import Plan, Step
+from portico.selection.events import FunctionsOffered
 
 __all__ = [
     "Answer",
@@ -19,6 +20,7 @@ __all__ = [
     "Ended",
     "Event",
     "Finding",
+    "FunctionsOffered",
     "Infeasible",
     "PlanHeld",
     "PlanReused",
@@ -98,7 +100,8 @@ class Budget:
 class Task:
     """Everything a planner needs to propose; it keeps nothing itself between two calls.
 
-    ``functions`` is the manual of what may be used; ``steps`` are all steps run so far in this pursuit, in the
+    ``functions`` is the manual of what may be used: of all functions, or of those that the kernel's function selector
+    chose for the goal, where the planner asks a model. ``steps`` are all steps run so far in this pursuit, in the
     order in which they ended; ``refused`` are the proposals refused since the last one that ran; ``notes`` are
     those of the last plan, ``notes_before`` those of the plans before it; ``context`` is what the application hands
     its planner. ``input`` is the JSON value that the goal came with: plans refer to it as to the step ``input``;
@@ -269,6 +272,7 @@ Event: TypeAlias = (
     | StepFailure
     | StepHeld
     | StepUncertain
+    | FunctionsOffered
     | TextDelta
     | ChatUsed
     | Warned

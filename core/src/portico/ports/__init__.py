@@ -15,8 +15,9 @@ class PortInfo:
     """What the host needs to know of a port: its hook, its table in `portico.toml`, its major version.
 
     ``many`` marks tables that hold any number of named entries (``[search.docs]``), rather than one chosen
-    with ``use`` (``[chat]``). ``default`` is the registration used where nothing is configured; a ``spare`` one is
-    no part of the embedded default, which does without it where it is not installed.
+    with ``use`` (``[chat]``). A port that shares its table with one of these is chosen with another ``key``, and its
+    settings stand beside that key: ``[functions]`` with ``select``. ``default`` is the registration used where nothing
+    is configured; a ``spare`` one is no part of the embedded default, which does without it where it is not installed.
     """
 
     name: str
@@ -27,6 +28,7 @@ class PortInfo:
     many: bool = False
     default: str | None = None
     spare: bool = False
+    key: str = "use"
 
 
 PORTS: tuple[PortInfo, ...] = (
@@ -43,6 +45,7 @@ PORTS: tuple[PortInfo, ...] = (
     PortInfo("VectorStore", "vector store", 1, "portico_vector_stores", "vectors", default="faiss"),
     PortInfo("Planner", "planner", 1, "portico_planners", "planner", default="retrieval"),
     PortInfo("FunctionSource", "function plugin", 1, "portico_function_plugins", "functions", many=True),
+    PortInfo("FunctionSelector", "function selector", 1, "portico_function_selectors", "functions", key="select"),
     PortInfo("TemplateLanguage", "template language", 1, "portico_template_languages", "templates", many=True),
     PortInfo("RunStore", "run store", 1, "portico_run_stores", "runs", default="sqlite", spare=True),
     PortInfo("PlanStore", "plan store", 1, "portico_plan_stores", "plans"),

@@ -16,6 +16,8 @@ class Planner(Protocol):
     Behaviour: ``propose`` is a function of its task and keeps nothing between calls; what it must remember
     goes into ``Plan.notes``. A plan with a result ends the pursuit when it has run; one without is a move, and
     ``propose`` is called again with the steps' results. An `Infeasible` is an ordinary outcome.
+    A planner that has a model write its proposals says so with ``asks_model = True``: its task has the functions then
+    that the kernel's function selector chooses for the goal, where there is one. Others are given all.
     Errors: ``PlanError`` when no proposal can be made, or whatever a service it uses raises.
     """
 

@@ -28,12 +28,16 @@ def checked(
     input: Any = None,
     finished: Mapping[str, FunctionManual | None] | None = None,
     taken: Collection[str] = (),
+    manuals: Mapping[str, FunctionManual] | None = None,
 ) -> list[Finding]:
-    """Return the findings of a plan's check with what a kernel has, and with the input that is at hand."""
+    """Return the findings of a plan's check with what a kernel has, and with the input that is at hand.
+
+    ``manuals`` are the functions that the plan may use, where they are not all.
+    """
     given = None if input is None and plan.input is None else {"const": input}
     found = check_plan(
         plan,
-        kernel.manuals,
+        kernel.manuals if manuals is None else manuals,
         finished=finished,
         taken=taken,
         validator=kernel.schema_validator,

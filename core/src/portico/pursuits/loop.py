@@ -33,6 +33,7 @@ from portico.plans.task import (
 )
 from portico.pursuits.checking import checked, with_fingerprints
 from portico.pursuits.execution import Execution
+from portico.pursuits.offering import Offer, Offers
 from portico.pursuits.outcome import Held, Pursuit, answer_of, outcome_body, require_json
 from portico.pursuits.reusing import keep, kept_plan
 from portico.pursuits.reviewing import reviewed
@@ -41,6 +42,7 @@ from portico.pursuits.running import Broken, HeldStep
 if TYPE_CHECKING:
     from portico.ports.planner import Planner
     from portico.pursuits.journal import RunState
+    from portico.selection.selection import Selection
 
 __all__ = ["FIXED", "Loop"]
 
@@ -75,6 +77,7 @@ class Loop:
     failures: list[StepFailed] = field(default_factory=list)
     uncertain: tuple[Step, ...] = ()
     ends: float | None = None
+    selection: Selection | None = None
 
     def go_on_from(self, state: RunState) -> None:
         """Take over what an earlier process did."""
@@ -127,6 +130,7 @@ class Loop:
             self.usage,
             tuple(dict.fromkeys(self.services)),
             self.input,
+            self.selection,
         )
 
     def _executed(self) -> Plan:
@@ -159,8 +163,11 @@ class Loop:
             return self._fixed()
         if self.reuse and (outcome := await self._run_kept()) is not None:
             return outcome
+        offers = Offers(self.execution.kernel, self.planner, self.goal, self.emit)
         while self.proposals < self.budget.proposals:
-            proposal = await self.planner.propose(self._task(), emit=self.emit)
+            offer = await offers.now()
+            self.selection = offer.selection
+            proposal = offer.none_fits() or offer.told(await self.planner.propose(self._task(offer), emit=self.emit))
             if isinstance(proposal, Answer | Infeasible):
                 if self.execution.journal is not None:
                     require_json(proposal, self.planner.name)
@@ -168,7 +175,7 @@ class Loop:
             if not isinstance(proposal, Plan):
                 raise TypeError(f"the planner {self.planner.name!r} proposed {proposal!r}: no Plan, Answer, Infeasible")
             self.proposals += 1
-            findings = self._check(proposal)
+            findings = self._check(proposal, offer)
             if self.execution.listener is not None:
                 self.emit(Proposed(proposal, findings))
             if any(finding.severity == "error" for finding in findings):
@@ -222,11 +229,11 @@ class Loop:
             raise self.failures[0]
         return self._warned(Answer("", warnings=("The plan has run. It has no result to give.",)))
 
-    def _task(self) -> Task:
+    def _task(self, offer: Offer) -> Task:
         budget = self.budget
         return Task(
             self.goal,
-            tuple(self.execution.kernel.manuals.values()),
+            offer.functions,
             tuple(self.execution.records),
             tuple(self.refused),
             replace(
@@ -245,16 +252,18 @@ class Loop:
     def _seconds_left(self) -> float | None:
         return None if self.ends is None else max(self.ends - asyncio.get_running_loop().time(), 0.0)
 
-    def _check(self, plan: Plan) -> tuple[Finding, ...]:
-        return tuple(
-            checked(
-                self.execution.kernel,
-                plan,
-                input=self.input,
-                finished=self.produced_by,
-                taken={record.step.id for record in self.execution.records},
-            )
+    def _check(self, plan: Plan, offer: Offer | None = None) -> tuple[Finding, ...]:
+        """Check a plan; one that was proposed may use what its planner was told of."""
+        kernel = self.execution.kernel
+        findings = checked(
+            kernel,
+            plan,
+            input=self.input,
+            finished=self.produced_by,
+            taken={record.step.id for record in self.execution.records},
+            manuals=None if offer is None else offer.manuals,
         )
+        return tuple(findings if offer is None else offer.explained(findings, kernel.manuals))
 
     async def _refuse(self, refusal: Refusal, *, ran: bool = False) -> None:
         self.refused.append(refusal)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from portico.chat import Usage
 from portico.plans.plan import Plan
 from portico.plans.task import Answer, Infeasible, StepRecord
+
+if TYPE_CHECKING:
+    from portico.selection.selection import Selection
 
 __all__ = ["Held", "Pursuit", "answer_of", "outcome_body", "require_json"]
 
@@ -45,6 +48,8 @@ class Pursuit:
     services: tuple[str, ...] = ()
     """The chat services that were asked, in order."""
     input: Any = None
+    selection: Selection | None = None
+    """Which functions the planner's model was told of and why, where a function selector left some out."""
 
 
 def answer_of(value: Any) -> Answer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from portico.turns.values import (
     Asked,
+    FunctionsOffered,
     PartialValue,
     ToolFinished,
     ToolStarted,
@@ -15,6 +16,7 @@ from portico.turns.values import (
 
 __all__ = [
     "Asked",
+    "FunctionsOffered",
     "PartialValue",
     "ToolFinished",
     "ToolStarted",

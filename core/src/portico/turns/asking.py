@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from portico.chat import ChatRequest, Message, ToolChoice
-from portico.errors import SchemaUnsupported, nearest
+from portico.errors import SchemaUnsupported, UnsupportedOption, nearest
 from portico.functions import Function, FunctionPlugin
 from portico.naming import find_function
 from portico.ports.chat_service import ChatService
 from portico.prompts.prompt import Prompt
 from portico.turns import Asked, TurnEvent, TurnOptions
 from portico.turns.structured import ResponseFormat
-from portico.turns.tool_loop import take_turn
+from portico.turns.tool_loop import Choose, take_turn
 from portico.turns.toolset import Toolbox, Toolset
 
 if TYPE_CHECKING:
     from portico.kernel import Kernel
+    from portico.selection.selection import Selection
 
 __all__ = ["Asking"]
 
@@ -56,13 +57,14 @@ class Asking:
         if choice.mode not in _MODES:
             raise ValueError(f"tool_choice is one of {', '.join(_MODES)}, not {choice.mode!r}")
         functions = given.get("functions")
-        toolset = _NO_TOOLS
+        toolset, choose = _NO_TOOLS, None
         if functions is not None or "tool_choice" in given or choice != ToolChoice():
-            toolset = self._toolbox.toolset(
-                self._functions(functions, choice),
-                strict=chat.capabilities.strict and given.get("strict", True),
-            )
-        if choice.mode == "required" and not toolset.tools:
+            strict = chat.capabilities.strict and given.get("strict", True)
+            if self._kernel.function_selector is None or choice.include is not None or choice.mode == "none":
+                toolset = self._toolbox.toolset(self._functions(functions, choice), strict=strict)
+            else:
+                choose = self._choosing(functions, choice, request.messages, strict=strict)
+        if choice.mode == "required" and not toolset.tools and choose is None:
             raise ValueError("tool_choice is 'required', and there is no function to call")
         # Names are the kernel's business; the service is told of what is left.
         request = replace(request, tools=toolset.tools, tool_choice=ToolChoice(choice.mode))
@@ -71,6 +73,7 @@ class Asking:
             chat,
             request,
             toolset=toolset,
+            choose=choose,
             format=None if returns is None or returns is str else self.format(returns),
             limits=given.get("limits"),
             streamed=streamed,
@@ -99,6 +102,52 @@ class Asking:
     def _make(self, returns: object) -> ResponseFormat[Any]:
         kernel = self._kernel
         return ResponseFormat.of(returns, codecs=kernel.type_codecs, validator=kernel.schema_validator)
+
+    def _choosing(
+        self,
+        functions: Iterable[str | Function | FunctionPlugin] | None,
+        choice: ToolChoice,
+        messages: Sequence[Message],
+        *,
+        strict: bool,
+    ) -> Choose | None:
+        """Return what chooses by the conversation which functions are offered; None where there are none."""
+        selector = self._kernel.function_selector
+        assert selector is not None  # noqa: S101 - asked for only where there is one
+        if functions is not None and not isinstance(functions, str | Function):
+            functions = tuple(functions)
+        found = self._functions(functions, choice)
+        if not found:
+            return None
+        manuals = {function.full_name: function.manual for function in found}
+        named = [name for name in self._named_alone(functions or ()) if name in manuals]
+
+        async def choose() -> tuple[Toolset, Selection | None]:
+            from portico.selection.offering import recent_texts, selected
+
+            selection = await selected(selector, manuals, recent_texts(messages), named=named)
+            if selection is None:
+                return self._toolbox.toolset(found, strict=strict), None
+            names = frozenset(selection.names)
+            if choice.mode == "required" and not names:
+                raise UnsupportedOption(
+                    f"tool_choice is 'required', and the function selector {selector.name!r} offers none of the "
+                    f"{len(found):,} functions for this conversation. Include one with ToolChoice, or let the "
+                    "selector always offer one."
+                )
+            # In their own order: the same functions are the same tools, whatever order they were chosen in.
+            chosen = tuple(function for function in found if function.full_name in names)
+            return self._toolbox.toolset(chosen, strict=strict), selection
+
+        return choose
+
+    def _named_alone(self, functions: Iterable[str | Function | FunctionPlugin]) -> Iterator[str]:
+        """Yield the names of functions that were named one by one, not with their plugin."""
+        for each in functions:
+            if isinstance(each, Function):
+                yield each.full_name
+            elif isinstance(each, str) and each not in self._kernel.plugins:
+                yield self._kernel.function(each).full_name
 
     def _functions(
         self, functions: Iterable[str | Function | FunctionPlugin] | None, choice: ToolChoice

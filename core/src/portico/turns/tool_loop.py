@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from portico.chat import (
     ChatDelta,
@@ -25,7 +25,7 @@ from portico.chat import (
     render_sources,
 )
 from portico.errors import ResponseInvalid, TurnLimitExceeded
-from portico.turns import PartialValue, ToolFinished, ToolStarted, Turn, TurnEvent, TurnLimits
+from portico.turns import FunctionsOffered, PartialValue, ToolFinished, ToolStarted, Turn, TurnEvent, TurnLimits
 from portico.turns.partial_json import NOTHING
 from portico.turns.structured import DraftReader, Manner, ReplyFault, ResponseFormat
 from portico.turns.toolset import Toolset
@@ -33,10 +33,14 @@ from portico.turns.toolset import Toolset
 if TYPE_CHECKING:
     from portico.kernel import Kernel
     from portico.ports.chat_service import ChatService
+    from portico.selection.selection import Selection
 
-__all__ = ["take_turn"]
+__all__ = ["Choose", "take_turn"]
 
 T = TypeVar("T")
+
+Choose: TypeAlias = "Callable[[], Awaitable[tuple[Toolset, Selection | None]]]"
+"""Chooses what is offered, and says how it was chosen; None where nothing was left out."""
 
 _NO_TOOLS = Toolset(())
 _OPEN = "A limit of the turn was reached before this call had a result."
@@ -52,17 +56,24 @@ async def take_turn(
     request: ChatRequest,
     *,
     toolset: Toolset,
+    choose: Choose | None = None,
     format: ResponseFormat[Any] | None = None,
     limits: TurnLimits | None = None,
     streamed: bool = False,
 ) -> AsyncGenerator[TurnEvent[Any], None]:
     """Take a turn and yield what happens, the `Turn` last; `ChatDelta` and `PartialValue` only when ``streamed``.
 
-    ``request`` offers the tools of ``toolset``, and only those can be called.
+    ``request`` offers the tools of ``toolset``, and only those can be called. With ``choose`` it is asked for them when
+    the turn begins, within the turn's time.
     Raises ``TurnLimitExceeded``; ``ResponseInvalid`` for a reply that is not of its form after all repairs, or
     was cut short; what the service raises. A function that fails is a message to the model, never an error here.
     """
-    turn = _Turn(kernel, chat, request, toolset=toolset, format=format, limits=limits or TurnLimits())
+    turn = _Turn(kernel, chat, request, format=format, limits=limits or TurnLimits())
+    if choose is not None:
+        toolset, turn.selection = await turn.within(choose())
+        if turn.selection is not None:
+            yield FunctionsOffered(turn.selection)
+    turn.offer(toolset)
     async with aclosing(turn.events(streamed=streamed)) as events:
         async for event in events:
             yield event
@@ -77,7 +88,6 @@ class _Turn:
         chat: ChatService,
         request: ChatRequest,
         *,
-        toolset: Toolset,
         format: ResponseFormat[Any] | None,
         limits: TurnLimits,
     ) -> None:
@@ -85,20 +95,28 @@ class _Turn:
             request = replace(request, messages=render_sources(request.messages))
         self.kernel = kernel
         self.chat = chat
-        self.toolset = toolset
+        self.toolset = _NO_TOOLS
+        self.selection: Selection | None = None
         self.format = format
         self.limits = limits
         self.manner: Manner = "schema"
-        self.unformed = request
-        if format is not None:
-            self.manner = format.manner(chat.capabilities, tools=bool(request.offered))
-            request = format.ask(request, self.manner)
-        self.request = request
+        self.unformed = self.request = request
         self.rounds = self.calls = self.repairs = 0
         self.usage = Usage()
         self.added: list[Message] = []
         self.reply: ChatReply | None = None
         self.deadline = None if limits.seconds is None else asyncio.get_running_loop().time() + limits.seconds
+
+    def offer(self, toolset: Toolset) -> None:
+        """Make the request ready, with these tools."""
+        self.toolset = toolset
+        request = self.unformed
+        if request.tools is not toolset.tools:
+            request = self.unformed = replace(request, tools=toolset.tools)
+        if self.format is not None:
+            self.manner = self.format.manner(self.chat.capabilities, tools=bool(request.offered))
+            request = self.format.ask(request, self.manner)
+        self.request = request
 
     async def events(self, *, streamed: bool) -> AsyncGenerator[TurnEvent[Any], None]:
         while True:
@@ -120,7 +138,7 @@ class _Turn:
             except ReplyFault as fault:
                 self.send_back(reply, fault)
                 continue
-            yield Turn(value, reply, tuple(self.added), self.usage, self.rounds)
+            yield Turn(value, reply, tuple(self.added), self.usage, self.rounds, self.selection)
             return
 
     def next_request(self) -> ChatRequest:

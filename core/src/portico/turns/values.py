@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypedDict, TypeVar
 
 from portico.chat import ChatDelta, ChatReply, ChatRequest, Message, ToolCall, ToolChoice, ToolResult, Usage
+from portico.selection.events import FunctionsOffered
 
 if TYPE_CHECKING:
     from portico.functions import Function, FunctionPlugin
     from portico.ports.chat_service import ChatService
+    from portico.selection.selection import Selection
 
 __all__ = [
     "Asked",
+    "FunctionsOffered",
     "PartialValue",
     "ToolFinished",
     "ToolStarted",
@@ -33,7 +36,9 @@ class TurnOptions(TypedDict, total=False):
     """What can be given by name to `Kernel.complete`, `Kernel.stream` and `Kernel.invoke_prompt`.
 
     ``functions`` are offered to the model: functions, their names, or the names of plugins; none by default, all
-    of the kernel's where only ``tool_choice`` is given. ``tool_choice`` is "auto", "required" (until it has
+    of the kernel's where only ``tool_choice`` is given. A kernel with a function selector offers those of them that
+    the conversation is about, where they are more than it allows; what ``tool_choice`` includes, and what is named
+    one by one beside plugins, is offered in any case. ``tool_choice`` is "auto", "required" (until it has
     called), "none", or a `ToolChoice` with function names to include and exclude. ``chat`` is a service, or the
     name of one that is configured. ``strict=False`` offers tools as they are to a service that could hold the
     model to them: it saves the time that such services take over a schema that they see for the first time.
@@ -110,7 +115,8 @@ class Turn(Generic[T]):
     """A turn that came to its end: its value, and all that was said on the way.
 
     ``messages`` are those that the turn added to the conversation: calls, results, and the last reply's.
-    ``usage`` is of all its rounds together.
+    ``usage`` is of all its rounds together. ``selection`` says which functions were offered and why, where a function
+    selector left some out; None where all were offered that there are.
     """
 
     value: T
@@ -118,6 +124,7 @@ class Turn(Generic[T]):
     messages: tuple[Message, ...]
     usage: Usage
     rounds: int
+    selection: Selection | None = None
 
     @property
     def text(self) -> str:
@@ -125,4 +132,4 @@ class Turn(Generic[T]):
         return self.reply.text
 
 
-TurnEvent: TypeAlias = ChatDelta | ToolStarted | ToolFinished | PartialValue[T] | Turn[T]
+TurnEvent: TypeAlias = ChatDelta | FunctionsOffered | ToolStarted | ToolFinished | PartialValue[T] | Turn[T]

@@ -9,10 +9,10 @@ from typing import Any
 
 from portico.chat import Message, Reasoning, Text, ToolCall, ToolResult
 from portico.naming import wire_name
-from portico.planning.fitting import estimated_tokens
 from portico.planning.model_calls import arguments_given, own_steps
 from portico.planning.transcript import Round, as_text, fit_rounds, one_line, shortened
 from portico.plans.task import Refusal, StepRecord, Task
+from portico.tokens import estimated_tokens
 from portico_function_calling_planner._notes import Carried, Exchange, exchanges_from
 
 __all__ = ["conversation", "exchanges_of", "failed_in_a_row"]

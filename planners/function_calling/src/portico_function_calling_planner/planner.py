@@ -56,6 +56,7 @@ class FunctionCallingPlanner:
     """
 
     name = "function_calling"
+    asks_model = True
 
     def __init__(self, settings: FunctionCallingSettings, services: Services) -> None:
         self._settings = settings

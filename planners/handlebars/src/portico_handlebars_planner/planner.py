@@ -43,6 +43,7 @@ class HandlebarsPlanner:
     """
 
     name = "handlebars"
+    asks_model = True
 
     def __init__(self, settings: HandlebarsPlannerSettings, services: Services) -> None:
         self._settings = settings

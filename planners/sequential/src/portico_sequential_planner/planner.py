@@ -36,6 +36,7 @@ class SequentialPlanner:
     """
 
     name = "sequential"
+    asks_model = True
 
     def __init__(self, settings: SequentialSettings, services: Services) -> None:
         self._settings = settings

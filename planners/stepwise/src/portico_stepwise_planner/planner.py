@@ -65,6 +65,7 @@ class StepwisePlanner:
     """
 
     name = "stepwise"
+    asks_model = True
 
     def __init__(self, settings: StepwiseSettings, services: Services) -> None:
         self._settings = settings

@@ -51,6 +51,7 @@ class StructuredPlanner:
     """
 
     name = "structured"
+    asks_model = True
 
     def __init__(self, settings: StructuredSettings, services: Services) -> None:
         self._settings = settings

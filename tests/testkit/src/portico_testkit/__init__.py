@@ -5,6 +5,7 @@ fixture named for the port; its docstring shows how.
 
 - `portico_testkit.chat_service.ChatServiceKit`
 - `portico_testkit.embedding_generator.EmbeddingGeneratorKit`
+- `portico_testkit.function_selector.FunctionSelectorKit`
 - `portico_testkit.function_source.FunctionSourceKit`
 - `portico_testkit.http_client.HttpClientKit`
 - `portico_testkit.page_reader.PageReaderKit`

@@ -65,6 +65,12 @@ class PlannerKit:
         assert planner.name.strip(), "the name is empty"
 
     @pytest.mark.asyncio
+    async def test_whether_it_asks_a_model_is_said_by_true_or_false(self, planner: Planner) -> None:
+        """By ``asks_model`` the loop knows whether a function selector chooses what the planner is told of."""
+        said = getattr(planner, "asks_model", False)
+        assert isinstance(said, bool), f"asks_model is {said!r}, not True or False"
+
+    @pytest.mark.asyncio
     async def test_a_first_plan_passes_the_check(self, planner: Planner, kernel: Kernel, goal: str) -> None:
         """What is refused costs a round, and with a model money."""
         proposal = await _propose(planner, _task(kernel, goal))
