@@ -478,6 +478,21 @@ class TestAsAFunction:
         await ChatAgent("host", kernel=kernel, chat=chat).invoke("The park?")
         assert [len(request.messages) for request in guide.chat.requests] == [1, 1]  # type: ignore[union-attr]
 
+    async def test_what_it_costs_is_in_the_usage_of_the_turn_that_called_it(self) -> None:
+        inner = ChatAgent("inner", kernel=Kernel(), chat=scripted("3", repeat=True, usage=Usage(100, 10)))
+        kernel = Kernel()
+        kernel.add_function(inner.as_function())
+        call = ToolCall("1", "inner", '{"message": "x"}')
+        middle = ChatAgent("middle", kernel=kernel, chat=scripted(call, "2", repeat=True, usage=Usage(10, 1)))
+        outer_kernel = Kernel()
+        outer_kernel.add_function(middle.as_function())
+        outer = ToolCall("1", "middle", '{"message": "x"}')
+        agent = ChatAgent("outer", kernel=outer_kernel, chat=scripted(outer, "1", repeat=True, usage=Usage(1)))
+        reply = await agent.invoke("x")
+        assert reply.usage == Usage(1 * 2 + 10 * 2 + 100, 1 * 2 + 10)
+        assert reply.turn.usage == Usage(2), "the turn of the tool loop has its own rounds"
+        assert reply.thread.turns[0].usage == reply.usage
+
     async def test_with_a_thread_it_remembers(self) -> None:
         chat, thread = scripted("1", "2"), Thread()
         ask = ChatAgent("guide", kernel=Kernel(), chat=chat).as_function(thread=thread, plugin="City", name="ask")

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from itertools import pairwise
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from portico.agents.agent import ChatAgent
 from portico.agents.context import AgentTurn, Context, TurnOutcome
+from portico.agents.summarising import Summarise
 from portico.agents.thread import Thread
 from portico.chat import ChatCapabilities, Message, Source, Text, ToolCall, ToolResult
 from portico.errors import ServiceUnavailable
@@ -17,6 +21,7 @@ from portico.functions import Function, FunctionPlugin, function
 from portico.kernel import Kernel
 from portico.selection.selection import Considered, Selection
 from portico_testkit.fakes.chat_service import ScriptedChat
+from portico_testkit.fakes.function_selector import WordSelector
 
 TOOLS = ChatCapabilities(tools=True)
 
@@ -95,11 +100,9 @@ async def test_what_they_add_is_sent_in_their_order_and_not_kept() -> None:
         ("system", "Be kind.\n\nOne.\n\nTwo.\n\nOf the thread."),
         ("user", "Hello"),
         ("assistant", "Hi"),
-        ("user", "note 1"),
-        ("user", "note 2"),
+        ("user", "note 1\n\nnote 2"),
         ("assistant", "noted"),
-        ("user", "note 3"),
-        ("user", "And now?"),
+        ("user", "note 3\n\nAnd now?"),
     ]
     assert [message.text for message in thread.messages] == ["Hello", "Hi", "And now?", "Yes."]
 
@@ -114,6 +117,36 @@ async def test_sources_are_shown_to_a_service_that_takes_none_as_data() -> None:
     agent = agent_with(adding(messages=(Message("user", (Text("Sources:"), Source(1, "<b>", "Ports"))),)))
     await agent.invoke("Hello")
     assert '<source number="1" name="Ports">\n&lt;b&gt;' in asked(agent)[0][1]
+
+
+async def test_sources_come_in_one_message_with_the_question_that_they_are_for() -> None:
+    source, question = Source(1, "Ports are protocols."), Message("user", (Text("What are ports?"),), "Ada")
+    chat = ScriptedChat("Protocols [1].", capabilities=ChatCapabilities(sources=True))
+    reply = await agent_with(adding(messages=(Message("user", (source,)),)), chat=chat).invoke(question)
+    assert chat.requests[0].messages == (Message("user", (source, Text("What are ports?")), "Ada"),)
+    assert reply.thread.messages[0] == question
+
+
+said_by = st.lists(
+    st.builds(Message.of, st.sampled_from(["user", "assistant"]), st.text("ab ", min_size=1, max_size=3)),
+    max_size=4,
+)
+
+
+@given(st.lists(said_by, max_size=3), st.booleans())
+def test_the_user_never_speaks_twice_in_a_row_and_nothing_is_lost(contexts: list[list[Message]], longer: bool) -> None:
+    thread = Thread(
+        messages=[Message.of("user", "Hello " * 40), Message.of("assistant", "Hi")] * 3,
+        budget=None if longer else 120,
+        reducer=Summarise(ScriptedChat("They met.", repeat=True)),
+    )
+    agent = agent_with(*(adding(messages=tuple(messages)) for messages in contexts))
+    asyncio.run(agent.invoke("And now?", thread))
+    sent = asked(agent)
+    assert all(not (one[0] == other[0] == "user") for one, other in pairwise(sent)), sent
+    added = [message.text for messages in contexts for message in messages]
+    words = "".join(text for _, text in sent).replace("\n", "")
+    assert words.endswith("".join([*added, "And now?"]))
 
 
 async def test_their_functions_are_offered_besides_and_can_be_called() -> None:
@@ -133,6 +166,22 @@ async def test_their_functions_are_the_only_ones_where_the_agent_has_none() -> N
     agent = agent_with(adding(functions=(named("extra"),)), functions=())
     await agent.invoke("Go")
     assert [tool.name for tool in agent.chat.requests[0].tools] == ["extra"]  # type: ignore[union-attr]
+
+
+async def test_what_a_provider_chose_is_not_chosen_from_again_by_the_selector_of_the_kernel() -> None:
+    topics = ("rain", "snow", "wind")
+    kernel = Kernel(plugins=[FunctionPlugin("Own", tuple(map(named, topics)))], function_selector=WordSelector(1))
+    provider = adding(functions=tuple(named(name, "Extra") for name in ("a", "b", "c")))
+    agent = agent_with(provider, kernel=kernel)
+    reply = await agent.invoke("Will there be snow?")
+    offered = [tool.name for tool in agent.chat.requests[0].tools]  # type: ignore[union-attr]
+    assert offered == ["snow", "Extra-a", "Extra-b", "Extra-c"]
+    (selection,) = reply.selections
+    assert sorted(selection.names) == sorted(offered), "a selection is what was offered"
+    assert selection.considered == 6
+    # Nor where there is nothing else.
+    await agent.invoke("Will there be snow?", functions=())
+    assert [tool.name for tool in agent.chat.requests[1].tools] == offered[1:]  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(

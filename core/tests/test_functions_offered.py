@@ -90,7 +90,7 @@ async def test_a_model_cannot_call_what_was_not_offered():
     async with aclosing(kernel.stream("Any invoice?", chat=chat, tool_choice="auto")) as events:
         first, second = [event.result async for event in events if isinstance(event, ToolFinished)]
     assert first.error
-    assert "World-river" in first.content
+    assert first.content == "The function 'World-river' is not offered in this turn. Nearest: World-invoice."
     assert second.content == "invoice!"
 
 
@@ -248,3 +248,14 @@ def test_the_context_is_the_end_of_the_conversation_without_what_is_blank(messag
         new += 1
     assert len(texts) == min(new + earlier, len(spoken))
     assert len(left) + len(texts) == len(spoken)
+
+
+async def test_a_call_of_what_is_not_there_at_all_is_answered_with_what_is_offered():
+    kernel = kernel_of(WordSelector(1), plugin("World", *TOPICS), plugin("Aviary", "owl"))
+    script = (ToolCall("c1", "World-invoic"), ToolCall("c2", "quux"), ToolCall("c3", "Aviary-owl"), "Done.")
+    chat = ScriptedChat(*script, capabilities=TOOLS)
+    async with aclosing(kernel.stream("Any invoice?", chat=chat, tool_choice="auto")) as events:
+        near, far, other = [event.result.content async for event in events if isinstance(event, ToolFinished)]
+    assert near == "There is no function 'World-invoic'. Nearest: World-invoice."
+    assert far == "There is no function 'quux'. There is one function: World-invoice."
+    assert other == "The function 'Aviary-owl' is not offered in this turn. There is one function: World-invoice."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from portico.selection.requests import requests_in
@@ -28,6 +28,7 @@ PIECES = st.sampled_from(
 )
 
 
+@example(" and then also ")
 @given(st.text() | st.lists(PIECES).map(" ".join))
 def test_a_text_that_is_not_blank_makes_a_request_and_no_request_is_blank(text: str) -> None:
     found = requests_in(text)

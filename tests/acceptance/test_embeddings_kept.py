@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import portico_host
-from portico import ConfigurationError, EmbeddingGenerator
+from portico import ChatAgent, ChatCapabilities, ConfigurationError, EmbeddingGenerator, function
 from portico.errors import PluginNotInstalled
+from portico_host.checking import problems_of
+from portico_testkit.fakes.chat_service import ScriptedChat
 
 CACHED = """
 [embeddings]
@@ -70,6 +73,24 @@ async def test_an_index_made_without_the_cache_stays_valid_with_it(file: Path) -
         assert 1 <= generator.embedded < 20, "the index was made anew"  # type: ignore[attr-defined]
 
 
+async def test_functions_that_are_chosen_among_are_embedded_once_for_all_programs(file: Path) -> None:
+    def act(text: str) -> str:
+        return text
+
+    # The vectors lie in memory, so that each program needs all of them.
+    choosing = '\n[vectors]\nuse = "faiss"\n\n[functions]\nselect = "contextual"\nmax = 1\n'
+    file.write_text(CACHED.format(of="wordllama") + choosing, "utf-8")
+    for embedded, found in ((4, 0), (0, 4)):
+        async with portico_host.open(file) as kernel:
+            for name in ("forecast_weather", "book_flight", "send_email"):
+                kernel.add_function(function(name=name)(partial(act)))
+            chat = ScriptedChat("Rain.", capabilities=ChatCapabilities(tools=True))
+            reply = await ChatAgent("desk", kernel=kernel, chat=chat).invoke("What does the weather do?")
+            assert reply.selections[0].names == ("forecast_weather",)
+            generator = kernel.service(EmbeddingGenerator)
+            assert (generator.embedded, generator.found) == (embedded, found)  # type: ignore[attr-defined]
+
+
 async def test_a_cache_of_itself_is_a_circle_and_says_so(file: Path) -> None:
     file.write_text(CACHED.format(of="cached"), "utf-8")
     with pytest.raises(ConfigurationError, match=r"in a circle: .*'cached' → .*'cached'"):
@@ -79,9 +100,12 @@ async def test_a_cache_of_itself_is_a_circle_and_says_so(file: Path) -> None:
 
 async def test_a_cache_of_what_is_not_installed_names_what_is_near(file: Path) -> None:
     file.write_text(CACHED.format(of="wordlama"), "utf-8")
-    with pytest.raises(PluginNotInstalled, match="wordllama"):
+    with pytest.raises(PluginNotInstalled, match="Did you mean wordllama") as caught:
         async with portico_host.open(file) as kernel:
             kernel.service(EmbeddingGenerator)
+    (problem,) = problems_of(caught.value, "EmbeddingGenerator", "cached")
+    assert problem.subject == "embedding generator cached"
+    assert problem.mend.startswith("Run `pip install portico-wordlama`"), "the cache itself is installed"
 
 
 async def test_a_cache_of_nothing_is_a_mistake_in_the_configuration(file: Path) -> None:

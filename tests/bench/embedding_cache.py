@@ -60,8 +60,10 @@ async def _measure(sizes: tuple[int, ...], kept: int, rounds: int) -> dict[str, 
             "wordllama_us": round(alone / kept * 1e6, 1),
         }
         (file,) = Path(folder).glob("*.sqlite3")
-        result["bytes_a_row"] = round((file.stat().st_size) / kept)
         with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+            # Of the pages, for some of them may be in SQLite's log still.
+            pages = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
+            result["bytes_a_row"] = round(connection.execute(pages).fetchone()[0] / kept)
             for size in sizes:
                 result[str(size)] = await _one_size(texts, size, rounds, generator, cached, connection)
         await cached.aclose()

@@ -132,7 +132,19 @@ def test_each_call_is_a_line(talk: Talk) -> None:
     code, shown = talk(steps=steps)
     assert code == 0
     assert re.search(r'✓ tools-shout\(text="hey"\)  \d+\.\d s\n', shown), shown
-    assert re.search(r"✗ tools-fetch\(\)  \d+\.\d s  The arguments do not fit", shown), shown
+    assert re.search(r"✗ tools-fetch\(\)  \d+\.\d s\n  The arguments do not fit", shown), shown
+
+
+@pytest.mark.parametrize("columns", [20, 40])
+def test_a_call_is_one_line_on_a_narrow_terminal_too_and_why_it_failed_is_told_whole(talk: Talk, columns: int) -> None:
+    long = 'call tools-shout {"text": "' + "hey " * 30 + '"}\n'
+    _, shown = talk(steps=[(READY, long), (READY, "call tools-fetch\n"), (READY, "/quit\n")], columns=columns)
+    called = re.search(r"^✓ tools-.*…  \d+\.\d s$", shown, re.MULTILINE)
+    assert called, shown
+    assert len(called.group()) <= columns
+    why = shown[shown.index("✗ ") :].partition("\n\n")[0]
+    assert "The arguments do not fit" in " ".join(why.split())
+    assert max(map(len, why.splitlines())) <= columns
 
 
 def test_what_an_answer_cites_is_listed_below_it(talk: Talk) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from portico import ChatAgent, Kernel
+from portico.chat import ChatCapabilities
 from portico.errors import FunctionNotFound, ResponseInvalid, StoreBusy, StoreError
 from portico.functions import FunctionManual
 from portico.selection.contextual import ContextualSelector
@@ -17,6 +19,7 @@ from portico.selection.selection import Changes
 from portico.vectors import Vectors
 from portico_faiss.config import FaissSettings
 from portico_faiss.store import FaissVectorStore
+from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.embedding_generator import HashingEmbeddings
 from portico_testkit.fakes.vector_store import DictVectorStore
 
@@ -141,9 +144,39 @@ async def test_a_minimum_score_leaves_out_also_where_there_is_room(store: Any, e
     assert {each.reason for each in strict.left_out} == {"below the minimum score"}
 
 
-async def test_a_name_in_always_that_no_function_has_names_the_nearest(store: Any, embeddings: Recording) -> None:
-    with pytest.raises(FunctionNotFound, match="Find-Topic3"):
-        await selector(store, embeddings, always=("Find-Topik3",)).select(MANUALS, ASKED)
+async def test_a_name_in_always_that_none_of_them_has_is_passed_over(store: Any, embeddings: Recording) -> None:
+    chooser = selector(store, embeddings, limit=1, always=("Find-Topic4", "Clock-Now"))
+    part = [manual for manual in MANUALS if manual.name != "Find-Topic4"]
+    selection = await chooser.select(part, ASKED)
+    assert selection.names == (await selector(store, embeddings, limit=1).select(part, ASKED)).names
+    assert selection.absent == ("Find-Topic4", "Clock-Now")
+    assert (await chooser.select(MANUALS, ASKED)).absent == ("Clock-Now",)
+    assert (await chooser.select(MANUALS[:1], ASKED)).absent == ("Find-Topic4", "Clock-Now")
+    assert (await chooser.select(MANUALS, [" "])).absent == ("Clock-Now",)
+
+
+async def test_a_name_in_always_that_several_functions_have_is_refused(store: Any, embeddings: Recording) -> None:
+    twins = [FunctionManual(f"{plugin}-Look", "Look.", {}, {}) for plugin in ("Web", "Mail")]
+    with pytest.raises(FunctionNotFound, match="Web-Look, Mail-Look"):
+        await selector(store, embeddings, always=("Look",)).select(twins, ASKED)
+
+
+async def test_a_kernel_names_the_nearest_where_it_has_no_function_that_is_always_offered() -> None:
+    chooser = ContextualSelector(options=SelectionOptions(limit=1, always=("bread_of_baker",), ranking="lexical"))
+    kernel = Kernel(function_selector=chooser)
+
+    def rain_in_a_city() -> None:
+        """Tell whether it rains."""
+
+    def bread_of_a_baker() -> None:
+        """Find bread."""
+
+    kernel.add_function(rain_in_a_city)
+    kernel.add_function(bread_of_a_baker)
+    chat = ScriptedChat("Noted.", repeat=True, capabilities=ChatCapabilities(tools=True))
+    with pytest.raises(FunctionNotFound, match="bread_of_a_baker"):
+        await ChatAgent("guide", kernel=kernel, chat=chat).invoke("Will there be rain?")
+    assert not chat.requests
 
 
 async def test_with_words_alone_no_store_is_needed() -> None:

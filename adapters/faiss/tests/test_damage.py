@@ -71,6 +71,27 @@ async def test_a_cut_off_database_is_reported(tmp_path: Path, keep: float) -> No
         assert f"Delete the folder {namespace}" in line, line
 
 
+async def test_damage_that_no_message_can_quote_is_reported(tmp_path: Path) -> None:
+    namespace = await written(tmp_path)
+    database = namespace / "store.sqlite"
+    content = database.read_bytes()
+    assert b"CREATE TABLE state" in content
+    database.write_bytes(content.replace(b"CREATE TABLE state", b"CREATE TABL\xff state"))
+    found = await errors(tmp_path)
+    assert len(found) == 6, found
+    assert all("is damaged" in line and f"Delete the folder {namespace}" in line for line in found), found
+
+
+async def test_metadata_that_is_no_text_is_reported(tmp_path: Path) -> None:
+    namespace = await written(tmp_path)
+    with sqlite3.connect(namespace / "store.sqlite") as connection:
+        connection.execute("UPDATE records SET metadata = CAST(x'ff5b31' AS TEXT)")
+    connection.close()
+    found = await errors(tmp_path)
+    assert any(line.startswith("get") for line in found), found
+    assert all("is damaged" in line for line in found), found
+
+
 async def test_a_database_of_noise_is_reported(tmp_path: Path) -> None:
     namespace = await written(tmp_path)
     (namespace / "store.sqlite").write_bytes(np.random.default_rng(0).bytes(20_000))

@@ -158,6 +158,28 @@ async def test_damage_inside_is_noticed(opened: Any, file: Path) -> None:
             await opened().read(f"r{number}")
 
 
+async def test_damage_that_no_message_can_quote_is_damage_too(opened: Any, file: Path) -> None:
+    store = opened()
+    await finish(store, "r1")
+    await store.aclose()
+    content = file.read_bytes()
+    assert b"CREATE TABLE runs" in content
+    file.write_bytes(content.replace(b"CREATE TABLE runs", b"CREATE TABL\xff runs"))
+    for call in (lambda store: store.read("r1"), lambda store: store.acquire("r2", owner="me", seconds=60)):
+        with pytest.raises(StoreDamaged, match=r"is damaged: .*0xff.*Move it away"):
+            await call(opened())
+
+
+async def test_an_entry_that_is_no_text_is_damage(opened: Any, file: Path) -> None:
+    store = opened()
+    await finish(store, "r1")
+    with sqlite3.connect(file) as connection:
+        connection.execute("UPDATE entries SET entry = CAST(x'ff5b31' AS TEXT) WHERE number = 2")
+    connection.close()
+    with pytest.raises(StoreDamaged, match=r"is damaged: .*'entry'"):
+        await store.read("r1")
+
+
 async def test_an_entry_that_is_none_any_more_is_named(opened: Any, file: Path) -> None:
     store = opened()
     await finish(store, "r1")

@@ -378,12 +378,22 @@ async def test_a_search_beside_an_update_sees_whole_documents(make_search, folde
     assert len(seen) > 1
 
 
-async def test_a_damaged_database_is_made_anew_by_an_update(make_search, folder) -> None:
+def no_database(content: bytes) -> bytes:
+    return b"no database at all" * 100
+
+
+def no_unicode_in_the_schema(content: bytes) -> bytes:
+    assert b"CREATE TABLE meta" in content
+    return content.replace(b"CREATE TABLE meta", b"CREATE TABL\xff meta")
+
+
+@pytest.mark.parametrize("damage", [no_database, no_unicode_in_the_schema])
+async def test_a_damaged_database_is_made_anew_by_an_update(make_search, folder, damage) -> None:
     write(folder / "a.md", "Alpha.\n")
     search = make_search()
     await search.index.update()
     database = search._place.catalogue
-    database.write_bytes(b"no database at all" * 100)
+    database.write_bytes(damage(database.read_bytes()))
     with pytest.raises(StoreError, match=str(database.parent)):
         await make_search().rank("alpha", 5)
     search = make_search()

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-__all__ = ["plain_code", "reading", "use_log", "writing"]
+__all__ = ["is_no_text", "plain_code", "reading", "use_log", "writing"]
 
 _PAUSE = 0.01
 """Seconds between two attempts to turn the log on."""
@@ -73,3 +73,22 @@ def plain_code(error: sqlite3.Error) -> int:
     Extended codes carry the plain one in their low byte.
     """
     return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+
+
+def is_no_text(error: Exception) -> bool:
+    """Tell whether an error says that what should be text is no UTF-8: bytes that were not written as they are.
+
+    >>> connection = sqlite3.connect(":memory:")
+    >>> try:
+    ...     connection.execute("SELECT CAST(x'ff' AS TEXT)").fetchone()
+    ... except sqlite3.Error as error:
+    ...     is_no_text(error), plain_code(error)
+    (True, 0)
+    >>> connection.close()
+
+    Of a column Python's module says so itself, without a code of SQLite's. Of a table's name or definition SQLite says
+    it, in a message that quotes the bytes, and the module fails to read that.
+    """
+    if isinstance(error, sqlite3.OperationalError):
+        return not plain_code(error)
+    return isinstance(error, UnicodeDecodeError)

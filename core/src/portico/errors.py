@@ -150,38 +150,41 @@ class FunctionError(PorticoError):
 class FunctionNotFound(FunctionError):
     """No function of that name is in the kernel, or several; ``nearest`` holds those, or the names most like it.
 
-    The names are compared when they are first asked for: a template asks for a function by each name that might be one.
+    With ``offered=False`` there is one, but none that a model may call just now. Names are compared when they are
+    first asked for: a template asks for a function by each name that might be one.
     """
 
     name: str = ""
     _known: tuple[str, ...] = ()
-    _meant: tuple[str, ...] = ()
+    meant: tuple[str, ...] = ()
+    _offered: bool = True
 
-    def __init__(self, name: str, known: Sequence[str] = (), *, meant: Sequence[str] = ()) -> None:
+    def __init__(
+        self, name: str, known: Sequence[str] = (), *, meant: Sequence[str] = (), offered: bool = True
+    ) -> None:
         super().__init__(name)
         self.name = name
         self._known = tuple(known)
-        self._meant = tuple(meant)
+        self.meant = tuple(meant)
+        self._offered = offered
 
     @cached_property
     def nearest(self) -> tuple[str, ...]:
         """The functions that may be meant, the likeliest first."""
-        return self._meant or nearest(self.name, self._known)
+        return self.meant or nearest(self.name, self._known)
 
     def __str__(self) -> str:
-        if self._meant:
-            return f"{self.name!r} may be any of {', '.join(self._meant)}. Give the whole name."
+        if self.meant:
+            return f"{self.name!r} may be any of {', '.join(self.meant)}. Give the whole name."
+        advice = "There are no functions to call."
         if self.nearest:
             advice = f"Nearest: {', '.join(self.nearest)}."
-        elif self._known:
-            count = f"There are {len(self._known)} functions" if len(self._known) > 1 else "There is one function"
-            listed = (
-                f": {', '.join(self._known)}." if len(self._known) <= _LISTED else "; `portico functions` lists them."
-            )
-            advice = count + listed
-        else:
-            advice = "There are no functions to call."
-        return f"There is no function {self.name!r}. {advice}"
+        elif known := self._known:
+            more = "; `portico functions` lists them." if self._offered else " that can be called."
+            advice = f"There are {len(known)} functions" if len(known) > 1 else "There is one function"
+            advice += f": {', '.join(known)}." if len(known) <= _LISTED else more
+        what = "There is no function {!r}." if self._offered else "The function {!r} is not offered in this turn."
+        return f"{what.format(self.name)} {advice}"
 
 
 class ArgumentsInvalid(FunctionError):
@@ -389,10 +392,7 @@ class LimitExceeded(PorticoError):
 
 
 class TurnLimitExceeded(LimitExceeded):
-    """A turn reached one of its limits; ``messages`` are those that it added, ``usage`` is what it cost.
-
-    Calls that had no result yet are answered there with an error, so that the conversation can go on.
-    """
+    """A turn reached a limit; ``messages`` are what it added, open calls answered with an error; ``usage`` its cost."""
 
     def __init__(self, message: str, *, messages: Sequence[object] = (), usage: object = None) -> None:
         self.messages = tuple(messages)

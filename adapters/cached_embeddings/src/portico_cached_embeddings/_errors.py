@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from portico.databases import plain_code
+from portico.databases import is_no_text, plain_code
 
 __all__ = ["CacheDamaged", "CacheUnusable", "mapped_errors"]
 
@@ -31,7 +31,7 @@ def mapped_errors(folder: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         code = plain_code(error)
-        if code in _DAMAGED:
+        if code in _DAMAGED or is_no_text(error):
             raise CacheDamaged(str(error)) from error
         if code in _BUSY:
             why = "another process does not let go of it"
@@ -44,7 +44,8 @@ def mapped_errors(folder: Path) -> Iterator[None]:
         # SQLite's own message quotes the damaged bytes; a number is larger than any that was written.
         raise CacheDamaged(str(error)) from error
     except OSError as error:
-        why = f"{error.strerror or error}; make it writable, or set another `path` in [embeddings.cached]"
+        mend = "set" if isinstance(error, (NotADirectoryError, FileExistsError)) else "make it writable, or set"
+        why = f"{error.strerror or error}; {mend} another `path` in [embeddings.cached]"
         raise CacheUnusable(_sentence(folder, why)) from error
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol, TextIO
 
-from portico_cli.failures import described
+from portico_cli.failures import described, write_error
 from portico_cli.output import console_for, plain, safe_text, show, write_json_line
 from portico_cli.turn_account import TurnAccount, account_to_json, call_words
 from portico_cli.written_text import WrittenText
@@ -77,11 +77,11 @@ class PlainScreen:
 
     def failed(self, error: BaseException) -> None:
         """Write the error to standard error."""
-        _write_error(f"Error: {plain(described(error)[1])}")
+        write_error(f"Error: {plain(described(error)[1])}")
 
     def note(self, words: str) -> None:
         """Write it to standard error."""
-        _write_error(plain(words))
+        write_error(plain(words))
 
 
 class JsonScreen(PlainScreen):
@@ -193,16 +193,20 @@ class TerminalScreen:
     def _finished(self, finished: ToolFinished) -> None:
         from rich.text import Text
 
+        from portico_cli.answer_text import Hanging
+
         words = self._running.pop(finished.call.id, call_words(finished.call))
         self._hush()
         self._text.end()
         failed = finished.result.error
         mark = ("✗ ", "red") if failed else ("✓ ", "dim")
-        line = Text.assemble(mark, (plain(words), "dim"), (f"  {finished.seconds:.1f} s", "dim"))
+        seconds = f"  {finished.seconds:.1f} s"
+        called = Text.assemble(mark, (plain(words), "dim"))
+        called.truncate(max(self._errors.width - len(seconds), 1), overflow="ellipsis")
+        self._errors.print(called.append(seconds, "dim"))
         if failed:
-            line.append(f"  {' '.join(plain(finished.result.content).split())}", style="red")
-        line.no_wrap, line.overflow = True, "ellipsis"
-        self._errors.print(line)
+            why = safe_text(" ".join(finished.result.content.split()), "red")
+            self._errors.print(Hanging(why, "  ", "  "))
         self._say_running()
 
     def _say_running(self) -> None:
@@ -215,7 +219,10 @@ class TerminalScreen:
         from rich.spinner import Spinner
         from rich.text import Text
 
-        spinner = Spinner("dots", Text(plain(words), no_wrap=True, overflow="ellipsis", style="dim"), style="dim")
+        # Cut here: the spinner forgets that its text is not to be broken.
+        line = Text(plain(words), style="dim")
+        line.truncate(max(self._errors.width - 3, 1), overflow="ellipsis")
+        spinner = Spinner("dots", line, style="dim")
         if self._line is None:
             # What libraries print is sent elsewhere already; and the line editor wants the real terminal.
             self._line = Live(
@@ -238,12 +245,3 @@ class TerminalScreen:
 def _width() -> int:
     columns = shutil.get_terminal_size().columns
     return max(_LEAST_WIDTH, min(columns, _MOST_WIDTH))
-
-
-def _write_error(text: str) -> None:
-    try:
-        sys.stderr.write(f"{text}\n")
-        sys.stderr.flush()
-    except OSError:
-        # Standard error is closed, and there is no other place to say so; the exit code tells.
-        return

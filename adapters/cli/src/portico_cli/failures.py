@@ -12,7 +12,18 @@ from portico.errors import ConfigurationError, PluginError, PorticoError, RunNot
 from portico_cli.invocation import Invocation, short_name
 from portico_cli.output import OutputFailed, plain, write_json, write_json_line
 
-__all__ = ["DONE", "FAILED", "HELD", "INFEASIBLE", "INTERRUPTED", "MISUSED", "Misused", "described", "report"]
+__all__ = [
+    "DONE",
+    "FAILED",
+    "HELD",
+    "INFEASIBLE",
+    "INTERRUPTED",
+    "MISUSED",
+    "Misused",
+    "described",
+    "report",
+    "write_error",
+]
 
 DONE, FAILED, MISUSED, INFEASIBLE, HELD, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
@@ -35,7 +46,7 @@ def report(error: BaseException, invocation: Invocation) -> int:
         return MISUSED
     kind, message, code = described(error)
     if invocation.debug or os.environ.get("PORTICO_DEBUG", "") not in ("", "0"):
-        _write_error("".join(traceback.format_exception(error)).rstrip())
+        write_error("".join(traceback.format_exception(error)).rstrip())
     resumed = _resumed_by(invocation)
     if invocation.json and not isinstance(error, OutputFailed):
         run = {"run": invocation.run} if invocation.run else {}
@@ -44,7 +55,7 @@ def report(error: BaseException, invocation: Invocation) -> int:
     if isinstance(error, click.UsageError) and error.ctx is not None:
         usage = error.ctx.get_usage()
         message += f"\n{usage}\nTry `{error.ctx.command_path} --help`."
-    _write_error(f"{_red('Error:')} {plain(message)}{resumed}")
+    write_error(f"{_red('Error:')} {plain(message)}{resumed}")
     return code
 
 
@@ -71,7 +82,7 @@ def _interrupted(invocation: Invocation) -> int:
         run = {"run": invocation.run} if invocation.run else {}
         _write_object({"error": {"type": "Interrupted", "message": message, **run}}, invocation)
     else:
-        _write_error(message)
+        write_error(message)
     return INTERRUPTED
 
 
@@ -97,7 +108,8 @@ def _red(text: str) -> str:
     return click.style(text, fg="red", bold=True) if colour else text
 
 
-def _write_error(text: str) -> None:
+def write_error(text: str) -> None:
+    """Write a line to standard error."""
     try:
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()

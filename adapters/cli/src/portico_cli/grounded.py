@@ -11,6 +11,7 @@ from portico.functions import FunctionPlugin
 from portico.ports.chat_service import ChatService
 from portico.ports.text_search import TextSearch
 from portico.search_functions import SEARCH_TAG
+from portico.turns import ChosenFunctions
 
 if TYPE_CHECKING:
     from portico.agents.thread import Thread
@@ -57,19 +58,19 @@ class Grounds:
         return () if self.provider is None else (self.provider,)
 
     @property
-    def functions(self) -> list[str | FunctionPlugin]:
-        """What the agent offers: searches one by one, for a selector must not leave out what answers rest on."""
+    def functions(self) -> list[ChosenFunctions | FunctionPlugin]:
+        """What the agent offers: all searches, for a selector must not leave out what answers rest on."""
         if not self.calls:
             return []
-        offered: list[str | FunctionPlugin] = []
+        offered: list[ChosenFunctions | FunctionPlugin] = []
         for plugin in self._kernel.plugins.values():
-            searches = [function.full_name for function in plugin if SEARCH_TAG in function.manual.tags]
+            searches = tuple(function for function in plugin if SEARCH_TAG in function.manual.tags)
             if not searches:
                 offered.append(plugin)
                 continue
-            offered += searches
+            offered.append(ChosenFunctions(searches))
             others = tuple(
-                function for function in plugin if function.name not in _UNCITED and function.full_name not in searches
+                function for function in plugin if function.name not in _UNCITED and function not in searches
             )
             if others:
                 offered.append(FunctionPlugin(plugin.name, others))
@@ -79,8 +80,7 @@ class Grounds:
         """Return what the model may be told of."""
         manuals: dict[str, FunctionManual] = {}
         for each in self.functions:
-            functions = [self._kernel.function(each)] if isinstance(each, str) else each
-            manuals |= {function.full_name: function.manual for function in functions}
+            manuals |= {function.full_name: function.manual for function in each.functions}
         return manuals
 
     def instructions(self, own: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from portico.databases import plain_code
+from portico.databases import is_no_text, plain_code
 from portico.errors import StoreBusy, StoreDamaged, StoreError
 
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
@@ -33,8 +33,10 @@ def mapped_errors(file: Path) -> Iterator[None]:
             raise StoreBusy(
                 f"Another process is writing to the vector store {file.parent}. Try again when it is done."
             ) from error
-        if code in _DAMAGED:
+        if code in _DAMAGED or is_no_text(error):
             raise damaged(file, str(error)) from error
         raise StoreError(f"The vector store {file.parent} failed: {error} (in {file.name}).") from error
+    except UnicodeDecodeError as error:
+        raise damaged(file, str(error)) from error
     except OSError as error:
         raise StoreError(f"The vector store {file.parent} cannot be read or written: {error}.") from error

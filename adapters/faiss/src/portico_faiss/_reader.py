@@ -65,7 +65,7 @@ class FolderReader:
                 self._looked = time.monotonic()
             version = self._connection.execute("PRAGMA data_version").fetchone()[0]
             return self._view if version == self._version else None
-        except (sqlite3.Error, OSError):
+        except (sqlite3.Error, UnicodeDecodeError, OSError):
             # The slow way meets the same fault and names it.
             return None
         finally:

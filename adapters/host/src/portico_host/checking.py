@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Literal
 from portico.errors import ConfigurationError, PluginConflict, PluginIncompatible, PluginNotInstalled, PorticoError
 from portico.ports import PORTS
 from portico_host.configuration import Configuration
-from portico_host.discovery import Package, Plugins, distribution_for, port_named
+from portico_host.discovery import Package, Plugins, port_named
 from portico_host.fields import secret_values
 from portico_host.given import Given
 from portico_host.loading import factory_of, settings_class_of
@@ -19,6 +20,8 @@ from portico_host.services import HostServices
 from portico_host.tree import dotted
 
 __all__ = ["Problem", "check", "package_problems", "problems_of"]
+
+_INSTALL = re.compile(r"`pip install [^`]+`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +61,7 @@ def check(configuration: Configuration, plugins: Plugins, *, imports: bool = Tru
             if waits and isinstance(error, ConfigurationError):
                 # One that needs settings is active when it has them.
                 continue
-            use = _use(configuration, port, name)
-            problems += problems_of(error, port, name or use, use=use)
+            problems += problems_of(error, port, name or _use(configuration, port))
     problems += _idle_tables(configuration, plugins)
     problems += _literal_secrets(configuration, plugins)
     return list(dict.fromkeys(problems))
@@ -74,12 +76,10 @@ def package_problems(plugins: Plugins) -> list[Problem]:
     ]
 
 
-def problems_of(
-    error: PorticoError, port: str | None = None, name: str | None = None, *, use: str | None = None
-) -> list[Problem]:
+def problems_of(error: PorticoError, port: str | None = None, name: str | None = None) -> list[Problem]:
     """Turn an error of the configuration or of a plugin into problems, one for each mistake.
 
-    ``name`` is the service's, ``use`` the plugin's where that is another.
+    ``name`` is the service's.
     """
     if isinstance(error, SettingsInvalid):
         return [
@@ -87,8 +87,10 @@ def problems_of(
             for mistake in error.mistakes
         ]
     subject = "configuration" if port is None else f"{port_named(port).noun} {name}" if name else port_named(port).noun
-    if isinstance(error, PluginNotInstalled) and port and name:
-        mend = f"Run `pip install {distribution_for(port_named(port), use or name)}`, or choose another."
+    if isinstance(error, PluginNotInstalled):
+        # What is missing may be another that the service stands on, and what is switched off is there.
+        command = _INSTALL.search(str(error))
+        mend = f"Run {command[0]}, or choose another." if command else "Switch it on, or choose another."
     elif isinstance(error, PluginConflict):
         mend = "Run `pip uninstall` on one of them."
     elif isinstance(error, PluginIncompatible):
@@ -100,11 +102,10 @@ def problems_of(
     return [Problem("error", subject, str(error), mend)]
 
 
-def _use(configuration: Configuration, port: str, name: str | None) -> str | None:
-    """Return the plugin that a service is of."""
+def _use(configuration: Configuration, port: str) -> str | None:
+    """Return the plugin that is chosen for a port."""
     info = port_named(port)
-    entry = configuration.entry(info, name) if name else None
-    return entry.use if entry else name or configuration.use(info) or info.default
+    return configuration.use(info) or info.default
 
 
 def _of_package(package: Package) -> Iterator[Problem]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from portico.databases import plain_code
+from portico.databases import is_no_text, plain_code
 from portico.errors import StoreBusy, StoreDamaged, StoreError
 
 __all__ = ["damaged", "mapped_errors", "not_a_journal", "too_new"]
@@ -50,7 +50,7 @@ def mapped_errors(file: Path) -> Iterator[None]:
         code = plain_code(error)
         if code in _BUSY:
             raise StoreBusy(f"Another process is writing to the journal {file}. Try again when it is done.") from error
-        if code in _DAMAGED:
+        if code in _DAMAGED or is_no_text(error):
             raise damaged(file, str(error)) from error
         if code == sqlite3.SQLITE_FULL:
             raise StoreError(
@@ -63,6 +63,8 @@ def mapped_errors(file: Path) -> Iterator[None]:
         if code == sqlite3.SQLITE_TOOBIG:
             raise StoreError(f"An entry is too large for the journal {file}: {error}.") from error
         raise StoreError(f"The journal {file} failed: {error}.") from error
+    except UnicodeDecodeError as error:
+        raise damaged(file, str(error)) from error
     except OSError as error:
         why = error.strerror or str(error)
         raise StoreError(f"The journal {file} cannot be opened: {why}. Make its folder, or {_SWITCH}.") from error

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from portico.databases import plain_code, writing
+from portico.databases import is_no_text, plain_code, writing
 from portico.errors import StoreDamaged, StoreError
 
 __all__ = [
@@ -111,10 +111,8 @@ def store_errors(file: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        if plain_code(error) in _DAMAGED:
-            raise CatalogueDamaged(
-                f"The index in {file.parent} is damaged ({error}). Update it (`portico index`): it is made anew."
-            ) from error
+        if plain_code(error) in _DAMAGED or is_no_text(error):
+            raise _damaged(file, error) from error
         raise StoreError(
             f"The index in {file.parent} cannot be read or written: {error}. "
             "Searching, too, needs a folder that can be written; `index` of the source says which."
@@ -133,6 +131,7 @@ def connect(file: Path, *, create: bool = False) -> sqlite3.Connection:
             f"{file.as_uri()}?mode={mode}", uri=True, timeout=30, isolation_level=None, check_same_thread=False
         )
         try:
+            # The first statement reads the whole schema.
             connection.execute("PRAGMA synchronous = NORMAL")
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             if version == 0 and create:
@@ -145,10 +144,19 @@ def connect(file: Path, *, create: bool = False) -> sqlite3.Connection:
                 raise CatalogueOutdated(
                     f"The index in {file.parent} is of another version. Update it (`portico index`): it is made anew."
                 )
+        except UnicodeDecodeError as error:
+            connection.close()
+            raise _damaged(file, error) from error
         except BaseException:
             connection.close()
             raise
         return connection
+
+
+def _damaged(file: Path, why: Exception) -> CatalogueDamaged:
+    return CatalogueDamaged(
+        f"The index in {file.parent} is damaged ({why}). Update it (`portico index`): it is made anew."
+    )
 
 
 def remove(file: Path) -> None:

@@ -13,9 +13,10 @@ from portico.agents.reducing import split_turns
 from portico.agents.replies import AgentEvent, AgentReply
 from portico.agents.thread import Thread
 from portico.agents.turn_taking import take_agent_turn
+from portico.agents.turnstile import spend
 from portico.chat import Message, ToolChoice
 from portico.errors import nearest
-from portico.functions import Function, FunctionPlugin, Parameter
+from portico.functions import Function, Parameter
 from portico.prompts.inputs import compiled_input
 from portico.prompts.nesting import nested
 from portico.prompts.prompt import Prompt
@@ -24,6 +25,7 @@ from portico.turns.values import TurnLimits, TurnOptions
 if TYPE_CHECKING:
     from typing import Literal
 
+    from portico.agents.offering import Offer
     from portico.kernel import Kernel
     from portico.ports.chat_service import ChatService
     from portico.ports.context_provider import ContextProvider
@@ -94,7 +96,7 @@ class ChatAgent:
         kernel: Kernel,
         description: str = "",
         context_providers: Iterable[ContextProvider] = (),
-        functions: Iterable[str | Function | FunctionPlugin] | None = None,
+        functions: Iterable[Offer] | None = None,
         chat: ChatService | str | None = None,
         limits: TurnLimits | None = None,
         arguments: Mapping[str, Any] | None = None,
@@ -193,14 +195,16 @@ class ChatAgent:
 
         Each call is a conversation of its own, unless there is a ``thread``: that remembers, and calls wait for each
         other there. The agent works in its own kernel, with its own functions, filters and limits. Functions of agents
-        and of prompts may call each other, 16 deep and 1,000 times inside of one. ``returns`` is the type of the
-        answer, ``options`` are those of `invoke`.
+        and of prompts may call each other, 16 deep and 1,000 times inside of one. What a call costs is in the usage of
+        the agent's turn that made it. ``returns`` is the type of the answer, ``options`` are those of `invoke`.
         """
         checked = _known(options, _OPTIONS, "an option of an agent's turn")
 
         async def ask(message: str) -> Any:
             with nested(self.name, kind="Agents and prompt functions"):
-                return (await self.invoke(message, thread, returns=returns, **checked)).value
+                reply = await self.invoke(message, thread, returns=returns, **checked)
+            spend(reply.usage)
+            return reply.value
 
         kernel = self.kernel
         made = _UNFIT_IN_NAMES.sub("_", self.name).strip("_")
@@ -252,7 +256,7 @@ def _mapping(arguments: Mapping[str, Any] | None) -> Mapping[str, Any]:
     return arguments or {}
 
 
-def _several(functions: Any) -> tuple[str | Function | FunctionPlugin, ...] | None:
+def _several(functions: Any) -> tuple[Offer, ...] | None:
     if isinstance(functions, str | Function):
         raise TypeError(f"functions= takes several: write functions=[{functions!r}]")
     return None if functions is None else tuple(functions)

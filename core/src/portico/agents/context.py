@@ -30,7 +30,8 @@ class AgentTurn:
 class Context:
     """What one provider adds to one turn.
 
-    ``messages`` come before the new ones and are not kept in the thread; ``instructions`` follow the agent's own.
+    ``messages`` come before the new ones, those of the user in one message with them, and are not kept in the thread;
+    ``instructions`` follow the agent's own. ``functions`` are offered as they are: a selector does not choose of them.
     ``selection`` tells how the functions were chosen, where they were.
     """
 

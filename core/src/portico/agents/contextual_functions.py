@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from portico.agents.context import AgentTurn, Context, TurnOutcome
 from portico.chat import Message
+from portico.errors import FunctionNotFound
 from portico.functions import Function, FunctionManual, FunctionPlugin
 from portico.selection.contextual import ContextualSelector
 from portico.selection.fusion import Ranking
@@ -112,6 +113,9 @@ class ContextualFunctionProvider:
         functions = {function.full_name: function for function in await self._present()}
         manuals = tuple(function.manual for function in functions.values())
         selection = await self._selector.select(manuals, await self._texts(turn))
+        if selection.absent:
+            # Here the whole catalogue is known: what is not in it is spelled wrongly, or gone.
+            raise FunctionNotFound(selection.absent[0], tuple(functions))
         return Context(functions=tuple(functions[name] for name in selection.names), selection=selection)
 
     async def after(self, turn: AgentTurn, outcome: TurnOutcome) -> None:

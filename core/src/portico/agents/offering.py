@@ -9,6 +9,7 @@ from portico.agents.context import Context
 from portico.agents.providing import named
 from portico.errors import UnsupportedOption
 from portico.functions import Function, FunctionPlugin
+from portico.turns.values import ChosenFunctions
 
 if TYPE_CHECKING:
     from portico.agents.agent import ChatAgent
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Offer", "offered"]
 
-Offer: TypeAlias = "str | Function | FunctionPlugin"
-"""A function, the name of one, a plugin, or the name of one."""
+Offer: TypeAlias = "str | Function | FunctionPlugin | ChosenFunctions"
+"""A function, the name of one, a plugin, the name of one, or functions that were chosen already."""
 
 
 def offered(
@@ -30,7 +31,8 @@ def offered(
 ) -> list[Offer]:
     """Return what to offer, as `Kernel.complete` takes it: the turn's choice, the agent's, or the kernel's all.
 
-    The turn's choice is taken out of its ``options``.
+    The turn's choice is taken out of its ``options``. What providers add they chose for this turn, so the kernel's
+    selector does not choose among it again.
 
     Raises ``ValueError`` for two functions of one name, saying whose they are, and ``UnsupportedOption`` where the
     kernel's were taken for want of a choice and the service calls none.
@@ -70,7 +72,7 @@ def offered(
                 )
             if bound not in added:
                 added.append(bound)
-    return [*own, *added]
+    return [*own, ChosenFunctions(tuple(added))]
 
 
 def _each(functions: Iterable[Offer], kernel: Kernel) -> Iterator[Function]:
@@ -80,5 +82,7 @@ def _each(functions: Iterable[Offer], kernel: Kernel) -> Iterator[Function]:
             yield from (kernel.function(each),) if plugin is None else plugin
         elif isinstance(each, FunctionPlugin):
             yield from each.bound(kernel)
+        elif isinstance(each, ChosenFunctions):
+            yield from _each(each.functions, kernel)
         elif isinstance(each, Function):
             yield each.bound(kernel)

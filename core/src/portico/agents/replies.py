@@ -24,7 +24,8 @@ _NO_USAGE = Usage()
 class AgentReply(Generic[T]):
     """What came of an agent's turn: its value, and the thread, which has the turn now.
 
-    ``turn`` is that of the tool loop. ``usage`` counts the tokens of its rounds, and of a summary that was made for it.
+    ``turn`` is that of the tool loop. ``usage`` counts the tokens of its rounds, of a summary that was made for it, and
+    of agents that it called as functions.
     ``selections`` say how functions were chosen, by context providers and then by the kernel's function selector,
     where they were. ``reduced`` says what was sent in place of the oldest turns; `WHOLE` where all were sent.
     """

@@ -95,6 +95,7 @@ class Thread:
         self._reduced = WHOLE
         # Turns are only ever added: what was made of them is kept and gone on with.
         self._flat: tuple[tuple[ThreadTurn, ...], tuple[Message, ...]] = ((), ())
+        self._said: tuple[tuple[Message, ...], ...] = ()
         self._sizes: tuple[CountTokens, tuple[int, ...]] = (self.count_tokens, ())
         self.turnstile = Turnstile(self.id)
 
@@ -185,9 +186,12 @@ class Thread:
         count, sizes = self._sizes
         if count is not self.count_tokens or len(sizes) > len(self._turns):
             count, sizes = self.count_tokens, ()
+        if len(self._said) > len(self._turns):
+            self._said = ()
+        self._said = (*self._said, *(turn.messages for turn in self._turns[len(self._said) :]))
         more = (sum(map(count, turn.messages)) for turn in self._turns[len(sizes) :])
         self._sizes = (count, (*sizes, *more))
-        return History(tuple(turn.messages for turn in self._turns), self._reduced, count, self._sizes[1])
+        return History(self._said, self._reduced, count, self._sizes[1])
 
     def keep(self, turn: ThreadTurn, reduced: Reduced = WHOLE) -> None:
         """Add a turn that was taken, and how the history was sent in it: for agents, inside of their turn.

@@ -15,7 +15,7 @@ from portico.agents.providing import added_before, told_after
 from portico.agents.reducing import WHOLE, Reduced, estimated_message_tokens, fitted
 from portico.agents.replies import AgentReply
 from portico.agents.thread import Thread, ThreadTurn
-from portico.chat import Message, Usage
+from portico.chat import Message, Source, Text, Usage
 from portico.errors import LimitExceeded
 from portico.ports.chat_service import ChatService
 from portico.turns.values import Turn
@@ -23,6 +23,7 @@ from portico.turns.values import Turn
 if TYPE_CHECKING:
     from portico.agents.agent import ChatAgent
     from portico.agents.replies import AgentEvent
+    from portico.agents.turnstile import Hold
 
 __all__ = ["take_agent_turn"]
 
@@ -40,7 +41,7 @@ async def take_agent_turn(
 ) -> AsyncGenerator[AgentEvent[Any], None]:
     """Take a turn when its time has come, and yield what happens in it, the `AgentReply` last."""
     hold = await thread.enter()
-    steps = _Turn(agent, thread, new, returns, dict(options)).steps(streamed=streamed)
+    steps = _Turn(agent, thread, hold, new, returns, dict(options)).steps(streamed=streamed)
     try:
         while True:
             # Not around the yield: what the reader of a stream calls is no part of the turn.
@@ -66,6 +67,7 @@ class _Turn:
 
     agent: ChatAgent
     thread: Thread
+    hold: Hold
     new: tuple[Message, ...]
     returns: object
     options: dict[str, Any]
@@ -107,12 +109,12 @@ class _Turn:
         chat = kernel.service(ChatService, chosen) if chosen is None or isinstance(chosen, str) else chosen
         functions = offered(agent, options, zip(providers, self.contexts, strict=True), chat)
         first = await instructed(agent, told, self.contexts, options.pop("arguments", None))
-        messages = (
-            *first,
-            *await self.history(chat),
-            *(message for context in self.contexts for message in context.messages),
-            *self.new,
-        )
+        before = await self.before(chat)
+        added: tuple[Message, ...] = ()
+        for message in (message for context in self.contexts for message in context.messages):
+            added = _followed(added, (message,))
+        said = (*self.earlier(self.reduced.turns), *_followed(added, self.new))
+        messages = (*first, *_followed(before, said))
         if streamed:
             async with aclosing(
                 kernel.stream(messages, returns=self.returns, chat=chat, functions=functions, **options)
@@ -125,17 +127,17 @@ class _Turn:
         else:
             self.turn = await kernel.complete(messages, returns=self.returns, chat=chat, functions=functions, **options)
 
-    async def history(self, chat: ChatService) -> tuple[Message, ...]:
-        """Return what is sent of the turns before."""
+    async def before(self, chat: ChatService) -> tuple[Message, ...]:
+        """Reduce the history where it has to be, and return what is sent in place of the turns that are not."""
         thread = self.thread
         if thread.budget is None:
-            return self.earlier(0)
+            return ()
         history = thread.history()
         room = self.room(thread.budget)
         self.reduced = await fitted(history, tokens=room, reducer=thread.reducer, kernel=self.agent.kernel, chat=chat)
         if self.reduced not in (WHOLE, history.reduced):
             self.usage = self.reduced.usage
-        return (*history.instead(self.reduced), *self.earlier(self.reduced.turns))
+        return history.instead(self.reduced)
 
     def room(self, budget: int) -> int:
         """Return how many tokens the new messages leave to the history."""
@@ -165,7 +167,7 @@ class _Turn:
         """Add the turn to the thread, and return what came of it."""
         turn = self.turn
         assert turn is not None  # noqa: S101 - a turn that does not end raises
-        usage = self.usage + turn.usage
+        usage = self.usage + turn.usage + self.hold.spent
         self.thread.keep(ThreadTurn((*self.new, *turn.messages), self.agent.name, usage), self.reduced)
         selections = [context.selection for context in self.contexts] + [turn.selection]
         return AgentReply(
@@ -177,3 +179,21 @@ class _Turn:
             tuple(selection for selection in selections if selection is not None),
             self.reduced,
         )
+
+
+def _followed(before: tuple[Message, ...], after: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Put messages after others; where the user speaks on both sides, it is one message.
+
+    What a provider adds and what stands for the oldest turns are the user's messages, and so is what comes after them.
+    The chat templates of many models refuse two messages of one role that follow each other.
+    """
+    if not (before and after) or not before[-1].role == after[0].role == "user":
+        return (*before, *after)
+    last, first = before[-1], after[0]
+    if last.name not in (None, first.name):
+        return (*before, *after)
+    # Words would run into those that follow; a source ends its own line.
+    meeting = (*last.content[-1:], *first.content[:1])
+    apart = len(meeting) == 2 and isinstance(meeting[0], Text) and isinstance(meeting[1], Text | Source)
+    between = (Text("\n\n"),) if apart else ()
+    return (*before[:-1], replace(first, content=(*last.content, *between, *first.content)), *after[1:])

@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import RLock
 
+from portico.chat import Usage
 from portico.errors import ThreadBusy
 
-__all__ = ["Hold", "Turnstile"]
+__all__ = ["Hold", "Turnstile", "spend"]
 
 _CLOSING = 32
 """Passes of the event loop until a stream that was dropped begins to close: two, and two for each one around it."""
@@ -26,9 +27,11 @@ class Hold:
     A stream that is left on an event loop that is closed never comes to its end; its hold goes with its frame.
     """
 
-    __slots__ = ("__weakref__", "closing", "driver", "waits_for")
+    __slots__ = ("__weakref__", "closing", "driver", "spent", "waits_for")
 
     def __init__(self) -> None:
+        self.spent = Usage()
+        """What agents cost that were called as functions in the turn."""
         self.driver: asyncio.Task[object] | None = None
         self.closing = False
         self.waits_for: list[Turnstile] = []
@@ -45,6 +48,12 @@ class Hold:
             yield
         finally:
             _INSIDE.reset(token)
+
+
+def spend(usage: Usage) -> None:
+    """Add to what the turn costs that this is called in, if it is called in one."""
+    for hold in _INSIDE.get()[-1:]:
+        hold.spent += usage
 
 
 class Turnstile:

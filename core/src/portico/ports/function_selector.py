@@ -16,7 +16,8 @@ class FunctionSelector(Protocol):
 
     Behaviour: only functions that were given are offered, each once. Equal functions and equal context give an equal
     selection, whatever was asked before. Texts that are blank count for nothing; without any other text, those that
-    are always offered are, and none besides. When there are no more functions than may be offered, all are.
+    are always offered are, and none besides. When there are no more functions than may be offered, all are, unless a
+    selector is set to leave out what fits badly. A function that is always offered, and not among those given, is not.
     Calls may run concurrently, with different functions too.
     Errors: ``StoreError``, and a subclass of ``ServiceError`` of what it stands on; ``ValueError`` for ``limit`` < 0.
     """

@@ -99,6 +99,8 @@ class Offers:
 
             selection = await selected(self._selector, every, (self._goal,))
             if selection is not None:
+                for name in selection.absent:
+                    self._kernel.function(name)
                 names = frozenset(selection.names)
                 # In the catalogue's order: the same functions make the same prompt, which services cache.
                 manuals = {name: manual for name, manual in every.items() if name in names}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from heapq import nsmallest
+from collections.abc import Callable, Collection, Mapping, Sequence
+from heapq import nlargest
 from typing import TYPE_CHECKING
 
+from portico.errors import FunctionNotFound
 from portico.functions import FunctionManual
 from portico.naming import find_name
 from portico.selection.fusion import Fused, RequestScores, fuse
@@ -53,9 +54,10 @@ class ContextualSelector:
     embeddings.
 
     Only functions that share a word with the context, or have a vector on its side, are ever chosen: there may be fewer
-    than ``limit``. Of a long context the last 8,000 characters count. Raises ``FunctionNotFound`` for a name in
-    ``always`` that no function has, and as the port says; a store that fails is an error also where words alone would
-    have found something.
+    than ``limit``. Of a long context the last 8,000 characters count. A name in ``always`` that none of the functions
+    given has is passed over, for a turn may offer a part of a catalogue; the selection says so in ``absent``. Raises
+    ``FunctionNotFound`` for one that several have, and as the port says; a store that fails is an error also where
+    words alone would have found something.
     """
 
     name = "contextual"
@@ -96,18 +98,18 @@ class ContextualSelector:
         if limit < 0:
             raise ValueError(f"limit is how many functions may be offered, at least 0, not {limit}")
         known = self._recent.of(functions)
-        always = tuple(dict.fromkeys(find_name(name, known.manuals) for name in self.options.always))
+        always, absent = _found(self.options.always, known.manuals)
         offered = tuple(Considered(name, "always") for name in always)
         count = len(known.manuals)
         if self.options.minimum_score is None and count - len(always) <= limit:
             rest = (Considered(name, "all") for name in known.manuals if name not in always)
-            return Selection((*offered, *rest), considered=count)
+            return Selection((*offered, *rest), considered=count, absent=absent)
         requests = _requests(context)
         if not requests or not limit:
-            return Selection(offered, considered=count, requests=requests)
+            return Selection(offered, considered=count, requests=requests, absent=absent)
         ranked, changes = await self._ranked(known, requests, limit + len(always))
         chosen, left_out = self._split([each for each in ranked if each.name not in always], limit)
-        return Selection((*offered, *chosen), left_out, count, requests, changes)
+        return Selection((*offered, *chosen), left_out, count, requests, changes, absent)
 
     async def aclose(self) -> None:
         """Take back what this selector claims in the store, so that others may remove what nobody needs any more."""
@@ -116,19 +118,18 @@ class ContextualSelector:
 
     async def _ranked(self, known: KnownFunctions, requests: Sequence[str], wanted: int) -> tuple[list[Fused], Changes]:
         looked_at = max(_LOOKED_AT, 2 * wanted)
-        by_words: list[list[str]] = [[] for _ in requests]
+        words = [LexicalScores() for _ in requests]
         if self.options.ranking != "vector":
-            by_words = [_first(known.index.score(request, top=looked_at).scores, looked_at) for request in requests]
+            words = [known.index.score(request, top=looked_at) for request in requests]
+        by_words = [_first(each.scores, looked_at) for each in words]
         cosines: Sequence[Near] = [{} for _ in requests]
         changes = Changes()
         if self._records is not None:
             with self._recent.using(known):
                 queries = await self._records.embedded(requests)
                 cosines, changes = await self._records.cosines(known, queries, looked_at, by_words)
-        words = [LexicalScores() for _ in requests]
-        if self.options.ranking != "vector":
-            candidates = {name for some in (*by_words, *cosines) for name in some}
-            words = [known.index.score_of(request, candidates) for request in requests]
+        candidates = {name for some in (*by_words, *cosines) for name in some}
+        words = [_among(candidates, known, request, each) for request, each in zip(requests, words, strict=True)]
         return fuse(list(map(RequestScores, words, cosines)), self.options.ranking), changes
 
     def _split(self, ranked: Sequence[Fused], limit: int) -> tuple[tuple[Considered, ...], tuple[Considered, ...]]:
@@ -146,6 +147,20 @@ class ContextualSelector:
         return tuple(chosen), tuple(left_out)
 
 
+def _found(names: Sequence[str], full_names: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the full names of those that are there, each once, and the others as they are."""
+    found: dict[str, None] = {}
+    absent = []
+    for name in names:
+        try:
+            found[find_name(name, full_names)] = None
+        except FunctionNotFound as error:
+            if error.meant:
+                raise
+            absent.append(name)
+    return tuple(found), tuple(absent)
+
+
 def _requests(context: Sequence[str]) -> tuple[str, ...]:
     """Return what is looked for: the whole context, and besides each of its parts that asks for something."""
     if isinstance(context, str):
@@ -157,4 +172,12 @@ def _requests(context: Sequence[str]) -> tuple[str, ...]:
 
 def _first(scores: Mapping[str, float], count: int) -> list[str]:
     """Return the names of the best; of equal ones, names decide, so that no order of adding does."""
-    return nsmallest(count, scores, key=lambda name: (-scores[name], name))
+    least = nlargest(count, scores.values())[-1] if len(scores) > count else 0.0
+    return sorted((name for name in scores if scores[name] >= least), key=lambda name: (-scores[name], name))[:count]
+
+
+def _among(names: Collection[str], known: KnownFunctions, request: str, found: LexicalScores) -> LexicalScores:
+    """Return what the words say of these functions; they are looked up where not all that score were found."""
+    if not found.whole:
+        return known.index.score_of(request, names)
+    return LexicalScores({name: found.scores[name] for name in names if name in found.scores}, found.greatest)

@@ -33,11 +33,13 @@ class LexicalScores:
     """BM25 of functions for one request, by name, each more than 0; ``greatest`` is what none could exceed.
 
     ``greatest`` is the score of a function that has every word of the request infinitely often: by it scores of
-    different requests compare. Words that no function has count in it, as the rarest of all.
+    different requests compare. Words that no function has count in it, as the rarest of all. ``whole`` tells whether
+    every function that scores is there.
     """
 
     scores: Mapping[str, float] = field(default_factory=dict)
     greatest: float = 0.0
+    whole: bool = field(default=True, compare=False)
 
 
 class LexicalIndex:
@@ -111,7 +113,8 @@ class LexicalIndex:
         for place, (postings, most) in enumerate(wanted):
             visits += len(postings)
             if top is not None and visits > _VISITS and len(scores) >= top:
-                return LexicalScores(self._completed(_best(scores, _DEPTH * top), wanted[place:]), _greatest(wanted))
+                found = self._completed(_best(scores, _DEPTH * top), wanted[place:])
+                return LexicalScores(found, _greatest(wanted), whole=False)
             for name, posting in postings.items():
                 scores[name] = scores.get(name, 0.0) + most * shares[posting]
         return LexicalScores(scores, _greatest(wanted))
@@ -120,7 +123,7 @@ class LexicalIndex:
         """Score these functions alone, as `score` does; the cost does not grow with how many there are besides."""
         wanted = self._wanted(request)
         found = self._completed(dict.fromkeys(names, 0.0), wanted)
-        return LexicalScores({name: score for name, score in found.items() if score}, _greatest(wanted))
+        return LexicalScores({name: score for name, score in found.items() if score}, _greatest(wanted), whole=False)
 
     def _wanted(self, request: str) -> list[_Wanted]:
         """Return where the request's words are, each with the most that it can give, the rarest first."""

@@ -42,21 +42,24 @@ async def selected(
     context: Sequence[str],
     *,
     named: Collection[str] = (),
+    chosen: Collection[str] = (),
 ) -> Selection | None:
     """Return what the selector offers of functions for a context; None where all are, and nothing is left out.
 
     Those ``named`` were asked for one by one: they are offered besides what is chosen of the others, as those are that
-    always are, unless there are more of them than the selector offers. Raises what the selector does, and ``TypeError``
-    for one that offers what it was not given.
+    always are, unless there are more of them than the selector offers. Those ``chosen`` already are offered however
+    many they are. Raises what the selector does, and ``TypeError`` for one that offers what it was not given.
     """
-    named = frozenset(named)
-    if not named or len(named) > selector.limit:
+    given = frozenset(chosen)
+    if named and len(named) <= selector.limit:
+        given = given.union(named)
+    if not given:
         return await _asked(selector, manuals, context)
-    others = {name: manual for name, manual in manuals.items() if name not in named}
+    others = {name: manual for name, manual in manuals.items() if name not in given}
     selection = await _asked(selector, others, context) if others else None
     if selection is None:
         return None
-    first = tuple(Considered(name, "always") for name in manuals if name in named)
+    first = tuple(Considered(name, "always") for name in manuals if name in given)
     return replace(selection, offered=(*first, *selection.offered), considered=selection.considered + len(first))
 
 

@@ -139,7 +139,7 @@ class FunctionRecords:
             held = self._held
             assert held is not None  # noqa: S101 - nothing was awaited since it was made
             with self._told:
-                found = await nearest(
+                cosines, complete = await nearest(
                     self._store,
                     held.namespace,
                     known,
@@ -150,8 +150,8 @@ class FunctionRecords:
                     foreign=held.foreign,
                 )
             in_time = self._clock() < held.claim.until
-            if in_time and (found.complete or held.looked):
-                return found.cosines, changes
+            if in_time and (complete or held.looked):
+                return cosines, changes
             self._found_too_few = in_time
             if self._held is held:
                 self._held = None

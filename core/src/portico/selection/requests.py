@@ -53,7 +53,10 @@ def requests_in(text: str) -> tuple[str, ...]:
                 parts.append([piece])
             else:
                 parts[-1].append(piece)
-    return tuple(map(" ".join, parts or filter(None, [first])))
+    if not parts and not first:
+        # Of nothing but "and then" no part is left.
+        return (text.strip(),) if text.strip() else ()
+    return tuple(map(" ".join, parts or [first]))
 
 
 @lru_cache(maxsize=1)

@@ -41,7 +41,8 @@ class Selection:
     """The functions offered, those that always are first, then the best first; and what was left out.
 
     ``left_out`` has those that came nearest, the best first, each with its reason; ``considered`` counts all functions
-    that there were. ``requests`` are what the context was taken to ask for.
+    that there were. ``requests`` are what the context was taken to ask for. ``absent`` names those that are always
+    offered, and were not among the functions that there were.
 
     >>> Selection((Considered("Mail-Send", "chosen", 0.7),), considered=9).names
     ('Mail-Send',)
@@ -52,6 +53,7 @@ class Selection:
     considered: int = 0
     requests: tuple[str, ...] = ()
     changes: Changes = Changes()
+    absent: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:

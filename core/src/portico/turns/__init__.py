@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from portico.turns.values import (
     Asked,
+    ChosenFunctions,
     FunctionsOffered,
     PartialValue,
     ToolFinished,
@@ -16,6 +17,7 @@ from portico.turns.values import (
 
 __all__ = [
     "Asked",
+    "ChosenFunctions",
     "FunctionsOffered",
     "PartialValue",
     "ToolFinished",

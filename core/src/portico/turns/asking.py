@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from portico.chat import ChatRequest, Message, ToolChoice
 from portico.errors import SchemaUnsupported, UnsupportedOption, nearest
 from portico.functions import Function, FunctionPlugin
-from portico.naming import find_function
+from portico.naming import find_function, find_name
 from portico.ports.chat_service import ChatService
 from portico.prompts.prompt import Prompt
-from portico.turns import Asked, TurnEvent, TurnOptions
+from portico.turns import Asked, ChosenFunctions, TurnEvent, TurnOptions
 from portico.turns.structured import ResponseFormat
 from portico.turns.tool_loop import Choose, take_turn
 from portico.turns.toolset import Toolbox, Toolset
@@ -105,7 +105,7 @@ class Asking:
 
     def _choosing(
         self,
-        functions: Iterable[str | Function | FunctionPlugin] | None,
+        functions: Iterable[str | Function | FunctionPlugin | ChosenFunctions] | None,
         choice: ToolChoice,
         messages: Sequence[Message],
         *,
@@ -121,13 +121,18 @@ class Asking:
             return None
         manuals = {function.full_name: function.manual for function in found}
         named = [name for name in self._named_alone(functions or ()) if name in manuals]
+        already = [each for each in functions or () if isinstance(each, ChosenFunctions)]
+        kept = [name for name in (function.full_name for function in self._each(already)) if name in manuals]
 
         async def choose() -> tuple[Toolset, Selection | None]:
             from portico.selection.offering import recent_texts, selected
 
-            selection = await selected(selector, manuals, recent_texts(messages), named=named)
+            selection = await selected(selector, manuals, recent_texts(messages), named=named, chosen=kept)
             if selection is None:
                 return self._toolbox.toolset(found, strict=strict), None
+            for name in selection.absent:
+                # One that is always offered may be missing here, but not from the kernel: that is an error.
+                find_name(name, {**self._kernel.functions, **manuals})
             names = frozenset(selection.names)
             if choice.mode == "required" and not names:
                 raise UnsupportedOption(
@@ -141,7 +146,7 @@ class Asking:
 
         return choose
 
-    def _named_alone(self, functions: Iterable[str | Function | FunctionPlugin]) -> Iterator[str]:
+    def _named_alone(self, functions: Iterable[str | Function | FunctionPlugin | ChosenFunctions]) -> Iterator[str]:
         """Yield the names of functions that were named one by one, not with their plugin."""
         for each in functions:
             if isinstance(each, Function):
@@ -150,7 +155,7 @@ class Asking:
                 yield self._kernel.function(each).full_name
 
     def _functions(
-        self, functions: Iterable[str | Function | FunctionPlugin] | None, choice: ToolChoice
+        self, functions: Iterable[str | Function | FunctionPlugin | ChosenFunctions] | None, choice: ToolChoice
     ) -> tuple[Function, ...]:
         """Return the functions to offer, in order and each once. Raises ``FunctionNotFound``."""
         if functions is None:
@@ -167,7 +172,7 @@ class Asking:
             named.pop(find_function(name, named).full_name)
         return tuple(named.values())
 
-    def _each(self, functions: Iterable[str | Function | FunctionPlugin]) -> Iterator[Function]:
+    def _each(self, functions: Iterable[str | Function | FunctionPlugin | ChosenFunctions]) -> Iterator[Function]:
         if isinstance(functions, str | Function):
             raise TypeError(f"functions= takes several: write functions=[{functions!r}]")
         for each in functions:
@@ -175,6 +180,8 @@ class Asking:
                 yield each.bound(self._kernel)
             elif isinstance(each, FunctionPlugin):
                 yield from each.bound(self._kernel)
+            elif isinstance(each, ChosenFunctions):
+                yield from self._each(each.functions)
             elif isinstance(each, str):
                 yield from self._kernel.plugins.get(each) or (self._kernel.function(each),)
             else:

@@ -6,10 +6,11 @@ import json
 from typing import TYPE_CHECKING
 
 from portico.chat import ToolCall, ToolResult
-from portico.errors import ArgumentsInvalid, FunctionFailed, PorticoError
+from portico.errors import ArgumentsInvalid, FunctionFailed, FunctionNotFound, PorticoError
 from portico.filters import ToolCallInvocation, run_filters
 
 if TYPE_CHECKING:
+    from portico.functions import Function
     from portico.kernel import Kernel
     from portico.turns.toolset import Toolset
 
@@ -36,7 +37,7 @@ async def carried_out(kernel: Kernel, call: ToolCall, offered: Toolset | None) -
 
 
 async def _text(kernel: Kernel, call: ToolCall, offered: Toolset | None) -> str:
-    function = kernel.function(call.name) if offered is None else offered.find(call.name)
+    function = kernel.function(call.name) if offered is None else _offered(kernel, call.name, offered)
     try:
         arguments = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError) as error:
@@ -48,3 +49,13 @@ async def _text(kernel: Kernel, call: ToolCall, offered: Toolset | None) -> str:
         return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise FunctionFailed(function.full_name, error) from error
+
+
+def _offered(kernel: Kernel, name: str, offered: Toolset) -> Function:
+    """Find an offered function; one of an earlier turn, which the model has seen, may be there and not be offered."""
+    try:
+        return offered.find(name)
+    except FunctionNotFound:
+        if name in kernel.functions:
+            raise FunctionNotFound(name, tuple(offered.functions), offered=False) from None
+        raise

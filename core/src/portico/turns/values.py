@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Asked",
+    "ChosenFunctions",
     "FunctionsOffered",
     "PartialValue",
     "ToolFinished",
@@ -38,14 +39,14 @@ class TurnOptions(TypedDict, total=False):
     ``functions`` are offered to the model: functions, their names, or the names of plugins; none by default, all
     of the kernel's where only ``tool_choice`` is given. A kernel with a function selector offers those of them that
     the conversation is about, where they are more than it allows; what ``tool_choice`` includes, and what is named
-    one by one beside plugins, is offered in any case. ``tool_choice`` is "auto", "required" (until it has
-    called), "none", or a `ToolChoice` with function names to include and exclude. ``chat`` is a service, or the
-    name of one that is configured. ``strict=False`` offers tools as they are to a service that could hold the
-    model to them: it saves the time that such services take over a schema that they see for the first time.
+    one by one beside plugins, is offered in any case, and so are `ChosenFunctions`. ``tool_choice`` is "auto",
+    "required" (until it has called), "none", or a `ToolChoice` with function names to include and exclude. ``chat`` is
+    a service, or the name of one that is configured. ``strict=False`` offers tools as they are to a service that could
+    hold the model to them: it saves the time that such services take over a schema that they see for the first time.
     The others are settings of the request, over those of a request that is given; see `ChatRequest`.
     """
 
-    functions: Iterable[str | Function | FunctionPlugin]
+    functions: Iterable[str | Function | FunctionPlugin | ChosenFunctions]
     tool_choice: ToolChoice | Literal["auto", "required", "none"]
     chat: ChatService | str
     limits: TurnLimits
@@ -56,6 +57,13 @@ class TurnOptions(TypedDict, total=False):
     stop: tuple[str, ...]
     seed: int
     extras: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenFunctions:
+    """Functions that were chosen for a turn already: no function selector chooses among them again."""
+
+    functions: tuple[Function, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,8 @@ async def _offered(kernel: Kernel, question: str | None) -> tuple[dict[str, Func
     from portico.ports.function_selector import FunctionSelector
 
     selection = await kernel.service(FunctionSelector).select(tuple(kernel.manuals.values()), (question,))
+    for name in selection.absent:
+        kernel.function(name)
     return {name: kernel.functions[name] for name in selection.names}, selection
 
 
