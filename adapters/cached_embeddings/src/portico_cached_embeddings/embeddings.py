@@ -16,6 +16,7 @@ from typing import ParamSpec, TypeVar
 from portico.errors import ResponseInvalid
 from portico.ports.embedding_generator import EmbeddingGenerator
 from portico.registration import Services
+from portico.texts import several_texts
 from portico.vectors import Vectors
 from portico_cached_embeddings._cache import Cache
 from portico_cached_embeddings._errors import CacheUnusable
@@ -95,12 +96,7 @@ class CachedEmbeddings:
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Vectors:
         """Return one row per text, from the cache or from the generator."""
-        if isinstance(texts, str):
-            raise TypeError("embed takes a sequence of texts, not one string")
-        texts = tuple(texts)
-        for position, text in enumerate(texts):
-            if not isinstance(text, str):
-                raise TypeError(f"text {position} is {type(text).__name__}, not str")
+        texts = several_texts(texts)
         distinct = tuple(dict.fromkeys(texts))
         if not distinct:
             return await self._no_rows(purpose)

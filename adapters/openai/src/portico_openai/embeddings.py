@@ -11,6 +11,7 @@ import numpy as np
 from portico.chat import Usage
 from portico.errors import ContextOverflow
 from portico.registration import Services
+from portico.texts import several_texts
 from portico.vectors import Vectors
 from portico_openai._connection import Connection
 from portico_openai._errors import invalid
@@ -78,12 +79,7 @@ class OpenAIEmbeddings:
 
     async def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"] = "document") -> Vectors:
         """Return one unit row per text, zeros for a blank one."""
-        if isinstance(texts, str):
-            raise TypeError("embed takes a sequence of texts, not one string")
-        texts = tuple(texts)
-        for position, text in enumerate(texts):
-            if not isinstance(text, str):
-                raise TypeError(f"text {position} is {type(text).__name__}, not str")
+        texts = several_texts(texts)
         settings = self._settings
         prefix = settings.document_prefix if purpose == "document" else settings.query_prefix
         limit = settings.max_text_characters

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from portico.registration import Services
+from portico.texts import several_texts
 from portico.vectors import Vectors
 from portico_wordllama.config import WordllamaSettings
 
@@ -41,12 +42,7 @@ class WordllamaEmbeddings:
 
     async def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"] = "document") -> Vectors:
         """Return one unit row per text, zeros for a blank one."""
-        if isinstance(texts, str):
-            raise TypeError("embed takes a sequence of texts, not one string")
-        texts = tuple(texts)
-        for position, text in enumerate(texts):
-            if not isinstance(text, str):
-                raise TypeError(f"text {position} is {type(text).__name__}, not str")
+        texts = several_texts(texts)
         dimensions = self._settings.dimensions
         buffer = bytearray(len(texts) * dimensions * 4)
         for start in range(0, len(texts), self._settings.batch_size):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack, overload
 
 from portico.agents.instructing import Instructions, is_template
 from portico.agents.providing import checked_providers
@@ -14,23 +14,21 @@ from portico.agents.replies import AgentEvent, AgentReply
 from portico.agents.thread import Thread
 from portico.agents.turn_taking import take_agent_turn
 from portico.agents.turnstile import spend
-from portico.chat import Message, ToolChoice
+from portico.chat import Message
 from portico.errors import nearest
 from portico.functions import Function, Parameter
 from portico.prompts.inputs import compiled_input
 from portico.prompts.nesting import nested
 from portico.prompts.prompt import Prompt
-from portico.turns.values import TurnLimits, TurnOptions
+from portico.turns.values import RequestOptions, TurnLimits, TurnOptions
 
 if TYPE_CHECKING:
-    from typing import Literal
-
     from portico.agents.offering import Offer
     from portico.kernel import Kernel
     from portico.ports.chat_service import ChatService
     from portico.ports.context_provider import ContextProvider
 
-__all__ = ["AgentOptions", "AgentSettings", "ChatAgent", "Said"]
+__all__ = ["AgentOptions", "ChatAgent", "Said"]
 
 T = TypeVar("T")
 
@@ -39,20 +37,6 @@ Said: TypeAlias = str | Message | Sequence[Message]
 
 _UNFIT_IN_NAMES = re.compile(r"[^0-9A-Za-z_]+")
 _OPTIONS = frozenset({*TurnOptions.__annotations__, "arguments"})
-_SETTINGS = _OPTIONS
-
-
-class AgentSettings(TypedDict, total=False):
-    """What an agent gives to each of its turns; see `TurnOptions`, and `ChatRequest` for the last six."""
-
-    tool_choice: ToolChoice | Literal["auto", "required", "none"]
-    strict: bool
-    temperature: float
-    top_p: float
-    max_tokens: int
-    stop: tuple[str, ...]
-    seed: int
-    extras: Mapping[str, Any]
 
 
 class AgentOptions(TurnOptions, total=False):
@@ -100,7 +84,7 @@ class ChatAgent:
         chat: ChatService | str | None = None,
         limits: TurnLimits | None = None,
         arguments: Mapping[str, Any] | None = None,
-        **settings: Unpack[AgentSettings],
+        **settings: Unpack[RequestOptions],
     ) -> None:
         if type(name) is not str or not name.strip():
             raise ValueError(f"an agent has a name, and {name!r} is none")
@@ -117,7 +101,7 @@ class ChatAgent:
         self.chat = chat
         self.limits = limits
         self.arguments = dict(_mapping(arguments))
-        self.settings = _known(settings, AgentSettings.__annotations__, f"a setting of the agent {name!r}")
+        self.settings = _known(settings, RequestOptions.__annotations__, f"a setting of the agent {name!r}")
 
     @overload
     async def invoke(

@@ -12,9 +12,8 @@ from portico.errors import LimitExceeded, ResponseInvalid
 from portico.tokens import estimated_tokens
 
 if TYPE_CHECKING:
-    from portico.agents.agent import AgentSettings
     from portico.ports.chat_service import ChatService
-    from portico.turns.values import TurnOptions
+    from portico.turns.values import RequestOptions, TurnOptions
 
 __all__ = ["SUMMARY_INSTRUCTIONS", "Summarise"]
 
@@ -57,7 +56,7 @@ class Summarise:
         words: int = 200,
         share: float = 0.5,
         instructions: str = SUMMARY_INSTRUCTIONS,
-        **options: Unpack[AgentSettings],
+        **options: Unpack[RequestOptions],
     ) -> None:
         if not 0 <= share <= 1:
             raise ValueError(f"share= is from 0 to 1, not {share!r}")

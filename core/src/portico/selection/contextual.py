@@ -18,6 +18,7 @@ from portico.selection.options import SelectionOptions
 from portico.selection.records import LEASE, FunctionRecords
 from portico.selection.requests import requests_in
 from portico.selection.selection import Changes, Considered, Reason, Selection
+from portico.texts import several_texts
 
 if TYPE_CHECKING:
     from portico.ports.embedding_generator import EmbeddingGenerator
@@ -163,9 +164,7 @@ def _found(names: Sequence[str], full_names: Collection[str]) -> tuple[tuple[str
 
 def _requests(context: Sequence[str]) -> tuple[str, ...]:
     """Return what is looked for: the whole context, and besides each of its parts that asks for something."""
-    if isinstance(context, str):
-        raise TypeError("a context is a sequence of texts, not one string")
-    whole = "\n".join(text for text in context if text.strip())[-_MOST_CHARACTERS:]
+    whole = "\n".join(text for text in several_texts(context) if text.strip())[-_MOST_CHARACTERS:]
     parts = requests_in(whole)
     return (whole, *parts[1 - _MOST_REQUESTS :]) if len(parts) > 1 else parts
 

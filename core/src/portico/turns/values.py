@@ -19,6 +19,7 @@ __all__ = [
     "ChosenFunctions",
     "FunctionsOffered",
     "PartialValue",
+    "RequestOptions",
     "ToolFinished",
     "ToolStarted",
     "Turn",
@@ -33,7 +34,20 @@ Asked: TypeAlias = str | Sequence[Message] | ChatRequest
 """What a turn begins with: a question, a rendered prompt, a conversation, or a whole request with settings."""
 
 
-class TurnOptions(TypedDict, total=False):
+class RequestOptions(TypedDict, total=False):
+    """What can be said by name of each request of a turn; see `TurnOptions`, and `ChatRequest` for the last six."""
+
+    tool_choice: ToolChoice | Literal["auto", "required", "none"]
+    strict: bool
+    temperature: float
+    top_p: float
+    max_tokens: int
+    stop: tuple[str, ...]
+    seed: int
+    extras: Mapping[str, Any]
+
+
+class TurnOptions(RequestOptions, total=False):
     """What can be given by name to `Kernel.complete`, `Kernel.stream` and `Kernel.invoke_prompt`.
 
     ``functions`` are offered to the model: functions, their names, or the names of plugins; none by default, all
@@ -47,16 +61,8 @@ class TurnOptions(TypedDict, total=False):
     """
 
     functions: Iterable[str | Function | FunctionPlugin | ChosenFunctions]
-    tool_choice: ToolChoice | Literal["auto", "required", "none"]
     chat: ChatService | str
     limits: TurnLimits
-    strict: bool
-    temperature: float
-    top_p: float
-    max_tokens: int
-    stop: tuple[str, ...]
-    seed: int
-    extras: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

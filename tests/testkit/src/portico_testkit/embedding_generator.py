@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import random
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -15,6 +14,7 @@ import pytest
 from portico.errors import PorticoError
 from portico.ports.embedding_generator import EmbeddingGenerator
 from portico.vectors import Vectors
+from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.tasks import no_tasks_but
 
 __all__ = ["EmbeddingGeneratorKit"]
@@ -57,7 +57,7 @@ class EmbeddingGeneratorKit:
     """By how much the numbers of equal texts may differ: a thousandth, where the hardware rounds by the batch."""
 
     large: ClassVar[int] = 2_000
-    """How many texts the tests of load embed, six times in all. Lower it for a service that bills them."""
+    """How many texts the tests of load embed, six to eight times in all. Lower it for a service that bills them."""
 
     @pytest.mark.asyncio
     async def test_name_and_model_are_filled(self, embedding_generator: EmbeddingGenerator) -> None:
@@ -233,25 +233,22 @@ class EmbeddingGeneratorKit:
     async def test_a_large_batch_is_whole_and_leaves_the_event_loop_free(
         self, embedding_generator: EmbeddingGenerator
     ) -> None:
-        """While it runs, the loop may not stand still for half the time (or half a second, if that is more)."""
+        """While it runs, the loop may not stand still for half the time (or half a second, if that is more).
+
+        Where it does, it is measured again with other texts: the host may have stood still, not the generator.
+        """
         count = len(_TEXTS)
-        texts = [
-            f"{_TEXTS[number % count]} {_TEXTS[number * number // 50 % count]} It is number {number}."
-            for number in range(self.large)
-        ]
+        texts: list[str] = []
+
+        def embed(attempt: int) -> Awaitable[Vectors]:
+            texts[:] = (
+                f"{_TEXTS[number % count]} {_TEXTS[number * number // 50 % count]} It is number {number}, {attempt}."
+                for number in range(self.large)
+            )
+            return embedding_generator.embed(texts)
+
         await embedding_generator.embed(_TEXTS)
-        loop = asyncio.get_running_loop()
-        ticks = [loop.time()]
-        ticker = asyncio.create_task(_tick(ticks))
-        await asyncio.sleep(0)
-        try:
-            vectors = await embedding_generator.embed(texts)
-            ticks.append(loop.time())
-        finally:
-            ticker.cancel()
-        longest = max(after - before for before, after in itertools.pairwise(ticks))
-        whole = ticks[-1] - ticks[0]
-        assert longest <= max(0.5, whole / 2), f"the event loop stood still for {longest:.2f} of {whole:.2f} s"
+        vectors = await leaves_the_event_loop_free(embed)
         rows = _rows(vectors)
         assert len(rows) == len(texts), f"{len(texts)} texts gave {len(rows)} rows"
         lost = np.flatnonzero(~rows.any(axis=1))
@@ -296,10 +293,3 @@ class EmbeddingGeneratorKit:
 def _rows(vectors: Vectors) -> npt.NDArray[np.float32]:
     assert isinstance(vectors, Vectors), f"embed returned {type(vectors).__name__}, not Vectors"
     return np.asarray(vectors.buffer, dtype=np.float32).reshape(vectors.rows, vectors.dimensions)
-
-
-async def _tick(ticks: list[float]) -> None:
-    loop = asyncio.get_running_loop()
-    while True:
-        await asyncio.sleep(0.005)
-        ticks.append(loop.time())
