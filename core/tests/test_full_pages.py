@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from portico import full_pages
 from portico.errors import LimitExceeded, ServiceTimeout, ServiceUnavailable
 from portico.filter import Equal
 from portico.full_pages import FullPage, FullPages
@@ -19,6 +21,7 @@ from portico.search import SearchCapabilities, SearchResults, TextSearchOptions,
 from portico_testkit.fakes.page_reader import ShelfReader
 from portico_testkit.fakes.text_search import ListEntry, ListSearch
 from portico_testkit.text_search import TextSearchKit
+from portico_testkit.virtual_time import on_virtual_time
 
 
 def link(number: int) -> str:
@@ -193,17 +196,27 @@ def test_a_cut_text_is_a_beginning_within_the_bound(text: str, bound: int) -> No
         assert found.text == text or len(text) > bound
 
 
+@pytest.fixture
+def clock_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(full_pages, "time", SimpleNamespace(monotonic=lambda: asyncio.get_running_loop().time()))
+
+
+@pytest.mark.usefixtures("clock_of_the_loop")
+@on_virtual_time
 async def test_slow_pages_leave_their_snippets_when_the_time_is_up() -> None:
     reader = shelf(4, seconds={link(1): 60.0, link(3): 60.0})
     pages = FullPages(web(4), reader, seconds=0.2)
-    async with asyncio.timeout(20):
-        results = await pages.get_search_results("door", TextSearchOptions(top=4))
-        records = await results.list()
+    began = asyncio.get_running_loop().time()
+    results = await pages.get_search_results("door", TextSearchOptions(top=4))
+    records = await results.list()
+    assert asyncio.get_running_loop().time() - began == pytest.approx(0.2), "it is the time of all pages together"
     assert [record.page is not None for record in records] == [True, False, True, False]
     assert "0.2 seconds" in str(records[1].reason)
     assert sorted(reader.cancelled) == [link(1), link(3)], "a late read goes on"
 
 
+@pytest.mark.usefixtures("clock_of_the_loop")
+@on_virtual_time
 async def test_only_time_spent_waiting_counts() -> None:
     reader = shelf(3, seconds=0.001)
     records = []

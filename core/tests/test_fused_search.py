@@ -18,6 +18,7 @@ from portico.search import SearchCapabilities, SearchConnector, SearchResults, T
 from portico.search_functions import search_plugin
 from portico_testkit.fakes.text_search import ListEntry, ListSearch
 from portico_testkit.text_search import TextSearchKit
+from portico_testkit.virtual_time import on_virtual_time
 
 HOUSE = [
     ListEntry("a red door", "Doors", "http://a.example/1", {"colour": "red", "page": 1}),
@@ -193,6 +194,7 @@ async def test_a_stream_that_breaks_is_a_source_that_fails_and_every_stream_is_c
     assert sorted(closed) == ["broken", "whole"]
 
 
+@on_virtual_time
 async def test_a_source_that_is_late_is_one_that_fails() -> None:
     fused = FusedSearch({"slow": Source(seconds=30), "docs": Source()}, timeout=0.05)
     results = await fused.get_search_results("door")

@@ -115,13 +115,15 @@ def test_time_is_linear_in_the_text():
     def seconds(count: int) -> float:
         text = json.dumps([{"name": "x" * 20, "values": [1, 2, 3]}] * count)
         reader = PartialJson()
-        started = time.perf_counter()
+        started = time.process_time()
         for start in range(0, len(text), 16):
             reader.feed(text[start : start + 16])
-        return time.perf_counter() - started
+        return time.process_time() - started
 
+    # Twenty times the text may take sixty times as long, and would take 400 times where time is quadratic. Five
+    # tries, since a machine may be busy.
     seconds(100)
-    assert seconds(4_000) < 60 * seconds(200) + 0.5
+    assert any(seconds(4_000) < 60 * seconds(200) + 0.1 for _ in range(5)), "time is not linear in the text"
 
 
 @pytest.mark.parametrize(

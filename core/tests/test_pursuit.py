@@ -40,6 +40,7 @@ from portico.registration import Services
 from portico_testkit.fakes.planner import ScriptedPlanner
 from portico_testkit.fakes.run_store import MemoryRunStore
 from portico_testkit.fakes.services import FixedServices
+from portico_testkit.virtual_time import on_virtual_time
 
 
 class Tools:
@@ -249,6 +250,7 @@ async def test_the_budget_of_steps_ends_it_before_the_step_too_many(kernel: Kern
     assert tools.calls == []
 
 
+@on_virtual_time
 async def test_the_budget_of_seconds_ends_it_and_stops_what_was_started(kernel: Kernel, tools: Tools) -> None:
     plan = Plan("g", (Step("w", "T-wait"), Step("v", "T-wait")))
     with pytest.raises(LimitExceeded, match=r"0\.05 seconds"):

@@ -21,6 +21,7 @@ from portico.pursuits import writing
 from portico.pursuits.journal import RunState
 from portico_testkit.fakes.planner import ScriptedPlanner
 from portico_testkit.fakes.run_store import MemoryRunStore
+from portico_testkit.virtual_time import on_virtual_time
 
 
 class World:
@@ -341,6 +342,7 @@ async def test_a_lease_that_ran_out_while_the_computer_slept_is_renewed(world: W
     assert (await state_of(kernel)).state == "done"
 
 
+@on_virtual_time
 async def test_who_is_cancelled_while_taking_the_run_gives_it_back(world: World) -> None:
     class Slow(MemoryRunStore):
         async def acquire(self, run: str, *, owner: str, seconds: float) -> Lease:
@@ -359,6 +361,7 @@ async def test_who_is_cancelled_while_taking_the_run_gives_it_back(world: World)
     assert world.read_ == []
 
 
+@on_virtual_time
 async def test_a_lost_lease_leaves_no_cancellation_behind(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A step that takes no notice of being stopped ends; the task goes on as one that nobody cancelled."""
     monkeypatch.setattr(writing, "LEASE_SECONDS", 0.03)
@@ -438,6 +441,7 @@ async def test_steps_that_a_template_calls_never_exceed_the_budget(kernel: Kerne
     assert len(pursuit.steps) == 6
 
 
+@on_virtual_time
 async def test_a_step_whose_time_is_over_says_what_is_not_known(kernel: Kernel, world: World) -> None:
     @function(effects=True)
     async def slow() -> None:

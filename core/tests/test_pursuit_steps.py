@@ -37,6 +37,7 @@ from portico.pursuits import retrying, writing
 from portico.pursuits.retrying import may_pass, pause
 from portico_testkit.fakes.planner import ScriptedPlanner
 from portico_testkit.fakes.run_store import MemoryRunStore
+from portico_testkit.virtual_time import on_virtual_time
 
 
 class Shaky:
@@ -167,6 +168,7 @@ def test_failures_of_functions_may_pass_unless_they_are_our_own() -> None:
     assert not may_pass(own)
 
 
+@on_virtual_time
 async def test_a_step_that_takes_too_long_is_stopped_and_may_be_tried_again() -> None:
     shaky = Shaky()
     kernel = kernel_of(shaky)
@@ -178,6 +180,7 @@ async def test_a_step_that_takes_too_long_is_stopped_and_may_be_tried_again() ->
     assert len(asyncio.all_tasks()) == 1
 
 
+@on_virtual_time
 async def test_the_time_of_a_nested_plan_is_that_of_all_its_steps() -> None:
     inner = Plan("i", (Step("a", "S-wait"), Step("b", "S-wait")))
     with pytest.raises(StepFailed, match=r"Step n failed: The step n did not end within its 0\.02 seconds"):
@@ -354,6 +357,7 @@ class Slow(MemoryRunStore):
         self.appends.append(len(entries))
 
 
+@on_virtual_time
 async def test_steps_that_end_side_by_side_share_a_write() -> None:
     store = Slow()
     kernel = kernel_of(Shaky(), run_store=store)
@@ -362,9 +366,10 @@ async def test_steps_that_end_side_by_side_share_a_write() -> None:
     assert len(store.appends) <= 10, f"{len(store.appends)} writes for 20 steps side by side"
 
 
+@on_virtual_time
 async def test_the_lease_is_renewed_while_a_step_runs_longer_than_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "LEASE_SECONDS", 0.15)
-    store = MemoryRunStore()
+    store = MemoryRunStore(clock=asyncio.get_running_loop().time)
 
     @function
     async def nap() -> str:
@@ -381,6 +386,7 @@ async def test_the_lease_is_renewed_while_a_step_runs_longer_than_it(monkeypatch
     )
 
 
+@on_virtual_time
 async def test_a_lease_that_is_lost_stops_the_step_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "LEASE_SECONDS", 0.1)
     store = MemoryRunStore()
@@ -399,6 +405,7 @@ async def test_a_lease_that_is_lost_stops_the_step_that_runs(monkeypatch: pytest
     assert len(asyncio.all_tasks()) == 1
 
 
+@on_virtual_time
 async def test_a_store_that_cannot_renew_for_once_does_not_stop_a_pursuit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "LEASE_SECONDS", 0.3)
 
@@ -415,7 +422,7 @@ async def test_a_store_that_cannot_renew_for_once_does_not_stop_a_pursuit(monkey
     async def nap() -> None:
         await asyncio.sleep(0.5)
 
-    store = Hiccup()
+    store = Hiccup(clock=asyncio.get_running_loop().time)
     kernel = Kernel(run_store=store)
     kernel.add_function(nap)
     await kernel.run_plan(Plan("g", (Step("s", "nap"),)))

@@ -37,6 +37,7 @@ from portico.pursuits.journal import RunState
 from portico_testkit.fakes.planner import ScriptedPlanner
 from portico_testkit.fakes.run_store import MemoryRunStore
 from portico_testkit.fakes.services import FixedServices
+from portico_testkit.virtual_time import on_virtual_time
 
 
 class World:
@@ -472,6 +473,7 @@ async def test_a_failure_inside_of_a_nested_plan_can_be_run_again(kernel: Kernel
     assert world.called == ["n/send", "n/join", "n/join"]
 
 
+@on_virtual_time
 async def test_a_step_with_effects_inside_of_one_that_was_cut_off_is_not_forgotten(store: MemoryRunStore) -> None:
     """The time-out of the step around it ended it; who has that step run again is asked first."""
     calls: list[str] = []

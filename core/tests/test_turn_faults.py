@@ -17,6 +17,7 @@ from portico.functions import function
 from portico.kernel import Kernel
 from portico.turns import ToolStarted, Turn, TurnLimits
 from portico_testkit.fakes.chat_service import ScriptedChat
+from portico_testkit.virtual_time import on_virtual_time
 
 TOOLS = ChatCapabilities(tools=True)
 SIDES = pytest.mark.parametrize("count", [1, 2], ids=["alone", "side by side"])
@@ -159,6 +160,7 @@ async def test_a_time_out_of_the_service_is_not_taken_for_the_limit_of_the_turn(
             await kernel.complete("Hi", chat=Slow(), limits=limits)
 
 
+@on_virtual_time
 async def test_a_stream_whose_reader_takes_too_long_ends_at_the_limit():
     with pytest.raises(TurnLimitExceeded, match=r"0\.01 seconds"):
         async for _ in Kernel().stream("Hi", chat=ScriptedChat("x" * 700), limits=TurnLimits(seconds=0.01)):
@@ -221,6 +223,7 @@ async def test_a_structured_reply_that_was_cut_short_says_what_to_do():
 
 
 @pytest.mark.parametrize("limits", [TurnLimits(calls=1), TurnLimits(seconds=0.02)])
+@on_virtual_time
 async def test_a_conversation_that_met_a_limit_has_no_call_without_an_answer(limits: TurnLimits):
     @function
     async def forever() -> None:

@@ -29,6 +29,7 @@ from portico.web_search import AskedPage, FoundPage, WebSearchConnector, query_o
 from portico_testkit.fakes.http_client import RecordedHttpClient
 from portico_testkit.fakes.services import FixedServices
 from portico_testkit.strategies import json_values
+from portico_testkit.virtual_time import on_virtual_time
 
 
 @dataclass(frozen=True)
@@ -390,6 +391,7 @@ def test_a_connector_serves_one_event_loop_after_the_other() -> None:
     assert len(search._turns) <= 1, "event loops that ended are kept"
 
 
+@on_virtual_time
 async def test_a_request_that_fails_or_is_cancelled_makes_way_for_the_next() -> None:
     class Waiting(RecordedHttpClient):
         async def send(self, request: HttpRequest) -> HttpResponse:

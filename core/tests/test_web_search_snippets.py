@@ -57,7 +57,7 @@ def test_odd_markup_takes_no_time(markup: str) -> None:
     begun = time.perf_counter()
     plain_text(markup)
     web_address(f"https://a.example/{markup}")
-    assert time.perf_counter() - begun < 5
+    assert time.perf_counter() - begun < 20
 
 
 @pytest.mark.fuzz

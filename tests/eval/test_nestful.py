@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.eval import nestful
 from tests.eval.__main__ import main
 from tests.eval.nestful import measure
 from tests.eval.nestful_format import plan_of, read_functions, read_tasks, schema_of
 
 from portico.plans.plan import From, ListOf, ObjectOf, TextOf, Value
+from portico_testkit.virtual_time import on_virtual_time
 
 COLLECTION = Path(__file__).parent / "collection"
 DATA, SPEC = COLLECTION / "calls.json", COLLECTION / "calls-spec.json"
@@ -113,9 +117,11 @@ def test_json_lines_are_read_too_and_other_files_are_refused(
     assert main(["nestful", str(tmp_path / "none"), str(SPEC)]) == 1
 
 
-async def test_independent_steps_overlap() -> None:
+@on_virtual_time
+async def test_independent_steps_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nestful, "time", SimpleNamespace(perf_counter=asyncio.get_running_loop().time))
     overlap = (await measure(DATA, SPEC, overlap=0.2))["overlap"]
     # Steps: 3 in two rows, 2, 2 and 2 in a row each. One after the other would take 1.8 s.
     assert overlap["critical"] == pytest.approx(8 * 0.2)
-    assert overlap["seconds"] >= overlap["critical"] * 0.95
-    assert overlap["worst"] < 1.45, "independent steps of one task wait for each other"
+    assert overlap["seconds"] == pytest.approx(overlap["critical"])
+    assert overlap["worst"] == pytest.approx(1), "independent steps of one task wait for each other"

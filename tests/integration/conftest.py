@@ -1,5 +1,21 @@
-"""What of this folder holds no tests: processes that the tests start."""
+"""What of this folder holds no tests, processes that the tests start; and a model that says what a test tells it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import pytest
+
+from portico_testkit.replayed_model import KEY, ReplayedModel
+
 collect_ignore = ["web_server.py"]
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[ReplayedModel]:
+    """Serve a model for the test, which gives it its sayings; in the end nothing was asked but what it can answer."""
+    monkeypatch.setenv(KEY, "sk-test-0123456789")
+    with ReplayedModel() as made:
+        yield made
+    assert {(each.method, each.path) for each in made.exchanges} <= {("POST", "/v1/chat/completions")}
+    assert len(made.asked) <= len(made.sayings), "the model was asked more than it was told to say"

@@ -12,13 +12,14 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from portico_testkit.processes import started
 
 SERVER = Path(__file__).with_name("web_server.py")
 QUESTION = "How tall is Skerryvane Lighthouse?"
@@ -334,19 +335,10 @@ def test_an_interrupt_while_the_server_is_slow_ends_at_once(
 ) -> None:
     configure("mediawiki", "/slow/w/api.php")
     line = [sys.executable, "-m", "portico_cli", *command, "--source", "web", *options]
-    with subprocess.Popen(
-        line, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8"
-    ) as process:
-        try:
-            given_up = time.monotonic() + 60
-            while not web.asked() and process.poll() is None and time.monotonic() < given_up:
-                time.sleep(0.02)
-            assert web.asked(), f"it ended with {process.poll()} before it asked"
-            process.send_signal(signal.SIGINT)
-            # The server is silent for 30 seconds, which nobody waits for.
-            out, err = process.communicate(timeout=20)
-        finally:
-            process.kill()
+    with started(line, cwd=folder, env=environment, until=web.asked) as process:
+        process.send_signal(signal.SIGINT)
+        # The server is silent for 30 seconds, which nobody waits for.
+        out, err = process.communicate(timeout=20)
     assert process.returncode == 130
     assert "Traceback" not in out + err
     if options:

@@ -11,76 +11,31 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pytest_httpserver import HTTPServer
-from werkzeug import Request, Response
 
-USAGE = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
-
-
-@dataclass
-class Model:
-    """What the server says, turn by turn, and what it was asked."""
-
-    sayings: list[str | tuple[str, dict[str, Any]]] = field(default_factory=list)
-    asked: list[dict[str, Any]] = field(default_factory=list)
-
-    def answer(self, request: Request) -> Response:
-        body = request.get_json()
-        assert body["stream"] is True
-        self.asked.append(body)
-        return streamed(self.sayings[len(self.asked) - 1])
-
-    def tools(self, number: int) -> list[str]:
-        return [tool["function"]["name"] for tool in self.asked[number].get("tools", ())]
+from portico.chat import ToolCall
+from portico_testkit.replayed_model import ReplayedModel
 
 
-def streamed(said: str | tuple[str, dict[str, Any]]) -> Response:
-    deltas: list[dict[str, Any]] = [{"role": "assistant"}]
-    if isinstance(said, str):
-        deltas += [{"content": said[start : start + 3]} for start in range(0, len(said), 3)]
-    else:
-        name, arguments = said
-        call = {"name": name, "arguments": json.dumps(arguments)}
-        deltas.append({"tool_calls": [{"index": 0, "id": "call_1", "type": "function", "function": call}]})
-    finish = "stop" if isinstance(said, str) else "tool_calls"
-    chunks: list[dict[str, Any]] = [{"choices": [{"index": 0, "delta": d, "finish_reason": None}]} for d in deltas]
-    chunks += [{"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}, {"choices": [], "usage": USAGE}]
-    lines = [f"data: {json.dumps({'object': 'chat.completion.chunk', 'model': 'replayed-1', **c})}\n\n" for c in chunks]
-    return Response([line.encode() for line in (*lines, "data: [DONE]\n\n")], content_type="text/event-stream")
-
-
-@pytest.fixture
-def model(httpserver: HTTPServer, tmp_path: Path) -> Iterator[Model]:
-    made = Model()
-    httpserver.expect_request("/v1/chat/completions", method="POST").respond_with_handler(made.answer)
+@pytest.fixture(autouse=True)
+def application(model: ReplayedModel, tmp_path: Path) -> Iterator[None]:
+    """Write an application with one source, which asks the model for streams only."""
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "doors.md").write_text("# Red doors\n\nA red door opens inwards.\n")
-    (tmp_path / "portico.toml").write_text(f"""
-[chat]
-use = "openai"
-[chat.openai]
-model = "replayed"
-base_url = "{httpserver.url_for("/v1")}"
-api_key = {{ env = "REPLAYED_KEY" }}
-
-[search.docs]
-use = "documents"
-path = "docs"
-""")
-    yield made
-    httpserver.check_assertions()
+    documents = '[search.docs]\nuse = "documents"\npath = "docs"\n'
+    (tmp_path / "portico.toml").write_text(f"{model.configuration}\n{documents}")
+    yield
+    assert all(body["stream"] is True for body in model.asked)
 
 
 def chat(folder: Path, *messages: str, options: tuple[str, ...] = ()) -> list[dict[str, Any]]:
     done = subprocess.run(
         [sys.executable, "-m", "portico_cli", "chat", "--json", *options],
         cwd=folder,
-        env=os.environ | {"REPLAYED_KEY": "sk-test-0123456789", "XDG_CACHE_HOME": str(folder / "cache")},
+        env=os.environ | {"XDG_CACHE_HOME": str(folder / "cache")},
         input="".join(f"{message}\n" for message in messages),
         capture_output=True,
         text=True,
@@ -92,9 +47,9 @@ def chat(folder: Path, *messages: str, options: tuple[str, ...] = ()) -> list[di
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_a_model_searches_cites_and_goes_on_in_another_process(model: Model, tmp_path: Path) -> None:
+def test_a_model_searches_cites_and_goes_on_in_another_process(model: ReplayedModel, tmp_path: Path) -> None:
     model.sayings = [
-        ("docs-GetTextSearchResults", {"query": "red door"}),
+        ToolCall("call_1", "docs-GetTextSearchResults", '{"query": "red door"}'),
         "A red door opens inwards [1]. See also [8].",
         "As I said, inwards [1].",
         "Inwards.",
@@ -107,14 +62,14 @@ def test_a_model_searches_cites_and_goes_on_in_another_process(model: Model, tmp
     assert [each["number"] for each in second["citations"]] == [1], "a passage of the turn before"
     (passage,) = json.loads(model.asked[1]["messages"][-1]["content"])
     assert (passage["number"], "opens inwards" in passage["value"]) == (1, True)
-    assert model.tools(0) == ["docs-GetTextSearchResults"]
+    assert model.offered(0) == ["docs-GetTextSearchResults"]
 
     chat(tmp_path, "And now?", options=("--thread", "thread.json"))
     roles = [message["role"] for message in model.asked[3]["messages"]]
     assert roles == ["system", "user", "assistant", "tool", "assistant", "user", "assistant", "user"]
 
 
-def test_of_many_functions_the_fitting_ones_are_offered(model: Model, tmp_path: Path) -> None:
+def test_of_many_functions_the_fitting_ones_are_offered(model: ReplayedModel, tmp_path: Path) -> None:
     document = {
         "openapi": "3.0.3",
         "info": {"title": "Town", "version": "1"},
@@ -136,10 +91,10 @@ def test_of_many_functions_the_fitting_ones_are_offered(model: Model, tmp_path: 
         file.write('[functions.town]\nuse = "openapi"\ndocument = "town.json"\n')
     model.sayings = ["Sunny.", "It is open."]
     first, second = chat(tmp_path, "What is the weather in town?", "Thanks. Is the museum of the town open now?")
-    assert "town-weather" in model.tools(0)
-    assert "town-museum" in model.tools(1)
+    assert "town-weather" in model.offered(0)
+    assert "town-museum" in model.offered(1)
     for number, turn in enumerate((first, second)):
-        assert len(model.tools(number)) == 3
-        assert "docs-GetTextSearchResults" in model.tools(number), "the sources can be searched in any turn"
-        assert {each["name"] for each in turn["selection"]["offered"]} == set(model.tools(number))
+        assert len(model.offered(number)) == 3
+        assert "docs-GetTextSearchResults" in model.offered(number), "the sources can be searched in any turn"
+        assert {each["name"] for each in turn["selection"]["offered"]} == set(model.offered(number))
         assert turn["selection"]["considered"] == 9

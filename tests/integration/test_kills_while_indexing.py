@@ -103,6 +103,8 @@ def test_fifty_kills_leave_an_index_that_opens_with_each_document_old_or_new(pro
             interrupted += 1
             os.kill(pid, signal.SIGKILL)
             wait(pid)
+        else:  # the first update may have been stopped by a busy host, and taken longer than the others
+            whole *= 0.9
         after, goal = asyncio.run(found(worker, tmp_path)), on_disk(folder)
         for name in before.keys() | after.keys() | goal.keys():
             assert after.get(name) in (before.get(name), goal.get(name)), f"round {version}: {name}"

@@ -11,19 +11,18 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pytest_httpserver import HTTPServer
-from werkzeug import Request, Response
 
 import portico_host
+from portico.chat import ToolCall
 from portico.plans.plan import From, Plan, references
 from portico.plans.task import Answer, Event, TextDelta
 from portico.pursuit import Pursuit
+from portico_testkit.replayed_model import ReplayedModel, Saying
 
 ENGLISH = "Write a poem about John Doe, then translate it into Chinese."
 CHINESE = "写一首关于John Doe的诗，然后把它翻译成中文。"
@@ -36,12 +35,12 @@ POEM_PROMPT = "Write a short poem about this: {{$input}}"
 TRANSLATE_PROMPT = "Translate this into {{$language}}:\n{{$input}}"
 
 
-def call(name: str, **arguments: str) -> dict[str, Any]:
-    """Return a tool call as the service writes it; its id is the function's name."""
-    return {"id": name, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+def call(name: str, **arguments: str) -> ToolCall:
+    """Return a call whose id is the function's name."""
+    return ToolCall(name, name, json.dumps(arguments))
 
 
-SAYINGS: dict[str, list[str | list[dict[str, Any]]]] = {
+SAYINGS: dict[str, list[Saying]] = {
     "sequential": [
         """<plan>
   <!-- The poem comes first. -->
@@ -81,8 +80,8 @@ SAYINGS: dict[str, list[str | list[dict[str, Any]]]] = {
         )
     ],
     "function_calling": [
-        [call("WriterPlugin-ShortPoem", input="John Doe")],
-        [call("WriterPlugin-Translate", input=POEM, language="Chinese")],
+        call("WriterPlugin-ShortPoem", input="John Doe"),
+        call("WriterPlugin-Translate", input=POEM, language="Chinese"),
         TRANSLATED,
     ],
     "handlebars": [
@@ -98,70 +97,19 @@ SAYINGS: dict[str, list[str | list[dict[str, Any]]]] = {
 PLANNERS = pytest.mark.parametrize("planner", SAYINGS)
 
 
-@dataclass
-class Model:
-    """What the server says, and what it was asked: the planner's requests, and the prompts."""
-
-    sayings: list[str | list[dict[str, Any]]] = field(default_factory=list)
-    asked: list[dict[str, Any]] = field(default_factory=list)
-    prompts: list[str] = field(default_factory=list)
-
-    def answer(self, request: Request) -> Response:
-        body = request.get_json()
-        last = body["messages"][-1]["content"]
-        said: str | list[dict[str, Any]]
-        if last.startswith("Write a short poem about this: "):
-            self.prompts.append(last)
-            said = POEM
-        elif last.startswith("Translate this into Chinese:\n"):
-            self.prompts.append(last)
-            said = TRANSLATED if last.endswith(POEM) else "?"
-        else:
-            self.asked.append(body)
-            said = self.sayings[len(self.asked) - 1]
-        return streamed(said) if body.get("stream") else whole(said)
-
-
-def parts(said: str | list[dict[str, Any]]) -> tuple[dict[str, Any], str]:
-    if isinstance(said, str):
-        return {"role": "assistant", "content": said}, "stop"
-    return {"role": "assistant", "content": None, "tool_calls": said}, "tool_calls"
-
-
-USAGE = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
-
-
-def whole(said: str | list[dict[str, Any]]) -> Response:
-    message, finish = parts(said)
-    choice = {"index": 0, "message": message, "finish_reason": finish}
-    body = {"object": "chat.completion", "model": "replayed-1", "choices": [choice], "usage": USAGE}
-    return Response(json.dumps(body), content_type="application/json")
-
-
-def streamed(said: str | list[dict[str, Any]]) -> Response:
-    message, finish = parts(said)
-    if isinstance(said, str):
-        deltas = [{"content": said[start : start + 5]} for start in range(0, len(said), 5)]
-    else:
-        deltas = [{"tool_calls": [{"index": index, **each} for index, each in enumerate(said)]}]
-    choices = [{"index": 0, "delta": delta, "finish_reason": None} for delta in ({"role": message["role"]}, *deltas)]
-    chunks = [{"choices": [choice]} for choice in choices]
-    chunks += [{"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}, {"choices": [], "usage": USAGE}]
-    lines = [f"data: {json.dumps({'object': 'chat.completion.chunk', 'model': 'replayed-1', **c})}\n\n" for c in chunks]
-    return Response("".join([*lines, "data: [DONE]\n\n"]), content_type="text/event-stream")
+def written(prompt: str) -> str | None:
+    """Return what the model writes for a prompt of the application, None for what a planner asks."""
+    if prompt.startswith("Write a short poem about this: "):
+        return POEM
+    if prompt.startswith("Translate this into Chinese:\n"):
+        return TRANSLATED if prompt.endswith(POEM) else "?"
+    return None
 
 
 @pytest.fixture
-def model(httpserver: HTTPServer) -> Iterator[Model]:
-    made = Model()
-    httpserver.expect_request("/v1/chat/completions", method="POST").respond_with_handler(made.answer)
-    yield made
-    httpserver.check_assertions()
-
-
-@pytest.fixture
-def application(tmp_path: Path, httpserver: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+def application(tmp_path: Path, model: ReplayedModel) -> Callable[[str], Path]:
     """Return what writes the application: for every planner the same, but for the word that names it."""
+    model.apart = written
     for name, prompt, inputs in (
         ("ShortPoem", POEM_PROMPT, {"input": "What the poem is about."}),
         ("Translate", TRANSLATE_PROMPT, {"input": "The text.", "language": "The language to translate into."}),
@@ -174,18 +122,10 @@ def application(tmp_path: Path, httpserver: HTTPServer, monkeypatch: pytest.Monk
             lines += ["[[input_variables]]", f'name = "{parameter}"', f'description = "{description}"']
             lines += ["is_required = true"]
         (folder / "prompt.toml").write_text("\n".join(lines))
-    monkeypatch.setenv("REPLAYED_KEY", "sk-test-0123456789")
 
     def write(planner: str) -> Path:
         file = tmp_path / "portico.toml"
-        file.write_text(f"""
-[chat]
-use = "openai"
-[chat.openai]
-model = "replayed"
-base_url = "{httpserver.url_for("/v1")}"
-api_key = {{ env = "REPLAYED_KEY" }}
-
+        file.write_text(f"""{model.configuration}
 [functions.WriterPlugin]
 use = "prompts"
 path = "prompts"
@@ -201,7 +141,7 @@ use = "{planner}"
 @PLANNERS
 @GOALS
 async def test_the_goal_is_reached_and_the_poem_is_what_is_translated(
-    application: Callable[[str], Path], model: Model, planner: str, goal: str
+    application: Callable[[str], Path], model: ReplayedModel, planner: str, goal: str
 ) -> None:
     model.sayings = SAYINGS[planner]
     events: list[Event] = []
@@ -227,7 +167,7 @@ async def test_the_goal_is_reached_and_the_poem_is_what_is_translated(
 
 @PLANNERS
 async def test_what_was_done_can_be_replayed_without_a_model_for_the_planner(
-    application: Callable[[str], Path], model: Model, planner: str, tmp_path: Path
+    application: Callable[[str], Path], model: ReplayedModel, planner: str, tmp_path: Path
 ) -> None:
     model.sayings = SAYINGS[planner]
     file = application(planner)
@@ -255,7 +195,7 @@ def _as_json(pursuit: Pursuit) -> dict[str, Any]:
 
 
 async def test_where_a_plan_is_written_at_once_the_poem_is_referred_to_and_not_copied(
-    application: Callable[[str], Path], model: Model
+    application: Callable[[str], Path], model: ReplayedModel
 ) -> None:
     for planner in ("sequential", "structured"):
         model.sayings, model.asked = SAYINGS[planner], []
@@ -268,7 +208,7 @@ async def test_where_a_plan_is_written_at_once_the_poem_is_referred_to_and_not_c
 
 
 async def test_without_a_schema_the_stepwise_planner_asks_in_lines_and_has_the_service_stop_at_an_observation(
-    application: Callable[[str], Path], model: Model
+    application: Callable[[str], Path], model: ReplayedModel
 ) -> None:
     translate = {"function": "WriterPlugin.Translate", "arguments": {"input": POEM, "language": "Chinese"}}
     model.sayings = [
@@ -290,7 +230,7 @@ async def test_without_a_schema_the_stepwise_planner_asks_in_lines_and_has_the_s
 
 @PLANNERS
 def test_the_command_line_takes_the_planner_by_its_name(
-    application: Callable[[str], Path], model: Model, planner: str
+    application: Callable[[str], Path], model: ReplayedModel, planner: str
 ) -> None:
     model.sayings = SAYINGS[planner]
     folder = application("retrieval").parent

@@ -1,25 +1,24 @@
 """Three hundred functions, eight of them offered: in turns and by planners, by two words of the configuration.
 
 Everything is real but the model: the file, an OpenAPI document and its server, wordllama, FAISS, the OpenAI adapter,
-HTTP. A server on loopback says what the model says, and keeps what it was asked.
+HTTP. A server on loopback says what the model says.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pytest_httpserver import HTTPServer
-from werkzeug import Request, Response
 
 import portico_host
-from portico.chat import ToolChoice
+from portico.chat import ToolCall, ToolChoice
 from portico.plans.task import Answer, Event, FunctionsOffered, Infeasible
 from portico.turns import ToolFinished
+from portico_testkit.replayed_model import ReplayedModel, Saying
 
 VERBS = (
     "refund", "cancel", "ship", "track", "archive", "print", "rename", "share", "approve", "reject", "merge", "export",
@@ -32,40 +31,6 @@ NOUNS = (
 GOAL = "Refund the order with number 7."
 WANTED = "shop-refund_order"
 OFFERED = 8
-
-
-@dataclass
-class Model:
-    """What the server says, and what it was asked."""
-
-    sayings: list[Any] = field(default_factory=list)
-    asked: list[dict[str, Any]] = field(default_factory=list)
-
-    def answer(self, request: Request) -> Response:
-        body = request.get_json()
-        self.asked.append(body)
-        said = self.sayings[len(self.asked) - 1]
-        message: dict[str, Any] = {"role": "assistant", "content": said if isinstance(said, str) else None}
-        if not isinstance(said, str):
-            message["tool_calls"] = [{"id": "call-1", "type": "function", "function": said}]
-        finish = "stop" if isinstance(said, str) else "tool_calls"
-        usage = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
-        if not body.get("stream"):
-            choice = {"index": 0, "message": message, "finish_reason": finish}
-            return _json({"object": "chat.completion", "model": "m", "choices": [choice], "usage": usage})
-        delta = {**message, "tool_calls": [{"index": 0, **each} for each in message.get("tool_calls", ())]}
-        chunks = [
-            {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]},
-            {"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]},
-            {"choices": [], "usage": usage},
-        ]
-        head = {"object": "chat.completion.chunk", "model": "m"}
-        lines = [f"data: {json.dumps({**head, **chunk})}\n\n" for chunk in chunks]
-        return Response("".join([*lines, "data: [DONE]\n\n"]), content_type="text/event-stream")
-
-
-def _json(value: Any) -> Response:
-    return Response(json.dumps(value), content_type="application/json")
 
 
 def document(server: str) -> dict[str, Any]:
@@ -92,30 +57,21 @@ def document(server: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def model(httpserver: HTTPServer) -> Iterator[Model]:
-    made = Model()
-    httpserver.expect_request("/v1/chat/completions", method="POST").respond_with_handler(made.answer)
+def shop(httpserver: HTTPServer) -> Iterator[str]:
+    """Serve the one operation that the goal needs, and return the address."""
     httpserver.expect_request("/shop/order/refund", query_string={"number": "7"}).respond_with_json("refunded")
-    yield made
+    yield httpserver.url_for("/shop")
     httpserver.check_assertions()
 
 
 @pytest.fixture
-def application(tmp_path: Path, httpserver: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+def application(tmp_path: Path, shop: str, model: ReplayedModel) -> Callable[..., Path]:
     """Return what writes the configuration."""
-    monkeypatch.setenv("SOME_KEY", "sk-test-0123456789")
-    (tmp_path / "shop.json").write_text(json.dumps(document(httpserver.url_for("/shop"))))
+    (tmp_path / "shop.json").write_text(json.dumps(document(shop)))
 
     def write(selection: str = f'select = "contextual"\nmax = {OFFERED}', planner: str = "retrieval") -> Path:
         file = tmp_path / "portico.toml"
-        file.write_text(f"""
-[chat]
-use = "openai"
-[chat.openai]
-model = "m"
-base_url = "{httpserver.url_for("/v1")}"
-api_key = {{ env = "SOME_KEY" }}
-
+        file.write_text(f"""{model.configuration}
 [vectors]
 use = "faiss"
 [vectors.faiss]
@@ -135,12 +91,7 @@ use = "{planner}"
     return write
 
 
-def call(**arguments: Any) -> dict[str, Any]:
-    return {"name": WANTED, "arguments": json.dumps(arguments)}
-
-
-def tools_of(request: dict[str, Any]) -> list[str]:
-    return [tool["function"]["name"] for tool in request.get("tools", ())]
+REFUND = ToolCall("call-1", WANTED, '{"number": 7}')
 
 
 def told_in(request: dict[str, Any]) -> set[str]:
@@ -150,9 +101,9 @@ def told_in(request: dict[str, Any]) -> set[str]:
 
 
 async def test_a_turn_offers_eight_of_three_hundred_and_the_right_one_is_called(
-    application: Callable[..., Path], model: Model
+    application: Callable[..., Path], model: ReplayedModel
 ) -> None:
-    model.sayings = [call(number=7), "It is refunded."]
+    model.sayings = [REFUND, "It is refunded."]
     async with portico_host.open(application()) as kernel:
         assert len(kernel.functions) == len(VERBS) * len(NOUNS) == 300
         events: list[Any] = [event async for event in kernel.stream(GOAL, tool_choice="auto")]
@@ -163,14 +114,14 @@ async def test_a_turn_offers_eight_of_three_hundred_and_the_right_one_is_called(
     assert turn.selection.considered == 300
     assert turn.selection.names[0] == WANTED
     assert len(turn.selection.names) == OFFERED
-    assert sorted(tools_of(model.asked[0])) == sorted(turn.selection.names)
+    assert sorted(model.offered(0)) == sorted(turn.selection.names)
     assert len(model.asked[0]["tools"]) == OFFERED
     (finished,) = [event for event in events if isinstance(event, ToolFinished)]
     assert finished.result.content == "refunded"
 
 
 async def test_what_is_always_offered_comes_besides_and_what_is_included_comes_alone(
-    application: Callable[..., Path], model: Model
+    application: Callable[..., Path], model: ReplayedModel
 ) -> None:
     model.sayings = ["Fine.", "Fine."]
     file = application('select = "contextual"\nmax = 3\nalways = ["shop-track_telescope"]')
@@ -182,16 +133,16 @@ async def test_what_is_always_offered_comes_besides_and_what_is_included_comes_a
         assert len(turn.selection.names) == 4
         only = await kernel.complete(GOAL, tool_choice=ToolChoice(include=("shop-ship_parcel",)))
         assert only.selection is None
-    assert tools_of(model.asked[1]) == ["shop-ship_parcel"]
+    assert model.offered(1) == ["shop-ship_parcel"]
 
 
-SAYINGS: dict[str, list[Any]] = {
+SAYINGS: dict[str, list[Saying]] = {
     "stepwise": [
         json.dumps({"thought": "It is asked for.", "action": action})
         for action in ({"function": WANTED, "arguments": {"number": 7}}, {"final": "refunded"})
     ],
     "handlebars": ['```handlebars\n{{set "done" (shop-refund_order number=7)}}\n{{json done}}\n```'],
-    "function_calling": [call(number=7), "refunded"],
+    "function_calling": [REFUND, "refunded"],
     "sequential": ['<plan><function.shop.refund_order number="7" appendToResult="RESULT__R"/></plan>'],
     "structured": [
         json.dumps({"next": each})
@@ -205,7 +156,7 @@ SAYINGS: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("planner", SAYINGS)
 async def test_a_planner_that_asks_a_model_tells_it_of_eight(
-    application: Callable[..., Path], model: Model, planner: str
+    application: Callable[..., Path], model: ReplayedModel, planner: str
 ) -> None:
     model.sayings = SAYINGS[planner]
     events: list[Event] = []
@@ -224,7 +175,7 @@ async def test_a_planner_that_asks_a_model_tells_it_of_eight(
 
 
 async def test_without_the_word_a_planner_tells_its_model_of_all(
-    application: Callable[..., Path], model: Model
+    application: Callable[..., Path], model: ReplayedModel
 ) -> None:
     model.sayings = SAYINGS["sequential"]
     async with portico_host.open(application("", planner="sequential")) as kernel:
@@ -235,7 +186,7 @@ async def test_without_the_word_a_planner_tells_its_model_of_all(
 
 
 async def test_a_goal_that_cannot_be_reached_says_how_little_the_model_knew(
-    application: Callable[..., Path], model: Model
+    application: Callable[..., Path], model: ReplayedModel
 ) -> None:
     model.sayings = ["<plan/>"]
     async with portico_host.open(application(planner="sequential")) as kernel:
@@ -245,7 +196,7 @@ async def test_a_goal_that_cannot_be_reached_says_how_little_the_model_knew(
 
 
 async def test_the_next_process_finds_the_vectors_and_chooses_the_same(
-    application: Callable[..., Path], model: Model
+    application: Callable[..., Path], model: ReplayedModel
 ) -> None:
     model.sayings = ["Fine."] * 2
     chosen = []

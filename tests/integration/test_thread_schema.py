@@ -17,30 +17,16 @@ from portico.agents.thread_schema import thread_schema
 from portico.chat import File, Image, Message, Reasoning, Source, Text, ToolCall, ToolResult, Usage
 from portico.errors import ThreadFormatError
 from portico_testkit.chat_strategies import conversations
+from portico_testkit.described_form import DescribedForm
 from portico_testkit.strategies import json_values, near
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "reference" / "thread.schema.json"
 SCHEMA = thread_schema()
-VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 # Those that the schema cannot say, by words of the error. To JSON Schema 1.0 is an integer, too.
 BOUNDS = ("has no result", "there is no call", "turns are reduced", "nest deeper", "JSON has no", "whole number")
-
-
-def accepted(document: Any) -> bool | None:
-    """Say whether it is read as a thread; None for what is refused by a bound that the schema does not say."""
-    try:
-        Thread.from_json(document)
-    except ThreadFormatError as error:
-        return None if any(words in str(error) for words in BOUNDS) else False
-    return True
-
-
-def agree(document: Any) -> None:
-    ours, theirs = accepted(document), VALIDATOR.is_valid(document)
-    if ours is None:
-        return
-    shown = json.dumps(document, default=repr)[:2_000]
-    assert ours == theirs, f"Thread.from_json {'takes' if ours else 'refuses'} what the schema does not: {shown}"
+FORM = DescribedForm(
+    Thread.from_json, SCHEMA, ThreadFormatError, beyond=lambda message: any(words in message for words in BOUNDS)
+)
 
 
 @st.composite
@@ -73,7 +59,7 @@ def test_the_published_file_is_this_schema() -> None:
 def test_the_example_of_the_page_is_a_thread() -> None:
     page = PUBLISHED.with_name("thread-json.md").read_text("utf-8")
     document = json.loads(page.split("```json\n")[1].split("```")[0])
-    VALIDATOR.validate(document)
+    FORM.validator.validate(document)
     assert Thread.from_json(document).to_json() == document
 
 
@@ -86,19 +72,19 @@ def test_everything_in_it_has_a_title_and_a_description() -> None:
 
 @given(documents())
 def test_what_is_written_is_valid(document: dict[str, Any]) -> None:
-    VALIDATOR.validate(document)
-    assert accepted(document)
+    FORM.validator.validate(document)
+    assert FORM.accepted(document)
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(documents().flatmap(near) | near(EVERY_PART))
 def test_they_agree_on_documents_with_one_place_changed(document: Any) -> None:
-    agree(document)
+    FORM.check(document)
 
 
 @given(json_values())
 def test_they_agree_on_any_json_value(document: Any) -> None:
-    agree(document)
+    FORM.check(document)
 
 
 @pytest.mark.parametrize(
@@ -107,6 +93,6 @@ def test_they_agree_on_any_json_value(document: Any) -> None:
 def test_they_agree_on_base64(text: str) -> None:
     document = json.loads(json.dumps(EVERY_PART))
     document["turns"][0]["messages"][0]["content"][1]["data"] = text
-    agree(document)
-    if accepted(document):
+    FORM.check(document)
+    if FORM.accepted(document):
         assert Thread.from_json(document).to_json() == document

@@ -192,6 +192,30 @@ async def test_the_longest_unused_go_when_there_is_no_room(opened: Any, folder: 
     assert 500_000 < file.stat().st_size <= 1_000_000, f"{file.stat().st_size:,} bytes"
 
 
+async def test_the_newest_stay_also_where_few_fit(opened: Any) -> None:
+    generator = Asked(1536)
+    cached = opened(generator, max_bytes=1_000_000)
+    texts = [f"text {number}" for number in range(400)]
+    for end in range(8, 401, 8):
+        await cached.embed(texts[end - 8 : end])
+        await cached.embed(texts[max(0, end - 80) : end])
+    asked = [text for call in generator.calls for text in call]
+    assert asked == texts, f"{len(asked) - 400} of 400 went while they were among the last 80 used"
+
+
+async def test_what_was_found_last_stays_when_much_was_found_before_it(opened: Any) -> None:
+    generator = Asked(256)
+    cached = opened(generator, max_bytes=300_000)
+    texts = [f"text {number}" for number in range(180)]
+    await cached.embed(texts)
+    for start in range(0, 180, 30):
+        await cached.embed(texts[start : start + 30])
+    found = cached.found
+    await cached.embed([f"other {number}" for number in range(50)])
+    await cached.embed(texts[-60:])
+    assert cached.found == found + 60, f"{found + 60 - cached.found} of the last 60 went"
+
+
 async def test_a_lower_bound_makes_the_file_smaller(opened: Any, folder: Path) -> None:
     large = opened(Asked(256))
     await large.embed([f"text {number}" for number in range(4_000)])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,18 @@ import pytest
 from portico.errors import RateLimited
 from portico.vectors import Vectors
 from portico_cached_embeddings.embeddings import CachedEmbeddings
+from portico_testkit.event_loop import heartbeat
 
 from .conftest import Asked
+
+
+@contextmanager
+def another_writer(folder: Path) -> Iterator[None]:
+    """Hold the one file of the folder as another process does that writes."""
+    (file,) = folder.glob("*.sqlite3")
+    with closing(sqlite3.connect(file, isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        yield
 
 
 async def test_equal_texts_of_calls_at_once_are_embedded_once(opened: Any) -> None:
@@ -144,26 +154,24 @@ def test_event_loops_share_what_is_under_way_and_what_is_kept(folder: Path) -> N
     asyncio.run(cached.aclose())
 
 
-async def test_a_file_that_another_process_holds_keeps_no_loop_waiting_and_no_call(opened: Any, folder: Path) -> None:
+async def test_a_file_that_another_process_holds_keeps_no_call_waiting(opened: Any, folder: Path) -> None:
     generator = Asked()
     cached = opened(generator, wait=0.2)
     await cached.embed(["red"])
-    (file,) = folder.glob("*.sqlite3")
-    with closing(sqlite3.connect(file, isolation_level=None)) as holding:
-        holding.execute("BEGIN IMMEDIATE")
-        beats = 0
-
-        async def beat() -> None:
-            nonlocal beats
-            while True:
-                await asyncio.sleep(0.01)
-                beats += 1
-
-        beating = asyncio.create_task(beat())
+    with another_writer(folder):
         assert (await cached.embed(["red", "blue"])).rows == 2
-        beating.cancel()
-        assert beats >= 3, "the event loop stood still while the thread waited"
     assert generator.calls == [("red",), ("blue",)], "what was there was read all the same"
+
+
+async def test_the_event_loop_goes_on_while_another_process_holds_the_file(opened: Any, folder: Path) -> None:
+    cached = opened(Asked(), wait=30)
+    await cached.embed(["red"])
+    async with heartbeat() as beat:
+        with another_writer(folder):
+            waiting = asyncio.create_task(cached.embed(["red", "blue"]))
+            await beat.turned(20)
+            assert not waiting.done(), "the event loop stood still while the thread waited"
+        assert (await waiting).rows == 2
 
 
 async def test_closing_leaves_no_thread(opened: Any) -> None:

@@ -7,12 +7,16 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from portico_testkit import processes
+from portico_testkit.terminal import Shown, at_terminal
 
 PACKAGES = Path(__file__).parent / "packages"
 
@@ -107,6 +111,43 @@ def portico(folder: Path, environment: dict[str, str]) -> Run:
             check=False,
         )
         return Done(done.returncode, done.stdout.decode("utf-8"), done.stderr.decode("utf-8"))
+
+    return run
+
+
+@pytest.fixture
+def started(folder: Path, environment: dict[str, str]) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Return what starts the command line, says something to it, waits until something is so, and leaves it running.
+
+    What may be waited for is a file of the working directory, or what a function tells.
+    """
+    with ExitStack() as running:
+
+        def start(
+            *arguments: str, said: str = "", until: str | Callable[[], bool] | None = None
+        ) -> subprocess.Popen[str]:
+            command = [sys.executable, "-m", "portico_cli", *arguments]
+            awaited = (folder / until).exists if isinstance(until, str) else until
+            return running.enter_context(
+                processes.started(command, cwd=folder, env=environment, said=said, until=awaited)
+            )
+
+        yield start
+
+
+@pytest.fixture
+def terminal(folder: Path, environment: dict[str, str]) -> Callable[..., Shown]:
+    """Return what runs the command line at a terminal of its own and types the answer to each thing that it asks."""
+
+    def run(
+        *arguments: str,
+        steps: Sequence[tuple[str, str]] = (),
+        columns: int = 80,
+        env: Mapping[str, str] | None = None,
+    ) -> Shown:
+        fixed = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "INPUTRC": os.devnull}
+        command = [sys.executable, "-m", "portico_cli", *arguments]
+        return at_terminal(command, steps=steps, columns=columns, cwd=folder, env=environment | fixed | dict(env or {}))
 
     return run
 

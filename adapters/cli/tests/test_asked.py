@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import select
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
+from portico_testkit.terminal import CTRL_C, Shown
+
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are POSIX's")
 
-ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\]8;[^\x1b]*\x1b\\")
 PLAN = {
     "version": 1,
     "goal": "Tell them",
@@ -30,12 +27,8 @@ Talk = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture
-def talk(folder: Path, environment: dict[str, str]) -> Talk:
+def talk(folder: Path, terminal: Callable[..., Shown]) -> Talk:
     """Return what runs the command line at a terminal of its own and answers each question as it comes."""
-    import fcntl
-    import pty
-    import termios
-
     (folder / "portico.toml").write_text(
         '[search.shelf]\nuse = "shelf"\nsearching = 30.0\n[functions.tools]\nuse = "tools"\n'
     )
@@ -44,39 +37,8 @@ def talk(folder: Path, environment: dict[str, str]) -> Talk:
     def run(
         *arguments: str, answers: Sequence[tuple[str, str]] = (), env: Mapping[str, str] | None = None
     ) -> tuple[int, str]:
-        master, slave = pty.openpty()
-
-        def own_terminal() -> None:
-            os.setsid()
-            fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
-
-        process = subprocess.Popen(
-            [sys.executable, "-m", "portico_cli", *arguments],
-            cwd=folder,
-            env=environment | {"TERM": "xterm-256color"} | dict(env or {}),
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            preexec_fn=own_terminal,  # noqa: PLW1509 - this process has no other thread
-        )
-        os.close(slave)
-        written, seen, waiting = b"", 0, list(answers)
-        end = time.monotonic() + 60
-        while time.monotonic() < end:
-            if select.select([master], [], [], 0.2)[0]:
-                try:
-                    piece = os.read(master, 65536)
-                except OSError:
-                    break
-                if not piece:
-                    break
-                written += piece
-            if waiting and (found := written.find(waiting[0][0].encode(), seen)) >= 0:
-                seen = found + len(waiting[0][0].encode())
-                os.write(master, waiting.pop(0)[1].encode())
-        os.close(master)
-        assert not waiting, f"{waiting[0][0]!r} never came: {written.decode()}"
-        return process.wait(timeout=30), ESCAPES.sub("", written.decode())
+        done = terminal(*arguments, steps=answers, env=env)
+        return done.code, done.text
 
     return run
 
@@ -128,22 +90,22 @@ def test_each_step_with_effects_is_asked_for(talk: Talk, folder: Path) -> None:
 
 
 def test_ctrl_c_at_a_question_or_in_a_step_is_one_line_and_the_run_can_be_resumed(talk: Talk, folder: Path) -> None:
-    code, shown = talk("run", "plan.json", answers=[("ave it:", "\x03")])
+    code, shown = talk("run", "plan.json", answers=[("ave it:", CTRL_C)])
     assert code == 130
     assert re.search(r"Interrupted\. `portico resume \w+` goes on from there\.\s*$", shown)
     assert "Traceback" not in shown
     slow = {**PLAN, "steps": [{"id": "s1", "function": "shelf-Search", "arguments": {"query": {"value": "q"}}}]}
     (folder / "slow.json").write_text(json.dumps({**slow, "result": {"from": "s1"}}))
-    code, shown = talk("run", "slow.json", answers=[("Running shelf-Search", "\x03")])
+    code, shown = talk("run", "slow.json", answers=[("Running shelf-Search", CTRL_C)])
     assert code == 130
     assert re.search(r"Interrupted\. `portico resume \w+` goes on from there\.\s*$", shown)
-    code, shown = talk("runs", "--watch", answers=[("interrupted", "\x03")])
+    code, shown = talk("runs", "--watch", answers=[("interrupted", CTRL_C)])
     assert code == 130
     assert "Traceback" not in shown
 
 
 def test_a_run_that_broke_off_at_the_question_asks_it_again(talk: Talk, folder: Path) -> None:
-    code, _ = talk("run", "plan.json", answers=[("ave it:", "\x03")])
+    code, _ = talk("run", "plan.json", answers=[("ave it:", CTRL_C)])
     assert code == 130
     code, shown = talk("resume", "last", answers=[("ave it:", "n\n")])
     assert (code, sent(folder)) == (4, ""), shown

@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import stat
-import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,38 +22,6 @@ def file(folder: Path) -> Path:
     made = folder / "portico.toml"
     made.write_text(PARROT)
     return made
-
-
-@pytest.fixture
-def started(folder: Path, environment: dict[str, str]) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Return what starts the command line with messages, waits until a file is there, and leaves it running."""
-    processes = []
-
-    def start(*arguments: str, said: str, until: str) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "portico_cli", *arguments],
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-        )
-        processes.append(process)
-        assert process.stdin
-        process.stdin.write(said)
-        process.stdin.flush()
-        end = time.monotonic() + 30
-        while not (folder / until).exists() and process.poll() is None and time.monotonic() < end:
-            time.sleep(0.02)
-        return process
-
-    yield start
-    for process in processes:
-        if process.poll() is None:
-            process.kill()
-            process.communicate()
 
 
 def lines(*messages: str) -> bytes:
@@ -241,7 +206,7 @@ def test_a_thread_that_another_process_wrote_is_not_overwritten(started: Any, fi
     process = started("chat", "--thread", "thread.json", said="One\n", until="thread.json")
     thread.unlink()
     thread.write_text("somebody else's")
-    out, err = process.communicate("Two\n", timeout=30)
+    out, err = process.communicate("Two\n", timeout=60)
     assert out == "You said: One\n\nYou said: Two\n"
     assert "thread.json was changed by another process meanwhile, so it is not overwritten" in err
     assert process.returncode == 1
@@ -252,7 +217,7 @@ def test_a_thread_that_was_made_meanwhile_is_not_overwritten(started: Any, file:
     process = started("chat", "--thread", "thread.json", said="slow\n", until="slow")
     (folder / "thread.json").write_text("somebody else's")
     (folder / "on").touch()
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=60)
     assert "thread.json was made by another process meanwhile" in err
     assert (folder / "thread.json").read_text() == "somebody else's"
 
@@ -276,7 +241,7 @@ def test_a_line_that_is_far_too_long_is_passed_over(portico: Any, file: Path) ->
 def test_an_interrupt_ends_a_piped_conversation(started: Any, file: Path, folder: Path) -> None:
     process = started("chat", "--thread", "thread.json", said="One\nslow\n", until="slow")
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, "You said: One\n")
     assert err.endswith("Interrupted.\n")
     assert len(json.loads((folder / "thread.json").read_text())["turns"]) == 1

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import select
 import stat
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
+from portico_testkit.terminal import CTRL_C, CTRL_D, Shown, without_escapes
+
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are POSIX's")
 
-ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\]8;[^\x1b]*\x1b\\")
 ERASED = re.compile(r"[^\r\n]*(?:\r\n\x1b\[\?25h)?\r(?:\x1b\[1A)?\x1b\[2K")
 """What was written and taken away again: the line that says what goes on."""
 READY = "\x1b[?2004h\x1b[1m> \x1b[22m"
@@ -27,68 +24,16 @@ Talk = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture
-def talk(folder: Path, environment: dict[str, str]) -> Talk:
+def talk(folder: Path, terminal: Callable[..., Shown]) -> Talk:
     """Return what talks at a terminal: each step is typed when what it waits for was written."""
-    import fcntl
-    import pty
-    import struct
-    import termios
-
     pytest.importorskip("readline")
     (folder / "portico.toml").write_text(
         '[search.shelf]\nuse = "shelf"\n[functions.tools]\nuse = "tools"\n[chat]\nuse = "parrot"\n'
     )
 
     def run(*arguments: str, steps: Sequence[tuple[str, str]] = (), columns: int = 80) -> tuple[int, str]:
-        master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-
-        def own_terminal() -> None:
-            os.setsid()
-            fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
-
-        process = subprocess.Popen(
-            [sys.executable, "-m", "portico_cli", "chat", *arguments],
-            cwd=folder,
-            env=environment | {"TERM": "xterm-256color", "INPUTRC": os.devnull},
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            preexec_fn=own_terminal,  # noqa: PLW1509 - this process has no other thread
-        )
-        os.close(slave)
-        written, seen, waiting = b"", 0, list(steps)
-        pressed: tuple[int, float] | None = None
-        end = time.monotonic() + 60
-        try:
-            while time.monotonic() < end:
-                if select.select([master], [], [], 0.2)[0]:
-                    try:
-                        piece = os.read(master, 65536)
-                    except OSError:
-                        break
-                    if not piece:
-                        break
-                    written += piece
-                if pressed is not None and (len(written) > pressed[0] or time.monotonic() > pressed[1]):
-                    # Between two keys Python does not hear a signal until the next key: people press it again.
-                    if len(written) == pressed[0]:
-                        os.write(master, b"\x03")
-                    pressed = None
-                if waiting and (found := written.find(waiting[0][0].encode(), seen)) >= 0:
-                    seen = found + len(waiting[0][0].encode())
-                    typed = waiting.pop(0)[1]
-                    os.write(master, typed.encode())
-                    if typed == "\x03":
-                        pressed = (len(written), time.monotonic() + 2)
-            shown = written.decode()
-            assert not waiting, f"{waiting[0][0]!r} never came: {shown}"
-            return process.wait(timeout=30), ESCAPES.sub("", ERASED.sub("", shown)).replace("\r", "")
-        finally:
-            os.close(master)
-            if process.poll() is None:
-                process.kill()
-                process.wait()
+        done = terminal("chat", *arguments, steps=steps, columns=columns)
+        return done.code, without_escapes(ERASED.sub("", done.written)).replace("\r", "")
 
     return run
 
@@ -105,7 +50,7 @@ def sent(folder: Path) -> str:
 
 
 def test_an_answer_is_followed_by_the_next_prompt_and_ctrl_d_leaves(talk: Talk) -> None:
-    code, shown = talk(steps=[(READY, "Hello\n"), (READY, "\x04")])
+    code, shown = talk(steps=[(READY, "Hello\n"), (READY, CTRL_D)])
     assert code == 0
     assert "You talk with parrot. Source: shelf (3 documents). 5 functions. /help lists" in shown
     assert "> Hello\nYou said: Hello\n\n> \n" in shown
@@ -170,7 +115,7 @@ def test_a_call_with_effects_is_asked_for(talk: Talk, folder: Path) -> None:
 
 
 def test_ctrl_c_stops_an_answer_and_leaves_the_conversation_as_it_was(talk: Talk) -> None:
-    steps = [(READY, "Hello\n"), (READY, "slow\n"), ("This", "\x03"), (READY, "history\n"), (READY, "\x04")]
+    steps = [(READY, "Hello\n"), (READY, "slow\n"), ("This", CTRL_C), (READY, "history\n"), (READY, CTRL_D)]
     code, shown = talk(steps=steps)
     assert code == 0
     assert "Stopped. The conversation is as it was before the question." in shown
@@ -178,13 +123,13 @@ def test_ctrl_c_stops_an_answer_and_leaves_the_conversation_as_it_was(talk: Talk
 
 
 def test_ctrl_c_at_a_question_stops_the_turn(talk: Talk, folder: Path) -> None:
-    code, shown = talk(steps=[(READY, SEND), ("conversation: ", "\x03"), (READY, "history\n"), (READY, "\x04")])
+    code, shown = talk(steps=[(READY, SEND), ("conversation: ", CTRL_C), (READY, "history\n"), (READY, CTRL_D)])
     assert (code, sent(folder)) == (0, "")
     assert said_before(shown) == [["user", "history"]]
 
 
 def test_ctrl_c_clears_the_line_and_twice_leaves(talk: Talk) -> None:
-    steps = [(READY, "abc"), ("abc", "\x03"), (READY, "Hello\n"), (READY, "\x03"), (READY, "\x03")]
+    steps = [(READY, "abc"), ("abc", CTRL_C), (READY, "Hello\n"), (READY, CTRL_C), (READY, CTRL_C)]
     code, shown = talk(steps=steps)
     assert code == 0
     assert "> abc\nCtrl-C again or Ctrl-D leaves.\n> Hello\nYou said: Hello\n" in shown
@@ -193,7 +138,7 @@ def test_ctrl_c_clears_the_line_and_twice_leaves(talk: Talk) -> None:
 
 def test_a_message_may_have_several_lines(talk: Talk) -> None:
     goes_on = "\x1b[?2004h\x1b[1m. \x1b[22m"
-    steps = [(READY, "One \\\n"), (goes_on, "two\n"), (READY, "\x1b[200~three\n\nfour\x1b[201~\n"), (READY, "\x04")]
+    steps = [(READY, "One \\\n"), (goes_on, "two\n"), (READY, "\x1b[200~three\n\nfour\x1b[201~\n"), (READY, CTRL_D)]
     _, shown = talk(steps=steps)
     assert "You said: One\ntwo\n" in shown
     assert "You said: three\n\nfour\n" in shown
@@ -207,7 +152,7 @@ def test_without_a_line_editor_a_pasted_block_is_one_message_too(talk: Talk, sit
         ("said: one", ""),
         (prompt, "three \\\n"),
         (". ", "four\n"),
-        ("said: three", "\x04"),
+        ("said: three", CTRL_D),
     ]
     code, shown = talk(steps=steps)
     assert code == 0
@@ -217,15 +162,15 @@ def test_without_a_line_editor_a_pasted_block_is_one_message_too(talk: Talk, sit
 
 def test_what_was_said_is_in_the_history_of_the_line_editor(talk: Talk, folder: Path) -> None:
     thread = ("--thread", "thread.json")
-    _, shown = talk(*thread, steps=[(READY, "Hello\n"), (READY, "\x1b[A\n"), (READY, "\x04")])
+    _, shown = talk(*thread, steps=[(READY, "Hello\n"), (READY, "\x1b[A\n"), (READY, CTRL_D)])
     assert shown.count("You said: Hello") == 2
-    _, shown = talk(*thread, steps=[(READY, "\x1b[A\n"), (READY, "\x04")])
+    _, shown = talk(*thread, steps=[(READY, "\x1b[A\n"), (READY, CTRL_D)])
     assert "The conversation goes on after 2 turns." in shown
     assert shown.count("You said: Hello") == 1
 
 
 def test_a_turn_that_fails_is_one_sentence_and_the_conversation_goes_on(talk: Talk) -> None:
-    code, shown = talk(steps=[(READY, "fail\n"), (READY, "Hello\n"), (READY, "\x04")])
+    code, shown = talk(steps=[(READY, "fail\n"), (READY, "Hello\n"), (READY, CTRL_D)])
     assert code == 0, "the person has seen it"
     assert "> fail\nError: The parrot is asleep.\n\n> Hello\nYou said: Hello\n" in shown
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -91,29 +89,19 @@ def test_filters_of_documents_reach_the_source(portico: Any, docs: Path) -> None
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX's")
-def test_an_interrupted_index_goes_on_where_it_stopped(portico: Any, folder: Path, environment: dict[str, str]) -> None:
+def test_an_interrupted_index_goes_on_where_it_stopped(portico: Any, folder: Path, started: Any) -> None:
     docs = folder / "many"
     docs.mkdir()
     for number in range(600):
         (docs / f"{number}.md").write_text(f"# Note {number}\n\n" + f"Word{number} is about thing {number}. " * 60)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "portico_cli", "index", "many"],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
     cache = Path(os.environ["XDG_CACHE_HOME"])
     before = set(cache.rglob("*"))
-    while process.poll() is None and not any(
-        path.name.startswith("catalogue") for path in set(cache.rglob("*")) - before
-    ):
-        time.sleep(0.01)
+    process = started("index", "many", until=lambda: any(path not in before for path in cache.rglob("catalogue*")))
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     if process.returncode != 0:
         assert process.returncode == 130
-        assert err.decode().strip() == "Interrupted. The index is good; the next run continues where this one stopped."
+        assert err.strip() == "Interrupted. The index is good; the next run continues where this one stopped."
     report = portico("index", "many", "--json").json
     assert report["documents"] == 600
     assert report["added"] + report["unchanged"] == 600

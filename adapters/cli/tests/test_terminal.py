@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
-import select
 import signal
-import struct
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,58 +14,7 @@ import pytest
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals and signals are POSIX's")
 
-ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\]8;[^\x1b]*\x1b\\")
 EVIL = r'"a\u001b[31mred\u001b]0;title\u0007 [bold]x[/bold] \u009b2J\u202edlrow [link=http://x]y[/link] :smile: \rover"'
-
-
-@pytest.fixture
-def terminal(folder: Path, environment: dict[str, str]) -> Callable[..., tuple[int, str]]:
-    """Return what runs the command line in a pseudo-terminal and gives its exit code and everything it wrote."""
-    import fcntl
-    import pty
-    import termios
-
-    def run(*arguments: str, columns: int = 80, env: dict[str, str] | None = None) -> tuple[int, str]:
-        master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        process = subprocess.Popen(
-            [sys.executable, "-m", "portico_cli", *arguments],
-            cwd=folder,
-            env=environment | {"TERM": "xterm-256color", "COLORTERM": "truecolor"} | (env or {}),
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-        )
-        os.close(slave)
-        written = b""
-        while select.select([master], [], [], 30)[0]:
-            try:
-                piece = os.read(master, 65536)
-            except OSError:
-                break
-            if not piece:
-                break
-            written += piece
-        os.close(master)
-        return process.wait(timeout=30), written.decode()
-
-    return run
-
-
-def final_lines(written: str) -> list[str]:
-    """Return what stays on the screen: as much of a terminal as rich's bars need."""
-    screen, row = [""], 0
-    for token in re.findall(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\]8;[^\x1b]*\x1b\\|[\r\n]|[^\x1b\r\n]+", written):
-        if token == "\n":
-            row += 1
-            screen += [""] * (row + 1 - len(screen))
-        elif token.endswith("A") and ESCAPES.fullmatch(token):
-            row -= int(token[2:-1] or 1)
-        elif token.endswith("2K"):
-            screen[row] = ""
-        elif token != "\r" and not ESCAPES.fullmatch(token):
-            screen[row] += token
-    return screen
 
 
 @pytest.mark.parametrize(
@@ -96,42 +41,42 @@ def test_no_line_is_wider_than_the_terminal(
             'use = "shelf"\npassages = ["Retry and retry, as long as nothing better is known."]',
         )
     )
-    code, written = terminal(*arguments, columns=columns)
-    assert code == 0, written
-    assert "Traceback" not in written
-    too_wide = [line for line in final_lines(written) if len(line) > columns]
+    done = terminal(*arguments, columns=columns)
+    assert done.code == 0, done.text
+    assert "Traceback" not in done.written
+    too_wide = [line for line in done.screen if len(line) > columns]
     assert too_wide == []
 
 
 def test_an_answer_is_laid_out_with_links(terminal: Any, configured: Path) -> None:
-    _, written = terminal("ask", "q")
-    assert "│ " in written
-    assert "\x1b]8;" in written
-    assert "file:///shelf/book.md#L7" in written
-    assert any(line.startswith("[1] /shelf/book.md:7  Chapter") for line in final_lines(written))
+    done = terminal("ask", "q")
+    assert "│ " in done.written
+    assert "\x1b]8;" in done.written
+    assert "file:///shelf/book.md#L7" in done.written
+    assert any(line.startswith("[1] /shelf/book.md:7  Chapter") for line in done.screen)
 
 
 def test_colour_is_left_out_when_nobody_wants_it(terminal: Any, configured: Path) -> None:
-    _, written = terminal("ask", "q", env={"NO_COLOR": "1"})
-    assert not re.search(r"\x1b\[[0-9;]*3[0-7]", written)
-    _, written = terminal("ask", "q", env={"TERM": "dumb"})
-    assert not re.search(r"\x1b\[[0-9;]*3[0-7]", written)
+    done = terminal("ask", "q", env={"NO_COLOR": "1"})
+    assert not re.search(r"\x1b\[[0-9;]*3[0-7]", done.written)
+    done = terminal("ask", "q", env={"TERM": "dumb"})
+    assert not re.search(r"\x1b\[[0-9;]*3[0-7]", done.written)
 
 
 @pytest.mark.parametrize("columns", [30, 60])
 def test_a_long_update_shows_a_bar_that_leaves_nothing_behind(terminal: Any, configured: Path, columns: int) -> None:
     configured.write_text('[search.shelf]\nuse = "shelf"\nseconds = 0.9\ndocuments = 12\n')
-    code, written = terminal("search", "retry", columns=columns)
-    assert code == 0, written
-    assert "Indexing shelf" in written
-    assert "/12" in written
-    assert bool(re.search(r"file-\d", written)) == (columns >= 60)
-    assert not any("Indexing" in line for line in final_lines(written))
+    done = terminal("search", "retry", columns=columns)
+    assert done.code == 0, done.text
+    assert "Indexing shelf" in done.written
+    assert "/12" in done.written
+    assert bool(re.search(r"file-\d", done.written)) == (columns >= 60)
+    assert not any("Indexing" in line for line in done.screen)
 
 
 def test_a_quick_update_shows_no_bar(terminal: Any, configured: Path) -> None:
-    _, written = terminal("search", "retry")
-    assert "Indexing" not in written
+    done = terminal("search", "retry")
+    assert "Indexing" not in done.written
 
 
 def test_a_document_cannot_reach_the_terminal(terminal: Any, configured: Path) -> None:
@@ -141,11 +86,11 @@ def test_a_document_cannot_reach_the_terminal(terminal: Any, configured: Path) -
         f"name = {EVIL}\nlink = {EVIL}\nwarning = {EVIL}\n"
     )
     for arguments in (("ask", "q"), ("search", "red")):
-        code, written = terminal(*arguments)
-        assert code == 0, written
-        text = "\n".join(final_lines(written))
+        done = terminal(*arguments)
+        assert done.code == 0, done.text
+        text = "\n".join(done.screen)
         for harm in ("\x1b[31mred", "\x1b]0;", "\x07", "\x9b", "\u202e", "😄"):
-            assert harm not in written
+            assert harm not in done.written
         assert "[bold]" in text
         assert "[link=" in text
 
@@ -169,48 +114,34 @@ def test_a_pipe_gets_plain_lines_that_are_not_wrapped(portico: Any, configured: 
 
 
 @pytest.fixture
-def started(folder: Path, environment: dict[str, str]) -> Callable[..., subprocess.Popen[bytes]]:
+def indexing(folder: Path, started: Any) -> Callable[..., subprocess.Popen[str]]:
     """Return what starts the command line on a slow index and waits until the update has begun."""
-    processes = []
 
-    def start(*arguments: str) -> subprocess.Popen[bytes]:
+    def start(*arguments: str) -> subprocess.Popen[str]:
         marker = folder / "begun"
         (folder / "portico.toml").write_text(
             f'[search.shelf]\nuse = "shelf"\nseconds = 50\nmarker = "{marker}"\n[planner]\nuse = "scripted"\n'
         )
-        process = subprocess.Popen(
-            [sys.executable, "-m", "portico_cli", *arguments],
-            cwd=folder,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        processes.append(process)
-        while not marker.exists() and process.poll() is None:
-            time.sleep(0.02)
+        process: subprocess.Popen[str] = started(*arguments, until=marker.name)
         return process
 
-    yield start
-    for process in processes:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
+    return start
 
 
-def test_an_interrupt_says_that_the_next_run_continues(started: Any) -> None:
-    process = started("ask", "q")
+def test_an_interrupt_says_that_the_next_run_continues(indexing: Any) -> None:
+    process = indexing("ask", "q")
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
-    assert (process.returncode, out) == (130, b"")
-    assert err.decode().strip() == "Interrupted. The index is good; the next run continues where this one stopped."
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    assert err.strip() == "Interrupted. The index is good; the next run continues where this one stopped."
 
 
-def test_an_interrupt_with_json_is_an_object(started: Any) -> None:
-    process = started("ask", "q", "--json")
+def test_an_interrupt_with_json_is_an_object(indexing: Any) -> None:
+    process = indexing("ask", "q", "--json")
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert b'"Interrupted"' in out
+    assert '"Interrupted"' in out
 
 
 @pytest.mark.parametrize(
@@ -226,24 +157,15 @@ def test_an_interrupt_while_python_still_imports_is_one_line(
     assert (done.code, done.out, done.err) == (130, out, err)
 
 
-def test_a_reader_who_goes_away_is_no_error(folder: Path, environment: dict[str, str], configured: Path) -> None:
+def test_a_reader_who_goes_away_is_no_error(started: Any, configured: Path) -> None:
     passages = ", ".join('"' + f"{number} retry " * 200 + '"' for number in range(300))
     configured.write_text(f'[search.shelf]\nuse = "shelf"\npassages = [{passages}]\n')
     for options in ([], ["--json"]):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "portico_cli", "search", "retry", "--top", "1000", *options],
-            cwd=folder,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        assert process.stdout is not None
+        process = started("search", "retry", "--top", "1000", *options)
         assert process.stdout.readline()
         process.stdout.close()
-        assert process.stderr is not None
-        assert process.stderr.read().decode().replace("a library chatters\n", "") == ""
-        process.stderr.close()
-        assert process.wait(timeout=30) == 0
+        assert process.stderr.read().replace("a library chatters\n", "") == ""
+        assert process.wait(timeout=60) == 0
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is Linux's")
@@ -279,8 +201,8 @@ def test_what_is_searched_is_said_while_it_is(terminal: Any, configured: Path) -
         '[planner.scripted]\nsearch = "my_shelf-GetTextSearchResults"\n'
     )
     for command in ("search", "ask"):
-        code, written = terminal(command, "retry")
-        assert code == 0, written
-        assert "Searching my-shelf…" in written, f"{command} does not say what it searches"
-        assert "Searching" not in "\n".join(final_lines(written))
-        assert "GetTextSearchResults" not in written
+        done = terminal(command, "retry")
+        assert done.code == 0, done.text
+        assert "Searching my-shelf…" in done.written, f"{command} does not say what it searches"
+        assert "Searching" not in "\n".join(done.screen)
+        assert "GetTextSearchResults" not in done.written

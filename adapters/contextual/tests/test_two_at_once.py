@@ -11,6 +11,7 @@ from portico.functions import FunctionManual
 from portico.selection import contextual
 from portico.selection.contextual import ContextualSelector
 from portico.selection.options import SelectionOptions
+from portico_testkit.fakes.clock import StillClock
 from portico_testkit.fakes.embedding_generator import HashingEmbeddings
 from portico_testkit.fakes.vector_store import DictVectorStore
 
@@ -22,6 +23,19 @@ MANY = [
     *(FunctionManual(f"Song-Play{number}", f"Sing a song, number {number}.", {}, {}) for number in range(9)),
 ]
 FEW = MANY[1:]
+Moment = Callable[[str, tuple[Any, ...]], bool]
+
+
+def searched(call: str, given: tuple[Any, ...]) -> bool:
+    return call == "search" and given[0] == VECTORS
+
+
+def removed(call: str, given: tuple[Any, ...]) -> bool:
+    return call == "delete" and given[0] == VECTORS
+
+
+def about_to_be_removed(call: str, given: tuple[Any, ...]) -> bool:
+    return call == "upsert" and given[1][0].metadata["kind"] == "doom"
 
 
 @pytest.fixture(autouse=True)
@@ -37,6 +51,16 @@ class Watched:
         self.store = store
         self.name, self.persistent, self.filter_support = store.name, store.persistent, store.filter_support
         self.before: Callable[[str, tuple[Any, ...]], Awaitable[None]] | None = None
+
+    def interrupt(self, at: Moment, do: Callable[[], Awaitable[None]]) -> None:
+        """Have something done once, before the first call of this moment."""
+
+        async def before(call: str, given: tuple[Any, ...]) -> None:
+            if at(call, given):
+                self.before = None
+                await do()
+
+        self.before = before
 
     async def _told(self, call: str, *given: Any) -> None:
         if self.before is not None:
@@ -70,24 +94,17 @@ class Watched:
         await self.store.drop(namespace)
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def plain() -> DictVectorStore:
     return DictVectorStore()
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> StillClock:
+    return StillClock()
 
 
-def provider(store: Any, clock: Clock) -> ContextualSelector:
+def provider(store: Any, clock: StillClock) -> ContextualSelector:
     return ContextualSelector(
         store,
         HashingEmbeddings(),
@@ -107,7 +124,7 @@ async def ids(store: DictVectorStore) -> set[str]:
 
 
 async def test_records_of_a_provider_that_slept_are_put_back_before_it_chooses(
-    plain: DictVectorStore, clock: Clock
+    plain: DictVectorStore, clock: StillClock
 ) -> None:
     first, second = provider(plain, clock), provider(plain, clock)
     assert await finds_all(first)
@@ -117,62 +134,53 @@ async def test_records_of_a_provider_that_slept_are_put_back_before_it_chooses(
     assert await finds_all(first)
 
 
-async def test_a_provider_that_slept_while_it_searched_searches_again(plain: DictVectorStore, clock: Clock) -> None:
+async def test_a_provider_that_slept_while_it_searched_searches_again(
+    plain: DictVectorStore, clock: StillClock
+) -> None:
     watched = Watched(plain)
     first, second = provider(watched, clock), provider(plain, clock)
 
-    async def sleep(call: str, given: tuple[Any, ...]) -> None:
-        if call == "search" and given[0] == VECTORS:
-            watched.before = None
-            clock.now += 3 * LEASE
-            await second.select(FEW, ASKED)
-            assert "Mail-Post" not in await ids(plain)
+    async def sleep() -> None:
+        clock.now += 3 * LEASE
+        await second.select(FEW, ASKED)
+        assert "Mail-Post" not in await ids(plain)
 
-    watched.before = sleep
+    watched.interrupt(searched, sleep)
     assert await finds_all(first)
 
 
+async def find_what_is_removed(plain: DictVectorStore, clock: StillClock, at: Moment) -> None:
+    """Have one provider remove what nobody claims, and another begin to use it at this moment of the removal."""
+    gone = provider(plain, clock)
+    assert await finds_all(gone)
+    await gone.aclose()
+    watched = Watched(plain)
+    remover, user = provider(watched, clock), provider(plain, clock)
+
+    async def come_in_between() -> None:
+        assert await finds_all(user)
+
+    watched.interrupt(at, come_in_between)
+    await remover.select(FEW, ASKED)
+    assert watched.before is None, "the moment never came"
+    assert await finds_all(user), "another took away what this one uses"
+
+
 async def test_a_record_that_another_is_about_to_remove_is_written_under_another_id(
-    plain: DictVectorStore, clock: Clock
+    plain: DictVectorStore, clock: StillClock
 ) -> None:
-    gone = provider(plain, clock)
-    assert await finds_all(gone)
-    await gone.aclose()
-    watched = Watched(plain)
-    remover, user = provider(watched, clock), provider(plain, clock)
-
-    async def come_in_between(call: str, given: tuple[Any, ...]) -> None:
-        if call == "delete" and given[0] == VECTORS:
-            watched.before = None
-            assert await finds_all(user)
-
-    watched.before = come_in_between
-    await remover.select(FEW, ASKED)
-    assert watched.before is None, "nothing was removed"
-    assert await finds_all(user), "another took away what this one uses"
+    await find_what_is_removed(plain, clock, removed)
 
 
-async def test_a_record_that_is_claimed_while_it_is_looked_at_is_spared(plain: DictVectorStore, clock: Clock) -> None:
-    gone = provider(plain, clock)
-    assert await finds_all(gone)
-    await gone.aclose()
-    watched = Watched(plain)
-    remover, user = provider(watched, clock), provider(plain, clock)
-
-    async def come_in_between(call: str, given: tuple[Any, ...]) -> None:
-        if call == "upsert" and given[1][0].metadata["kind"] == "doom":
-            watched.before = None
-            assert await finds_all(user)
-
-    watched.before = come_in_between
-    await remover.select(FEW, ASKED)
-    assert watched.before is None, "nothing was about to be removed"
-    assert await finds_all(user), "another took away what this one uses"
+async def test_a_record_that_is_claimed_while_it_is_looked_at_is_spared(
+    plain: DictVectorStore, clock: StillClock
+) -> None:
+    await find_what_is_removed(plain, clock, about_to_be_removed)
     assert len([id async for id in plain.ids(VECTORS)]) == len(MANY), "a record that was spared is there twice"
 
 
 async def test_providers_with_different_functions_keep_each_other_s_records(
-    plain: DictVectorStore, clock: Clock
+    plain: DictVectorStore, clock: StillClock
 ) -> None:
     first, second = provider(plain, clock), provider(plain, clock)
     assert await finds_all(first)
@@ -186,7 +194,9 @@ async def test_providers_with_different_functions_keep_each_other_s_records(
     assert changes.embedded == 0, "what was there was embedded again"
 
 
-async def test_a_provider_that_is_closed_leaves_its_records_to_others(plain: DictVectorStore, clock: Clock) -> None:
+async def test_a_provider_that_is_closed_leaves_its_records_to_others(
+    plain: DictVectorStore, clock: StillClock
+) -> None:
     first, second = provider(plain, clock), provider(plain, clock)
     assert await finds_all(first)
     await first.aclose()
@@ -196,7 +206,7 @@ async def test_a_provider_that_is_closed_leaves_its_records_to_others(plain: Dic
     assert await finds_all(first), "a provider that was closed can be used again"
 
 
-async def test_a_store_that_somebody_emptied_is_filled_again(plain: DictVectorStore, clock: Clock) -> None:
+async def test_a_store_that_somebody_emptied_is_filled_again(plain: DictVectorStore, clock: StillClock) -> None:
     first = provider(plain, clock)
     assert await finds_all(first)
     await plain.drop(VECTORS)
@@ -206,18 +216,16 @@ async def test_a_store_that_somebody_emptied_is_filled_again(plain: DictVectorSt
 
 
 async def test_functions_that_vanish_while_a_selection_is_made_are_removed_after_it(
-    plain: DictVectorStore, clock: Clock
+    plain: DictVectorStore, clock: StillClock
 ) -> None:
     watched = Watched(plain)
     first = provider(watched, clock)
 
-    async def change(call: str, given: tuple[Any, ...]) -> None:
-        if call == "search" and given[0] == VECTORS:
-            watched.before = None
-            await first.select(FEW, ASKED)
-            assert "Mail-Post" in await ids(plain), "a record was taken from under a selection"
+    async def change() -> None:
+        await first.select(FEW, ASKED)
+        assert "Mail-Post" in await ids(plain), "a record was taken from under a selection"
 
-    watched.before = change
+    watched.interrupt(searched, change)
     assert await finds_all(first)
     assert (await first.select(FEW, ASKED)).changes.removed == 1
     assert "Mail-Post" not in await ids(plain)

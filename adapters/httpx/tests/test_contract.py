@@ -11,22 +11,31 @@ from portico_httpx.client import HttpxHttpClient
 from portico_httpx.config import HttpxSettings
 from portico_testkit.http_client import HttpClientKit
 
-SETTINGS = HttpxSettings(read_timeout=0.5, total_timeout=2, max_bytes=100_000, max_wait=0.05, trust_env=False)
+SLOW = ("slowness", "secrets", "leaves_nothing")
+"""The tests whose servers fall silent. Elsewhere there is patience, or a busy host would be taken for such a server."""
+
+
+@pytest.fixture
+def settings(request: pytest.FixtureRequest) -> HttpxSettings:
+    times = (0.5, 2) if any(word in request.node.name for word in SLOW) else (20, 40)
+    return HttpxSettings(
+        read_timeout=times[0], total_timeout=times[1], max_bytes=100_000, max_wait=0.05, trust_env=False
+    )
 
 
 class TestHttpxHttpClient(HttpClientKit):
     @pytest.fixture
-    async def http_client(self) -> AsyncIterator[HttpxHttpClient]:
-        client = HttpxHttpClient(SETTINGS, None)
+    async def http_client(self, settings: HttpxSettings) -> AsyncIterator[HttpxHttpClient]:
+        client = HttpxHttpClient(settings, None)
         yield client
         await client.aclose()
 
 
 class TestWithAClientThatIsGiven(HttpClientKit):
     @pytest.fixture
-    async def http_client(self) -> AsyncIterator[HttpxHttpClient]:
+    async def http_client(self, settings: HttpxSettings) -> AsyncIterator[HttpxHttpClient]:
         async with httpx.AsyncClient(trust_env=False) as given:
-            client = HttpxHttpClient(SETTINGS, None, client=given)
+            client = HttpxHttpClient(settings, None, client=given)
             yield client
             await client.aclose()
             assert not given.is_closed, "a client that is given is its owner's to close"

@@ -7,10 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +23,7 @@ from portico.errors import (
 from portico_llamacpp.chat import LlamaCppChat
 from portico_llamacpp.config import LlamaCppSettings
 from portico_llamacpp.server import LlamaCppServer
+from portico_testkit.event_loop import leaves_the_event_loop_free
 
 pytestmark = [
     pytest.mark.real,
@@ -82,25 +81,18 @@ def process_of(chat: LlamaCppChat) -> int:
 
 
 async def test_calls_that_arrive_together_load_the_model_once_and_the_event_loop_goes_on(chat: LlamaCppChat) -> None:
-    ticks = [time.perf_counter()]
+    async def ask_four_at_once(_: int) -> None:
+        await chat.aclose()  # so that each measurement loads the model
+        calls = [asyncio.create_task(chat.complete(GREETING)) for _ in range(4)]
+        processes = set()
+        while not all(call.done() for call in calls):
+            if chat._process is not None:
+                processes.add(chat._process)
+            await asyncio.sleep(0.01)
+        assert len(processes) == 1
+        assert {(await call).text for call in calls} == {(await calls[0]).text}
 
-    async def tick() -> None:
-        while True:
-            await asyncio.sleep(0.005)
-            ticks.append(time.perf_counter())
-
-    ticker = asyncio.create_task(tick())
-    calls = [asyncio.create_task(chat.complete(GREETING)) for _ in range(4)]
-    processes = set()
-    while not all(call.done() for call in calls):
-        if chat._process is not None:
-            processes.add(chat._process)
-        await asyncio.sleep(0.01)
-    ticker.cancel()
-    assert len(processes) == 1
-    assert {(await call).text for call in calls} == {(await calls[0]).text}
-    longest = max(after - before for before, after in pairwise(ticks))
-    assert longest < max(0.5, (ticks[-1] - ticks[0]) / 2), f"the event loop stood still for {longest:.2f} s"
+    await leaves_the_event_loop_free(ask_four_at_once)
 
 
 async def test_it_is_closed_twice_and_opened_again(chat: LlamaCppChat) -> None:
@@ -161,16 +153,20 @@ async def test_a_question_is_given_up_while_it_is_read() -> None:
     chat = LlamaCppChat(settings())
     try:
         await chat.complete(GREETING)
-        question = ask("word " * 700, max_tokens=1)
-        reading = asyncio.create_task(chat.complete(question))
-        await asyncio.sleep(0.3)
-        reading.cancel()
-        await asyncio.wait([reading])
-        usage = (await chat.complete(question)).usage
+        # Up to three questions, since a busy host may stop this process while the one that reads goes on.
+        for word in ("word", "door", "roof"):
+            question = ask(f"{word} " * 700, max_tokens=1)
+            reading = asyncio.create_task(chat.complete(question))
+            await asyncio.sleep(0.3)
+            reading.cancel()
+            await asyncio.wait([reading])
+            # What had been read is not read again.
+            if (await chat.complete(question)).usage.cached_tokens < 600:
+                break
+        else:
+            pytest.fail("what nobody waited for was read to its end")
     finally:
         await chat.aclose()
-    # What had been read is not read again.
-    assert usage.cached_tokens < 600, "what nobody waited for was read to its end"
 
 
 async def test_a_reply_that_takes_too_long_is_a_timeout_and_frees_its_slot() -> None:

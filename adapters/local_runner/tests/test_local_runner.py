@@ -18,6 +18,7 @@ from portico.pursuits.journal import RunState
 from portico_local_runner.config import LocalRunnerSettings
 from portico_local_runner.runner import LocalRunner
 from portico_testkit.fakes.run_store import MemoryRunStore
+from portico_testkit.virtual_time import on_virtual_time
 
 
 class Counter:
@@ -63,6 +64,7 @@ async def test_nested_plans_and_functions_that_run_plans_do_not_wait_for_their_o
     assert pursuit.outcome.value == "done"  # type: ignore[union-attr]
 
 
+@on_virtual_time
 async def test_waiting_for_a_place_is_not_part_of_a_steps_time() -> None:
     kernel = kernel_of(1)
 

@@ -215,7 +215,8 @@ async def test_errors_are_those_of_chat(loopback, make_embeddings):
 async def test_the_first_failure_ends_the_whole_call_and_the_other_requests(loopback, make_embeddings):
     async def one_fails(visit):
         if "3" in visit.json["input"]:
-            await asyncio.sleep(0.05)
+            while len(loopback.visits) < 4:
+                await asyncio.sleep(0.01)
             await visit.send(loopback.whole({"error": {"message": "No."}}, status="429 No"))
         else:
             await visit.until_gone()

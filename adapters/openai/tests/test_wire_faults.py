@@ -230,11 +230,11 @@ async def test_a_failure_is_tried_again_and_the_wait_that_is_asked_for_is_kept(w
 async def test_a_wait_that_is_longer_than_the_call_may_last_is_not_begun(way, loopback, make_chat):
     body = {"error": {"message": "Slow down."}}
     loopback.will(loopback.whole(body, status="429 Too Many Requests", retry_after="60"))
-    started = asyncio.get_running_loop().time()
+    # A wait that was begun would end as a ServiceTimeout.
     error = await failure(make_chat(max_retries=5, timeout=5.0), way, RateLimited)
     assert isinstance(error, RateLimited)
     assert error.retry_after == 60
-    assert asyncio.get_running_loop().time() - started < 4
+    assert len(loopback.visits) == 1
 
 
 @WAYS
@@ -316,16 +316,20 @@ async def test_a_silent_server(way, loopback, make_chat):
     loopback.will(silence)
     error = await failure(make_chat(timeout=0.2, max_retries=2), way, ServiceTimeout)
     assert "did not answer: 0.2 s have passed (timeout)" in str(error)
-    await asyncio.wait_for(loopback.visits[0].gone.wait(), 10)
+    for visit in loopback.visits:
+        await asyncio.wait_for(visit.gone.wait(), 10)
 
 
 async def test_a_stream_that_drips_is_bounded_by_the_time_between_two_drops(loopback, make_chat):
     async def drip(visit):
         await visit.send(loopback.stream_head)
-        for _ in range(8):
-            await asyncio.sleep(0.1)
-            await visit.send(loopback.chunk(loopback.event({"content": "x"})))
-        await visit.until_gone()
+        try:
+            for _ in range(8):
+                await asyncio.sleep(0.1)
+                await visit.send(loopback.chunk(loopback.event({"content": "x"})))
+            await visit.until_gone()
+        except ConnectionError:
+            visit.gone.set()
 
     loopback.will(drip)
     error = await failure(make_chat(stream_timeout=0.6), "stream", ServiceTimeout)
@@ -363,8 +367,9 @@ async def test_the_time_that_a_reader_takes_is_not_the_services(loopback, make_c
 
     loopback.will(slowly)
     texts = []
-    async for delta in make_chat(timeout=0.6, stream_timeout=0.6).stream(REQUEST):
-        await asyncio.sleep(0.4)
+    # Long enough for a host that stops both sides for a second or two, and less than the reader takes for all.
+    async for delta in make_chat(timeout=2.5, stream_timeout=2.5).stream(REQUEST):
+        await asyncio.sleep(1)
         texts.append(delta.text)
     assert texts == ["x", "y", ""]
 

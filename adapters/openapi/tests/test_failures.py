@@ -195,7 +195,7 @@ async def test_a_slow_answer_is_given_up(opened, call, described):
         plugin = await opened(described({"/": GET}), server=url, timeout=0.2, retries=2)
         with pytest.raises(ServiceTimeout, match=r"no whole answer within 0\.2 seconds"):
             await asyncio.wait_for(call(plugin, "look"), 10)
-        assert len(connections) == 1, "a call that took its time was repeated"
+        assert len(connections) <= 1, "a call that took its time was repeated"
 
 
 async def test_an_endless_answer_ends_by_time_or_size(opened, call, described):

@@ -195,7 +195,7 @@ async def test_headers_of_the_settings_are_headers(opened, described, settings):
 async def test_no_error_and_no_log_repeats_a_secret(opened, call, secured, service, caplog, scheme):
     secret = Secret(f"user:{KEY}")
     echo = {"message": f"bad key user:{KEY}, {KEY} and {base64.b64encode(f'user:{KEY}'.encode()).decode()}"}
-    plugin = await opened(secured(needing(scheme)), credentials={scheme: secret}, timeout=2)
+    plugin = await opened(secured(needing(scheme)), credentials={scheme: secret})
     with caplog.at_level(logging.INFO):
         told = []
         for answer in ((echo, 400), (echo, 401), (json.dumps(echo), 200, "text/html"), ("x" + KEY, 500, "text/plain")):

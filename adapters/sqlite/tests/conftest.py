@@ -10,23 +10,14 @@ import pytest
 
 from portico_sqlite.config import SqliteSettings
 from portico_sqlite.store import SqliteRunStore
+from portico_testkit.fakes.clock import StillClock
 
 Open = Callable[..., SqliteRunStore]
 
 
-class Clock:
-    """Seconds since 1970, as the test says."""
-
-    def __init__(self) -> None:
-        self.now = 1_700_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> StillClock:
+    return StillClock(1_700_000_000.0)
 
 
 @pytest.fixture
@@ -35,7 +26,7 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def opened(file: Path, clock: Clock) -> AsyncIterator[Open]:
+async def opened(file: Path, clock: StillClock) -> AsyncIterator[Open]:
     """Return what opens a store, as another process would; all are closed in the end."""
     stores: list[SqliteRunStore] = []
 

@@ -9,6 +9,8 @@ import stat
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ import pytest
 from portico.errors import StoreBusy, StoreDamaged, StoreError
 from portico_sqlite.config import SqliteSettings
 from portico_sqlite.store import SqliteRunStore
+from portico_testkit.event_loop import heartbeat
 
 
 async def finish(store: SqliteRunStore, run: str, kind: str = "answer", entries: int = 1) -> None:
@@ -25,6 +28,20 @@ async def finish(store: SqliteRunStore, run: str, kind: str = "answer", entries:
         await store.append(lease, [{"type": "step-finished", "step": "s1", "result": "x" * 100}])
     await store.append(lease, [{"type": "outcome", "kind": kind}])
     await store.release(lease)
+
+
+def change(file: Path, statement: str) -> None:
+    """Change the file behind the back of any store."""
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute(statement)
+
+
+@contextmanager
+def another_writer(file: Path) -> Iterator[None]:
+    """Hold the file as another process does that writes."""
+    with closing(sqlite3.connect(file, isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        yield
 
 
 async def test_nothing_is_opened_before_the_first_call_and_reading_makes_no_file(opened: Any, file: Path) -> None:
@@ -170,31 +187,25 @@ async def test_damage_that_no_message_can_quote_is_damage_too(opened: Any, file:
             await call(opened())
 
 
-async def test_an_entry_that_is_no_text_is_damage(opened: Any, file: Path) -> None:
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("CAST(x'ff5b31' AS TEXT)", r"is damaged: .*'entry'"),
+        ("'[1'", "entry 2 of the run r1 is no JSON"),
+    ],
+    ids=["no text", "no JSON"],
+)
+async def test_an_entry_that_is_none_any_more_is_damage(opened: Any, file: Path, entry: str, message: str) -> None:
     store = opened()
     await finish(store, "r1")
-    with sqlite3.connect(file) as connection:
-        connection.execute("UPDATE entries SET entry = CAST(x'ff5b31' AS TEXT) WHERE number = 2")
-    connection.close()
-    with pytest.raises(StoreDamaged, match=r"is damaged: .*'entry'"):
-        await store.read("r1")
-
-
-async def test_an_entry_that_is_none_any_more_is_named(opened: Any, file: Path) -> None:
-    store = opened()
-    await finish(store, "r1")
-    with sqlite3.connect(file) as connection:
-        connection.execute("UPDATE entries SET entry = '[1' WHERE number = 2")
-    connection.close()
-    with pytest.raises(StoreDamaged, match="entry 2 of the run r1 is no JSON"):
+    change(file, f"UPDATE entries SET entry = {entry} WHERE number = 2")
+    with pytest.raises(StoreDamaged, match=message):
         await store.read("r1")
 
 
 async def test_a_database_of_something_else_is_left_alone(opened: Any, file: Path) -> None:
     file.parent.mkdir()
-    with sqlite3.connect(file) as connection:
-        connection.execute("CREATE TABLE photos (name)")
-    connection.close()
+    change(file, "CREATE TABLE photos (name)")
     before = file.read_bytes()
     with pytest.raises(StoreError, match=r"something else than Portico's runs; set another `path`"):
         await opened().acquire("r1", owner="me", seconds=60)
@@ -205,9 +216,7 @@ async def test_a_journal_of_a_later_version_asks_for_a_newer_package(opened: Any
     store = opened()
     await finish(store, "r1")
     await store.aclose()
-    with sqlite3.connect(file) as connection:
-        connection.execute("PRAGMA user_version = 99")
-    connection.close()
+    change(file, "PRAGMA user_version = 99")
     with pytest.raises(StoreError, match=r"version 99.*pip install --upgrade portico-sqlite"):
         await store.runs()
 
@@ -235,25 +244,20 @@ async def test_a_full_disk_is_told_and_what_was_written_stays(opened: Any) -> No
 async def test_a_writer_that_does_not_end_is_waited_for_only_so_long(opened: Any, file: Path) -> None:
     store = opened(wait=0.2)
     await finish(store, "r1")
-    blocking = sqlite3.connect(file, isolation_level=None)
-    blocking.execute("BEGIN IMMEDIATE")
-    try:
-        beats = 0
-
-        async def beat() -> None:
-            nonlocal beats
-            while True:
-                await asyncio.sleep(0.01)
-                beats += 1
-
-        beating = asyncio.create_task(beat())
-        with pytest.raises(StoreBusy, match="Another process is writing"):
-            await store.acquire("r2", owner="me", seconds=60)
-        beating.cancel()
-        assert beats >= 3, "the event loop went on while the thread waited"
-    finally:
-        blocking.close()
+    with another_writer(file), pytest.raises(StoreBusy, match="Another process is writing"):
+        await store.acquire("r2", owner="me", seconds=60)
     await finish(store, "r2")
+
+
+async def test_the_event_loop_goes_on_while_a_writer_is_waited_for(opened: Any, file: Path) -> None:
+    store = opened(wait=30)
+    await finish(store, "r1")
+    async with heartbeat() as beat:
+        with another_writer(file):
+            waiting = asyncio.create_task(store.acquire("r2", owner="me", seconds=60))
+            await beat.turned(20)
+            assert not waiting.done(), "the event loop stood still while the thread waited"
+        await waiting
 
 
 async def test_a_cancelled_append_has_happened_as_a_whole_or_not_at_all(opened: Any) -> None:

@@ -162,7 +162,7 @@ def test_an_update_killed_half_way_is_continued(updates: Updates, worker: Module
     store = worker.SqliteVectors(tmp_path / "vectors")
     embeddings = worker.SlowEmbeddings()
     search = worker.make_search(folder, tmp_path / "index", store, embeddings)
-    pid = updates.start(seconds=0.02)
+    pid = updates.start(seconds=0.2)
     while not indexed(search._place.catalogue):
         time.sleep(0.01)
     os.kill(pid, signal.SIGKILL)

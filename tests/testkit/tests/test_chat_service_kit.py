@@ -963,8 +963,9 @@ async def test_the_kit_finds_nothing_wrong_with_the_wrapper_that_the_broken_ones
 @pytest.mark.parametrize("variant", CAUGHT, ids=lambda variant: variant.__name__)
 async def test_the_kit_catches(variant: type[ScriptedChat], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "_PATIENCE", 0.3)
-    monkeypatch.setattr(chat_checks, "_LONGEST_WAIT", 0.3)
     caught = CAUGHT[variant]
+    if "no answer after 0.3" in caught.words:  # the others are not to be stopped with a busy host
+        monkeypatch.setattr(chat_checks, "_LONGEST_WAIT", 0.3)
     with pytest.raises((Exception, pytest.fail.Exception), match=f"(?s){caught.words}"):
         await getattr(DemandingKit(), f"test_{caught.test}")(variant())
 

@@ -15,6 +15,7 @@ from portico.vectors import Vectors
 from portico_testkit import tasks
 from portico_testkit.embedding_generator import EmbeddingGeneratorKit
 from portico_testkit.fakes.embedding_generator import HashingEmbeddings
+from portico_testkit.kit_failures import kit_failures
 
 Purpose = Literal["document", "query"]
 
@@ -333,16 +334,8 @@ OTHERS = [
 ]
 
 
-async def failures(kit: type[EmbeddingGeneratorKit], make: type[HashingEmbeddings]) -> dict[str, str]:
-    """Return the tests of the kit that fail, with what they say."""
-    found = {}
-    for name in sorted(dir(kit)):
-        if name.startswith("test_"):
-            try:
-                await getattr(kit(), name)(make())
-            except (Exception, pytest.fail.Exception) as error:
-                found[name] = str(error)
-    return found
+async def failures(make: type[HashingEmbeddings]) -> dict[str, str]:
+    return await kit_failures(EmbeddingGeneratorKit, {"embedding_generator": make})
 
 
 @pytest.fixture(autouse=True)
@@ -352,12 +345,12 @@ def little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("variant", OTHERS, ids=lambda variant: variant.__name__)
 async def test_the_kit_catches(variant: type[HashingEmbeddings]) -> None:
-    assert await failures(EmbeddingGeneratorKit, variant), f"no test of the kit fails for {variant.__name__}"
+    assert await failures(variant), f"no test of the kit fails for {variant.__name__}"
 
 
 @pytest.mark.parametrize("correct", [Broken, Batching, RefusesLongTexts, StopsOnceWithItsHost])
 async def test_the_kit_finds_nothing_wrong_with(correct: type[HashingEmbeddings]) -> None:
-    assert await failures(EmbeddingGeneratorKit, correct) == {}
+    assert await failures(correct) == {}
 
 
 @pytest.mark.parametrize(("variant", "test", "words"), NAMED)

@@ -8,8 +8,10 @@ from dataclasses import replace
 import pytest
 
 from portico.selection.selection import Considered
+from portico_testkit import tasks
 from portico_testkit.fakes.function_selector import WordSelector
 from portico_testkit.function_selector import FunctionSelectorKit
+from portico_testkit.kit_failures import kit_failures, names_of_tests
 
 
 class TestWordSelector(FunctionSelectorKit):
@@ -152,46 +154,46 @@ class LeavesTasks(Broken):
         return await super().select(functions, context, limit=limit)
 
 
-BROKEN = Broken.__subclasses__()
+CAUGHT: dict[type[Broken], str] = {
+    Nameless: "it_has_a_name_and_a_limit",
+    OffersWhatVanished: "only_functions_that_were_given_are_offered_each_once",
+    OffersTwice: "only_functions_that_were_given_are_offered_each_once",
+    IgnoresTheLimit: "the_limit_holds",
+    TakesNegativeLimits: "a_negative_limit_is_refused",
+    ChoosesWhereAllFit: "when_there_are_no_more_than_may_be_offered_all_are",
+    ChoosesWithoutWords: "without_any_words_nothing_is_chosen",
+    CountsBlankTexts: "blank_texts_count_for_nothing",
+    FirstOnes: "it_finds_what_is_asked_for",
+    LastTextOnly: "every_text_of_the_context_counts",
+    RemembersTheFirst: "a_function_that_changed_is_chosen_by_what_it_is_now",
+    DependsOnTheOrderOfAsking: "equal_functions_and_context_give_an_equal_selection",
+    NoReasons: "what_is_left_out_has_its_reason",
+    WorstFirst: "the_limit_holds",
+    CountsWrong: "what_is_left_out_has_its_reason",
+    StumblesOverSurrogates: "odd_texts_do_no_harm",
+    MixesCalls: "calls_at_once_do_not_mix",
+    StaysBusyWhenCancelled: "a_cancelled_call_leaves_it_usable",
+    LeavesTasks: "odd_texts_do_no_harm",
+}
 
 
-async def failures(kind: type[WordSelector]) -> list[str]:
-    found = []
-    for name in sorted(dir(FunctionSelectorKit)):
-        if name.startswith("test_"):
-            try:
-                await getattr(FunctionSelectorKit(), name)(kind())
-            except (Exception, ExceptionGroup, pytest.fail.Exception):
-                found.append(name)
-    return found
+async def failures(kind: type[WordSelector], *tests: str) -> dict[str, str]:
+    return await kit_failures(FunctionSelectorKit, {"function_selector": kind}, tests or None)
 
 
-@pytest.mark.parametrize("variant", BROKEN, ids=lambda variant: variant.__name__)
-async def test_the_kit_catches(variant: type[WordSelector]) -> None:
-    assert await failures(variant), f"no test of the kit fails for {variant.__name__}"
+@pytest.mark.parametrize("variant", CAUGHT, ids=lambda variant: variant.__name__)
+async def test_a_fault_is_caught_by_the_test_that_names_it(
+    variant: type[Broken], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "_PATIENCE", 0.3)
+    name = f"test_{CAUGHT[variant]}"
+    assert list(await failures(variant, name)) == [name], f"{variant.__name__} passes"
+
+
+def test_every_variant_is_tried_and_every_test_of_the_kit_catches_one() -> None:
+    assert set(CAUGHT) == set(Broken.__subclasses__())
+    assert {f"test_{name}" for name in CAUGHT.values()} == set(names_of_tests(FunctionSelectorKit))
 
 
 async def test_the_kit_finds_nothing_wrong_with_what_the_broken_ones_share() -> None:
-    assert await failures(Broken) == []
-
-
-@pytest.mark.parametrize(
-    ("variant", "test"),
-    [
-        (OffersWhatVanished, "test_only_functions_that_were_given_are_offered_each_once"),
-        (IgnoresTheLimit, "test_the_limit_holds"),
-        (TakesNegativeLimits, "test_a_negative_limit_is_refused"),
-        (ChoosesWhereAllFit, "test_when_there_are_no_more_than_may_be_offered_all_are"),
-        (ChoosesWithoutWords, "test_without_any_words_nothing_is_chosen"),
-        (CountsBlankTexts, "test_blank_texts_count_for_nothing"),
-        (FirstOnes, "test_it_finds_what_is_asked_for"),
-        (LastTextOnly, "test_every_text_of_the_context_counts"),
-        (DependsOnTheOrderOfAsking, "test_equal_functions_and_context_give_an_equal_selection"),
-        (RemembersTheFirst, "test_a_function_that_changed_is_chosen_by_what_it_is_now"),
-        (StumblesOverSurrogates, "test_odd_texts_do_no_harm"),
-        (MixesCalls, "test_calls_at_once_do_not_mix"),
-        (StaysBusyWhenCancelled, "test_a_cancelled_call_leaves_it_usable"),
-    ],
-)
-async def test_a_fault_is_caught_by_the_test_that_names_it(variant: type[WordSelector], test: str) -> None:
-    assert test in await failures(variant)
+    assert await failures(Broken) == {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from portico.functions import Function, FunctionPlugin, Parameter
 from portico.types import compile_type
 from portico.types.compiled import Compiled
 from portico_testkit.function_source import FunctionSourceKit
+from portico_testkit.kit_failures import kit_failures
 
 
 class WordSource:
@@ -201,18 +201,9 @@ class ReturnsAList(Broken):
 BROKEN = Broken.__subclasses__()
 
 
-async def failures(kind: type[WordSource], folder: Path) -> list[str]:
-    found = []
-    for name in sorted(dir(FunctionSourceKit)):
-        if name.startswith("test_"):
-            test = getattr(FunctionSourceKit(), name)
-            wanted = next(iter(inspect.signature(test).parameters))
-            source = made(kind, folder) if wanted == "function_source" else kind(folder / "nothing")
-            try:
-                await test(source)
-            except (Exception, pytest.fail.Exception):
-                found.append(name)
-    return found
+async def failures(kind: type[WordSource], folder: Path, *tests: str) -> dict[str, str]:
+    sources = {"function_source": lambda: made(kind, folder), "unreadable_source": lambda: kind(folder / "nothing")}
+    return await kit_failures(FunctionSourceKit, sources, tests or None)
 
 
 @pytest.mark.parametrize("variant", BROKEN, ids=lambda variant: variant.__name__)
@@ -221,7 +212,7 @@ async def test_the_kit_catches(variant: type[WordSource], tmp_path: Path) -> Non
 
 
 async def test_the_kit_finds_nothing_wrong_with_what_the_broken_ones_share(tmp_path: Path) -> None:
-    assert await failures(Broken, tmp_path) == []
+    assert await failures(Broken, tmp_path) == {}
 
 
 @pytest.mark.parametrize(
@@ -242,4 +233,4 @@ async def test_the_kit_finds_nothing_wrong_with_what_the_broken_ones_share(tmp_p
 async def test_a_fault_is_caught_by_the_test_that_names_it(
     variant: type[WordSource], test: str, tmp_path: Path
 ) -> None:
-    assert test in await failures(variant, tmp_path)
+    assert await failures(variant, tmp_path, test)

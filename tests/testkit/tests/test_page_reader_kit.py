@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 
 import pytest
 
 from portico.errors import ResponseInvalid
 from portico.ports.page_reader import Page
 from portico_testkit.fakes.page_reader import ShelfReader
+from portico_testkit.kit_failures import kit_failures
 from portico_testkit.page_reader import KnownPage, PageReaderKit
 
 DOOR, ROOF, MOVED = "https://shelf.example/door", "https://shelf.example/roof", "https://shelf.example/moved"
@@ -154,18 +154,9 @@ class HangsOnOtherLinks(Broken):
         return await super().read(link)
 
 
-async def failures(kind: type[ShelfReader]) -> list[str]:
-    found = []
-    given = {"known_pages": KNOWN, "unreadable": UNREADABLE}
-    for name in sorted(dir(PageReaderKit)):
-        if name.startswith("test_"):
-            test = getattr(PageReaderKit(), name)
-            wanted = [parameter for parameter in inspect.signature(test).parameters if parameter in given]
-            try:
-                await test(shelf(kind), **{each: given[each] for each in wanted})
-            except (Exception, pytest.fail.Exception):
-                found.append(name)
-    return found
+async def failures(kind: type[ShelfReader], *tests: str) -> dict[str, str]:
+    fixtures = {"page_reader": lambda: shelf(kind), "known_pages": lambda: KNOWN, "unreadable": lambda: UNREADABLE}
+    return await kit_failures(PageReaderKit, fixtures, tests or None)
 
 
 @pytest.mark.parametrize("variant", Broken.__subclasses__(), ids=lambda variant: variant.__name__)
@@ -174,7 +165,7 @@ async def test_the_kit_catches(variant: type[ShelfReader]) -> None:
 
 
 async def test_the_kit_finds_nothing_wrong_with_what_the_broken_ones_share() -> None:
-    assert await failures(Broken) == []
+    assert await failures(Broken) == {}
 
 
 @pytest.mark.parametrize(
@@ -194,4 +185,4 @@ async def test_the_kit_finds_nothing_wrong_with_what_the_broken_ones_share() -> 
     ],
 )
 async def test_a_fault_is_caught_by_the_test_that_names_it(variant: type[ShelfReader], test: str) -> None:
-    assert test in await failures(variant)
+    assert await failures(variant, test)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from portico.functions import function
 from portico.kernel import Kernel
 from portico.plans.plan import From, Plan, PlanTemplate, Step, Value
 from portico.plans.task import Answer, Emit, Infeasible, Task, TextDelta
+from portico_testkit.kit_failures import kit_failures
 from portico_testkit.planner import PlannerKit
 
 
@@ -210,26 +210,13 @@ BROKEN = [
 ]
 
 
-async def failures(planner: type[Echo]) -> list[str]:
-    found = []
-    for name, test in inspect.getmembers(PlannerKit, inspect.isfunction):
-        if not name.startswith("test_"):
-            continue
-        given: dict[str, Any] = {"planner": planner(), "kernel": a_kernel(), "goal": "hey"}
-        wanted = inspect.signature(test).parameters
-        odd = [mark for mark in getattr(test, "pytestmark", ()) if mark.name == "parametrize"]
-        for value in odd[0].args[1] if odd else [None]:
-            if odd:
-                given |= {odd[0].args[0]: value, "planner": planner(), "kernel": a_kernel()}
-            try:
-                await test(PlannerKit(), **{key: given[key] for key in wanted if key != "self"})
-            except (Exception, pytest.fail.Exception):
-                found.append(name)
-    return found
+async def failures(planner: type[Echo], *tests: str) -> dict[str, str]:
+    fixtures = {"planner": planner, "kernel": a_kernel, "goal": lambda: "hey"}
+    return await kit_failures(PlannerKit, fixtures, tests or None)
 
 
 async def test_the_kit_finds_nothing_wrong_with_what_the_broken_ones_share() -> None:
-    assert await failures(Echo) == []
+    assert await failures(Echo) == {}
 
 
 @pytest.mark.parametrize("planner", BROKEN, ids=lambda planner: planner.__name__)
@@ -259,4 +246,4 @@ async def test_the_kit_catches(planner: type[Echo]) -> None:
     ],
 )
 async def test_a_fault_is_caught_by_the_test_that_names_it(planner: type[Echo], test: str) -> None:
-    assert test in await failures(planner)
+    assert await failures(planner, test)

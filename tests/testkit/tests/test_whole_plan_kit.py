@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import json
 from dataclasses import replace
 from typing import Any
@@ -22,6 +20,7 @@ from portico.planning.transcript import one_line, shortened
 from portico.plans.plan import From, Plan, Step, Value
 from portico.plans.task import Emit, Infeasible, Refusal, StepRecord, Task
 from portico.ports.chat_service import ChatService
+from portico_testkit.kit_failures import kit_failures, names_of_tests
 from portico_testkit.planner import PlannerKit
 from portico_testkit.whole_plan import WholePlanKit
 
@@ -251,32 +250,17 @@ CAUGHT = {
     CutsTheGoal: "test_what_comes_from_outside_opens_no_message_and_makes_no_lines",
     StripsTheGoal: "test_whatever_the_goal_and_the_input_are_the_prompt_has_its_form",
 }
-ARGUMENTS: dict[str, tuple[Any, ...]] = {"repairs": (0, 2), "inside": ("", "s1/")}
+TESTS = sorted(set(names_of_tests(WholePlanKit)) - set(names_of_tests(PlannerKit)))
 
 
-async def failures(planner: type[Writer], *only: str) -> list[str]:
-    found = []
-    kit = type("Kit", (Contract,), {"made": planner})()
-    for name, test in inspect.getmembers(WholePlanKit, inspect.isfunction):
-        if not name.startswith("test_") or hasattr(PlannerKit, name) or (only and name not in only):
-            continue
-        wanted = inspect.signature(test).parameters
-        given = {"kernel": Kernel(plugins=[Tone]), "goal": "Shout hey."}
-        more = next((key for key in ARGUMENTS if key in wanted), None)
-        for value in ARGUMENTS[more] if more else (None,):
-            options = {key: each for key, each in given.items() if key in wanted} | ({more: value} if more else {})
-            try:
-                if inspect.iscoroutinefunction(test):
-                    await test(kit, **options)
-                else:
-                    await asyncio.to_thread(test, kit, **options)
-            except (Exception, pytest.fail.Exception):
-                found.append(name)
-    return found
+async def failures(planner: type[Writer], *tests: str) -> dict[str, str]:
+    kit = type("Kit", (Contract,), {"made": planner})
+    fixtures = {"kernel": lambda: Kernel(plugins=[Tone]), "goal": lambda: "Shout hey."}
+    return await kit_failures(kit, fixtures, tests or TESTS)
 
 
 async def test_the_kit_finds_nothing_wrong_with_what_the_broken_ones_share() -> None:
-    assert await failures(Writer) == []
+    assert await failures(Writer) == {}
 
 
 @pytest.mark.parametrize("planner", CAUGHT, ids=lambda planner: planner.__name__)
@@ -285,5 +269,4 @@ async def test_a_fault_is_caught_by_the_test_that_names_it(planner: type[Writer]
 
 
 def test_every_test_of_the_kit_catches_something() -> None:
-    tests = {name for name in dir(WholePlanKit) if name.startswith("test_") and not hasattr(PlannerKit, name)}
-    assert tests == set(CAUGHT.values())
+    assert set(TESTS) == set(CAUGHT.values())

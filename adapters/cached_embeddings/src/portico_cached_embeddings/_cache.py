@@ -137,7 +137,8 @@ class Cache:
         if dimensions is None:
             return [None] * len(keys)
         size = dimensions * 4
-        # A quarter of what fits.
+        # A row is not written anew for a use while less than a quarter of what fits was used after it; uses that are
+        # still to be written count too.
         recent = _last_tick(connection) - self._max_bytes // (4 * (size + _ROW_OVERHEAD))
         there = {
             row[0]: row
@@ -160,7 +161,7 @@ class Cache:
                 found.append(None)
                 continue
             found.append(vector)
-            if not isinstance(used, int) or used < recent:
+            if not isinstance(used, int) or used < recent + len(self._touched):
                 self._touched.pop(key.number, None)
                 self._touched[key.number] = None
         if len(self._touched) >= _TOUCHED_AT_MOST:
@@ -180,7 +181,7 @@ class Cache:
     ) -> None:
         with writing(connection):
             tick = self._tick_touches(connection)
-            self._make_room(connection, len(rows) * (dimensions * 4 + _ROW_OVERHEAD) * 5 // 4)
+            self._make_room(connection, len(rows), dimensions * 4 + _ROW_OVERHEAD)
             connection.execute(
                 "INSERT INTO models VALUES (?, ?) "
                 "ON CONFLICT DO UPDATE SET dimensions = excluded.dimensions WHERE dimensions <> excluded.dimensions",
@@ -212,14 +213,17 @@ class Cache:
         )
         return tick + len(self._touched)
 
-    def _make_room(self, connection: sqlite3.Connection, needed: int) -> None:
+    def _make_room(self, connection: sqlite3.Connection, rows: int, size: int) -> None:
+        needed = rows * size * 5 // 4
         if _bytes_used(connection) + needed <= self._max_bytes:
             return
         # A tenth more than is needed, so that not every call has to.
         most = self._max_bytes * 9 // 10 - needed
-        while _bytes_used(connection) > most:
+        while (excess := _bytes_used(connection) - most) > 0:
+            # No more than are in the way, where few rows fit.
             gone = connection.execute(
-                "DELETE FROM vectors WHERE row IN (SELECT row FROM vectors ORDER BY used LIMIT ?)", (_EVICTED_AT_ONCE,)
+                "DELETE FROM vectors WHERE row IN (SELECT row FROM vectors ORDER BY used LIMIT ?)",
+                (min(_EVICTED_AT_ONCE, excess // size + 1),),
             )
             if not gone.rowcount:
                 break
