@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -24,6 +23,8 @@ SOURCES = [str(leaf / "src") for leaf in LEAVES]
 # by the sessions that follow.
 SHARED = ROOT / ".nox" / "workspace"
 SCRIPTS = SHARED / ("Scripts" if sys.platform == "win32" else "bin")
+# Built once for all isolated sessions.
+WHEELS = ROOT / ".nox" / "wheels"
 CHECK_GROUPS = ("test", "lint", "types", "imports")
 
 nox.needs_version = ">=2025.2.9"
@@ -85,8 +86,11 @@ def lint(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def types(session: nox.Session) -> None:
-    """Check the types of every distribution's sources, strictly."""
+    """Check the types of every distribution's sources, strictly, and those of each template as its own settings say."""
     run_in_workspace(session, "mypy", *(session.posargs or SOURCES))
+    for template in [] if session.posargs else sorted(ROOT.glob("docs/template/*")):
+        folders = [str(template / "src"), str(template / "tests")]
+        run_in_workspace(session, "mypy", f"--config-file={template / 'pyproject.toml'}", *folders)
 
 
 @nox.session(venv_backend="none")
@@ -150,23 +154,61 @@ def docs(session: nox.Session) -> None:
     session.run("zensical", *(session.posargs or ["build", "--clean", "--strict"]))
 
 
+def requirements(leaf: Path) -> set[str]:
+    """Return what the tests of a leaf need: its dependencies, and those of a dependency group `test` of its own."""
+    project = tomllib.loads((ROOT / leaf / "pyproject.toml").read_text("utf-8"))
+    return {*project["project"]["dependencies"], *project.get("dependency-groups", {}).get("test", ())}
+
+
+def built(session: nox.Session, leaf: Path) -> Path:
+    """Return the wheel of a leaf, which is built where it is not younger than all that goes into it."""
+    name = distribution(leaf)
+    folders = [ROOT / leaf, *([ROOT / "docs" / "template"] if name == "portico" else [])]
+    # Folders count too: one is younger when a file of it is gone.
+    youngest = max(
+        path.stat().st_mtime
+        for folder in folders
+        for path in (folder, *folder.rglob("*"))
+        if not {"__pycache__", "tests"} & set(path.relative_to(folder).parts)
+    )
+    pattern = f"{name.replace('-', '_')}-[0-9]*.whl"
+    there = list(WHEELS.glob(pattern))
+    if not there or min(wheel.stat().st_mtime for wheel in there) <= youngest:
+        for wheel in there:
+            wheel.unlink()
+        session.run_install("uv", "build", "--quiet", "--wheel", f"--out-dir={WHEELS}", str(leaf), external=True)
+    (wheel,) = WHEELS.glob(pattern)
+    return wheel
+
+
 @nox.session
-@nox.parametrize("dist", [nox.param(str(leaf), id=distribution(leaf)) for leaf in LEAVES])
-def isolated(session: nox.Session, dist: str) -> None:
-    """Test one distribution as its users have it: built, installed with its own dependencies and nothing else."""
-    wheels = Path(session.create_tmp()) / "wheels"
-    shutil.rmtree(wheels, ignore_errors=True)
-    session.run_install("uv", "build", "--quiet", "--all-packages", "--wheel", f"--out-dir={wheels}", external=True)
-    # A leaf whose tests need more than its users do says so in a dependency group `test` of its own.
-    project = tomllib.loads((ROOT / dist / "pyproject.toml").read_text("utf-8"))
-    further = set(project.get("dependency-groups", {}).get("test", []))
-    everything = {distribution(leaf) for leaf in LEAVES}
-    ours = sorted(needed_of_ours({distribution(Path(dist)), "portico-testkit", *(further & everything)}))
+@nox.parametrize(
+    ("dist", "versions"),
+    [
+        nox.param(str(leaf), versions, id=f"{distribution(leaf)}{suffix}", tags=[versions])
+        for versions, suffix in (("pinned", ""), ("oldest", ", oldest"), ("newest", ", newest"))
+        for leaf in LEAVES
+    ],
+)
+def isolated(session: nox.Session, dist: str, versions: str) -> None:
+    """Test one distribution as its users have it: built, installed with its own dependencies and nothing else.
+
+    With the versions that are tested together, with the oldest that it allows of what itself names, or with the newest.
+    """
+    leaves = {distribution(leaf): leaf for leaf in LEAVES}
+    wanted = requirements(Path(dist))
+    ours = sorted(needed_of_ours({distribution(Path(dist)), "portico-testkit", *(wanted & leaves.keys())}))
     # By file, not by name: an index may hold something else under that name.
-    files = [str(next(wheels.glob(f"{name.replace('-', '_')}-[0-9]*.whl"))) for name in ours]
+    files = [str(built(session, leaves[name])) for name in ours]
     again = [f"--reinstall-package={name}" for name in ours]
-    others = ["pytest-timeout", *sorted(further - everything)]
-    session.install("--quiet", "--constraint=constraints.txt", *again, *files, *others)
+    # What a wheel requires is no direct dependency of the command that installs it, so all that is direct is named.
+    others = sorted({*wanted, "pytest-timeout>=2.4"} - leaves.keys())
+    chosen = {
+        "pinned": ["--constraint=constraints.txt"],
+        "oldest": ["--upgrade", "--resolution=lowest-direct"],
+        "newest": ["--upgrade"],
+    }[versions]
+    session.install("--quiet", "--exact", *chosen, *again, *files, *others)
     # 5 is pytest's "no tests were collected".
     folder = ROOT / dist / "tests"
     session.run("python", "-m", "pytest", "-q", "-m", "not slow", str(folder), *session.posargs, success_codes=[0, 5])

@@ -30,6 +30,8 @@ RUNNER = "__runner__"
 FOLDERS = "__folders__"
 MODULES = "__modules__"
 PRINTED = re.compile(r"(?:```)?\n\n```text\n(.*?)\n?```", re.DOTALL)
+# The templates of packages have tests of their own, which adapters/cli/tests/test_new_packages.py runs.
+collect_ignore = ["template"]
 
 
 def evaluate(example: Example) -> None:

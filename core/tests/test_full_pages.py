@@ -48,6 +48,10 @@ class TestFullPages(TextSearchKit):
         entries.append(ListEntry("a roof", "Roof", "file:///roof.md#L1"))
         return FullPages(ListSearch(entries), shelf(5), max_pages=6)
 
+    @pytest.fixture
+    def failing_search(self) -> FullPages:
+        return FullPages(Streamed([], ServiceUnavailable("The web cannot be reached.")), shelf(1))
+
 
 class Streamed:
     """A search whose results come one by one, and which knows whether it was let go of."""

@@ -86,9 +86,9 @@ async def test_where_nothing_is_left_out_nothing_is_said(selector: Any):
     assert not [event for event in events if isinstance(event, FunctionsOffered)]
 
 
-@pytest.mark.parametrize("planner", [Plain(Answer("Done.")), Older()], ids=["says so", "says nothing"])
-async def test_a_planner_that_asks_no_model_gets_everything_and_asks_no_selector(planner: Any):
-    selector = WordSelector(2)
+@pytest.mark.parametrize("made", [lambda: Plain(Answer("Done.")), Older], ids=["says so", "says nothing"])
+async def test_a_planner_that_asks_no_model_gets_everything_and_asks_no_selector(made: Callable[[], Any]):
+    planner, selector = made(), WordSelector(2)
     pursuit = await kernel_of(selector).pursue("The river", planner=planner)
     told = planner.functions if isinstance(planner, Older) else len(planner.tasks[0].functions)
     assert told == len(TOPICS)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import inspect
 import re
+import shutil
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from portico import errors
 from portico.ports import PORTS, PortInfo
+from portico.registration import Registration
+from portico_cli.failures import described
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -49,12 +54,60 @@ def test_the_page_of_settings_is_what_the_settings_classes_say():
     assert module.page() == written, "write it anew: python tests/architecture/settings_page.py"
 
 
-def test_the_page_of_errors_lists_each_error_that_is_raised():
-    listed = set(re.findall(r"^\| `(\w+)` \|", text_of("reference/errors.md"), re.MULTILINE))
-    classes = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, errors.PorticoError)]
-    leaves = {kind.__name__ for kind in classes if not any(other.__base__ is kind for other in classes)}
-    assert leaves <= listed, f"missing: {sorted(leaves - listed)}"
-    assert listed <= {kind.__name__ for kind in classes}, "the page lists an error that does not exist"
+ERRORS = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, errors.PorticoError)]
+NAMED = [kind for kind in ERRORS if kind is not errors.PorticoError]
+
+
+def entry_of(error: str) -> str:
+    """Return what the page of errors says of one, under the heading that links lead to."""
+    found = re.search(rf"^### {error}\n(.*?)(?=^##|\Z)", text_of("reference/errors.md"), re.MULTILINE | re.DOTALL)
+    assert found, f"the page of errors needs a heading: ### {error}"
+    return found[1]
+
+
+@pytest.mark.parametrize("error", NAMED, ids=lambda error: error.__name__)
+def test_the_page_of_errors_says_what_each_means_who_raises_it_and_what_to_do(error):
+    entry = entry_of(error.__name__)
+    form = r"\n(?P<means>\w.+?)\n\n- Raised by: (?P<by>.+?)\n- Do: (?P<do>.+?)\n- Exit code: (?P<code>\d)\n+"
+    said = re.fullmatch(form, entry, re.DOTALL)
+    assert said, f"what it means, then `- Raised by:`, `- Do:` and `- Exit code:`, is the form of each: {entry}"
+
+
+@pytest.mark.parametrize("error", NAMED, ids=lambda error: error.__name__)
+def test_the_page_of_errors_has_the_exit_code_of_the_command_line(error):
+    _, _, code = described(error.__new__(error))
+    assert f"- Exit code: {code}\n" in entry_of(error.__name__)
+
+
+def test_the_page_of_errors_has_no_error_that_does_not_exist():
+    listed = re.findall(r"^### (\w+)$", text_of("reference/errors.md"), re.MULTILINE)
+    assert sorted(listed) == sorted(kind.__name__ for kind in NAMED)
+
+
+def rows_of(page: str) -> list[list[str]]:
+    """Return the cells of the tables of a page."""
+    lines = (line for line in text_of(page).splitlines() if line.startswith("| "))
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def test_the_page_of_hooks_has_the_hooks_in_the_order_of_the_ports():
+    hooks = [row[0].strip("`") for row in rows_of("reference/hooks.md") if row[0].startswith("`portico_")]
+    assert hooks == [port.hook for port in PORTS]
+
+
+@pytest.mark.parametrize("port", PORTS, ids=lambda port: port.name)
+def test_the_page_of_hooks_says_what_each_makes_where_it_is_chosen_and_when_it_is_made(port):
+    _, makes, chosen, when = next(row for row in rows_of("reference/hooks.md") if row[0] == f"`{port.hook}`")
+    assert makes == f"[{port.name}](../{page_of(port)})"
+    key = "" if port.key == "use" else f", `{port.key}`"
+    assert chosen == (f"`[{port.table}.<name>]`" if port.many else f"`[{port.table}]`{key}")
+    assert when
+
+
+def test_the_page_of_hooks_explains_every_field_of_a_registration():
+    explained = {row[0].strip("`") for row in rows_of("reference/hooks.md")}
+    fields = {field.name for field in dataclasses.fields(Registration)}
+    assert fields <= explained, f"missing: {sorted(fields - explained)}"
 
 
 def test_links_between_pages_lead_somewhere():
@@ -67,9 +120,54 @@ def test_links_between_pages_lead_somewhere():
     assert broken == []
 
 
-def test_the_programs_in_the_readme_run(tmp_path, monkeypatch):
+@cache
+def anchors_of(page: Path) -> frozenset[str]:
+    """Return what links into a page may lead to: its headings, as the site and GitHub write them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    titles = re.findall(r"^#{1,6} (.+)$", text, re.MULTILINE)
+    plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)|`", r"\1", title).lower() for title in titles)
+    return frozenset(re.sub(r"[\s]+", "-", re.sub(r"[^\w\s-]", "", title).strip()) for title in plain)
+
+
+def test_links_into_pages_lead_to_a_heading():
+    broken = [
+        f"{page.relative_to(ROOT)}: {target}#{anchor}"
+        for page in [*DOCS.rglob("*.md"), ROOT / "README.md"]
+        for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", page.read_text("utf-8"))
+        if anchor not in anchors_of((page.parent / target) if target else page)
+    ]
+    assert broken == []
+
+
+def programs_of_the_readme() -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+
+
+def test_the_programs_in_the_readme_run(tmp_path, monkeypatch, capsys):
+    shutil.copytree(DOCS / "how-to", tmp_path / "docs")
     monkeypatch.chdir(tmp_path)
-    programs = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
-    assert len(programs) == 2
+    programs = programs_of_the_readme()
+    assert len(programs) == 3
     for program in programs:
         exec(compile(program, "README.md", "exec"), {"__name__": "__main__"})
+        printed = capsys.readouterr().out
+        if program is programs[0]:
+            assert "connector" in printed
+            assert "write-a-search-connector.md#L" in printed
+
+
+def test_the_first_program_in_the_readme_has_ten_lines_at_most():
+    lines = [line for line in programs_of_the_readme()[0].splitlines() if line.strip()]
+    assert len(lines) <= 10, lines
+
+
+def test_the_readme_has_what_a_newcomer_looks_for():
+    text = (ROOT / "README.md").read_text("utf-8")
+    for command in ("uv run portico ask", "uv run nox", "portico new connector"):
+        assert command in text
+    assert "architecture.svg" in text
+    beside = text.partition("## Beside other frameworks")[2].partition("\n## ")[0]
+    assert re.search(r"As of \w+ 20\d\d", beside), "the table has no date"
+    for other in ("Semantic Kernel", "LangChain", "LlamaIndex", "Haystack", "pydantic-ai", "llm"):
+        assert f"| [{other}](" in beside, f"{other} is not in the table"
+    assert "better" in beside, "an honest table says where the others are better"

@@ -37,7 +37,8 @@ def test_a_plugin_package_is_held_to_the_kit_of_its_port(plugin: Any) -> None:
     assert tests.is_file(), f"{plugin} needs tests/test_contract.py"
     text = tests.read_text("utf-8")
     assert "portico_testkit" in text
-    assert re.search(r"class \w+\([\w.]*Kit\b", text), f"{tests} subclasses no kit"
+    assert re.search(r"class \w+\((?!PackageKit)[\w.]*Kit\b", text), f"{tests} subclasses no kit of a port"
+    assert f'(PackageKit):\n    distribution = "{plugin.name}"\n' in text, f"{tests} does not subclass PackageKit"
 
 
 def test_each_leaf_says_what_every_leaf_says(leaf: Any) -> None:

@@ -10,6 +10,7 @@ import pytest
 from portico_cached_embeddings.embeddings import CachedEmbeddings
 from portico_testkit.embedding_generator import EmbeddingGeneratorKit
 from portico_testkit.fakes.embedding_generator import HashingEmbeddings
+from portico_testkit.package import PackageKit
 from portico_wordllama.embeddings import WordllamaEmbeddings
 
 
@@ -44,3 +45,7 @@ class TestWithoutAUsableCache(EmbeddingGeneratorKit):
         cached = CachedEmbeddings(HashingEmbeddings(), path=tmp_path / "file" / "cache")
         yield cached
         await cached.aclose()
+
+
+class TestPackage(PackageKit):
+    distribution = "portico-cached-embeddings"

@@ -17,6 +17,7 @@ from portico_testkit.fakes.embedding_generator import HashingEmbeddings
 from portico_testkit.fakes.services import FixedServices
 from portico_testkit.fakes.vector_store import DictVectorStore
 from portico_testkit.function_selector import FunctionSelectorKit
+from portico_testkit.package import PackageKit
 from portico_wordllama.embeddings import WordllamaEmbeddings
 
 
@@ -46,3 +47,7 @@ class TestWithWordsAlone(FunctionSelectorKit):
     @pytest.fixture
     def function_selector(self) -> FunctionSelector:
         return contextual_selector(ContextualSettings(max=3, ranking="lexical"), FixedServices({}))
+
+
+class TestPackage(PackageKit):
+    distribution = "portico-contextual"

@@ -5,6 +5,7 @@ import pytest
 from portico_extractive.chat import ExtractiveChat
 from portico_testkit.chat_service import ChatServiceKit
 from portico_testkit.fakes.embedding_generator import HashingEmbeddings
+from portico_testkit.package import PackageKit
 
 
 class TestExtractiveChat(ChatServiceKit):
@@ -30,3 +31,7 @@ class TestExtractiveChatWithEmbeddings(ChatServiceKit):
                 return (generator.name,)
 
         return ExtractiveChat(None, Services())
+
+
+class TestPackage(PackageKit):
+    distribution = "portico-extractive"

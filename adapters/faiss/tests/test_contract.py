@@ -9,6 +9,7 @@ import pytest
 
 from portico_faiss.config import FaissSettings
 from portico_faiss.store import FaissVectorStore
+from portico_testkit.package import PackageKit
 from portico_testkit.vector_store import VectorStoreKit
 
 GRAPHS_AT_ONCE = {"index": "hnsw", "hnsw_from": 1}
@@ -81,3 +82,7 @@ class TestCompactingMemoryAlways(VectorStoreKit):
         monkeypatch.setattr("portico_faiss._memory._DEAD_BEFORE_COMPACTION", 0)
         async for store in closing(FaissSettings()):
             yield store
+
+
+class TestPackage(PackageKit):
+    distribution = "portico-faiss"

@@ -4,6 +4,7 @@ import pytest
 
 from portico_handlebars.config import HandlebarsSettings
 from portico_handlebars.language import HandlebarsTemplates, factory
+from portico_testkit.package import PackageKit
 from portico_testkit.template_cases import REACHING
 from portico_testkit.template_language import TemplateLanguageKit
 
@@ -74,3 +75,7 @@ class TestBlocksOfMessages(TestHandlebarsTemplates):
     @pytest.fixture
     def template_language(self) -> HandlebarsTemplates:
         return factory(HandlebarsSettings(), NoServices())
+
+
+class TestPackage(PackageKit):
+    distribution = "portico-handlebars"

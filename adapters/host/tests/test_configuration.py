@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from portico.errors import ConfigurationError
 from portico.ports import PORTS
 from portico_host.configuration import Configuration, read_configuration
-from portico_host.discovery import port_named
+from portico_host.packages import port_named
 
 TEXT_SEARCH = port_named("TextSearch")
 CHAT = port_named("ChatService")

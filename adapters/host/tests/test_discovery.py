@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 import portico_host
-from portico.errors import PluginBroken, PluginConflict, PluginIncompatible, PluginNotInstalled
+from portico.errors import PluginBroken, PluginConflict, PluginNotInstalled
 from portico.ports import PORTS
-from portico_host.discovery import distribution_for, port_named
+from portico_host.packages import distribution_for, port_named
 
 GOOD = """
     from portico.registration import Registration
@@ -145,14 +145,6 @@ def test_two_distributions_of_one_name_are_an_error_only_when_it_is_chosen(site:
     assert portico_host.discover(disable=["two"]).registration("TextSearch", "same").factory.startswith("portico_one")
 
 
-def test_a_package_for_another_major_version_is_refused_when_chosen(site: Any) -> None:
-    site.install("portico-old", good("old", "portico_old").replace("summary=", "port_version=2, summary="))
-    plugins = portico_host.discover()
-    assert package(plugins, "portico-old").state == "incompatible"
-    with pytest.raises(PluginIncompatible, match=r"version 2 of the port TextSearch; this is version 1.*pip install"):
-        plugins.registration("TextSearch", "old")
-
-
 @pytest.mark.parametrize("name", ["bad", "portico-bad", "portico_bad", "Portico.Bad", "BAD"])
 @pytest.mark.parametrize("way", ["environment", "disable", "only"])
 def test_a_package_that_is_switched_off_is_never_imported(
@@ -200,7 +192,7 @@ def test_the_advice_to_install_names_the_distribution_that_has_it() -> None:
         for offer in offers
         if distribution_for(offer.port, offer.name) != offer.distribution
     ]
-    assert wrong == [], "name what registers several names in portico_host.discovery"
+    assert wrong == [], "name what registers several names in portico_host.packages"
 
 
 def test_what_a_package_prints_on_import_stays_off_stdout(site: Any, capsys: pytest.CaptureFixture[str]) -> None:

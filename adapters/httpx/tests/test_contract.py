@@ -10,6 +10,7 @@ import pytest
 from portico_httpx.client import HttpxHttpClient
 from portico_httpx.config import HttpxSettings
 from portico_testkit.http_client import HttpClientKit
+from portico_testkit.package import PackageKit
 
 SLOW = ("slowness", "secrets", "leaves_nothing")
 """The tests whose servers fall silent. Elsewhere there is patience, or a busy host would be taken for such a server."""
@@ -45,3 +46,7 @@ class TestWithAClientThatIsGiven(HttpClientKit):
 
     @pytest.mark.xfail(reason="its connections are its owner's to close", run=False)
     async def test_it_leaves_nothing_behind(self) -> None: ...
+
+
+class TestPackage(PackageKit):
+    distribution = "portico-httpx"

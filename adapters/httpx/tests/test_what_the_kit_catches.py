@@ -10,14 +10,15 @@ from typing import ClassVar
 import httpx
 import pytest
 
-from portico.errors import ServiceUnavailable
+from portico.errors import ConfigurationError, PorticoError, ServiceUnavailable
 from portico.http import HttpRequest, HttpResponse
 from portico_httpx.client import HttpxHttpClient
 from portico_httpx.config import HttpxSettings
 from portico_testkit import http_client as kit_module
 from portico_testkit import tasks
-from portico_testkit.http_cases import dripping_body
+from portico_testkit.http_cases import BROKEN, NO_ADDRESSES, dripping_body
 from portico_testkit.http_client import HttpClientKit
+from portico_testkit.kit_failures import names_of_tests
 
 GOOD = {"read_timeout": 20, "total_timeout": 40, "max_bytes": 100_000, "max_wait": 0.05, "trust_env": False}
 HASTY = {"read_timeout": 0.4, "total_timeout": 0.8}
@@ -165,7 +166,63 @@ class StaysOpen(Variant):
         pass
 
 
+class Nameless(Variant):
+    def __init__(self) -> None:
+        super().__init__()
+        self.name = " "
+
+
+class DropsHeaders(Variant):
+    async def send(self, request):
+        return await super().send(dataclasses.replace(request, headers={}))
+
+
+class AlwaysPosts(Variant):
+    async def send(self, request):
+        return await super().send(dataclasses.replace(request, method="POST"))
+
+
+class CutsBodies(Variant):
+    async def send(self, request):
+        response = await super().send(request)
+        return dataclasses.replace(response, body=response.body[:100])
+
+
+class DropsHeadersOfAnswers(Variant):
+    async def send(self, request):
+        return dataclasses.replace(await super().send(request), headers={})
+
+
+class TakesAddressesForValues(Variant):
+    async def send(self, request):
+        try:
+            return await super().send(request)
+        except ConfigurationError as error:
+            raise ValueError("That is no address.") from error
+
+
+class ShowsTheProtocol(Variant):
+    async def send(self, request):
+        try:
+            return await super().send(request)
+        except PorticoError as error:
+            raise httpx.RemoteProtocolError("illegal status line") from error
+
+
 CAUGHT = [
+    (Nameless, "it_has_a_name", (), "name is empty"),
+    (DropsHeaders, "headers_reach_the_service_as_they_are", (), "came as []"),
+    (DropsHeaders, "no_value_becomes_a_header_of_its_own", (), "DID NOT RAISE"),
+    (AlwaysPosts, "a_body_is_json", (), "PUT"),
+    (CutsBodies, "a_body_comes_decoded", (), "a body sent whole came as"),
+    (DropsHeadersOfAnswers, "long_waits_are_the_callers_affair", ("3600",), "retry-after"),
+    (
+        TakesAddressesForValues,
+        "an_address_that_is_none_is_a_mistake_in_the_configuration",
+        NO_ADDRESSES[:1],
+        "no address",
+    ),
+    (ShowsTheProtocol, "what_is_not_http_is_an_error_of_ours", BROKEN[:1], "illegal status line"),
     (FollowsRedirects, "every_answer_comes_back_whatever_its_status", (302,), "a redirect was followed"),
     (RaisesForStatus, "every_answer_comes_back_whatever_its_status", (500,), "It failed"),
     (CapitalHeaders, "every_answer_comes_back_whatever_its_status", (200,), "not in lower case"),
@@ -212,3 +269,7 @@ async def test_a_fault_is_caught_by_the_test_that_names_it(
     finally:
         await HttpxHttpClient.aclose(client)
     assert words in str(caught.value)
+
+
+def test_each_test_of_the_kit_catches_something() -> None:
+    assert set(names_of_tests(Kit)) == {f"test_{test}" for _, test, *_ in CAUGHT}

@@ -3,6 +3,7 @@
 import pytest
 
 from portico_jinja2.language import Jinja2Templates
+from portico_testkit.package import PackageKit
 from portico_testkit.template_cases import REACHING
 from portico_testkit.template_language import TemplateLanguageKit
 
@@ -45,3 +46,7 @@ class TestJinja2Templates(TemplateLanguageKit):
     @pytest.fixture
     def template_language(self) -> Jinja2Templates:
         return Jinja2Templates()
+
+
+class TestPackage(PackageKit):
+    distribution = "portico-jinja2"

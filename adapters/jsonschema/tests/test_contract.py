@@ -3,6 +3,7 @@
 import pytest
 
 from portico_jsonschema.validator import JsonschemaValidator
+from portico_testkit.package import PackageKit
 from portico_testkit.schema_validator import SchemaValidatorKit
 
 
@@ -12,3 +13,7 @@ class TestJsonschemaValidator(SchemaValidatorKit):
     @pytest.fixture
     def schema_validator(self) -> JsonschemaValidator:
         return JsonschemaValidator()
+
+
+class TestPackage(PackageKit):
+    distribution = "portico-jsonschema"

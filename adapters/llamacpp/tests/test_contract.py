@@ -10,6 +10,7 @@ import pytest
 from portico_llamacpp.chat import LlamaCppChat
 from portico_llamacpp.config import LlamaCppSettings
 from portico_testkit.chat_service import ChatServiceKit
+from portico_testkit.package import PackageKit
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
@@ -30,3 +31,7 @@ class TestLlamaCppChat(ChatServiceKit):
     @pytest.fixture
     def chat_service(self, loaded_chat: LlamaCppChat) -> LlamaCppChat:
         return loaded_chat
+
+
+class TestPackage(PackageKit):
+    distribution = "portico-llamacpp"

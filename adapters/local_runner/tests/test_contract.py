@@ -6,6 +6,7 @@ import pytest
 
 from portico_local_runner.config import LocalRunnerSettings
 from portico_local_runner.runner import LocalRunner
+from portico_testkit.package import PackageKit
 from portico_testkit.runner import RunnerKit
 
 
@@ -21,3 +22,7 @@ class TestLocalRunnerOneAtATime(RunnerKit):
     @pytest.fixture
     def runner(self) -> LocalRunner:
         return LocalRunner(LocalRunnerSettings(concurrency=1))
+
+
+class TestPackage(PackageKit):
+    distribution = "portico-local-runner"

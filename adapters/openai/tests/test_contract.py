@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import AsyncIterator
 
 import pytest
@@ -11,6 +12,7 @@ from portico_openai.config import OpenAIChatSettings, OpenAIEmbeddingsSettings
 from portico_openai.embeddings import OpenAIEmbeddings
 from portico_testkit.chat_service import ChatServiceKit
 from portico_testkit.embedding_generator import EmbeddingGeneratorKit
+from portico_testkit.package import PackageKit
 
 
 class TestOpenAIChat(ChatServiceKit):
@@ -20,6 +22,15 @@ class TestOpenAIChat(ChatServiceKit):
     @pytest.fixture
     async def chat_service(self, llmock_url: str) -> AsyncIterator[OpenAIChat]:
         chat = OpenAIChat(OpenAIChatSettings(model="gpt-4o-mini", base_url=llmock_url))
+        yield chat
+        await chat.aclose()
+
+    @pytest.fixture
+    async def failing_service(self) -> AsyncIterator[OpenAIChat]:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            address = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+        chat = OpenAIChat(OpenAIChatSettings(model="gpt-4o-mini", base_url=address, max_retries=0))
         yield chat
         await chat.aclose()
 
@@ -71,3 +82,7 @@ class TestOpenAIEmbeddingsInSmallBatches(EmbeddingGeneratorKit):
         generator = OpenAIEmbeddings(settings)
         yield generator
         await generator.aclose()
+
+
+class TestPackage(PackageKit):
+    distribution = "portico-openai"

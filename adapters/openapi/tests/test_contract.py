@@ -11,6 +11,7 @@ from pytest_httpserver import HTTPServer
 from portico_openapi.config import OpenAPISettings
 from portico_openapi.functions import OpenAPIFunctions
 from portico_testkit.function_source import FunctionSourceKit
+from portico_testkit.package import PackageKit
 
 LIBRARY = """\
 openapi: 3.0.3
@@ -78,3 +79,7 @@ class TestADocumentOverHttp(FunctionSourceKit):
     def unreadable_source(self, httpserver: HTTPServer) -> OpenAPIFunctions:
         httpserver.expect_request("/openapi").respond_with_data(json.dumps({"swagger": "2.0"}))
         return OpenAPIFunctions(OpenAPISettings(document=httpserver.url_for("/openapi")))
+
+
+class TestPackage(PackageKit):
+    distribution = "portico-openapi"

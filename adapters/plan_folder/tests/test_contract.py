@@ -11,6 +11,7 @@ from portico_plan_folder.config import PlanFilesSettings, PlanFolderSettings
 from portico_plan_folder.functions import PlanFiles
 from portico_plan_folder.store import FolderPlanStore
 from portico_testkit.function_source import FunctionSourceKit
+from portico_testkit.package import PackageKit
 from portico_testkit.plan_store import PlanStoreKit
 
 GREETING = {
@@ -46,3 +47,7 @@ class TestPlanFiles(FunctionSourceKit):
     @pytest.fixture
     def unreadable_source(self, tmp_path: Path) -> PlanFiles:
         return PlanFiles(PlanFilesSettings(path=tmp_path / "recipse"))
+
+
+class TestPackage(PackageKit):
+    distribution = "portico-plan-folder"

@@ -9,6 +9,7 @@ import pytest
 from portico_prompts.config import PromptFilesSettings
 from portico_prompts.functions import PromptFiles
 from portico_testkit.function_source import FunctionSourceKit
+from portico_testkit.package import PackageKit
 
 STORY = """\
 name: Story
@@ -46,3 +47,7 @@ class TestPromptFiles(FunctionSourceKit):
     @pytest.fixture
     def unreadable_source(self, tmp_path: Path) -> PromptFiles:
         return PromptFiles(PromptFilesSettings(path=tmp_path / "prompst"))
+
+
+class TestPackage(PackageKit):
+    distribution = "portico-prompts"

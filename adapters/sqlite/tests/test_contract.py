@@ -10,6 +10,7 @@ import pytest
 from portico.ports.run_store import RunStore
 from portico_sqlite.config import SqliteSettings
 from portico_sqlite.store import SqliteRunStore
+from portico_testkit.package import PackageKit
 from portico_testkit.run_store import Reopen, RunStoreKit
 
 
@@ -33,3 +34,7 @@ class TestSqliteRunStore(RunStoreKit):
             return opened[-1]
 
         return again
+
+
+class TestPackage(PackageKit):
+    distribution = "portico-sqlite"

@@ -17,6 +17,7 @@ import pytest
 from attrs import validators
 from pydantic.alias_generators import to_camel
 
+from portico_testkit.package import PackageKit
 from portico_testkit.type_codec import Chain, CodecCase, TypeCodecKit
 from portico_type_codecs.codecs import AttrsTypeCodec, MsgspecTypeCodec, PydanticTypeCodec
 
@@ -289,3 +290,7 @@ class TestPydanticTypeCodec(TypeCodecKit):
         config = pydantic.ConfigDict(arbitrary_types_allowed=True)
         made = pydantic.create_model("Holder", __config__=config, inside=(hint, ...))
         return made, lambda value: made(inside=value)
+
+
+class TestPackage(PackageKit):
+    distribution = "portico-type-codecs"

@@ -14,6 +14,7 @@ from portico.ports.text_search import TextSearch
 from portico_testkit.fakes.page_reader import ShelfReader
 from portico_testkit.fakes.services import FixedServices
 from portico_testkit.fakes.text_search import ListEntry, ListSearch
+from portico_testkit.package import PackageKit
 from portico_testkit.page_reader import KnownPage, PageReaderKit
 from portico_testkit.text_search import TextSearchKit
 from portico_web_pages.config import FullPagesSettings, WebPagesSettings
@@ -76,3 +77,7 @@ class TestFullPages(TextSearchKit):
         reader = ShelfReader({f"https://a.example/{number}": f"The page of door {number}." for number in range(6)})
         services = FixedServices({(TextSearch, "web"): ListSearch(entries), PageReader: reader})
         return full_pages(FullPagesSettings(source="web"), services)
+
+
+class TestPackage(PackageKit):
+    distribution = "portico-web-pages"

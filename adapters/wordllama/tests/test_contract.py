@@ -3,6 +3,7 @@
 import pytest
 
 from portico_testkit.embedding_generator import EmbeddingGeneratorKit
+from portico_testkit.package import PackageKit
 from portico_wordllama.config import WordllamaSettings
 from portico_wordllama.embeddings import WordllamaEmbeddings
 
@@ -17,3 +18,7 @@ class TestInSmallBatches(EmbeddingGeneratorKit):
     @pytest.fixture
     def embedding_generator(self) -> WordllamaEmbeddings:
         return WordllamaEmbeddings(WordllamaSettings(batch_size=3))
+
+
+class TestPackage(PackageKit):
+    distribution = "portico-wordllama"

@@ -11,6 +11,7 @@ from portico.filter import And, AnyOf, Equal, Range
 from portico.registration import Secret, Services
 from portico_bing.config import BingSettings
 from portico_bing.search import BingPage, BingTextSearch
+from portico_testkit.package import PackageKit
 from portico_testkit.web_search import Failure, WebSearchKit
 from portico_testkit.web_service import Reply, ServedRequest, WebPage, find, split_operators
 
@@ -151,3 +152,7 @@ def as_bing_says(page: WebPage) -> dict[str, Any]:
         "language": page.language,
         "isNavigational": False,
     }
+
+
+class TestPackage(PackageKit):
+    distribution = "portico-bing"

@@ -13,6 +13,7 @@ from portico.filter import And, Equal, Range
 from portico.registration import Secret
 from portico_brave.config import BraveSettings
 from portico_brave.search import BraveTextSearch
+from portico_testkit.package import PackageKit
 from portico_testkit.text_search import TextSearchKit
 from portico_testkit.web_search import Failure, WebSearchKit
 from portico_testkit.web_service import Reply, ServedRequest, WebPage, find, split_operators
@@ -183,3 +184,7 @@ class TestBrave(WebSearchKit):
         results = await text_search.search(self.query)
         assert len(await results.list()) == 5
         assert len(service.requests) == 2
+
+
+class TestPackage(PackageKit):
+    distribution = "portico-brave"

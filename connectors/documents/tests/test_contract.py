@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from portico.filter import And, AnyOf, Equal, FilterSupport, Not, Or
 from portico_documents.conditions import metadata_of
+from portico_testkit.package import PackageKit
+from portico_testkit.search_index import SearchIndexKit
 from portico_testkit.text_search import TextSearchKit
 
 FILES = {
@@ -41,6 +45,13 @@ class Kit(TextSearchKit):
     def fields_of(self, record):
         return metadata_of(record.path)
 
+    def best(self):
+        return "A door is painted red."
+
+    @pytest.fixture
+    def failing_search(self, make_search, folder):
+        return make_search(path=folder / "nowhere")
+
 
 class TestDocumentsSearch(Kit):
     @pytest.fixture
@@ -62,6 +73,36 @@ class TestDocumentsSearchOverAStoreWithoutFilters(Kit):
         return make_search()
 
 
+class Files:
+    """A folder of which every change has a time of its own."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.time = 1_600_000_000
+
+    def write(self, name, text):
+        self.time += 1
+        (self.folder / name).write_text(text)
+        os.utime(self.folder / name, (self.time, self.time))
+
+    def remove(self, name):
+        (self.folder / name).unlink()
+
+
+class TestFolderIndex(SearchIndexKit):
+    @pytest.fixture
+    def documents(self, folder):
+        return Files(folder)
+
+    @pytest.fixture
+    def missing(self, make_search, folder):
+        return make_search(path=folder / "nowhere")
+
+
 Kit.__test__ = False
 for kind in (TestDocumentsSearch, TestDocumentsSearchOverAForgetfulStore, TestDocumentsSearchOverAStoreWithoutFilters):
     kind.__test__ = True
+
+
+class TestPackage(PackageKit):
+    distribution = "portico-documents"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from portico.errors import PluginNotInstalled
+from portico.errors import PluginNotInstalled, ServiceUnavailable
 from portico.filter import Equal
 from portico.ports.text_search import TextSearch
 from portico_fused._plugin import portico_text_searches
@@ -14,6 +14,7 @@ from portico_fused.config import FusedSettings
 from portico_fused.search import FusedTextSearch
 from portico_testkit.fakes.services import FixedServices
 from portico_testkit.fakes.text_search import ListEntry, ListSearch
+from portico_testkit.package import PackageKit
 from portico_testkit.text_search import TextSearchKit
 
 DOCS = [
@@ -29,12 +30,22 @@ WEB = [
 SERVICES = FixedServices({(TextSearch, "docs"): ListSearch(DOCS), (TextSearch, "web"): ListSearch(WEB)})
 
 
+class AwaySearch(ListSearch):
+    async def fetch(self, query, options):
+        raise ServiceUnavailable(f"Text search {self.name!r} cannot be reached.")
+
+
 class TestFusedTextSearch(TextSearchKit):
     filters = (Equal("colour", "red"),)
 
     @pytest.fixture
     def text_search(self) -> FusedTextSearch:
         return FusedTextSearch(FusedSettings(sources=("docs", "web")), SERVICES)
+
+    @pytest.fixture
+    def failing_search(self) -> FusedTextSearch:
+        services = FixedServices({(TextSearch, "docs"): AwaySearch(DOCS), (TextSearch, "web"): AwaySearch(WEB)})
+        return FusedTextSearch(FusedSettings(sources=("docs", "web")), services)
 
     def fields_of(self, record) -> Mapping[str, object]:
         return next(entry.fields for entry in DOCS + WEB if entry.text == record.value)
@@ -64,3 +75,8 @@ def test_settings_refuse_what_cannot_be() -> None:
 def test_it_is_registered() -> None:
     [registration] = portico_text_searches()
     assert registration.name == "fused"
+
+
+class TestPackage(PackageKit):
+    distribution = "portico-fused"
+    settings = (FusedSettings(("docs", "web")),)

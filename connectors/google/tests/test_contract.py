@@ -11,6 +11,7 @@ from portico.filter import And, AnyOf, Equal, Range
 from portico.registration import Secret, Services
 from portico_google.config import GoogleSettings
 from portico_google.search import GooglePage, GoogleTextSearch
+from portico_testkit.package import PackageKit
 from portico_testkit.web_search import Failure, WebSearchKit
 from portico_testkit.web_service import Reply, ServedRequest, WebPage, find
 
@@ -195,3 +196,7 @@ def as_google_says(page: WebPage) -> dict[str, Any]:
         "htmlSnippet": f"<b>{page.text}</b>",
         "pagemap": {"metatags": [{"viewport": "x", "article:published_time": f"{page.date}T13:45:33.495Z"}]},
     }
+
+
+class TestPackage(PackageKit):
+    distribution = "portico-google"

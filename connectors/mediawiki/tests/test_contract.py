@@ -10,6 +10,7 @@ from portico.filter import AnyOf, Equal
 from portico.registration import Services
 from portico_mediawiki.config import MediaWikiSettings
 from portico_mediawiki.search import MediaWikiTextSearch, WikiPage
+from portico_testkit.package import PackageKit
 from portico_testkit.web_search import Failure, WebSearchKit
 from portico_testkit.web_service import Reply, ServedRequest, WebPage, find, split_operators
 
@@ -123,3 +124,7 @@ def as_mediawiki_says(page: WebPage, index: int) -> dict[str, Any]:
         "editurl": f"{page.url}&action=edit",
         "canonicalurl": page.url,
     }
+
+
+class TestPackage(PackageKit):
+    distribution = "portico-mediawiki"

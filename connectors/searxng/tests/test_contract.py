@@ -9,6 +9,7 @@ from portico.filter import And, AnyOf, Equal
 from portico.registration import Services
 from portico_searxng.config import SearxngSettings
 from portico_searxng.search import SearxngTextSearch, WebResult
+from portico_testkit.package import PackageKit
 from portico_testkit.web_search import Failure, WebSearchKit
 from portico_testkit.web_service import Reply, ServedRequest, WebPage, find, split_operators
 
@@ -102,3 +103,8 @@ def as_searxng_says(page: WebPage, place: int) -> dict[str, Any]:
         "thumbnail": "",
         "priority": "",
     }
+
+
+class TestPackage(PackageKit):
+    distribution = "portico-searxng"
+    settings = (SearxngSettings("http://127.0.0.1:8888"),)

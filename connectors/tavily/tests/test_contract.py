@@ -13,6 +13,7 @@ from portico.filter import And, AnyOf, Equal, Range
 from portico.registration import Secret
 from portico_tavily.config import TavilySettings
 from portico_tavily.search import TavilyTextSearch
+from portico_testkit.package import PackageKit
 from portico_testkit.text_search import TextSearchKit
 from portico_testkit.web_search import Failure, WebSearchKit
 from portico_testkit.web_service import Reply, ServedRequest, WebPage, find
@@ -130,3 +131,7 @@ class TestTavily(WebSearchKit):
 
     def fields_of(self, record):
         return {"site": urlsplit(record.url).hostname, "date": record.published_date.date().isoformat()}
+
+
+class TestPackage(PackageKit):
+    distribution = "portico-tavily"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from portico.ports.vector_store import VectorStore
 from portico_faiss.config import FaissSettings
 from portico_faiss.store import FaissVectorStore
 from portico_testkit.fakes.services import FixedServices
+from portico_testkit.package import PackageKit
 from portico_testkit.text_search import TextSearchKit
 from portico_vectors.config import VectorsSettings
 from portico_vectors.search import VectorsTextSearch, configured
@@ -104,5 +106,16 @@ class TestAsConfigured(TextSearchKit):
         )
         return search
 
+    @pytest.fixture
+    def failing_search(self, tmp_path: Path, embeddings: WordllamaEmbeddings) -> VectorsTextSearch[dict[str, Any]]:
+        (tmp_path / "vectors").write_text("This is a file, and no folder.")
+        store = FaissVectorStore(FaissSettings(path=tmp_path / "vectors"), None)
+        services = FixedServices({VectorStore: store, EmbeddingGenerator: embeddings})
+        return configured(VectorsSettings(namespace="notes", text="body"), services)
+
     def fields_of(self, record: dict[str, Any]) -> Mapping[str, object]:
         return record
+
+
+class TestPackage(PackageKit):
+    distribution = "portico-vectors"

@@ -26,8 +26,9 @@ class Registration:
     ``factory`` is ``"module:attribute"``, imported only when chosen and called as
     ``factory(settings, services)``; it opens nothing. ``settings`` is an attrs class or stdlib dataclass, or
     its ``"module:attribute"``; None when there is nothing to set, and the factory is then given None.
-    ``port_version`` is the major version of the port that the package was written for.
-    Raises ``ValueError`` for a malformed name or reference.
+    ``port_version`` is the major version of the port that the package was written for, a whole number from 1. One name
+    may be registered once for each of several versions: the one that fits the core is used.
+    Raises ``ValueError`` for a malformed name, reference, summary or version.
     """
 
     name: str
@@ -44,6 +45,10 @@ class Registration:
                 raise ValueError(f"{reference!r} is not of the form 'module:attribute'")
         if not self.summary.strip() or "\n" in self.summary:
             raise ValueError(f"the registration {self.name!r} needs a summary of one line")
+        version: object = self.port_version
+        # True is 1 to Python, and 1.0 equals it; neither is meant.
+        if type(version) is not int or version < 1:
+            raise ValueError(f"port_version is a whole number from 1, not {version!r} (registration {self.name!r})")
 
 
 class Services(Protocol):

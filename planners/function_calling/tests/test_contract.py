@@ -12,6 +12,7 @@ from portico_function_calling_planner.config import FunctionCallingSettings
 from portico_function_calling_planner.planner import FunctionCallingPlanner
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.services import FixedServices
+from portico_testkit.package import PackageKit
 from portico_testkit.planner import PlannerKit
 
 
@@ -67,3 +68,7 @@ class TestStrictFunctionCalling(_Weather):
     """Tools in strict form."""
 
     capabilities = ChatCapabilities(tools=True, strict=True)
+
+
+class TestPackage(PackageKit):
+    distribution = "portico-function-calling-planner"

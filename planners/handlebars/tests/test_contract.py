@@ -15,6 +15,7 @@ from portico_handlebars.language import HandlebarsTemplates
 from portico_handlebars_planner.config import HandlebarsPlannerSettings
 from portico_handlebars_planner.planner import HandlebarsPlanner
 from portico_testkit.fakes.services import FixedServices
+from portico_testkit.package import PackageKit
 from portico_testkit.whole_plan import WholePlanKit
 
 
@@ -56,3 +57,7 @@ class TestHandlebarsPlanner(WholePlanKit):
 
     def told_goal(self, text: str) -> str:
         return text.partition("\nThe goal is:\n")[2]
+
+
+class TestPackage(PackageKit):
+    distribution = "portico-handlebars-planner"

@@ -19,6 +19,7 @@ from portico_recorded_planner.config import RecordedSettings
 from portico_recorded_planner.planner import RecordedPlanner
 from portico_testkit.fakes.run_store import MemoryRunStore
 from portico_testkit.fakes.services import FixedServices
+from portico_testkit.package import PackageKit
 from portico_testkit.planner import PlannerKit
 
 GOAL = "Shout hello twice"
@@ -74,3 +75,7 @@ class TestARunOfTheJournal(_Tones):
         store = MemoryRunStore()
         pursuit = asyncio.run(Kernel(plugins=[Tone], run_store=store).pursue(GOAL, planner=OneByOne()))
         return RecordedPlanner(RecordedSettings(run=pursuit.run), FixedServices({RunStore: store}))
+
+
+class TestPackage(PackageKit):
+    distribution = "portico-recorded-planner"

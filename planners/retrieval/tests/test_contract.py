@@ -13,6 +13,7 @@ from portico_retrieval_planner.planner import RetrievalPlanner
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.services import FixedServices
 from portico_testkit.fakes.text_search import ListEntry, ListSearch
+from portico_testkit.package import PackageKit
 from portico_testkit.planner import PlannerKit
 
 
@@ -37,3 +38,7 @@ class TestRetrievalPlanner(PlannerKit):
     @pytest.fixture
     def goal(self) -> str:
         return "What are ports?"
+
+
+class TestPackage(PackageKit):
+    distribution = "portico-retrieval-planner"

@@ -14,6 +14,7 @@ from portico.ports.chat_service import ChatService
 from portico_sequential_planner.config import SequentialSettings
 from portico_sequential_planner.planner import SequentialPlanner
 from portico_testkit.fakes.services import FixedServices
+from portico_testkit.package import PackageKit
 from portico_testkit.whole_plan import WholePlanKit
 
 
@@ -69,3 +70,7 @@ class TestSequentialPlanner(WholePlanKit):
         _, _, goal = text.rpartition("\n<goal>")
         assert goal.count("<") == 1, f"the goal opens an element: {goal!r}"
         return unescape(goal.removesuffix("</goal>"))
+
+
+class TestPackage(PackageKit):
+    distribution = "portico-sequential-planner"

@@ -14,6 +14,7 @@ from portico_stepwise_planner.config import StepwiseSettings
 from portico_stepwise_planner.planner import StepwisePlanner
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.services import FixedServices
+from portico_testkit.package import PackageKit
 from portico_testkit.planner import PlannerKit
 
 
@@ -65,3 +66,7 @@ class TestInObjects(_Weather):
     def planner(self) -> StepwisePlanner:
         chat = ScriptedChat(in_objects, repeat=True, capabilities=ChatCapabilities(response_schema=True))
         return StepwisePlanner(StepwiseSettings(), FixedServices({ChatService: chat}))
+
+
+class TestPackage(PackageKit):
+    distribution = "portico-stepwise-planner"

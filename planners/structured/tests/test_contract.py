@@ -15,6 +15,7 @@ from portico_structured_planner.config import StructuredSettings
 from portico_structured_planner.planner import StructuredPlanner
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.services import FixedServices
+from portico_testkit.package import PackageKit
 from portico_testkit.planner import PlannerKit
 
 
@@ -84,3 +85,7 @@ class TestInWords(Contract):
 class TestOneStepAtATime(Contract):
     capabilities = ChatCapabilities(response_schema=True)
     settings = StructuredSettings(one_step=True)
+
+
+class TestPackage(PackageKit):
+    distribution = "portico-structured-planner"

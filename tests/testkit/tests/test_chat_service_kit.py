@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeVar
+import time
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import pytest
 
@@ -34,6 +36,7 @@ from portico_testkit import chat_checks, tasks
 from portico_testkit.chat_requests import STRICT
 from portico_testkit.chat_service import ChatServiceKit
 from portico_testkit.fakes.chat_service import ScriptedChat
+from portico_testkit.kit_failures import Fault, KnownFaults, names_of_tests
 
 SAMPLING = frozenset({"temperature", "top_p", "max_tokens", "stop", "seed"})
 EVERYTHING = ChatCapabilities(
@@ -120,8 +123,14 @@ def smallest(schema: Any, root: Any) -> Any:
 class Thinking(ScriptedChat):
     """A service that declares everything and can do it."""
 
-    def __init__(self, capabilities: ChatCapabilities = EVERYTHING) -> None:
+    def __init__(self, capabilities: ChatCapabilities = EVERYTHING, *, fails: bool = False) -> None:
         super().__init__(brain, repeat=True, capabilities=capabilities)
+        self.fails = fails
+
+    def _next(self, request: ChatRequest) -> ChatReply:
+        if self.fails:
+            raise ServiceUnavailable("The chat service 'scripted' cannot be reached.")
+        return super()._next(request)
 
 
 class DemandingKit(ChatServiceKit):
@@ -164,24 +173,8 @@ class TestScriptedChatWithoutAnything(ChatServiceKit):
         return ScriptedChat("Good morning.", repeat=True)
 
 
-@dataclass(frozen=True)
-class Caught:
-    """Which test of the kit a variant fails, and what the failure says."""
-
-    test: str
-    words: str
-
-
-V = TypeVar("V", bound=type)
-CAUGHT: dict[type, Caught] = {}
-
-
-def caught_by(test: str, words: str) -> Callable[[V], V]:
-    def mark(variant: V) -> V:
-        CAUGHT[variant] = Caught(test, words)
-        return variant
-
-    return mark
+FAULTS = KnownFaults(DemandingKit, lambda kind: {"chat_service": kind, "failing_service": lambda: kind(fails=True)})
+caught_by = FAULTS.caught_by
 
 
 class Broken(Thinking):
@@ -224,8 +217,8 @@ def in_words(reply: ChatReply, words: str) -> ChatReply:
 
 @caught_by("it_has_a_name_and_capabilities", "name is empty")
 class Nameless(Broken):
-    def __init__(self):
-        super().__init__()
+    def __init__(self, **options):
+        super().__init__(**options)
         self.name = ""
 
 
@@ -952,26 +945,75 @@ class TakesACancelledCallForAFailure(Broken):
             raise ServiceUnavailable("no connection") from error
 
 
-KIT_TESTS = sorted(name for name in dir(DemandingKit) if name.startswith("test_"))
+@caught_by("a_stream_or_call_given_up_leaves_it_usable", "as if nobody had cancelled it")
+class TakesNoNoticeOfCancellation(Broken):
+    async def complete(self, request):
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(0.001)
+        return await super().complete(request)
 
 
-@pytest.mark.parametrize("test", KIT_TESTS)
+@caught_by("a_call_leaves_the_event_loop_free", "the event loop stood still")
+class BlocksTheLoop(Broken):
+    def take(self, request):
+        time.sleep(0.6)
+        return request
+
+
+@caught_by("a_call_leaves_the_event_loop_free", "the event loop stood still")
+class BlocksTheLoopInStreams(Broken):
+    async def stream(self, request):
+        time.sleep(0.6)
+        async for delta in super().stream(request):
+            yield delta
+
+
+@caught_by("a_vendor_that_fails_is_a_service_error", "complete raised ConnectionError, not ServiceError")
+class LetsTheVendorsErrorOut(Broken):
+    async def complete(self, request):
+        if self.fails:
+            raise ConnectionError("[Errno 111]")
+        return await super().complete(request)
+
+
+@caught_by("a_vendor_that_fails_is_a_service_error", "stream raised ConnectionError, not ServiceError")
+class LetsTheVendorsErrorOutOfStreams(Broken):
+    async def stream(self, request):
+        if self.fails:
+            raise ConnectionError("[Errno 111]")
+        async for delta in super().stream(request):
+            yield delta
+
+
+@caught_by("a_vendor_that_fails_is_a_service_error", "and says '' only")
+class FailsWithoutAWord(Broken):
+    def take(self, request):
+        if self.fails:
+            raise ServiceUnavailable("")
+        return request
+
+
+@caught_by("a_vendor_that_fails_is_a_service_error", "with a vendor that fails")
+class AnswersForAVendorThatFails(Broken):
+    def __init__(self, fails=False):
+        super().__init__()
+
+
+@pytest.mark.parametrize("test", names_of_tests(DemandingKit))
 async def test_the_kit_finds_nothing_wrong_with_the_wrapper_that_the_broken_ones_share(test: str) -> None:
-    await getattr(DemandingKit(), test)(Broken())
+    assert await FAULTS.failures_of(Broken, test) == {}
 
 
-@pytest.mark.parametrize("variant", CAUGHT, ids=lambda variant: variant.__name__)
-async def test_the_kit_catches(variant: type[ScriptedChat], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+async def test_a_fault_is_caught_by_the_test_that_names_it(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "_PATIENCE", 0.3)
-    caught = CAUGHT[variant]
-    if "no answer after 0.3" in caught.words:  # the others are not to be stopped with a busy host
+    if "no answer after 0.3" in fault.words:  # the others are not to be stopped with a busy host
         monkeypatch.setattr(chat_checks, "_LONGEST_WAIT", 0.3)
-    with pytest.raises((Exception, pytest.fail.Exception), match=f"(?s){caught.words}"):
-        await getattr(DemandingKit(), f"test_{caught.test}")(variant())
+    await FAULTS.check(fault)
 
 
 def test_each_test_of_the_kit_catches_something() -> None:
-    assert {f"test_{caught.test}" for caught in CAUGHT.values()} == set(KIT_TESTS)
+    assert FAULTS.tests_that_catch_nothing() == []
 
 
 def test_the_strict_schema_of_the_kit_is_of_the_strict_form() -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import pytest
 from hypothesis import settings
 
-from portico.agents.context import Context, TurnOutcome
+from portico.agents.context import Context
 from portico.chat import Message, ToolCall
 from portico.functions import Function
 from portico.selection.selection import Selection
+from portico_testkit import tasks
 from portico_testkit.context_provider import ContextProviderKit
+from portico_testkit.kit_failures import Fault, KnownFaults
 
 
 def look() -> str:
@@ -48,52 +51,70 @@ class TestRemembers(ContextProviderKit):
         return Remembers()
 
 
+class Kit(ContextProviderKit):
+    __test__ = False
+    effort = settings(max_examples=3)
+
+
+FAULTS = KnownFaults(Kit, lambda kind: {"context_provider": kind})
+
+
+@FAULTS.caught_by("it_gives_a_context_or_none")
 class GivesAText(Remembers):
     async def before(self, turn):
         return "Be kind."
 
 
+@FAULTS.caught_by("it_gives_a_context_or_none")
 class GivesACallable(Remembers):
     async def before(self, turn):
         return Context(functions=(look,))
 
 
+@FAULTS.caught_by("it_gives_a_context_or_none")
 class GivesOneTwice(Remembers):
     async def before(self, turn):
         return Context(functions=(LOOK, Function.of(look)))
 
 
+@FAULTS.caught_by("it_gives_a_context_or_none")
 class GivesHalfACall(Remembers):
     async def before(self, turn):
         return Context(messages=(Message("assistant", (ToolCall("1", "look"),)),))
 
 
+@FAULTS.caught_by("it_gives_a_context_or_none")
 class SelectsOtherThings(Remembers):
     async def before(self, turn):
         return Context(functions=(LOOK,), selection=Selection(()))
 
 
+@FAULTS.caught_by("it_takes_any_conversation")
 class NeedsWords(Remembers):
     async def before(self, turn):
         return Context(instructions=turn.new[0].text)
 
 
+@FAULTS.caught_by("it_takes_every_outcome")
 class RaisesTheFailure(Remembers):
     async def after(self, turn, outcome):
         if outcome.error is not None:
             raise outcome.error
 
 
+@FAULTS.caught_by("it_takes_every_outcome")
 class ReadsTheTurn(Remembers):
     async def after(self, turn, outcome):
         self.last = outcome.turn.value
 
 
+@FAULTS.caught_by("it_leaves_the_thread_alone")
 class AddsToTheThread(Remembers):
     async def after(self, turn, outcome):
         turn.thread.add(Message.of("user", "I was here"))
 
 
+@FAULTS.caught_by("it_serves_several_threads_at_once")
 class HasOneThread(Remembers):
     async def before(self, turn):
         assert getattr(self, "busy", None) is None
@@ -105,6 +126,7 @@ class HasOneThread(Remembers):
         self.busy = None
 
 
+@FAULTS.caught_by("cancelled_before_a_turn_it_is_told_after_it_and_goes_on")
 class ForgetsToLetGo(Remembers):
     def __init__(self):
         super().__init__()
@@ -120,31 +142,42 @@ class ForgetsToLetGo(Remembers):
         assert not self.held
 
 
-BROKEN = {
-    GivesAText: "test_it_gives_a_context_or_none",
-    GivesACallable: "test_it_gives_a_context_or_none",
-    GivesOneTwice: "test_it_gives_a_context_or_none",
-    GivesHalfACall: "test_it_gives_a_context_or_none",
-    SelectsOtherThings: "test_it_gives_a_context_or_none",
-    NeedsWords: "test_it_takes_any_conversation",
-    RaisesTheFailure: "test_it_takes_every_outcome",
-    ReadsTheTurn: "test_it_takes_every_outcome",
-    AddsToTheThread: "test_it_leaves_the_thread_alone",
-    HasOneThread: "test_it_serves_several_threads_at_once",
-    ForgetsToLetGo: "test_cancelled_before_a_turn_it_is_told_after_it_and_goes_on",
-}
+@FAULTS.caught_by("an_agent_can_work_with_it", "somebody else's turn")
+class WantsTheThreadForItself(Remembers):
+    """An agent has a turn on the thread whenever it asks."""
+
+    async def before(self, turn):
+        if turn.thread.busy:
+            raise RuntimeError("It is somebody else's turn.")
+        return await super().before(turn)
 
 
-class Kit(ContextProviderKit):
-    __test__ = False
-    effort = settings(max_examples=3)
+@FAULTS.caught_by("cancelled_before_a_turn_it_is_told_after_it_and_goes_on", "as if nobody had cancelled it")
+class TakesNoNoticeOfCancellation(Remembers):
+    async def before(self, turn):
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(0.01)
+        return await super().before(turn)
 
 
-@pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.__name__)
-def test_a_broken_provider_is_caught(broken):
-    name = BROKEN[broken]
-    failed = TurnOutcome(error=RuntimeError("the service is away"))
-    further = {"outcome": failed} if name == "test_it_takes_every_outcome" else {}
-    run = getattr(Kit(), name)(broken(), **further)
-    with pytest.raises((AssertionError, ValueError, AttributeError, RuntimeError, IndexError, TypeError)):
-        asyncio.run(run)
+@FAULTS.caught_by("cancelled_before_a_turn_it_is_told_after_it_and_goes_on", "tasks go on")
+class LooksOnWhenCancelled(Remembers):
+    async def before(self, turn):
+        looking = asyncio.create_task(asyncio.sleep(5))
+        await asyncio.sleep(0)
+        looking.cancel()
+        return await super().before(turn)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+async def test_a_fault_is_caught_by_the_test_that_names_it(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "_PATIENCE", 0.3)
+    await FAULTS.check(fault)
+
+
+async def test_the_kit_finds_nothing_wrong_with_what_the_broken_ones_share() -> None:
+    assert await FAULTS.failures_of(Remembers) == {}
+
+
+def test_each_test_of_the_kit_catches_something() -> None:
+    assert FAULTS.tests_that_catch_nothing() == []

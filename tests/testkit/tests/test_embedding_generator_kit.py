@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Sequence
 from typing import Literal
@@ -15,7 +16,7 @@ from portico.vectors import Vectors
 from portico_testkit import tasks
 from portico_testkit.embedding_generator import EmbeddingGeneratorKit
 from portico_testkit.fakes.embedding_generator import HashingEmbeddings
-from portico_testkit.kit_failures import kit_failures
+from portico_testkit.kit_failures import Fault, KnownFaults
 
 Purpose = Literal["document", "query"]
 
@@ -24,6 +25,9 @@ class TestHashingEmbeddings(EmbeddingGeneratorKit):
     @pytest.fixture
     def embedding_generator(self) -> HashingEmbeddings:
         return HashingEmbeddings()
+
+
+FAULTS = KnownFaults(EmbeddingGeneratorKit, lambda kind: {"embedding_generator": kind})
 
 
 class Broken(HashingEmbeddings):
@@ -39,39 +43,46 @@ class Broken(HashingEmbeddings):
         return Vectors(rows, rows.shape[0], rows.shape[1])
 
 
+@FAULTS.caught_by("rows_are_finite_and_of_length_one", "lengths are")
 class NotNormalised(Broken):
     def spoil(self, rows, texts, purpose):
         return rows * 3
 
 
+@FAULTS.caught_by("an_empty_text_gives_zeros", "not zeros")
 class NotANumberForEmpty(Broken):
     def spoil(self, rows, texts, purpose):
         rows[[not text for text in texts]] = np.nan
         return rows
 
 
+@FAULTS.caught_by("an_empty_text_gives_zeros", "not zeros")
 class OnesForEmpty(Broken):
     def spoil(self, rows, texts, purpose):
         rows[[not text for text in texts], 0] = 1
         return rows
 
 
+@FAULTS.caught_by("each_text_has_its_own_row_in_order", "is not that of text")
 class SortedByLength(Broken):
     def spoil(self, rows, texts, purpose):
         return rows[np.argsort([len(text) for text in texts], kind="stable")] if len(texts) else rows
 
 
+@FAULTS.caught_by("empty_and_repeated_texts_among_others_keep_their_places", "gave 32 rows")
 class LosesEmptyTexts(Broken):
     def spoil(self, rows, texts, purpose):
         return rows[[bool(text) for text in texts]] if len(texts) else rows
 
 
+@FAULTS.caught_by("different_texts_are_told_apart", "the texts find")
 class Constant(Broken):
     def spoil(self, rows, texts, purpose):
         rows[[bool(text) for text in texts]] = np.eye(1, rows.shape[1])
         return rows
 
 
+@FAULTS.caught_by("equal_texts_give_equal_rows_whatever_their_neighbours", "before it changed a text's row")
 class PaddingLeaks(Broken):
     """The longest text of the batch decides how strongly a common component is mixed in."""
 
@@ -81,11 +92,13 @@ class PaddingLeaks(Broken):
         return np.divide(rows, lengths, out=rows, where=lengths > 0)
 
 
+@FAULTS.caught_by("all_rows_have_the_same_dimensions", "128")
 class QueriesOfAnotherShape(Broken):
     def spoil(self, rows, texts, purpose):
         return rows[:, :128] if purpose == "query" else rows
 
 
+@FAULTS.caught_by("a_large_batch_is_whole_and_leaves_the_event_loop_free", "the event loop stood still")
 class Blocking(Broken):
     def spoil(self, rows, texts, purpose):
         if len(texts) > 1000:
@@ -105,18 +118,21 @@ class StopsOnceWithItsHost(Broken):
         return rows
 
 
+@FAULTS.caught_by("the_model_stays_the_same_when_it_is_used", "changed the model's name")
 class CountsCalls(Broken):
     def spoil(self, rows, texts, purpose):
         self.model = f"hashing-after-{self.calls}"
         return rows
 
 
+@FAULTS.caught_by("equal_texts_give_equal_rows_whatever_their_neighbours")
 class KeepsState(Broken):
     def spoil(self, rows, texts, purpose):
         shift = self.calls % 2
         return np.roll(rows, shift, axis=1)
 
 
+@FAULTS.caught_by("earlier_results_are_not_touched_by_later_calls", "a later call changed the vectors")
 class OneBuffer(Broken):
     async def embed(self, texts, *, purpose="document"):
         vectors = await HashingEmbeddings.embed(self, texts, purpose=purpose)
@@ -126,6 +142,7 @@ class OneBuffer(Broken):
         return Vectors(memoryview(self.shared)[: vectors.buffer.nbytes], vectors.rows, vectors.dimensions)
 
 
+@FAULTS.caught_by("concurrent_calls_do_not_mix")
 class MixesCalls(Broken):
     """Keeps its texts on itself while it works."""
 
@@ -135,6 +152,7 @@ class MixesCalls(Broken):
         return await super().embed(self.texts, purpose=purpose)
 
 
+@FAULTS.caught_by("awkward_texts_do_no_harm", "surrogates not allowed")
 class RefusesSurrogates(Broken):
     def spoil(self, rows, texts, purpose):
         for text in texts:
@@ -142,11 +160,13 @@ class RefusesSurrogates(Broken):
         return rows
 
 
+@FAULTS.caught_by("name_and_model_are_filled", "name is empty")
 class Unnamed(Broken):
     def __init__(self):
         super().__init__(name=" ")
 
 
+@FAULTS.caught_by("a_cancelled_call_leaves_it_usable", "still busy")
 class DeadAfterCancellation(Broken):
     """Never gives back what it takes when it is interrupted."""
 
@@ -162,16 +182,19 @@ class DeadAfterCancellation(Broken):
         return vectors
 
 
+@FAULTS.caught_by("empty_and_repeated_texts_among_others_keep_their_places", "of them empty, gave 9 rows")
 class SendsEqualTextsOnce(Broken):
     def spoil(self, rows, texts, purpose):
         return rows[[list(texts).index(text) for text in dict.fromkeys(texts)]] if len(texts) else rows
 
 
+@FAULTS.caught_by("empty_and_repeated_texts_among_others_keep_their_places", "is not that of text")
 class PutsEmptyTextsLast(Broken):
     def spoil(self, rows, texts, purpose):
         return rows[np.argsort([not text for text in texts], kind="stable")] if len(texts) else rows
 
 
+@FAULTS.caught_by("all_rows_have_the_same_dimensions", r"had rows of \[1, 1, 256")
 class KnowsNoDimensionsBeforeItsFirstText(Broken):
     async def embed(self, texts, *, purpose="document"):
         if not any(texts) and not self.embedded:
@@ -179,6 +202,7 @@ class KnowsNoDimensionsBeforeItsFirstText(Broken):
         return await super().embed(texts, purpose=purpose)
 
 
+@FAULTS.caught_by("the_texts_are_not_changed", "embedding changed the texts")
 class StripsTheCallersTexts(Broken):
     async def embed(self, texts, *, purpose="document"):
         if isinstance(texts, list):
@@ -186,6 +210,7 @@ class StripsTheCallersTexts(Broken):
         return await super().embed(texts, purpose=purpose)
 
 
+@FAULTS.caught_by("the_texts_are_not_changed", "embedding changed the texts")
 class SortsTheCallersTexts(Broken):
     async def embed(self, texts, *, purpose="document"):
         vectors = await super().embed(texts, purpose=purpose)
@@ -211,6 +236,7 @@ class Batching(Broken):
         return await asyncio.gather(*batches)
 
 
+@FAULTS.caught_by("a_large_batch_is_whole_and_leaves_the_event_loop_free", "is another text's")
 class TakesBatchesAsTheyCome(Batching):
     async def batch(self, start, texts):
         await asyncio.sleep(0.01 if start % 300 == 0 else 0)
@@ -220,11 +246,13 @@ class TakesBatchesAsTheyCome(Batching):
         return [await batch for batch in asyncio.as_completed(batches)]
 
 
+@FAULTS.caught_by("a_large_batch_is_whole_and_leaves_the_event_loop_free", "100 of 2000 rows are zeros")
 class LosesABatch(Batching):
     async def batch(self, start, texts):
         return np.zeros((len(texts), self.dimensions), np.float32) if start == 400 else self._rows(texts)
 
 
+@FAULTS.caught_by("a_cancelled_call_leaves_it_usable", "tasks go on 0.5 seconds after")
 class LeavesBatchesRunning(Batching):
     async def batch(self, start, texts):
         await asyncio.sleep(0.001 if start < 100 else 2)
@@ -235,6 +263,7 @@ class LeavesBatchesRunning(Batching):
         return [await task for task in tasks]
 
 
+@FAULTS.caught_by("a_text_that_is_too_long_is_refused_or_has_its_row", "tasks go on 0.5 sec")
 class LeavesBatchesRunningAfterARefusal(Batching):
     """The first batch that fails ends the call, and nobody ends the others."""
 
@@ -245,18 +274,21 @@ class LeavesBatchesRunningAfterARefusal(Batching):
         return self._rows(texts)
 
 
+@FAULTS.caught_by("a_text_that_is_too_long_is_refused_or_has_its_row", "one of them long, gave 2 rows")
 class EndsABatchAtALongText(Broken):
     def spoil(self, rows, texts, purpose):
         long = [number for number, text in enumerate(texts) if len(text) > 10_000]
         return rows[: long[0] + 1] if long else rows
 
 
+@FAULTS.caught_by("a_text_that_is_too_long_is_refused_or_has_its_row", "gave zeros, as if it were empty")
 class ZerosForLongTexts(Broken):
     def spoil(self, rows, texts, purpose):
         rows[[len(text) > 10_000 for text in texts]] = 0
         return rows
 
 
+@FAULTS.caught_by("a_text_that_is_too_long_is_refused_or_has_its_row", "raised RuntimeError")
 class VendorsErrorForLongTexts(Broken):
     def spoil(self, rows, texts, purpose):
         if any(len(text) > 10_000 for text in texts):
@@ -264,6 +296,7 @@ class VendorsErrorForLongTexts(Broken):
         return rows
 
 
+@FAULTS.caught_by("a_text_that_is_too_long_is_refused_or_has_its_row", "refused without a word")
 class RefusesLongTextsWithoutAWord(Broken):
     def spoil(self, rows, texts, purpose):
         if any(len(text) > 10_000 for text in texts):
@@ -271,12 +304,79 @@ class RefusesLongTextsWithoutAWord(Broken):
         return rows
 
 
+@FAULTS.caught_by("a_cancelled_call_leaves_it_usable", "a cancelled call raised ServiceUnavailable")
 class TakesCancellationForAFailure(Broken):
     async def embed(self, texts, *, purpose="document"):
         try:
             return await super().embed(texts, purpose=purpose)
         except asyncio.CancelledError as error:
             raise ServiceUnavailable("no connection") from error
+
+
+@FAULTS.caught_by("no_texts_give_no_rows")
+class ARowForNothing(Broken):
+    def spoil(self, rows, texts, purpose):
+        return rows if len(texts) else np.zeros((1, self.dimensions))
+
+
+@FAULTS.caught_by("white_space_gives_a_finite_row", "not finite")
+class DividesByTheWordsOfAText(Broken):
+    def spoil(self, rows, texts, purpose):
+        for row, text in zip(rows, texts, strict=True):
+            if text and not text.split():
+                row[:] = np.nan
+        return rows
+
+
+@FAULTS.caught_by("rows_are_finite_and_of_length_one", "not finite")
+class NotFinite(Broken):
+    def spoil(self, rows, texts, purpose):
+        rows[:, 0] = np.inf
+        return rows
+
+
+@FAULTS.caught_by("each_text_has_its_own_row_in_order", "not Vectors")
+class GivesAnArray(Broken):
+    """Of double precision, as a vendor's library does."""
+
+    async def embed(self, texts, *, purpose="document"):
+        return np.zeros((len(texts), self.dimensions))
+
+
+@FAULTS.caught_by("rows_are_finite_and_of_length_one", "lengths are")
+class ReadsHalfPrecisionAsSingle(Broken):
+    async def embed(self, texts, *, purpose="document"):
+        rows = np.ones((len(texts), self.dimensions * 2), np.float16)
+        return Vectors(rows.view(np.float32).copy(), len(texts), self.dimensions)
+
+
+@FAULTS.caught_by("the_purpose_of_one_call_does_not_reach_another", "after queries were embedded")
+class KeepsThePurpose(Broken):
+    """Embeds questions with a prefix of their own, and everything after them."""
+
+    asked = False
+
+    async def embed(self, texts, *, purpose="document"):
+        self.asked = self.asked or purpose == "query"
+        prefixed = [f"question {text}" if text and self.asked else text for text in texts]
+        return await super().embed(prefixed, purpose=purpose)
+
+
+@FAULTS.caught_by("the_purpose_of_one_call_does_not_reach_another", "beside calls of the other purpose")
+class MixesPurposes(Broken):
+    async def embed(self, texts, *, purpose="document"):
+        self.purpose = purpose
+        await asyncio.sleep(0)
+        prefixed = [f"question {text}" if text and self.purpose == "query" else text for text in texts]
+        return await super().embed(prefixed, purpose=purpose)
+
+
+@FAULTS.caught_by("a_cancelled_call_leaves_it_usable", "as if nobody had cancelled it")
+class TakesNoNoticeOfCancellation(Broken):
+    async def embed(self, texts, *, purpose="document"):
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(0.01)
+        return await super().embed(texts, purpose=purpose)
 
 
 class RefusesLongTexts(HashingEmbeddings):
@@ -300,66 +400,23 @@ class TestOneThatWorksInBatches(EmbeddingGeneratorKit):
         return Batching()
 
 
-NAMED = [
-    (Blocking, "a_large_batch_is_whole_and_leaves_the_event_loop_free", "the event loop stood still"),
-    (OneBuffer, "earlier_results_are_not_touched_by_later_calls", "a later call changed the vectors"),
-    (DeadAfterCancellation, "a_cancelled_call_leaves_it_usable", "still busy"),
-    (PaddingLeaks, "equal_texts_give_equal_rows_whatever_their_neighbours", "before it changed a text's row"),
-    (SendsEqualTextsOnce, "empty_and_repeated_texts_among_others_keep_their_places", "of them empty, gave 9 rows"),
-    (PutsEmptyTextsLast, "empty_and_repeated_texts_among_others_keep_their_places", "is not that of text"),
-    (KnowsNoDimensionsBeforeItsFirstText, "all_rows_have_the_same_dimensions", "had rows of [1, 1, 256"),
-    (StripsTheCallersTexts, "the_texts_are_not_changed", "embedding changed the texts"),
-    (SortsTheCallersTexts, "the_texts_are_not_changed", "embedding changed the texts"),
-    (TakesBatchesAsTheyCome, "a_large_batch_is_whole_and_leaves_the_event_loop_free", "is another text's"),
-    (LosesABatch, "a_large_batch_is_whole_and_leaves_the_event_loop_free", "100 of 2000 rows are zeros"),
-    (LeavesBatchesRunning, "a_cancelled_call_leaves_it_usable", "tasks go on 0.5 seconds after"),
-    (LeavesBatchesRunningAfterARefusal, "a_text_that_is_too_long_is_refused_or_has_its_row", "tasks go on 0.5 sec"),
-    (EndsABatchAtALongText, "a_text_that_is_too_long_is_refused_or_has_its_row", "one of them long, gave 2 rows"),
-    (ZerosForLongTexts, "a_text_that_is_too_long_is_refused_or_has_its_row", "gave zeros, as if it were empty"),
-    (VendorsErrorForLongTexts, "a_text_that_is_too_long_is_refused_or_has_its_row", "raised RuntimeError"),
-    (RefusesLongTextsWithoutAWord, "a_text_that_is_too_long_is_refused_or_has_its_row", "refused without a word"),
-    (
-        TakesCancellationForAFailure,
-        "a_cancelled_call_leaves_it_usable",
-        "a cancelled call raised ServiceUnavailable",
-    ),
-    (RefusesSurrogates, "awkward_texts_do_no_harm", "surrogates not allowed"),
-]
-"""Variants with the test that catches them, and what it says."""
-
-OTHERS = [
-    variant
-    for variant in (*Broken.__subclasses__(), *Batching.__subclasses__())
-    if variant not in (Batching, StopsOnceWithItsHost) and variant not in [named[0] for named in NAMED]
-]
-
-
-async def failures(make: type[HashingEmbeddings]) -> dict[str, str]:
-    return await kit_failures(EmbeddingGeneratorKit, {"embedding_generator": make})
-
-
 @pytest.fixture(autouse=True)
 def little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "_PATIENCE", 0.5)
 
 
-@pytest.mark.parametrize("variant", OTHERS, ids=lambda variant: variant.__name__)
-async def test_the_kit_catches(variant: type[HashingEmbeddings]) -> None:
-    assert await failures(variant), f"no test of the kit fails for {variant.__name__}"
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+async def test_a_fault_is_caught_by_the_test_that_names_it(fault: Fault) -> None:
+    await FAULTS.check(fault)
 
 
 @pytest.mark.parametrize("correct", [Broken, Batching, RefusesLongTexts, StopsOnceWithItsHost])
 async def test_the_kit_finds_nothing_wrong_with(correct: type[HashingEmbeddings]) -> None:
-    assert await failures(correct) == {}
+    assert await FAULTS.failures_of(correct) == {}
 
 
-@pytest.mark.parametrize(("variant", "test", "words"), NAMED)
-async def test_a_fault_is_caught_by_the_test_that_names_it(
-    variant: type[HashingEmbeddings], test: str, words: str
-) -> None:
-    with pytest.raises((Exception, pytest.fail.Exception)) as caught:
-        await getattr(EmbeddingGeneratorKit(), f"test_{test}")(variant())
-    assert words in str(caught.value)
+def test_each_test_of_the_kit_catches_something() -> None:
+    assert FAULTS.tests_that_catch_nothing() == []
 
 
 async def test_a_tolerance_that_hides_mix_ups_is_refused() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import replace
 
 import pytest
@@ -11,13 +12,16 @@ from portico.selection.selection import Considered
 from portico_testkit import tasks
 from portico_testkit.fakes.function_selector import WordSelector
 from portico_testkit.function_selector import FunctionSelectorKit
-from portico_testkit.kit_failures import kit_failures, names_of_tests
+from portico_testkit.kit_failures import Fault, KnownFaults
 
 
 class TestWordSelector(FunctionSelectorKit):
     @pytest.fixture
     def function_selector(self) -> WordSelector:
         return WordSelector(3)
+
+
+FAULTS = KnownFaults(FunctionSelectorKit, lambda kind: {"function_selector": kind})
 
 
 class Broken(WordSelector):
@@ -27,10 +31,12 @@ class Broken(WordSelector):
         super().__init__(3)
 
 
+@FAULTS.caught_by("it_has_a_name_and_a_limit")
 class Nameless(Broken):
     name = " "
 
 
+@FAULTS.caught_by("only_functions_that_were_given_are_offered_each_once")
 class OffersWhatVanished(Broken):
     def __init__(self):
         super().__init__()
@@ -41,38 +47,45 @@ class OffersWhatVanished(Broken):
         return await super().select(tuple(self.known.values()), context, limit=limit)
 
 
+@FAULTS.caught_by("only_functions_that_were_given_are_offered_each_once")
 class OffersTwice(Broken):
     async def select(self, functions, context, *, limit=None):
         found = await super().select(functions, context, limit=limit)
         return replace(found, offered=(*found.offered[:1], *found.offered[:1], *found.offered[2:]))
 
 
+@FAULTS.caught_by("the_limit_holds")
 class IgnoresTheLimit(Broken):
     async def select(self, functions, context, *, limit=None):
         return await super().select(functions, context, limit=None if limit is None or limit < 0 else 4)
 
 
+@FAULTS.caught_by("a_negative_limit_is_refused")
 class TakesNegativeLimits(Broken):
     async def select(self, functions, context, *, limit=None):
         return await super().select(functions, context, limit=None if limit is None else max(limit, 0))
 
 
+@FAULTS.caught_by("when_there_are_no_more_than_may_be_offered_all_are")
 class ChoosesWhereAllFit(Broken):
     async def select(self, functions, context, *, limit=None):
         found = await super().select(functions, context, limit=limit)
         return replace(found, offered=found.offered[:1]) if len(functions) == 2 else found
 
 
+@FAULTS.caught_by("without_any_words_nothing_is_chosen")
 class ChoosesWithoutWords(Broken):
     async def select(self, functions, context, *, limit=None):
         return await super().select(functions, context if any(map(str.strip, context)) else ["the"], limit=limit)
 
 
+@FAULTS.caught_by("blank_texts_count_for_nothing")
 class CountsBlankTexts(Broken):
     async def select(self, functions, context, *, limit=None):
         return await super().select(functions, context[:1], limit=limit)
 
 
+@FAULTS.caught_by("it_finds_what_is_asked_for")
 class FirstOnes(Broken):
     async def select(self, functions, context, *, limit=None):
         limit = self.limit if limit is None else limit
@@ -83,12 +96,14 @@ class FirstOnes(Broken):
         return replace(found, offered=tuple(Considered(name, "chosen") for name in names[:limit]), left_out=())
 
 
+@FAULTS.caught_by("every_text_of_the_context_counts")
 class LastTextOnly(Broken):
     async def select(self, functions, context, *, limit=None):
         return await super().select(functions, [text for text in context if text.strip()][-1:], limit=min(limit or 3, 1)
                                     if limit == 5 else limit)  # fmt: skip
 
 
+@FAULTS.caught_by("a_function_that_changed_is_chosen_by_what_it_is_now")
 class RemembersTheFirst(Broken):
     async def select(self, functions, context, *, limit=None):
         key = tuple(context)
@@ -97,6 +112,7 @@ class RemembersTheFirst(Broken):
         return self.first.setdefault((key, limit, len(functions)), found)
 
 
+@FAULTS.caught_by("equal_functions_and_context_give_an_equal_selection")
 class DependsOnTheOrderOfAsking(Broken):
     async def select(self, functions, context, *, limit=None):
         found = await super().select(functions, context, limit=limit)
@@ -104,30 +120,35 @@ class DependsOnTheOrderOfAsking(Broken):
         return replace(found, offered=found.offered[: max(3 - self.asked // 2, 1)])
 
 
+@FAULTS.caught_by("what_is_left_out_has_its_reason")
 class NoReasons(Broken):
     async def select(self, functions, context, *, limit=None):
         found = await super().select(functions, context, limit=limit)
         return replace(found, left_out=tuple(replace(each, reason="chosen") for each in found.left_out))
 
 
+@FAULTS.caught_by("the_limit_holds")
 class WorstFirst(Broken):
     async def select(self, functions, context, *, limit=None):
         found = await super().select(functions, context, limit=limit)
         return replace(found, offered=found.offered[::-1])
 
 
+@FAULTS.caught_by("what_is_left_out_has_its_reason")
 class CountsWrong(Broken):
     async def select(self, functions, context, *, limit=None):
         found = await super().select(functions, context, limit=limit)
         return replace(found, considered=len(found.offered))
 
 
+@FAULTS.caught_by("odd_texts_do_no_harm")
 class StumblesOverSurrogates(Broken):
     async def select(self, functions, context, *, limit=None):
         "".join(context).encode()
         return await super().select(functions, context, limit=limit)
 
 
+@FAULTS.caught_by("calls_at_once_do_not_mix")
 class MixesCalls(Broken):
     async def select(self, functions, context, *, limit=None):
         self.functions = functions
@@ -135,6 +156,7 @@ class MixesCalls(Broken):
         return await super().select(self.functions, context, limit=limit)
 
 
+@FAULTS.caught_by("a_cancelled_call_leaves_it_usable")
 class StaysBusyWhenCancelled(Broken):
     busy = False
 
@@ -148,52 +170,30 @@ class StaysBusyWhenCancelled(Broken):
         return await super().select(functions, context, limit=limit)
 
 
+@FAULTS.caught_by("odd_texts_do_no_harm")
 class LeavesTasks(Broken):
     async def select(self, functions, context, *, limit=None):
         self.task = asyncio.create_task(asyncio.sleep(60))
         return await super().select(functions, context, limit=limit)
 
 
-CAUGHT: dict[type[Broken], str] = {
-    Nameless: "it_has_a_name_and_a_limit",
-    OffersWhatVanished: "only_functions_that_were_given_are_offered_each_once",
-    OffersTwice: "only_functions_that_were_given_are_offered_each_once",
-    IgnoresTheLimit: "the_limit_holds",
-    TakesNegativeLimits: "a_negative_limit_is_refused",
-    ChoosesWhereAllFit: "when_there_are_no_more_than_may_be_offered_all_are",
-    ChoosesWithoutWords: "without_any_words_nothing_is_chosen",
-    CountsBlankTexts: "blank_texts_count_for_nothing",
-    FirstOnes: "it_finds_what_is_asked_for",
-    LastTextOnly: "every_text_of_the_context_counts",
-    RemembersTheFirst: "a_function_that_changed_is_chosen_by_what_it_is_now",
-    DependsOnTheOrderOfAsking: "equal_functions_and_context_give_an_equal_selection",
-    NoReasons: "what_is_left_out_has_its_reason",
-    WorstFirst: "the_limit_holds",
-    CountsWrong: "what_is_left_out_has_its_reason",
-    StumblesOverSurrogates: "odd_texts_do_no_harm",
-    MixesCalls: "calls_at_once_do_not_mix",
-    StaysBusyWhenCancelled: "a_cancelled_call_leaves_it_usable",
-    LeavesTasks: "odd_texts_do_no_harm",
-}
+@FAULTS.caught_by("a_cancelled_call_leaves_it_usable", "as if nobody had cancelled it")
+class TakesNoNoticeOfCancellation(Broken):
+    async def select(self, functions, context, *, limit=None):
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(0.01)
+        return await super().select(functions, context, limit=limit)
 
 
-async def failures(kind: type[WordSelector], *tests: str) -> dict[str, str]:
-    return await kit_failures(FunctionSelectorKit, {"function_selector": kind}, tests or None)
-
-
-@pytest.mark.parametrize("variant", CAUGHT, ids=lambda variant: variant.__name__)
-async def test_a_fault_is_caught_by_the_test_that_names_it(
-    variant: type[Broken], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+async def test_a_fault_is_caught_by_the_test_that_names_it(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "_PATIENCE", 0.3)
-    name = f"test_{CAUGHT[variant]}"
-    assert list(await failures(variant, name)) == [name], f"{variant.__name__} passes"
-
-
-def test_every_variant_is_tried_and_every_test_of_the_kit_catches_one() -> None:
-    assert set(CAUGHT) == set(Broken.__subclasses__())
-    assert {f"test_{name}" for name in CAUGHT.values()} == set(names_of_tests(FunctionSelectorKit))
+    await FAULTS.check(fault)
 
 
 async def test_the_kit_finds_nothing_wrong_with_what_the_broken_ones_share() -> None:
-    assert await failures(Broken) == {}
+    assert await FAULTS.failures_of(Broken) == {}
+
+
+def test_each_test_of_the_kit_catches_something() -> None:
+    assert FAULTS.tests_that_catch_nothing() == []

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +17,9 @@ from portico.errors import ConfigurationError
 from portico.functions import Function, FunctionPlugin, Parameter
 from portico.types import compile_type
 from portico.types.compiled import Compiled
+from portico_testkit import tasks
 from portico_testkit.function_source import FunctionSourceKit
-from portico_testkit.kit_failures import kit_failures
+from portico_testkit.kit_failures import Fault, KnownFaults
 
 
 class WordSource:
@@ -43,7 +49,7 @@ class WordSource:
         return FunctionPlugin(name, tuple(functions), "Words.")
 
 
-def made(kind: type[WordSource], folder: Path) -> WordSource:
+def made(kind: Callable[[Path], WordSource], folder: Path) -> WordSource:
     path = folder / "words"
     path.write_text("greet person\nadd left right\nstop\n")
     return kind(path)
@@ -59,25 +65,38 @@ class TestWordSource(FunctionSourceKit):
         return WordSource(tmp_path / "nothing")
 
 
+def fixtures(kind: Callable[[Path], WordSource]) -> dict[str, Callable[[], WordSource]]:
+    folder = Path(tempfile.mkdtemp(prefix="portico-kit-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return {"function_source": lambda: made(kind, folder), "unreadable_source": lambda: kind(folder / "nothing")}
+
+
+FAULTS = KnownFaults(FunctionSourceKit, fixtures)
+
+
 class Broken(WordSource):
     """Does right what a variant does not do wrong."""
 
 
+@FAULTS.caught_by("the_plugin_has_the_name_it_was_given", "gave the plugin 'words'")
 class IgnoresTheName(Broken):
     async def load(self, name):
         return await super().load("words")
 
 
+@FAULTS.caught_by("the_plugin_has_the_name_it_was_given", "is not of the plugin")
 class FunctionsOfNoPlugin(Broken):
     def function(self, plugin, name, parameters):
         return super().function(None, name, parameters)
 
 
+@FAULTS.caught_by("an_unreadable_source_is_a_configuration_error")
 class RaisesItsOwnError(Broken):
     def lines(self):
         return self.path.read_text("utf-8").splitlines()
 
 
+@FAULTS.caught_by("an_unreadable_source_is_a_configuration_error", "the message is 'failed'")
 class SaysNothing(Broken):
     def lines(self):
         try:
@@ -86,11 +105,13 @@ class SaysNothing(Broken):
             raise ConfigurationError("failed") from None
 
 
+@FAULTS.caught_by("an_unreadable_source_is_a_configuration_error", "DID NOT RAISE")
 class EmptyWhenUnreadable(Broken):
     def lines(self):
         return super().lines() if self.path.exists() else []
 
 
+@FAULTS.caught_by("it_loads_twice_equally", "the second load gave another plugin")
 class CountsItsFunctions(Broken):
     count = 0
 
@@ -99,6 +120,7 @@ class CountsItsFunctions(Broken):
         return super().function(plugin, f"{name}_{self.count}", parameters)
 
 
+@FAULTS.caught_by("functions_and_plugin_are_described", "nothing is said of")
 class Undescribed(Broken):
     def function(self, plugin, name, parameters):
         function = super().function(plugin, name, parameters)
@@ -106,11 +128,13 @@ class Undescribed(Broken):
         return function
 
 
+@FAULTS.caught_by("there_are_functions_with_names_of_their_own", "has a parameter twice")
 class AParameterTwice(Broken):
     def function(self, plugin, name, parameters):
         return super().function(plugin, name, [*parameters, *parameters])
 
 
+@FAULTS.caught_by("manuals_are_json_schema", "not JSON serializable")
 class SchemasThatAreNoJson(Broken):
     def function(self, plugin, name, parameters):
         function = super().function(plugin, name, parameters)
@@ -118,6 +142,7 @@ class SchemasThatAreNoJson(Broken):
         return function
 
 
+@FAULTS.caught_by("manuals_are_json_schema", "what it does not hold")
 class ReferencesToNothing(Broken):
     def function(self, plugin, name, parameters):
         function = super().function(plugin, name, parameters)
@@ -126,6 +151,7 @@ class ReferencesToNothing(Broken):
         return function
 
 
+@FAULTS.caught_by("an_odd_argument_is_taken_or_refused")
 class ArgumentsThatRaise(Broken):
     def function(self, plugin, name, parameters):
         def structure(value):
@@ -139,6 +165,7 @@ class ArgumentsThatRaise(Broken):
         )
 
 
+@FAULTS.caught_by("missing_and_unknown_arguments_are_told", "DID NOT RAISE")
 class TakesAnything(Broken):
     def function(self, plugin, name, parameters):
         function = super().function(plugin, name, parameters)
@@ -153,18 +180,21 @@ class Lenient(Function):
         return dict(arguments)
 
 
+@FAULTS.caught_by("there_are_functions_with_names_of_their_own", "the plugin has no functions")
 class NoFunctions(Broken):
     def lines(self):
         super().lines()
         return []
 
 
+@FAULTS.caught_by("it_leaves_no_task_behind", "tasks are left")
 class LeavesATask(Broken):
     async def load(self, name):
         self.task = asyncio.create_task(asyncio.sleep(0.5))
         return await super().load(name)
 
 
+@FAULTS.caught_by("it_closes_whenever_it_is_told_to", "closed already")
 class ClosesOnce(Broken):
     closed = False
 
@@ -174,6 +204,7 @@ class ClosesOnce(Broken):
         self.closed = True
 
 
+@FAULTS.caught_by("loads_at_the_same_time_do_not_mix")
 class MixesLoads(Broken):
     async def load(self, name):
         self.name = name
@@ -181,6 +212,7 @@ class MixesLoads(Broken):
         return await super().load(self.name)
 
 
+@FAULTS.caught_by("a_cancelled_load_leaves_it_usable", "still busy")
 class DeadAfterCancellation(Broken):
     busy = False
 
@@ -193,44 +225,38 @@ class DeadAfterCancellation(Broken):
         return plugin
 
 
+@FAULTS.caught_by("a_kernel_takes_the_plugin", "not a FunctionPlugin")
 class ReturnsAList(Broken):
     async def load(self, name):
         return list(await super().load(name))
 
 
-BROKEN = Broken.__subclasses__()
+@FAULTS.caught_by("a_cancelled_load_leaves_it_usable", "as if nobody had cancelled it")
+class TakesNoNoticeOfCancellation(Broken):
+    async def load(self, name):
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(0.01)
+        return await super().load(name)
 
 
-async def failures(kind: type[WordSource], folder: Path, *tests: str) -> dict[str, str]:
-    sources = {"function_source": lambda: made(kind, folder), "unreadable_source": lambda: kind(folder / "nothing")}
-    return await kit_failures(FunctionSourceKit, sources, tests or None)
+@FAULTS.caught_by("a_cancelled_load_leaves_it_usable", "a cancelled call raised ConfigurationError")
+class TakesCancellationForAFailure(Broken):
+    async def load(self, name):
+        try:
+            return await super().load(name)
+        except asyncio.CancelledError:
+            raise ConfigurationError(f"The words in {self.path} cannot be read.") from None
 
 
-@pytest.mark.parametrize("variant", BROKEN, ids=lambda variant: variant.__name__)
-async def test_the_kit_catches(variant: type[WordSource], tmp_path: Path) -> None:
-    assert await failures(variant, tmp_path), f"no test of the kit fails for {variant.__name__}"
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+async def test_a_fault_is_caught_by_the_test_that_names_it(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "_PATIENCE", 0.3)
+    await FAULTS.check(fault)
 
 
-async def test_the_kit_finds_nothing_wrong_with_what_the_broken_ones_share(tmp_path: Path) -> None:
-    assert await failures(Broken, tmp_path) == {}
+async def test_the_kit_finds_nothing_wrong_with_what_the_broken_ones_share() -> None:
+    assert await FAULTS.failures_of(Broken) == {}
 
 
-@pytest.mark.parametrize(
-    ("variant", "test"),
-    [
-        (IgnoresTheName, "test_the_plugin_has_the_name_it_was_given"),
-        (CountsItsFunctions, "test_it_loads_twice_equally"),
-        (ReferencesToNothing, "test_manuals_are_json_schema"),
-        (ArgumentsThatRaise, "test_an_odd_argument_is_taken_or_refused"),
-        (TakesAnything, "test_missing_and_unknown_arguments_are_told"),
-        (RaisesItsOwnError, "test_an_unreadable_source_is_a_configuration_error"),
-        (DeadAfterCancellation, "test_a_cancelled_load_leaves_it_usable"),
-        (MixesLoads, "test_loads_at_the_same_time_do_not_mix"),
-        (LeavesATask, "test_it_leaves_no_task_behind"),
-        (ClosesOnce, "test_it_closes_whenever_it_is_told_to"),
-    ],
-)
-async def test_a_fault_is_caught_by_the_test_that_names_it(
-    variant: type[WordSource], test: str, tmp_path: Path
-) -> None:
-    assert await failures(variant, tmp_path, test)
+def test_each_test_of_the_kit_catches_something() -> None:
+    assert FAULTS.tests_that_catch_nothing() == []

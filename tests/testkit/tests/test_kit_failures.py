@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from portico_testkit.kit_failures import kit_failures, names_of_tests
+from portico_testkit.kit_failures import KnownFaults, kit_failures, names_of_tests
 
 
 class NumberKit:
@@ -61,6 +61,51 @@ async def test_inherited_tests_are_run_too_and_some_alone_where_they_are_named()
     assert names_of_tests(EvenKit) == EVERY
     assert list(await kit_failures(EvenKit, {"number": lambda: -5})) == [EVERY[1], EVERY[2], EVERY[3]]
     assert await kit_failures(EvenKit, {"number": lambda: -5}, ["test_it_is_even"]) == {"test_it_is_even": "it is odd"}
+
+
+class BrokenOffKit:
+    async def test_it_ends(self, number: int) -> None:
+        await asyncio.sleep(number)
+        raise asyncio.CancelledError
+
+    async def test_it_says_nothing(self, number: int) -> None:
+        raise KeyError
+
+
+async def test_an_implementation_that_breaks_a_test_off_fails_it() -> None:
+    assert await kit_failures(BrokenOffKit, {"number": lambda: 0}) == {
+        "test_it_ends": "CancelledError()",
+        "test_it_says_nothing": "KeyError()",
+    }
+
+
+async def test_who_gives_the_run_up_ends_it() -> None:
+    running = asyncio.ensure_future(kit_failures(BrokenOffKit, {"number": lambda: 60}))
+    await asyncio.sleep(0)
+    running.cancel()
+    await asyncio.wait([running])
+    assert running.cancelled()
+
+
+class Seven:
+    pass
+
+
+async def test_a_fault_is_known_by_its_test_and_by_what_that_says() -> None:
+    faults = KnownFaults(EvenKit, lambda kind: {"number": lambda: 7})
+    assert faults.caught_by("it_is_even", "it is (odd|uneven)")(Seven) is Seven
+    faults.caught_by("it_is_even", "it is prime")(Seven)
+    faults.caught_by("it_is_positive")(Seven)
+    right, otherwise, not_found = faults
+    assert (str(right), len(faults), list(faults[1:])) == ("Seven-test_it_is_even", 3, [otherwise, not_found])
+    await faults.check(right)
+    with pytest.raises(AssertionError, match=r"says 'it is odd', without 'it is prime'"):
+        await faults.check(otherwise)
+    with pytest.raises(AssertionError, match="test_it_is_positive finds nothing wrong with Seven"):
+        await faults.check(not_found)
+    assert faults.tests_that_catch_nothing() == [EVERY[0], EVERY[1]]
+    with pytest.raises(ValueError, match="EvenKit has no test_it_is_odd"):
+        faults.caught_by("it_is_odd")
 
 
 async def test_each_test_has_fixtures_of_its_own() -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import time
 
 import pytest
 
-from portico.errors import ResponseInvalid
+from portico.errors import AccessRefused, ResponseInvalid, ServiceUnavailable
 from portico.ports.page_reader import Page
+from portico_testkit import tasks
 from portico_testkit.fakes.page_reader import ShelfReader
-from portico_testkit.kit_failures import kit_failures
+from portico_testkit.kit_failures import Fault, KnownFaults
 from portico_testkit.page_reader import KnownPage, PageReaderKit
 
 DOOR, ROOF, MOVED = "https://shelf.example/door", "https://shelf.example/roof", "https://shelf.example/moved"
@@ -48,26 +51,36 @@ class TestShelfReader(PageReaderKit):
         return UNREADABLE
 
 
+FAULTS = KnownFaults(
+    PageReaderKit,
+    lambda kind: {"page_reader": lambda: shelf(kind), "known_pages": lambda: KNOWN, "unreadable": lambda: UNREADABLE},
+)
+
+
 class Broken(ShelfReader):
     """Does right what a variant does not do wrong."""
 
 
+@FAULTS.caught_by("it_reads_what_is_there", "was found at")
 class GivesTheLinkAskedFor(Broken):
     async def read(self, link):
         page = await super().read(link)
         return Page(page.text, link, page.title, page.media_type)
 
 
+@FAULTS.caught_by("addresses_that_are_not_public_are_refused", "DID NOT RAISE")
 class ReadsAnything(Broken):
     async def read(self, link):
         return await super().read(link) if link in self.pages or link in UNREADABLE else Page("Something.", link)
 
 
+@FAULTS.caught_by("what_cannot_be_read_is_a_service_error")
 class RaisesItsOwnError(Broken):
     def _found(self, link):
         return super()._found(link) if link in self.pages else Page(self.pages[link], link)
 
 
+@FAULTS.caught_by("what_cannot_be_read_is_a_service_error", "does not name")
 class SaysNothing(Broken):
     async def read(self, link):
         try:
@@ -76,11 +89,13 @@ class SaysNothing(Broken):
             raise ResponseInvalid("It is empty.") from None
 
 
+@FAULTS.caught_by("what_cannot_be_read_is_a_service_error", "DID NOT RAISE")
 class ReadsEmptyPages(Broken):
     async def read(self, link):
         return Page("", link) if link == UNREADABLE[1] else await super().read(link)
 
 
+@FAULTS.caught_by("concurrent_reads_do_not_mix", "another page's text")
 class MixesReads(Broken):
     async def read(self, link):
         self.link = link
@@ -88,11 +103,13 @@ class MixesReads(Broken):
         return await super().read(self.link)
 
 
+@FAULTS.caught_by("a_user_and_password_are_refused_and_not_shown", "DID NOT RAISE")
 class DropsThePassword(Broken):
     async def read(self, link):
         return await super().read(link.replace(link[8 : link.find("@") + 1], "") if "@" in link else link)
 
 
+@FAULTS.caught_by("a_user_and_password_are_refused_and_not_shown")
 class ShowsThePassword(Broken):
     async def read(self, link):
         if "@" in link and "\\" not in link:
@@ -100,6 +117,7 @@ class ShowsThePassword(Broken):
         return await super().read(link)
 
 
+@FAULTS.caught_by("a_cancelled_read_leaves_it_usable", "still busy")
 class DeadAfterCancellation(Broken):
     busy = False
 
@@ -116,12 +134,14 @@ class DeadAfterCancellation(Broken):
         return page
 
 
+@FAULTS.caught_by("it_reads_what_is_there", "no media type")
 class ShoutsItsMediaType(Broken):
     async def read(self, link):
         page = await super().read(link)
         return Page(page.text, page.link, page.title, "TEXT/HTML; charset=utf-8")
 
 
+@FAULTS.caught_by("it_leaves_no_task_behind", "closed already")
 class ClosesOnce(Broken):
     closed = False
 
@@ -131,6 +151,7 @@ class ClosesOnce(Broken):
         self.closed = True
 
 
+@FAULTS.caught_by("it_leaves_no_task_behind", "tasks go on")
 class LeavesATask(Broken):
     async def read(self, link):
         self.task = asyncio.create_task(later())
@@ -141,12 +162,14 @@ async def later():
     await asyncio.sleep(0.5)
 
 
+@FAULTS.caught_by("it_reads_what_is_there", "title")
 class EmptyTitle(Broken):
     async def read(self, link):
         page = await super().read(link)
         return Page(page.text, page.link, page.title or "")
 
 
+@FAULTS.caught_by("other_links_are_refused")
 class HangsOnOtherLinks(Broken):
     async def read(self, link):
         if not link.startswith("http"):
@@ -154,35 +177,84 @@ class HangsOnOtherLinks(Broken):
         return await super().read(link)
 
 
-async def failures(kind: type[ShelfReader], *tests: str) -> dict[str, str]:
-    fixtures = {"page_reader": lambda: shelf(kind), "known_pages": lambda: KNOWN, "unreadable": lambda: UNREADABLE}
-    return await kit_failures(PageReaderKit, fixtures, tests or None)
+@FAULTS.caught_by("it_has_a_name", "name is empty")
+class Nameless(Broken):
+    def __init__(self, pages, **options):
+        super().__init__(pages, name=" ", **options)
 
 
-@pytest.mark.parametrize("variant", Broken.__subclasses__(), ids=lambda variant: variant.__name__)
-async def test_the_kit_catches(variant: type[ShelfReader]) -> None:
-    assert await failures(variant), f"no test of the kit fails for {variant.__name__}"
+@FAULTS.caught_by("reading_twice_gives_the_same", "reads otherwise the second time")
+class CountsItsReads(Broken):
+    reads = 0
+
+    async def read(self, link):
+        page = await super().read(link)
+        self.reads += 1
+        return Page(f"{page.text} {self.reads}", page.link, page.title, page.media_type)
+
+
+@FAULTS.caught_by("addresses_that_are_not_public_are_refused", "cannot be reached")
+class TriesAddressesThatAreNotPublic(Broken):
+    """Says that nobody is there, as one does who has tried."""
+
+    async def read(self, link):
+        try:
+            return await super().read(link)
+        except AccessRefused:
+            raise ServiceUnavailable(f"{link} cannot be reached.") from None
+
+
+@FAULTS.caught_by("other_links_are_refused", "without a word|DID NOT RAISE")
+class RefusesWithoutAWord(Broken):
+    async def read(self, link):
+        try:
+            return await super().read(link)
+        except AccessRefused:
+            raise AccessRefused("") from None
+
+
+@FAULTS.caught_by("a_cancelled_read_leaves_it_usable", "as if nobody had cancelled it")
+class TakesNoNoticeOfCancellation(Broken):
+    async def read(self, link):
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(0.01)
+        return await super().read(link)
+
+
+@FAULTS.caught_by("a_cancelled_read_leaves_it_usable", "a cancelled call raised ServiceUnavailable")
+class TakesCancellationForAFailure(Broken):
+    async def read(self, link):
+        try:
+            return await super().read(link)
+        except asyncio.CancelledError:
+            raise ServiceUnavailable(f"{link} cannot be reached.") from None
+
+
+@FAULTS.caught_by("a_cancelled_read_leaves_it_usable", "tasks go on")
+class ReadsOnWhenCancelled(Broken):
+    async def read(self, link):
+        reading = asyncio.create_task(later())
+        page = await super().read(link)
+        reading.cancel()
+        return page
+
+
+@FAULTS.caught_by("a_read_leaves_the_event_loop_free", "the event loop stood still")
+class BlocksTheLoop(Broken):
+    async def read(self, link):
+        time.sleep(0.6)
+        return await super().read(link)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+async def test_a_fault_is_caught_by_the_test_that_names_it(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "_PATIENCE", 0.3)
+    await FAULTS.check(fault)
 
 
 async def test_the_kit_finds_nothing_wrong_with_what_the_broken_ones_share() -> None:
-    assert await failures(Broken) == {}
+    assert await FAULTS.failures_of(Broken) == {}
 
 
-@pytest.mark.parametrize(
-    ("variant", "test"),
-    [
-        (GivesTheLinkAskedFor, "test_it_reads_what_is_there"),
-        (ReadsAnything, "test_addresses_that_are_not_public_are_refused"),
-        (SaysNothing, "test_what_cannot_be_read_is_a_service_error"),
-        (ReadsEmptyPages, "test_what_cannot_be_read_is_a_service_error"),
-        (MixesReads, "test_concurrent_reads_do_not_mix"),
-        (ShowsThePassword, "test_a_user_and_password_are_refused_and_not_shown"),
-        (DropsThePassword, "test_a_user_and_password_are_refused_and_not_shown"),
-        (DeadAfterCancellation, "test_a_cancelled_read_leaves_it_usable"),
-        (HangsOnOtherLinks, "test_other_links_are_refused"),
-        (LeavesATask, "test_it_leaves_no_task_behind"),
-        (ClosesOnce, "test_it_leaves_no_task_behind"),
-    ],
-)
-async def test_a_fault_is_caught_by_the_test_that_names_it(variant: type[ShelfReader], test: str) -> None:
-    assert await failures(variant, test)
+def test_each_test_of_the_kit_catches_something() -> None:
+    assert FAULTS.tests_that_catch_nothing() == []

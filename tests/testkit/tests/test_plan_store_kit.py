@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import replace
 
 import pytest
 from hypothesis import settings
 
+from portico_testkit import tasks
 from portico_testkit.fakes.plan_store import MemoryPlanStore
-from portico_testkit.kit_failures import kit_failures
+from portico_testkit.kit_failures import Fault, KnownFaults
 from portico_testkit.plan_store import PlanStoreKit
 
 
@@ -19,14 +21,25 @@ class TestMemoryPlanStore(PlanStoreKit):
         return MemoryPlanStore()
 
 
+class Quick(PlanStoreKit):
+    """The same tests with few random plans: what is broken here is broken for any of them."""
+
+    effort = settings(max_examples=2)
+
+
+FAULTS = KnownFaults(Quick, lambda kind: {"plan_store": kind})
+
+
 class Broken(MemoryPlanStore):
     """Does right what a variant does not do wrong."""
 
 
+@FAULTS.caught_by("it_has_a_name", "the name is blank")
 class Nameless(Broken):
     name = " "
 
 
+@FAULTS.caught_by("an_empty_store_has_nothing")
 class RaisesForNothing(Broken):
     async def get(self, goal, catalogue):
         found = await super().get(goal, catalogue)
@@ -35,12 +48,14 @@ class RaisesForNothing(Broken):
         return found
 
 
+@FAULTS.caught_by("a_plan_comes_back_as_it_was")
 class ForgetsThePlanner(Broken):
     async def get(self, goal, catalogue):
         found = await super().get(goal, catalogue)
         return found and replace(found, planner="")
 
 
+@FAULTS.caught_by("goal_and_catalogue_are_the_key", "the plan of another key")
 class IgnoresTheCatalogue(Broken):
     async def put(self, saved):
         await super().put(replace(saved, catalogue="c1"))
@@ -49,12 +64,15 @@ class IgnoresTheCatalogue(Broken):
         return await super().get(goal, "c1")
 
 
+@FAULTS.caught_by("any_plan_comes_back_as_it_was")
+@FAULTS.caught_by("saving_again_replaces")
 class KeepsTheFirst(Broken):
     async def put(self, saved):
         if await self.get(saved.goal, saved.catalogue) is None:
             await super().put(saved)
 
 
+@FAULTS.caught_by("saving_again_replaces", "is there still")
 class KeepsBoth(Broken):
     def __init__(self):
         super().__init__()
@@ -69,11 +87,13 @@ class KeepsBoth(Broken):
         return [*await super().plans(), *self.older]
 
 
+@FAULTS.caught_by("a_plan_that_was_removed_is_gone")
 class RemovesNothing(Broken):
     async def remove(self, goal, catalogue):
         return await self.get(goal, catalogue) is not None
 
 
+@FAULTS.caught_by("a_plan_that_was_removed_is_gone")
 class RemovesEverything(Broken):
     async def remove(self, goal, catalogue):
         found = await super().remove(goal, catalogue)
@@ -82,27 +102,32 @@ class RemovesEverything(Broken):
         return found
 
 
+@FAULTS.caught_by("an_empty_store_has_nothing")
 class SaysItWasThere(Broken):
     async def remove(self, goal, catalogue):
         await super().remove(goal, catalogue)
         return True
 
 
+@FAULTS.caught_by("the_newest_come_first")
 class OldestFirst(Broken):
     async def plans(self):
         return (await super().plans())[::-1]
 
 
+@FAULTS.caught_by("the_newest_come_first")
 class ComparesTimesAsTexts(Broken):
     async def plans(self):
         return sorted(await super().plans(), key=lambda saved: saved.saved_at, reverse=True)
 
 
+@FAULTS.caught_by("white_space_around_a_goal_does_not_count")
 class WhiteSpaceCounts(Broken):
     async def get(self, goal, catalogue):
         return await super().get(goal, catalogue) if goal == goal.strip() else None
 
 
+@FAULTS.caught_by("white_space_around_a_goal_does_not_count")
 class CaseDoesNotCount(Broken):
     async def put(self, saved):
         await super().put(replace(saved, goal=saved.goal.lower()))
@@ -111,6 +136,7 @@ class CaseDoesNotCount(Broken):
         return await super().get(goal.lower(), catalogue)
 
 
+@FAULTS.caught_by("odd_goals_are_kept_apart", "found another's plan")
 class CutsGoals(Broken):
     async def put(self, saved):
         await super().put(replace(saved, goal=saved.goal[:100]))
@@ -119,6 +145,7 @@ class CutsGoals(Broken):
         return await super().get(goal[:100], catalogue)
 
 
+@FAULTS.caught_by("odd_catalogues_are_kept_apart", "found another's plan")
 class JoinsTheKey(Broken):
     async def put(self, saved):
         await super().put(replace(saved, goal=f"{saved.goal.strip()}{saved.catalogue}", catalogue=""))
@@ -128,6 +155,7 @@ class JoinsTheKey(Broken):
         return found and replace(found, goal=goal.strip(), catalogue=catalogue)
 
 
+@FAULTS.caught_by("what_is_given_can_be_changed_without_harm", "what was put changed")
 class KeepsTheObject(Broken):
     async def put(self, saved):
         await super().put(saved)
@@ -140,6 +168,7 @@ class KeepsTheObject(Broken):
         return found and replace(found, goal=goal.strip())
 
 
+@FAULTS.caught_by("what_is_not_json_is_refused_and_nothing_is_lost", "DID NOT RAISE")
 class TakesWhatIsNotJson(Broken):
     async def put(self, saved):
         try:
@@ -148,6 +177,7 @@ class TakesWhatIsNotJson(Broken):
             await super().put(replace(saved, plan={}))
 
 
+@FAULTS.caught_by("what_is_not_json_is_refused_and_nothing_is_lost")
 class RaisesItsOwnError(Broken):
     async def put(self, saved):
         try:
@@ -156,6 +186,7 @@ class RaisesItsOwnError(Broken):
             raise ValueError("Shout") from error
 
 
+@FAULTS.caught_by("writers_at_once_leave_one_whole_plan")
 class RemovesBeforeItWrites(Broken):
     async def put(self, saved):
         await self.remove(saved.goal, saved.catalogue)
@@ -163,6 +194,7 @@ class RemovesBeforeItWrites(Broken):
         await super().put(saved)
 
 
+@FAULTS.caught_by("a_cancelled_call_leaves_it_usable", "still busy")
 class StaysBusyWhenCancelled(Broken):
     busy = False
 
@@ -174,42 +206,39 @@ class StaysBusyWhenCancelled(Broken):
         self.busy = False
 
 
-BROKEN = Broken.__subclasses__()
+@FAULTS.caught_by("a_cancelled_call_leaves_it_usable", "as if nobody had cancelled it")
+class TakesNoNoticeOfCancellation(Broken):
+    async def put(self, saved):
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(0.01)
+        await super().put(saved)
 
 
-class Quick(PlanStoreKit):
-    """The same tests with few random plans: what is broken here is broken for any of them."""
+@FAULTS.caught_by("a_cancelled_call_leaves_it_usable", "tasks go on")
+class WritesOnWhenCancelled(Broken):
+    async def put(self, saved):
+        writing = asyncio.create_task(asyncio.sleep(5))
+        await asyncio.sleep(0)
+        writing.cancel()
+        await super().put(saved)
 
-    effort = settings(max_examples=2)
+
+@FAULTS.caught_by("a_plan_comes_back_as_it_was")
+class RoundsTheTime(Broken):
+    async def get(self, goal, catalogue):
+        found = await super().get(goal, catalogue)
+        return found and replace(found, saved_at=found.saved_at[:10])
 
 
-async def failures(kind: type[MemoryPlanStore], *tests: str) -> dict[str, str]:
-    return await kit_failures(Quick, {"plan_store": kind}, tests or None)
-
-
-@pytest.mark.parametrize("variant", BROKEN, ids=lambda variant: variant.__name__)
-async def test_the_kit_catches(variant: type[MemoryPlanStore]) -> None:
-    assert await failures(variant), f"no test of the kit fails for {variant.__name__}"
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+async def test_a_fault_is_caught_by_the_test_that_names_it(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "_PATIENCE", 0.3)
+    await FAULTS.check(fault)
 
 
 async def test_the_kit_finds_nothing_wrong_with_what_the_broken_ones_share() -> None:
-    assert await failures(Broken) == {}
+    assert await FAULTS.failures_of(Broken) == {}
 
 
-@pytest.mark.parametrize(
-    ("variant", "test"),
-    [
-        (IgnoresTheCatalogue, "test_goal_and_catalogue_are_the_key"),
-        (KeepsBoth, "test_saving_again_replaces"),
-        (OldestFirst, "test_the_newest_come_first"),
-        (ComparesTimesAsTexts, "test_the_newest_come_first"),
-        (CutsGoals, "test_odd_goals_are_kept_apart"),
-        (JoinsTheKey, "test_odd_catalogues_are_kept_apart"),
-        (KeepsTheObject, "test_what_is_given_can_be_changed_without_harm"),
-        (RemovesBeforeItWrites, "test_writers_at_once_leave_one_whole_plan"),
-        (StaysBusyWhenCancelled, "test_a_cancelled_call_leaves_it_usable"),
-        (TakesWhatIsNotJson, "test_what_is_not_json_is_refused_and_nothing_is_lost"),
-    ],
-)
-async def test_a_fault_is_caught_by_the_test_that_names_it(variant: type[MemoryPlanStore], test: str) -> None:
-    assert await failures(variant, test)
+def test_each_test_of_the_kit_catches_something() -> None:
+    assert FAULTS.tests_that_catch_nothing() == []

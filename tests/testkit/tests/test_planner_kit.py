@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 
 import pytest
@@ -12,7 +13,8 @@ from portico.functions import function
 from portico.kernel import Kernel
 from portico.plans.plan import From, Plan, PlanTemplate, Step, Value
 from portico.plans.task import Answer, Emit, Infeasible, Task, TextDelta
-from portico_testkit.kit_failures import kit_failures
+from portico_testkit import tasks
+from portico_testkit.kit_failures import Fault, KnownFaults
 from portico_testkit.planner import PlannerKit
 
 
@@ -70,20 +72,27 @@ def a_kernel() -> Kernel:
     return kernel
 
 
+FAULTS = KnownFaults(PlannerKit, lambda kind: {"planner": kind, "kernel": a_kernel, "goal": lambda: "hey"})
+
+
+@FAULTS.caught_by("name_is_filled")
 class Nameless(Echo):
     name = " "
 
 
+@FAULTS.caught_by("a_first_plan_passes_the_check")
 class UnknownFunction(Echo):
     def first(self, task):
         return Plan(task.goal, (Step("s1", "Tone-whisper", {"text": Value(task.goal)}),))
 
 
+@FAULTS.caught_by("a_first_plan_passes_the_check")
 class MissingArgument(Echo):
     def first(self, task):
         return Plan(task.goal, (Step("s1", "Tone-shout"),))
 
 
+@FAULTS.caught_by("equal_tasks_give_equal_proposals")
 class Counting(Echo):
     calls = 0
 
@@ -92,6 +101,7 @@ class Counting(Echo):
         return Plan(task.goal, (Step(f"s{self.calls}", "Tone-shout", {"text": Value(task.goal)}),))
 
 
+@FAULTS.caught_by("interleaved_tasks_do_not_mix")
 class RemembersTheGoal(Echo):
     goal: str | None = None
 
@@ -102,6 +112,7 @@ class RemembersTheGoal(Echo):
         return Answer(self.goal) if isinstance(proposal, Answer) else proposal
 
 
+@FAULTS.caught_by("interleaved_tasks_do_not_mix")
 class RemembersTheFirstAnswer(Echo):
     answer: Any = None
 
@@ -113,6 +124,7 @@ class RemembersTheFirstAnswer(Echo):
         return self.answer
 
 
+@FAULTS.caught_by("failing_steps_do_not_make_it_go_on_for_ever")
 class GoesOnWhenStepsFail(Echo):
     def last(self, task, emit):
         if all(record.error for record in task.steps):
@@ -120,16 +132,19 @@ class GoesOnWhenStepsFail(Echo):
         return super().last(task, emit)
 
 
+@FAULTS.caught_by("a_pursuit_ends_within_the_budget")
 class NeverEnds(Echo):
     def last(self, task, emit):
         return Plan(task.goal, (Step(f"s{len(task.steps) + 1}", "Tone-shout", {"text": Value("on")}),))
 
 
+@FAULTS.caught_by("without_functions_it_ends")
 class CrashesWithoutFunctions(Echo):
     async def propose(self, task, *, emit):
         return self.last(task, emit) if task.steps and not task.refused else self.first(task)
 
 
+@FAULTS.caught_by("a_refused_proposal_does_not_upset_it")
 class CrashesWhenRefused(Echo):
     async def propose(self, task, *, emit):
         if task.refused:
@@ -137,17 +152,20 @@ class CrashesWhenRefused(Echo):
         return await super().propose(task, emit=emit)
 
 
+@FAULTS.caught_by("a_pursuit_ends_within_the_budget")
 class ReturnsNothing(Echo):
     def last(self, task, emit):
         return None
 
 
+@FAULTS.caught_by("a_pursuit_ends_within_the_budget")
 class EmitsWords(Echo):
     def last(self, task, emit):
         emit("some words")
         return super().last(task, emit)
 
 
+@FAULTS.caught_by("the_task_is_left_as_it_was")
 class ChangesTheContext(Echo):
     def first(self, task):
         if task.context:
@@ -155,16 +173,19 @@ class ChangesTheContext(Echo):
         return super().first(task)
 
 
+@FAULTS.caught_by("a_plan_survives_its_json_form")
 class NotesAreNoJson(Echo):
     def first(self, task):
         return Plan(task.goal, super().first(task).steps, notes={"seen": {1, 2}})
 
 
+@FAULTS.caught_by("a_plan_survives_its_json_form")
 class NotesChangeInJson(Echo):
     def first(self, task):
         return Plan(task.goal, super().first(task).steps, notes={"seen": (1, 2)})
 
 
+@FAULTS.caught_by("a_cancelled_proposal_leaves_it_usable")
 class DeadAfterCancellation(Echo):
     busy = False
 
@@ -177,27 +198,32 @@ class DeadAfterCancellation(Echo):
         return proposal
 
 
+@FAULTS.caught_by("any_text_may_be_a_goal")
 class FormatsTheGoal(Echo):
     def first(self, task):
         f"Shout {task.goal}".format()
         return super().first(task)
 
 
+@FAULTS.caught_by("a_pursuit_ends_within_the_budget")
 class EmptyAnswer(Echo):
     def last(self, task, emit):
         return Answer("")
 
 
+@FAULTS.caught_by("the_second_plan_takes_no_id_of_a_step_that_ran")
 class TakesIdsOfStepsThatRan(Echo):
     def last(self, task, emit):
         return Plan(task.goal, (Step(task.steps[0].step.id, "Tone-shout", {"text": Value(task.goal)}),), From("s1"))
 
 
+@FAULTS.caught_by("templates_in_its_plans_can_be_compiled_and_checked")
 class WritesTemplatesOfNoLanguage(Echo):
     def first(self, task):
         return Plan(task.goal, (Step("s1", PlanTemplate("{{Tone.shout 'a'}}", "esperanto")),))
 
 
+@FAULTS.caught_by("without_functions_it_ends")
 class FailsWithoutSayingThatFunctionsAreMissing(Echo):
     async def propose(self, task, *, emit):
         if not task.functions:
@@ -205,45 +231,70 @@ class FailsWithoutSayingThatFunctionsAreMissing(Echo):
         return await super().propose(task, emit=emit)
 
 
-BROKEN = [
-    each for each in list(globals().values()) if isinstance(each, type) and issubclass(each, Echo) and each is not Echo
-]
+@FAULTS.caught_by("whether_it_asks_a_model_is_said_by_true_or_false", "not True or False")
+class SaysWhichModelItAsks(Echo):
+    asks_model = "gpt"
 
 
-async def failures(planner: type[Echo], *tests: str) -> dict[str, str]:
-    fixtures = {"planner": planner, "kernel": a_kernel, "goal": lambda: "hey"}
-    return await kit_failures(PlannerKit, fixtures, tests or None)
+@FAULTS.caught_by("interleaved_tasks_do_not_mix", "what one proposal emits comes with another")
+class EmitsToTheLastWhoAsked(Echo):
+    async def propose(self, task, *, emit):
+        self.emit = emit
+        await asyncio.sleep(0)
+        return await super().propose(task, emit=self.emit_to_the_last)
+
+    def emit_to_the_last(self, event):
+        self.emit(event)
+
+
+@FAULTS.caught_by("pursuits_side_by_side_end_as_one_alone", "ended otherwise than alone")
+class AnswersOtherwiseWhenBusy(Echo):
+    at_work = 0
+
+    async def propose(self, task, *, emit):
+        self.at_work += 1
+        try:
+            proposal = await super().propose(task, emit=emit)
+            return Answer("later") if isinstance(proposal, Answer) and self.at_work > 1 else proposal
+        finally:
+            self.at_work -= 1
+
+
+@FAULTS.caught_by("a_cancelled_proposal_leaves_it_usable", "as if nobody had cancelled it")
+class TakesNoNoticeOfCancellation(Echo):
+    async def propose(self, task, *, emit):
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(0.001)
+        return await super().propose(task, emit=emit)
+
+
+@FAULTS.caught_by("a_cancelled_proposal_leaves_it_usable", "a cancelled call raised PlanError")
+class TakesCancellationForAFailure(Echo):
+    async def propose(self, task, *, emit):
+        try:
+            return await super().propose(task, emit=emit)
+        except asyncio.CancelledError:
+            raise PlanError("The model did not answer.") from None
+
+
+@FAULTS.caught_by("a_cancelled_proposal_leaves_it_usable", "tasks go on")
+class ThinksOnWhenCancelled(Echo):
+    async def propose(self, task, *, emit):
+        thinking = asyncio.create_task(asyncio.sleep(5))
+        await asyncio.sleep(0)
+        thinking.cancel()
+        return await super().propose(task, emit=emit)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+async def test_a_fault_is_caught_by_the_test_that_names_it(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "_PATIENCE", 0.3)
+    await FAULTS.check(fault)
 
 
 async def test_the_kit_finds_nothing_wrong_with_what_the_broken_ones_share() -> None:
-    assert await failures(Echo) == {}
+    assert await FAULTS.failures_of(Echo) == {}
 
 
-@pytest.mark.parametrize("planner", BROKEN, ids=lambda planner: planner.__name__)
-async def test_the_kit_catches(planner: type[Echo]) -> None:
-    assert await failures(planner), f"no test of the kit fails for {planner.__name__}"
-
-
-@pytest.mark.parametrize(
-    ("planner", "test"),
-    [
-        (UnknownFunction, "test_a_first_plan_passes_the_check"),
-        (Counting, "test_equal_tasks_give_equal_proposals"),
-        (RemembersTheGoal, "test_interleaved_tasks_do_not_mix"),
-        (RemembersTheFirstAnswer, "test_interleaved_tasks_do_not_mix"),
-        (GoesOnWhenStepsFail, "test_failing_steps_do_not_make_it_go_on_for_ever"),
-        (NeverEnds, "test_a_pursuit_ends_within_the_budget"),
-        (CrashesWithoutFunctions, "test_without_functions_it_ends"),
-        (CrashesWhenRefused, "test_a_refused_proposal_does_not_upset_it"),
-        (EmitsWords, "test_a_pursuit_ends_within_the_budget"),
-        (ChangesTheContext, "test_the_task_is_left_as_it_was"),
-        (NotesAreNoJson, "test_a_plan_survives_its_json_form"),
-        (DeadAfterCancellation, "test_a_cancelled_proposal_leaves_it_usable"),
-        (FormatsTheGoal, "test_any_text_may_be_a_goal"),
-        (TakesIdsOfStepsThatRan, "test_the_second_plan_takes_no_id_of_a_step_that_ran"),
-        (WritesTemplatesOfNoLanguage, "test_templates_in_its_plans_can_be_compiled_and_checked"),
-        (FailsWithoutSayingThatFunctionsAreMissing, "test_without_functions_it_ends"),
-    ],
-)
-async def test_a_fault_is_caught_by_the_test_that_names_it(planner: type[Echo], test: str) -> None:
-    assert await failures(planner, test)
+def test_each_test_of_the_kit_catches_something() -> None:
+    assert FAULTS.tests_that_catch_nothing() == []

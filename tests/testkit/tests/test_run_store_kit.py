@@ -1,16 +1,34 @@
-"""The kit of run stores passes the fake, and catches what is broken."""
+"""The kit of run stores passes the fakes, and catches what is broken."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
-from portico.errors import StoreBusy
-from portico.ports.run_store import Lease
+from portico.errors import StoreError
+from portico.ports.run_store import Lease, RunStore
+from portico_testkit import tasks
 from portico_testkit.fakes.run_store import MemoryRunStore
-from portico_testkit.run_store import RunStoreKit
+from portico_testkit.kit_failures import Fault, KnownFaults
+from portico_testkit.run_store import Reopen, RunStoreKit
+
+
+class Kept(MemoryRunStore):
+    """Stands for a durable store: what `reopen` gives shares what it holds."""
+
+    def again(self) -> MemoryRunStore:
+        other = type(self)()
+        other.__dict__.update(self.__dict__)
+        return other
+
+
+async def reopened(store: Any) -> RunStore:
+    return store.again()
 
 
 class TestMemoryRunStore(RunStoreKit):
@@ -19,24 +37,44 @@ class TestMemoryRunStore(RunStoreKit):
         return MemoryRunStore()
 
 
-class _AnyToken(MemoryRunStore):
+class TestOneThatIsKept(RunStoreKit):
+    @pytest.fixture
+    def store(self) -> Kept:
+        return Kept()
+
+    @pytest.fixture
+    def reopen(self) -> Reopen:
+        return reopened
+
+
+FAULTS = KnownFaults(RunStoreKit, lambda kind: {"store": kind, "reopen": lambda: reopened})
+
+
+@FAULTS.caught_by("each_lease_has_a_higher_token_and_the_older_are_refused")
+@FAULTS.caught_by("a_lease_runs_out_by_itself")
+class _AnyToken(Kept):
     async def append(self, lease: Lease, entries: Sequence[Mapping[str, Any]]) -> None:
         await super().append(self.holder(lease.run) or lease, entries)
 
 
-class _HalfWritten(MemoryRunStore):
+@FAULTS.caught_by("entries_that_are_not_json_are_refused_together")
+@FAULTS.caught_by("concurrent_appends_are_all_there_and_each_is_whole")
+class _HalfWritten(Kept):
     async def append(self, lease: Lease, entries: Sequence[Mapping[str, Any]]) -> None:
         for entry in entries:
             await super().append(lease, [entry])
 
 
-class _OneToken(MemoryRunStore):
+@FAULTS.caught_by("each_lease_has_a_higher_token_and_the_older_are_refused")
+class _OneToken(Kept):
     async def acquire(self, run: str, *, owner: str, seconds: float) -> Lease:
         self._tokens = 0
         return await super().acquire(run, owner=owner, seconds=seconds)
 
 
-class _Shared(MemoryRunStore):
+@FAULTS.caught_by("a_run_belongs_to_one_owner")
+@FAULTS.caught_by("only_one_of_many_gets_a_run")
+class _Shared(Kept):
     async def acquire(self, run: str, *, owner: str, seconds: float) -> Lease:
         return await super().acquire(run, owner=owner, seconds=-1)
 
@@ -46,33 +84,39 @@ class _ForEver(MemoryRunStore):
         return await super().acquire(run, owner=owner, seconds=1e9)
 
 
-class _NeverHeld(MemoryRunStore):
+@FAULTS.caught_by("a_run_is_held_as_long_as_its_lease_is_in_force")
+class _NeverHeld(Kept):
     async def held(self, run: str) -> bool:
         return False
 
 
-class _HeldByAny(MemoryRunStore):
+@FAULTS.caught_by("a_run_is_held_as_long_as_its_lease_is_in_force")
+class _HeldByAny(Kept):
     async def held(self, run: str) -> bool:
         return any([await super(_HeldByAny, self).held(other) for other in self._leases])
 
 
-class _HeldOnceBegun(MemoryRunStore):
+@FAULTS.caught_by("a_run_is_held_as_long_as_its_lease_is_in_force")
+class _HeldOnceBegun(Kept):
     async def held(self, run: str) -> bool:
         return run in self._leases
 
 
-class _HeldByAsking(MemoryRunStore):
+@FAULTS.caught_by("a_run_is_held_as_long_as_its_lease_is_in_force")
+class _HeldByAsking(Kept):
     async def held(self, run: str) -> bool:
         self._entries.setdefault(run, [])
         return await super().held(run)
 
 
-class _Sorted(MemoryRunStore):
+@FAULTS.caught_by("runs_are_listed_the_oldest_first")
+class _Sorted(Kept):
     async def runs(self) -> list[str]:
         return sorted(await super().runs())
 
 
-class _Folded(MemoryRunStore):
+@FAULTS.caught_by("any_text_may_name_a_run")
+class _Folded(Kept):
     async def acquire(self, run: str, *, owner: str, seconds: float) -> Lease:
         return await super().acquire(run.casefold(), owner=owner, seconds=seconds)
 
@@ -80,12 +124,14 @@ class _Folded(MemoryRunStore):
         return await super().read(run.casefold())
 
 
-class _Backwards(MemoryRunStore):
+@FAULTS.caught_by("entries_are_read_in_the_order_of_writing")
+class _Backwards(Kept):
     async def read(self, run: str) -> list[Mapping[str, Any]]:
         return (await super().read(run))[::-1]
 
 
-class _Rounded(MemoryRunStore):
+@FAULTS.caught_by("any_json_comes_back_as_it_was")
+class _Rounded(Kept):
     async def read(self, run: str) -> list[Mapping[str, Any]]:
         return [
             {key: float(value) if type(value) is int else value for key, value in entry.items()}
@@ -93,29 +139,173 @@ class _Rounded(MemoryRunStore):
         ]
 
 
-@pytest.mark.parametrize(
-    ("broken", "test"),
-    [
-        (_AnyToken, "test_each_lease_has_a_higher_token_and_the_older_are_refused"),
-        (_AnyToken, "test_a_lease_runs_out_by_itself"),
-        (_HalfWritten, "test_entries_that_are_not_json_are_refused_together"),
-        (_HalfWritten, "test_concurrent_appends_are_all_there_and_each_is_whole"),
-        (_OneToken, "test_each_lease_has_a_higher_token_and_the_older_are_refused"),
-        (_Shared, "test_a_run_belongs_to_one_owner"),
-        (_Shared, "test_only_one_of_many_gets_a_run"),
-        (_NeverHeld, "test_a_run_is_held_as_long_as_its_lease_is_in_force"),
-        (_HeldByAny, "test_a_run_is_held_as_long_as_its_lease_is_in_force"),
-        (_HeldOnceBegun, "test_a_run_is_held_as_long_as_its_lease_is_in_force"),
-        (_HeldByAsking, "test_a_run_is_held_as_long_as_its_lease_is_in_force"),
-        (_Sorted, "test_runs_are_listed_the_oldest_first"),
-        (_Folded, "test_any_text_may_name_a_run"),
-        (_Backwards, "test_entries_are_read_in_the_order_of_writing"),
-        (_Rounded, "test_any_json_comes_back_as_it_was"),
-    ],
-)
-async def test_a_broken_store_is_caught(broken: type[MemoryRunStore], test: str) -> None:
-    with pytest.raises((AssertionError, pytest.fail.Exception, StoreBusy)):
-        await getattr(RunStoreKit(), test)(broken())
+@FAULTS.caught_by("name_is_filled", "the name is empty")
+class _Nameless(Kept):
+    name = " "
+
+
+@FAULTS.caught_by("an_unknown_run_has_no_entries")
+class _MakesRunsOfQuestions(Kept):
+    async def read(self, run: str) -> list[Mapping[str, Any]]:
+        self._entries.setdefault(run, [])
+        return await super().read(run)
+
+
+@FAULTS.caught_by("an_unknown_run_has_no_entries", "no such run")
+class _FailsOnUnknownRuns(Kept):
+    async def read(self, run: str) -> list[Mapping[str, Any]]:
+        if run not in self._entries:
+            raise StoreError(f"There is no run {run}.")
+        return await super().read(run)
+
+
+@FAULTS.caught_by("any_json_comes_back_as_it_was")
+@FAULTS.caught_by("what_was_written_outlives_the_process")
+class _CutsLongTexts(Kept):
+    async def read(self, run: str) -> list[Mapping[str, Any]]:
+        entries = await super().read(run)
+        return [{key: v[:65_535] if isinstance(v, str) else v for key, v in entry.items()} for entry in entries]
+
+
+@FAULTS.caught_by("what_is_done_to_entries_afterwards_changes_nothing")
+class _SharesWhatItReads(Kept):
+    async def read(self, run: str) -> list[Mapping[str, Any]]:
+        self.shown = getattr(self, "shown", None) or await super().read(run)
+        return self.shown
+
+
+@FAULTS.caught_by("what_is_done_to_entries_afterwards_changes_nothing")
+class _KeepsTheObjects(Kept):
+    async def append(self, lease: Lease, entries: Sequence[Mapping[str, Any]]) -> None:
+        await super().append(lease, entries)
+        self.given = [*getattr(self, "given", ()), *entries]
+
+    async def read(self, run: str) -> list[Mapping[str, Any]]:
+        return self.given
+
+
+@FAULTS.caught_by("entries_that_are_not_json_are_refused_together", "not JSON serializable")
+class _LetsTheEncodersErrorOut(Kept):
+    async def append(self, lease: Lease, entries: Sequence[Mapping[str, Any]]) -> None:
+        try:
+            await super().append(lease, entries)
+        except StoreError as error:
+            raise error.__cause__ or error from None
+
+
+@FAULTS.caught_by("a_run_that_was_given_back_is_free_and_its_old_lease_is_void")
+class _NeverGivesBack(Kept):
+    async def release(self, lease: Lease) -> None:
+        await asyncio.sleep(0)
+
+
+@FAULTS.caught_by("a_run_that_was_given_back_is_free_and_its_old_lease_is_void", "no longer")
+class _FailsOnASecondRelease(Kept):
+    async def release(self, lease: Lease) -> None:
+        if self.holder(lease.run) != lease:
+            raise self._stale(lease)
+        await super().release(lease)
+
+
+@FAULTS.caught_by("a_run_that_was_given_back_is_free_and_its_old_lease_is_void")
+class _AnyLeaseGivesBack(Kept):
+    async def release(self, lease: Lease) -> None:
+        self._leases.pop(lease.run, None)
+
+
+@FAULTS.caught_by("a_lease_that_is_renewed_does_not_run_out")
+class _ForgetsRenewals(Kept):
+    async def renew(self, lease: Lease, *, seconds: float) -> None:
+        until = self._leases[lease.run][1]
+        await super().renew(lease, seconds=seconds)
+        self._leases[lease.run] = (lease, until)
+
+
+@FAULTS.caught_by("a_lease_that_ran_out_may_be_renewed_when_nobody_had_the_run_since", "no longer in force")
+class _RenewsOnlyInTime(Kept):
+    async def renew(self, lease: Lease, *, seconds: float) -> None:
+        if self.holder(lease.run) != lease:
+            raise self._stale(lease)
+        await super().renew(lease, seconds=seconds)
+
+
+@FAULTS.caught_by("a_cancelled_append_is_there_as_a_whole_or_not_at_all", "half an append was written")
+class _HalfWrittenWhenCancelled(Kept):
+    async def append(self, lease: Lease, entries: Sequence[Mapping[str, Any]]) -> None:
+        await super().append(lease, entries[:1])
+        await super().append(lease, entries[1:])
+
+
+@FAULTS.caught_by("a_cancelled_append_is_there_as_a_whole_or_not_at_all", "as if nobody had cancelled it")
+class _TakesNoNoticeOfCancellation(Kept):
+    async def append(self, lease: Lease, entries: Sequence[Mapping[str, Any]]) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(0.01)
+        await super().append(lease, entries)
+
+
+@FAULTS.caught_by("a_cancelled_append_is_there_as_a_whole_or_not_at_all", "tasks go on")
+class _WritesOnWhenCancelled(Kept):
+    async def append(self, lease: Lease, entries: Sequence[Mapping[str, Any]]) -> None:
+        writing = asyncio.create_task(asyncio.sleep(5))
+        await asyncio.sleep(0)
+        writing.cancel()
+        await super().append(lease, entries)
+
+
+@FAULTS.caught_by("an_append_leaves_the_event_loop_free", "the event loop stood still")
+class _BlocksTheLoop(Kept):
+    async def append(self, lease: Lease, entries: Sequence[Mapping[str, Any]]) -> None:
+        time.sleep(0.6)
+        await super().append(lease, entries)
+
+
+@FAULTS.caught_by("what_was_written_outlives_the_process")
+class _ForgetsWithTheProcess(Kept):
+    def again(self) -> MemoryRunStore:
+        return type(self)()
+
+
+@FAULTS.caught_by("what_was_written_outlives_the_process", "DID NOT RAISE")
+class _ForgetsItsLeases(Kept):
+    def again(self) -> MemoryRunStore:
+        other = super().again()
+        other._leases, other._newest = {}, {}
+        return other
+
+
+@FAULTS.caught_by("two_processes_lose_nothing_of_each_other", "15 are in")
+class _LosesWritesOfOthers(Kept):
+    """Each process reads the whole journal, and writes it back."""
+
+    def again(self) -> MemoryRunStore:
+        return super().again()
+
+    async def append(self, lease: Lease, entries: Sequence[Mapping[str, Any]]) -> None:
+        before = {run: list(written) for run, written in self._entries.items()}
+        await super().append(lease, entries)
+        before.setdefault(lease.run, []).append(self._entries[lease.run][-1])
+        self._entries.update(before)
+
+
+@FAULTS.caught_by("two_processes_lose_nothing_of_each_other", "2 processes hold one run")
+class _TwoGetARun(Kept):
+    async def acquire(self, run: str, *, owner: str, seconds: float) -> Lease:
+        return await super().acquire(run, owner="any" if run == "new" else owner, seconds=seconds)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+async def test_a_fault_is_caught_by_the_test_that_names_it(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "_PATIENCE", 0.3)
+    await FAULTS.check(fault)
+
+
+async def test_the_kit_finds_nothing_wrong_with_what_the_broken_ones_share() -> None:
+    assert await FAULTS.failures_of(Kept) == {}
+
+
+def test_each_test_of_the_kit_catches_something() -> None:
+    assert FAULTS.tests_that_catch_nothing() == []
 
 
 async def test_a_lease_that_never_runs_out_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from portico_testkit import tasks
+from portico_testkit.kit_failures import Fault, KnownFaults
 from portico_testkit.runner import RunnerKit
 
 
@@ -24,6 +26,10 @@ class TestPlainRunner(RunnerKit):
         return _Plain()
 
 
+FAULTS = KnownFaults(RunnerKit, lambda kind: {"runner": kind})
+
+
+@FAULTS.caught_by("an_error_comes_out_as_the_action_raised_it", "the step failed")
 class _Wrapping(_Plain):
     async def execute(self, run: str, name: str, action: Callable[[], Awaitable[Any]]) -> Any:
         try:
@@ -32,17 +38,21 @@ class _Wrapping(_Plain):
             raise RuntimeError("the step failed") from error
 
 
+@FAULTS.caught_by("the_result_is_that_of_the_action", "came as")
 class _Texts(_Plain):
     async def execute(self, run: str, name: str, action: Callable[[], Awaitable[Any]]) -> Any:
         return str(await action())
 
 
+@FAULTS.caught_by("cancelling_the_call_cancels_the_action", "runs on")
 class _Detached(_Plain):
     async def execute(self, run: str, name: str, action: Callable[[], Awaitable[Any]]) -> Any:
         self.task = asyncio.ensure_future(action())
         return await asyncio.shield(self.task)
 
 
+@FAULTS.caught_by("many_actions_each_have_their_own_result", "mixed up")
+@FAULTS.caught_by("an_action_that_is_done_is_executed_again_unless_the_runner_is_durable", "it is not `durable`")
 class _Remembering(_Plain):
     def __init__(self) -> None:
         self.done: dict[str, Any] = {}
@@ -53,6 +63,7 @@ class _Remembering(_Plain):
         return self.done[name]
 
 
+@FAULTS.caught_by("an_action_that_failed_may_be_executed_again", "down")
 class _Failed(_Plain):
     def __init__(self) -> None:
         self.failed: dict[str, Exception] = {}
@@ -67,6 +78,7 @@ class _Failed(_Plain):
             raise
 
 
+@FAULTS.caught_by("name_is_filled", "the name is empty")
 class _Nameless(_Plain):
     name = " "
 
@@ -110,25 +122,76 @@ async def test_a_runner_of_one_place_is_not_asked_for_two() -> None:
         await One().test_actions_run_side_by_side(_OneByOne())
 
 
-@pytest.mark.parametrize(
-    ("broken", "test", "message"),
-    [
-        (_Nameless, "test_name_is_filled", "the name is empty"),
-        (_Wrapping, "test_an_error_comes_out_as_the_action_raised_it", "the step failed"),
-        (_Detached, "test_cancelling_the_call_cancels_the_action", "runs on"),
-        (_Remembering, "test_many_actions_each_have_their_own_result", "mixed up"),
-        (_Failed, "test_an_action_that_failed_may_be_executed_again", "down"),
-    ],
-)
-async def test_a_broken_runner_is_caught(broken: type[_Plain], test: str, message: str) -> None:
-    runner = broken()
-    with pytest.raises(Exception, match=message):
-        await getattr(RunnerKit(), test)(runner)
-    if isinstance(runner, _Detached):
-        runner.task.cancel()
-        await asyncio.gather(runner.task, return_exceptions=True)
+@FAULTS.caught_by("cancelling_the_call_cancels_the_action", "tasks go on")
+class _Watching(_Plain):
+    """Starts something to watch each action, and forgets it when the action is cancelled."""
+
+    async def execute(self, run: str, name: str, action: Callable[[], Awaitable[Any]]) -> Any:
+        watching = asyncio.create_task(asyncio.sleep(5))
+        result = await action()
+        watching.cancel()
+        return result
 
 
-async def test_a_runner_that_makes_texts_of_results_is_caught() -> None:
-    with pytest.raises(AssertionError, match="came as"):
-        await RunnerKit().test_the_result_is_that_of_the_action(_Texts(), 2)
+@FAULTS.caught_by("a_place_is_free_again_after_failures_and_cancellations", "as if nobody had cancelled it")
+class _TakesNoNoticeOfCancellation(_Plain):
+    async def execute(self, run: str, name: str, action: Callable[[], Awaitable[Any]]) -> Any:
+        try:
+            return await action()
+        except asyncio.CancelledError:
+            return None
+
+
+@FAULTS.caught_by("an_error_comes_out_as_the_action_raised_it", "lost its cause")
+class _DropsCauses(_Plain):
+    async def execute(self, run: str, name: str, action: Callable[[], Awaitable[Any]]) -> Any:
+        try:
+            return await action()
+        except Exception as error:
+            raise type(error)(*error.args) from None
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+async def test_a_fault_is_caught_by_the_test_that_names_it(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "_PATIENCE", 0.3)
+    await FAULTS.check(fault)
+    for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        task.cancel()
+
+
+async def test_the_kit_finds_nothing_wrong_with_a_plain_one() -> None:
+    assert await FAULTS.failures_of(_Plain) == {}
+
+
+def test_each_test_of_the_kit_catches_something() -> None:
+    caught_slowly = {
+        "test_actions_run_side_by_side",
+        "test_a_place_is_free_again_after_failures_and_cancellations",
+    }
+    assert set(FAULTS.tests_that_catch_nothing()) <= caught_slowly
+
+
+class _Durable(_Plain):
+    def __init__(self) -> None:
+        self.done: dict[tuple[str, str], Any] = {}
+
+    async def execute(self, run: str, name: str, action: Callable[[], Awaitable[Any]]) -> Any:
+        if (run, name) not in self.done:
+            self.done[run, name] = await action()
+        return self.done[run, name]
+
+
+class TestDurableRunner(RunnerKit):
+    durable = True
+
+    @pytest.fixture
+    def runner(self) -> _Durable:
+        return _Durable()
+
+
+@pytest.mark.parametrize("forgetful", [_Plain, _Remembering])
+async def test_one_that_says_it_is_durable_keeps_results_by_run_and_name(forgetful: type[_Plain]) -> None:
+    with pytest.raises(AssertionError, match="it executed"):
+        await TestDurableRunner().test_an_action_that_is_done_is_executed_again_unless_the_runner_is_durable(
+            forgetful()
+        )

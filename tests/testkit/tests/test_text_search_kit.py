@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import asyncio
+import time
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
-from portico.errors import PorticoError
-from portico.filter import And, AnyOf, Equal, FilterSupport, Range
+from portico.errors import PorticoError, ServiceUnavailable, UnsupportedFilter
+from portico.filter import And, AnyOf, Equal, FilterSupport, Not, Range
 from portico.ports.search_index import IndexReport
-from portico.search import SearchCapabilities, SearchResults, TextSearchOptions, TextSearchResult
+from portico.search import SearchCapabilities, SearchResults, TextSearchOptions, TextSearchResult, search_method
+from portico_testkit import tasks
 from portico_testkit.fakes.text_search import ListEntry, ListSearch
-from portico_testkit.kit_failures import kit_failures
+from portico_testkit.kit_failures import Fault, KnownFaults
 from portico_testkit.text_search import TextSearchKit
 
 ENTRIES = [
@@ -37,16 +40,46 @@ class Kit(TextSearchKit):
     def fields_of(self, record: Any) -> Any:
         return record.fields
 
+    def best(self) -> str:
+        return "A red door in a red wall."
+
 
 Kit.__test__ = False
+
+
+class WholeSearch(ListSearch):
+    """Has all that a search may have: bounds, a further method, an index, and a source that can fail."""
+
+    capabilities = SearchCapabilities(
+        FilterSupport.everything(), total_count=True, most=40, query_characters=15_000, query_words=2_500
+    )
+
+    def __init__(self, entries, *, fails=False):
+        super().__init__(entries)
+        self.fails = fails
+
+    async def fetch(self, query, options):
+        await asyncio.sleep(0)
+        if self.fails:
+            raise ServiceUnavailable("Text search 'list' cannot be reached.")
+        return await super().fetch(query, options)
+
+    @search_method
+    async def get_news(self, query: str, options: TextSearchOptions) -> SearchResults[ListEntry]:
+        """Find what is new."""
+        return await super().fetch(query, options)
 
 
 class TestListSearch(Kit):
     __test__ = True
 
     @pytest.fixture
-    def text_search(self) -> ListSearch:
-        return ListSearch(ENTRIES)
+    def text_search(self) -> WholeSearch:
+        return WholeSearch(ENTRIES)
+
+    @pytest.fixture
+    def failing_search(self) -> WholeSearch:
+        return WholeSearch(ENTRIES, fails=True)
 
 
 class TestSearchThatFiltersByOneFieldOnly(TextSearchKit):
@@ -63,34 +96,330 @@ class TestSearchThatFiltersByOneFieldOnly(TextSearchKit):
         return search
 
 
-class OneTooMany(ListSearch):
+def fixtures(kind: type[ListSearch]) -> dict[str, Any]:
+    return {"text_search": lambda: kind(ENTRIES), "failing_search": lambda: kind(ENTRIES, fails=True)}
+
+
+FAULTS = KnownFaults(Kit, fixtures)
+
+
+@FAULTS.caught_by("what_it_declares_is_well_formed", "name is empty")
+class Nameless(WholeSearch):
+    def __init__(self, entries, **options):
+        super().__init__(entries, **options)
+        self.name = " "
+
+
+@FAULTS.caught_by("what_it_declares_is_well_formed", "capabilities.most is 0")
+class BoundedByNothing(WholeSearch):
+    capabilities = replace(WholeSearch.capabilities, most=0)
+
+
+@FAULTS.caught_by("what_it_declares_is_well_formed", "do not take Equal")
+class OffersRanges(WholeSearch):
+    capabilities = SearchCapabilities(FilterSupport({"year": frozenset({"Range"})}, offered=("year",)))
+
+
+@FAULTS.caught_by("the_query_finds_something", "finds 1 passages; the kit needs three")
+class FindsOneOnly(WholeSearch):
+    async def fetch(self, query, options):
+        return await super().fetch(query, replace(options, top=1))
+
+
+@FAULTS.caught_by("the_query_finds_something", "find the same passages in the same order")
+class FindsTheSameForAll(WholeSearch):
+    async def fetch(self, query, options):
+        return await super().fetch("door", options)
+
+
+@FAULTS.caught_by("the_best_come_first", "is not in the first passage")
+class WorstFirst(WholeSearch):
+    """On all pages alike."""
+
+    async def fetch(self, query, options):
+        found = await (await super().fetch(query, replace(options, top=99, skip=0))).list()
+        total = len(found) if options.include_total_count else None
+        return SearchResults(found[::-1][options.skip : options.skip + options.top], total_count=total)
+
+
+@FAULTS.caught_by("the_best_come_first", "is in several passages")
+class FindsTheBestTwice(WholeSearch):
+    async def fetch(self, query, options):
+        found = await (await super().fetch(query, options)).list()
+        return SearchResults(found[:1] + found)
+
+
+@FAULTS.caught_by("five_are_the_default", "search without options differs")
+class TenAreTheDefault(WholeSearch):
+    async def get_search_results(self, query, options=None):
+        return await super().get_search_results(query, options or TextSearchOptions(top=1))
+
+
+@FAULTS.caught_by("skip_leaves_out_the_first", "beyond the last result there is")
+class StartsAnewBeyondTheEnd(WholeSearch):
+    async def fetch(self, query, options):
+        found = await (await super().fetch(query, options)).list()
+        return SearchResults(found or await (await super().fetch(query, replace(options, skip=0))).list())
+
+
+@FAULTS.caught_by("skip_leaves_out_the_first", "skip=2, top=1 gave")
+class OffByOneOnLaterPages(WholeSearch):
+    async def fetch(self, query, options):
+        return await super().fetch(query, replace(options, skip=options.skip + (options.skip > 1)))
+
+
+@FAULTS.caught_by("the_three_methods_find_the_same", "records are of several types")
+class RecordsOfTwoKinds(WholeSearch):
+    async def get_search_results(self, query, options=None):
+        found = await (await super().get_search_results(query, options)).list()
+        return SearchResults([Other(**{f: getattr(r, f) for f in Other.__slots__}) if r.link else r for r in found])
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    text: str
+    name: str | None
+    link: str | None
+    fields: Any
+
+
+@FAULTS.caught_by("what_a_caller_does_to_results_changes_nothing", "came back to the next")
+class KeepsItsRecords(WholeSearch):
+    """Gives the dictionaries that it keeps."""
+
+    def __init__(self, entries, **options):
+        super().__init__(entries, **options)
+        self.kept = {entry.text: {"text": entry.text} for entry in entries}
+
+    async def get_search_results(self, query, options=None):
+        return (await super().get_search_results(query, options)).map(lambda entry: self.kept[entry.text])
+
+
+@FAULTS.caught_by("what_a_caller_does_to_results_changes_nothing", "no mapping")
+class MetadataOfAnotherKind(WholeSearch):
+    async def get_search_results(self, query, options=None):
+        found = await super().get_search_results(query, options)
+        found.metadata = "page 1"
+        return found
+
+
+@FAULTS.caught_by("results_have_text_and_links_that_open", "has an empty value")
+class EmptyTexts(WholeSearch):
+    def to_result(self, record):
+        return TextSearchResult(" ", record.name, record.link)
+
+
+@FAULTS.caught_by("concurrent_calls_do_not_mix", "beside other calls")
+class MixesFiltersOfConcurrentCalls(WholeSearch):
+    async def fetch(self, query, options):
+        self.filter = options.filter
+        await asyncio.sleep(0)
+        return await super().fetch(query, replace(options, filter=self.filter))
+
+
+@FAULTS.caught_by("the_total_is_counted_as_declared", "behind the first")
+class CountsWhatIsLeft(WholeSearch):
+    async def fetch(self, query, options):
+        found = await super().fetch(query, options)
+        if found.total_count is not None:
+            found.total_count -= options.skip
+        return found
+
+
+@FAULTS.caught_by("the_total_is_counted_as_declared", "keeps 2")
+class CountsWithoutTheFilter(WholeSearch):
+    async def fetch(self, query, options):
+        found = await super().fetch(query, options)
+        found.total_count = (await super().fetch(query, replace(options, filter=None))).total_count
+        return found
+
+
+@FAULTS.caught_by("filters_keep_what_they_say", "keeps nothing")
+class FiltersToNothing(WholeSearch):
+    async def fetch(self, query, options):
+        return await super().fetch(query, options) if options.filter is None else SearchResults([])
+
+
+@FAULTS.caught_by("filters_combine_as_declared", "And of twice")
+class ReadsAndAsNothing(WholeSearch):
+    async def fetch(self, query, options):
+        filter = options.filter
+        if isinstance(filter, And) and len({*map(repr, filter.parts)}) == 1:
+            return SearchResults([])
+        return await super().fetch(query, options)
+
+
+@FAULTS.caught_by("filters_combine_as_declared", r"Not\(.*keeps")
+class ForgetsNot(WholeSearch):
+    async def fetch(self, query, options):
+        filter = options.filter
+        return await super().fetch(query, replace(options, filter=filter.part if isinstance(filter, Not) else filter))
+
+
+@FAULTS.caught_by("other_filters_are_refused", "does not name")
+class RefusesWithoutSayingWhatItTakes(WholeSearch):
+    capabilities = SearchCapabilities(FilterSupport({"colour": frozenset({"Equal"})}), total_count=True)
+
+    async def get_search_results(self, query, options=None):
+        try:
+            return await super().get_search_results(query, options)
+        except UnsupportedFilter:
+            raise UnsupportedFilter("No such filter.") from None
+
+
+@FAULTS.caught_by("queries_are_data", "finds 6 passages")
+class GivesMoreForOddQueries(WholeSearch):
+    async def get_search_results(self, query, options=None):
+        found = await super().get_search_results(query, options)
+        return SearchResults(self.entries[:1] * 6) if "\x00" in query else found
+
+
+@FAULTS.caught_by("the_bounds_that_it_declares_hold", "2 at most by what it says")
+class GivesMoreThanItDeclares(WholeSearch):
+    capabilities = replace(WholeSearch.capabilities, most=2)
+
+
+@FAULTS.caught_by("the_bounds_that_it_declares_hold", "too long")
+class TakesLessThanItDeclares(WholeSearch):
+    async def fetch(self, query, options):
+        if len(query.split()) > 100:
+            raise PorticoError("The query is too long.")
+        return await super().fetch(query, options)
+
+
+@FAULTS.caught_by("the_bounds_that_it_declares_hold", "414")
+class LetsTheVendorRefuse(WholeSearch):
+    async def fetch(self, query, options):
+        if len(query) > 15_000:
+            raise RuntimeError("414")
+        return await super().fetch(query, options)
+
+
+@FAULTS.caught_by("further_methods_keep_the_same_rules", "2 results for top=1")
+class MoreNewsThanTop(WholeSearch):
+    async def get_news(self, query, options=None):
+        options = options or TextSearchOptions()
+        return await super().get_news(query, replace(options, top=options.top + 1))
+
+    get_news.__portico_search_method__ = (None,)
+    get_news.__doc__ = "Find."
+
+
+@FAULTS.caught_by("further_methods_keep_the_same_rules", "a model is told nothing of it")
+class NewsOfNothing(WholeSearch):
+    @search_method
+    async def get_papers(self, query: str, options: TextSearchOptions) -> SearchResults[ListEntry]:
+        return SearchResults([])
+
+
+@FAULTS.caught_by("a_search_given_up_leaves_it_usable", "as if nobody had cancelled it")
+class TakesNoNoticeOfCancellation(WholeSearch):
+    async def fetch(self, query, options):
+        try:
+            return await super().fetch(query, options)
+        except asyncio.CancelledError:
+            return SearchResults([])
+
+
+@FAULTS.caught_by("a_search_given_up_leaves_it_usable", "a cancelled call raised ServiceUnavailable")
+class TakesCancellationForAFailure(WholeSearch):
+    async def fetch(self, query, options):
+        try:
+            return await super().fetch(query, options)
+        except asyncio.CancelledError:
+            raise ServiceUnavailable("It went away.") from None
+
+
+@FAULTS.caught_by("a_search_given_up_leaves_it_usable", "busy")
+class BusyAfterCancellation(WholeSearch):
+    busy = False
+
+    async def fetch(self, query, options):
+        if self.busy:
+            raise RuntimeError("busy")
+        self.busy = True
+        found = await super().fetch(query, options)
+        self.busy = False
+        return found
+
+
+@FAULTS.caught_by("a_search_given_up_leaves_it_usable", "tasks go on")
+class ReadsAheadAndGoesOn(WholeSearch):
+    async def get_text_search_results(self, query, options=None):
+        results = await super().get_text_search_results(query, options)
+
+        async def ahead():
+            waiting = asyncio.create_task(asyncio.sleep(5))
+            async for result in results:
+                yield result
+            waiting.cancel()
+
+        return SearchResults(ahead())
+
+
+@FAULTS.caught_by("a_search_leaves_the_event_loop_free", "the event loop stood still")
+class BlocksTheLoop(WholeSearch):
+    async def fetch(self, query, options):
+        time.sleep(0.6)
+        return await super().fetch(query, options)
+
+
+@FAULTS.caught_by("a_source_that_fails_is_an_error_of_ours", "raised ConnectionError")
+class LetsTheVendorsErrorOut(WholeSearch):
+    async def fetch(self, query, options):
+        if self.fails:
+            raise ConnectionError("[Errno 111]")
+        return await super().fetch(query, options)
+
+
+@FAULTS.caught_by("a_source_that_fails_is_an_error_of_ours", "in a source that fails")
+class FindsNothingWhereItFails(WholeSearch):
+    async def fetch(self, query, options):
+        return SearchResults([]) if self.fails else await super().fetch(query, options)
+
+
+@FAULTS.caught_by("a_source_that_fails_is_an_error_of_ours", "and says ''")
+class FailsWithoutAWord(WholeSearch):
+    async def fetch(self, query, options):
+        if self.fails:
+            raise ServiceUnavailable("")
+        return await super().fetch(query, options)
+
+
+@FAULTS.caught_by("there_are_never_more_than_top", "2 results for top=1")
+class OneTooMany(WholeSearch):
     async def get_search_results(self, query, options=None):
         options = options or TextSearchOptions()
         return await super().get_search_results(query, replace(options, top=options.top + 1))
 
 
-class ForgetsSkip(ListSearch):
+@FAULTS.caught_by("skip_leaves_out_the_first", "skip=1, top=1 gave")
+class ForgetsSkip(WholeSearch):
     async def fetch(self, query, options):
         return await super().fetch(query, replace(options, skip=0))
 
 
-class SkipsPages(ListSearch):
+@FAULTS.caught_by("skip_leaves_out_the_first", "skip=1, top=2 gave")
+class SkipsPages(WholeSearch):
     async def fetch(self, query, options):
         return await super().fetch(query, replace(options, skip=options.skip * options.top))
 
 
-class WorstFirstOnEachPage(ListSearch):
+@FAULTS.caught_by("skip_leaves_out_the_first")
+class WorstFirstOnEachPage(WholeSearch):
     async def fetch(self, query, options):
         found = await (await super().fetch(query, options)).list()
         return SearchResults(found[::-1])
 
 
-class DropsTheFilter(ListSearch):
+@FAULTS.caught_by("filters_keep_what_they_say", "leaves nothing out")
+class DropsTheFilter(WholeSearch):
     async def fetch(self, query, options):
         return await super().fetch(query, replace(options, filter=None))
 
 
-class FiltersThePage(ListSearch):
+@FAULTS.caught_by("filters_keep_what_they_say", "pass it|keeps nothing")
+class FiltersThePage(WholeSearch):
     """Filters what it has found instead of finding what passes: results go missing."""
 
     async def fetch(self, query, options):
@@ -100,7 +429,8 @@ class FiltersThePage(ListSearch):
         return SearchResults([entry for entry in found if options.filter is None or id(entry) in kept])
 
 
-class ForgetsUnsupportedFilters(ListSearch):
+@FAULTS.caught_by("other_filters_are_refused", "DID NOT RAISE")
+class ForgetsUnsupportedFilters(WholeSearch):
     capabilities = SearchCapabilities(FilterSupport({"colour": frozenset({"Equal"})}), total_count=True)
 
     async def get_search_results(self, query, options=None):
@@ -108,7 +438,8 @@ class ForgetsUnsupportedFilters(ListSearch):
         return await self.fetch(query, replace(options, filter=None)) if query.strip() else SearchResults([])
 
 
-class KeepsOptions(ListSearch):
+@FAULTS.caught_by("options_of_one_call_do_not_reach_the_next", "changed the next call")
+class KeepsOptions(WholeSearch):
     kept = TextSearchOptions()
 
     async def fetch(self, query, options):
@@ -118,7 +449,8 @@ class KeepsOptions(ListSearch):
         return await super().fetch(query, options)
 
 
-class SharesItsStream(ListSearch):
+@FAULTS.caught_by("streams_read_alternately_do_not_mix", "disturb each other")
+class SharesItsStream(WholeSearch):
     shared: Any = None
 
     async def get_search_results(self, query, options=None):
@@ -128,34 +460,37 @@ class SharesItsStream(ListSearch):
         return await super().get_search_results(query, options)
 
 
-class MixesConcurrentCalls(ListSearch):
+@FAULTS.caught_by("concurrent_calls_do_not_mix", "beside other calls")
+class MixesConcurrentCalls(WholeSearch):
     async def fetch(self, query, options):
-        import asyncio
-
         self.asked = query
         await asyncio.sleep(0)
         return await super().fetch(self.asked, options)
 
 
-class FindsAllForBlank(ListSearch):
+@FAULTS.caught_by("a_blank_query_finds_nothing", "finds 5 passages")
+class FindsAllForBlank(WholeSearch):
     async def get_search_results(self, query, options=None):
         return await super().get_search_results(query if query.strip() else "a door", options)
 
 
-class CountsUnasked(ListSearch):
+@FAULTS.caught_by("the_total_is_counted_as_declared", "without being asked for")
+class CountsUnasked(WholeSearch):
     async def get_search_results(self, query, options=None):
         return await super().get_search_results(
             query, replace(options or TextSearchOptions(), include_total_count=True)
         )
 
 
-class CountsThePage(ListSearch):
+@FAULTS.caught_by("the_total_is_counted_as_declared")
+class CountsThePage(WholeSearch):
     async def fetch(self, query, options):
         found = await (await super().fetch(query, options)).list()
         return SearchResults(found, total_count=len(found))
 
 
-class CountsWithoutDeclaringIt(ListSearch):
+@FAULTS.caught_by("the_total_is_counted_as_declared", "do not declare it")
+class CountsWithoutDeclaringIt(WholeSearch):
     capabilities = SearchCapabilities(FilterSupport.everything(), total_count=False)
 
     async def get_search_results(self, query, options=None):
@@ -163,45 +498,53 @@ class CountsWithoutDeclaringIt(ListSearch):
         return SearchResults(found, total_count=99 if options and options.include_total_count else None)
 
 
-class NeverCounts(ListSearch):
+@FAULTS.caught_by("the_total_is_counted_as_declared", "was declared")
+class NeverCounts(WholeSearch):
     async def fetch(self, query, options):
         return SearchResults(await (await super().fetch(query, options)).list())
 
 
-class EmptyNames(ListSearch):
+@FAULTS.caught_by("results_have_text_and_links_that_open", "a name is empty")
+class EmptyNames(WholeSearch):
     def to_result(self, record):
         return TextSearchResult(record.text, record.name or "", record.link)
 
 
-class LinksWithSpaces(ListSearch):
+@FAULTS.caught_by("results_have_text_and_links_that_open", "is not encoded")
+class LinksWithSpaces(WholeSearch):
     def to_result(self, record):
         return TextSearchResult(record.text, record.name, f"https://example.org/{record.name}")
 
 
-class PathsAsLinks(ListSearch):
+@FAULTS.caught_by("results_have_text_and_links_that_open", "is no address")
+class PathsAsLinks(WholeSearch):
     def to_result(self, record):
         return TextSearchResult(record.text, record.name, "/docs/a.md")
 
 
-class ReadsQuerySyntax(ListSearch):
+@FAULTS.caught_by("queries_are_data", "unbalanced quotes")
+class ReadsQuerySyntax(WholeSearch):
     async def fetch(self, query, options):
         if query.count('"') % 2:
             raise PorticoError("unbalanced quotes")
         return await super().fetch(query, options)
 
 
-class TextsDiffer(ListSearch):
+@FAULTS.caught_by("the_three_methods_find_the_same", "search and get_text_search_results differ")
+class TextsDiffer(WholeSearch):
     def to_text(self, record):
         return record.text[:10]
 
 
-class OffersWhatItDoesNotSupport(ListSearch):
+@FAULTS.caught_by("what_it_declares_is_well_formed", "offered to models and not supported")
+class OffersWhatItDoesNotSupport(WholeSearch):
     capabilities = SearchCapabilities(
         FilterSupport({"colour": frozenset({"Equal"})}, offered=("color",)), total_count=True
     )
 
 
-class ReportsChangesEveryTime(ListSearch):
+@FAULTS.caught_by("an_update_without_changes_changes_nothing", "an update after an update reports")
+class ReportsChangesEveryTime(WholeSearch):
     class Index:
         async def update(self, *, progress: Any = None) -> IndexReport:
             return IndexReport(changed=1, unchanged=4, passages=5)
@@ -209,34 +552,23 @@ class ReportsChangesEveryTime(ListSearch):
     index = Index()
 
 
-@pytest.mark.parametrize(
-    "broken",
-    [
-        OneTooMany,
-        ForgetsSkip,
-        SkipsPages,
-        WorstFirstOnEachPage,
-        DropsTheFilter,
-        FiltersThePage,
-        ForgetsUnsupportedFilters,
-        KeepsOptions,
-        SharesItsStream,
-        MixesConcurrentCalls,
-        FindsAllForBlank,
-        CountsUnasked,
-        CountsThePage,
-        CountsWithoutDeclaringIt,
-        NeverCounts,
-        EmptyNames,
-        LinksWithSpaces,
-        PathsAsLinks,
-        ReadsQuerySyntax,
-        TextsDiffer,
-        OffersWhatItDoesNotSupport,
-        ReportsChangesEveryTime,
-    ],
-    ids=lambda kind: kind.__name__,
-)
-async def test_the_kit_catches(broken: type[ListSearch]) -> None:
-    failures = await kit_failures(Kit, {"text_search": lambda: broken(ENTRIES)})
-    assert failures, f"no test of the kit fails for {broken.__name__}: {broken.__doc__}"
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+async def test_a_fault_is_caught_by_the_test_that_names_it(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "_PATIENCE", 0.3)
+    await FAULTS.check(fault)
+
+
+async def test_the_kit_finds_nothing_wrong_with_the_class_that_the_broken_ones_share() -> None:
+    assert await FAULTS.failures_of(WholeSearch) == {}
+
+
+def test_each_test_of_the_kit_catches_something() -> None:
+    assert FAULTS.tests_that_catch_nothing() == []
+
+
+async def test_a_source_that_takes_filters_is_not_passed_untried() -> None:
+    class Untold(TextSearchKit):
+        pass
+
+    with pytest.raises(AssertionError, match="give it `filters`"):
+        await Untold().test_filters_keep_what_they_say(WholeSearch(ENTRIES))

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from portico.errors import PorticoError, QuotaExceeded, ServiceError, ServiceUnavailable
+from portico.errors import PorticoError, QuotaExceeded, ResponseInvalid, ServiceError, ServiceUnavailable
 from portico.filter import Equal, FilterSupport, Wanted
 from portico.http import HttpRequest, HttpResponse
 from portico.ports.http_client import HttpClient
@@ -22,6 +22,8 @@ from portico.registration import Secret
 from portico.search import SearchCapabilities, SearchResults, TextSearchResult
 from portico.web_search import FoundPage, WebSearchConnector, query_operator, web_address
 from portico_testkit.fakes.services import FixedServices
+from portico_testkit.kit_failures import names_of_tests
+from portico_testkit.text_search import TextSearchKit
 from portico_testkit.web_search import Failure, WebSearchKit
 from portico_testkit.web_service import LocalService, Reply, ServedRequest, find, split_operators
 
@@ -294,7 +296,42 @@ class CannotBeStopped(AcmeSearch):
             return SearchResults([])
 
 
+class FindsNothingInHalfAnAnswer(AcmeSearch):
+    async def fetch(self, query, options):
+        try:
+            return await super().fetch(query, options)
+        except ResponseInvalid:
+            return SearchResults([])
+
+
+class FindsNothingWhereNobodyIs(AcmeSearch):
+    async def fetch(self, query, options):
+        try:
+            return await super().fetch(query, options)
+        except ServiceUnavailable:
+            return SearchResults([])
+
+
+class ShowsItsPatterns(AcmeSearch):
+    async def fetch(self, query, options):
+        if options.filter is not None and r"\x00" in repr(options.filter):
+            raise ServiceError("The site does not match [a-z0-9.-]+.")
+        return await super().fetch(query, options)
+
+
+class ShowsWhatItWasAnswered(AcmeSearch):
+    def _read(self, answer, read, request):
+        try:
+            return super()._read(answer, read, request)
+        except PorticoError as error:
+            raise ResponseInvalid(f"Text search 'acme' was answered {answer}.") from error
+
+
 CAUGHT: dict[type[AcmeSearch], str] = {
+    FindsNothingInHalfAnAnswer: "an_answer_that_is_cut_short_is_told",
+    FindsNothingWhereNobodyIs: "a_service_that_is_not_there_is_told",
+    ShowsItsPatterns: "filter_values_that_the_service_cannot_take_are_refused",
+    ShowsWhatItWasAnswered: "a_key_that_stands_anywhere_in_an_answer_is_in_no_error",
     AsksTwice: "a_search_is_as_few_requests_as_the_service_allows",
     AsksForThreeAtATime: "a_search_is_as_few_requests_as_the_service_allows",
     ReadsAhead: "a_page_is_asked_for_when_it_is_read",
@@ -330,3 +367,8 @@ def test_the_kit_catches(broken: type[AcmeSearch], name: str, caplog: pytest.Log
             outcome = test(**given)
             if inspect.isawaitable(outcome):
                 asyncio.run(outcome)
+
+
+def test_each_test_of_the_kit_catches_something() -> None:
+    own = set(names_of_tests(WebSearchKit)) - set(names_of_tests(TextSearchKit))
+    assert own == {f"test_{name}" for name in CAUGHT.values()}

@@ -27,6 +27,7 @@ BUILT_IN = {
     "plugins": "List the installed packages and what they offer.",
     "doctor": "Check the installation and say how to mend it.",
     "config": "Show, describe or begin a portico.toml.",
+    "new": "Make a package of your own that works, with its tests.",
 }
 """Our commands with what the help says of them, so that it imports none."""
 

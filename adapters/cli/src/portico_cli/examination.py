@@ -6,19 +6,19 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import portico_host
-from portico.errors import PluginBroken, PluginNotInstalled, PorticoError
+from portico.errors import PluginBroken, PluginNotInstalled, PorticoError, StoreError
 from portico.ports import PORTS
 from portico_cli.command_table import loaded
 from portico_host.checking import problems_of
 
 if TYPE_CHECKING:
-    from portico_host import Application, Diagnosis
+    from portico_host import Application, Diagnosis, HostServices
 
 __all__ = ["Finding", "examine"]
 
@@ -58,7 +58,9 @@ def _packages(diagnosis: Diagnosis) -> Iterator[Finding]:
         if package.state == "ok":
             yield Finding("ok", package.distribution, f"{package.version}: {offers or 'nothing'}")
         elif package.state == "disabled":
-            yield Finding("ok", package.distribution, f"{package.version}: not used. {package.problem}")
+            yield Finding(
+                "ok", package.distribution, f"{package.version}: not used. {package.problem}", package.mend or ""
+            )
         # The others are among the problems, with what mends them.
 
 
@@ -101,7 +103,7 @@ def _cache_folder() -> Finding:
     return Finding("ok", "cache folder", os.fspath(folder))
 
 
-async def _services(application: Application, known: set[str]) -> Any:
+async def _services(application: Application, known: set[str]) -> AsyncIterator[Finding]:
     """Make each configured service, which opens nothing; those whose problem is told already are left out.
 
     A service that has settings and is not the chosen one stops nobody.
@@ -123,3 +125,22 @@ async def _services(application: Application, known: set[str]) -> Any:
                             yield Finding("fail" if chosen else "warn", problem.subject, problem.cause, problem.mend)
                 else:
                     yield Finding("ok", f"{info.noun} {name}", "can be made")
+        async for finding in _journal(services):
+            yield finding
+
+
+async def _journal(services: HostServices) -> AsyncIterator[Finding]:
+    """Read the journal's list of runs, which finds a file that is damaged or may not be read.
+
+    An index needs no look: the next update makes a damaged one anew.
+    """
+    from portico.ports.run_store import RunStore
+
+    for name in services.names(RunStore)[:1]:
+        try:
+            await services.get(RunStore, name).runs()
+        except StoreError as error:
+            cause, _, mend = str(error).partition(". ")
+            yield Finding("fail", f"journal {name}", f"{cause}.", mend or "Choose another one in [runs].")
+        except PorticoError:
+            continue  # that it cannot be made is told already

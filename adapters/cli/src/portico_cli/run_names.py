@@ -20,7 +20,7 @@ _END = re.compile(r"-(?=[0-9a-f]+$)")
 
 def no_journal(application: Application) -> Misused:
     """Return the error for a command that needs the journal where there is none."""
-    from portico_host.discovery import port_named
+    from portico_host.packages import port_named
 
     configuration = application.configuration
     if configuration.is_off(port_named("RunStore")):

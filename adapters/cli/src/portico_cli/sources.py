@@ -130,7 +130,7 @@ def _refuse_misspelt(application: Application, name: str) -> None:
 
 
 def _configured_as(application: Application, path: Path) -> str | None:
-    from portico_host.discovery import port_named
+    from portico_host.packages import port_named
 
     for entry in application.configuration.entries(port_named("TextSearch")):
         own = entry.settings.get("path")

@@ -43,9 +43,10 @@ if TYPE_CHECKING:
     from portico_host.checking import Problem, check
     from portico_host.command_points import Command, commands
     from portico_host.configuration import Configuration, read_configuration
-    from portico_host.discovery import Offer, Package, Plugins, discover
+    from portico_host.discovery import discover
     from portico_host.effective import EffectiveSetting
     from portico_host.mistakes import Mistake, SettingsInvalid
+    from portico_host.packages import Defect, Offer, Package, Plugins
     from portico_host.schema import configuration_schema
     from portico_host.services import HostServices
 
@@ -53,6 +54,7 @@ __all__ = [
     "Application",
     "Command",
     "Configuration",
+    "Defect",
     "Diagnosis",
     "EffectiveSetting",
     "HostServices",
@@ -76,13 +78,14 @@ _HOMES = {
     "Application": "application",
     "Command": "command_points",
     "Configuration": "configuration",
+    "Defect": "packages",
     "Diagnosis": "application",
     "EffectiveSetting": "effective",
     "HostServices": "services",
     "Mistake": "mistakes",
-    "Offer": "discovery",
-    "Package": "discovery",
-    "Plugins": "discovery",
+    "Offer": "packages",
+    "Package": "packages",
+    "Plugins": "packages",
     "Problem": "checking",
     "SettingsInvalid": "mistakes",
     "check": "checking",

@@ -13,9 +13,10 @@ from portico.errors import ConfigurationError, PorticoError
 from portico_host.checking import Problem, check, package_problems, problems_of
 from portico_host.command_points import Command, commands
 from portico_host.configuration import Configuration, read_configuration
-from portico_host.discovery import Plugins, discover, port_named
+from portico_host.discovery import discover
 from portico_host.effective import EffectiveSetting, effective_settings
 from portico_host.loading import broken
+from portico_host.packages import Plugins, port_named
 from portico_host.services import HostServices
 
 if TYPE_CHECKING:

@@ -8,20 +8,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from portico.errors import ConfigurationError, PluginConflict, PluginIncompatible, PluginNotInstalled, PorticoError
+from portico.errors import ConfigurationError, PluginConflict, PluginNotInstalled, PorticoError
 from portico.ports import PORTS
-from portico_host.configuration import Configuration
-from portico_host.discovery import Package, Plugins, port_named
+from portico_host.configuration import FILE_NAME, Configuration
 from portico_host.fields import secret_values
 from portico_host.given import Given
 from portico_host.loading import factory_of, settings_class_of
-from portico_host.mistakes import SettingsInvalid
+from portico_host.mistakes import Mistake, SettingsInvalid
+from portico_host.packages import Package, Plugins, port_named
+from portico_host.requirements import unmet_needs, wrong_builds
 from portico_host.services import HostServices
 from portico_host.tree import dotted
 
 __all__ = ["Problem", "check", "package_problems", "problems_of"]
 
 _INSTALL = re.compile(r"`pip install [^`]+`")
+_MEND = re.compile(
+    r" ((?:The \w+ is the older side: run|Run) `(?:pip|export|chmod|portico) .*|(?:Take|Add) `[^`]+` .*)$"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,24 +86,33 @@ def problems_of(error: PorticoError, port: str | None = None, name: str | None =
     ``name`` is the service's.
     """
     if isinstance(error, SettingsInvalid):
-        return [
-            Problem("error", mistake.key or mistake.place, str(mistake), _mend_place(mistake.place))
-            for mistake in error.mistakes
-        ]
+        return [_of_mistake(mistake) for mistake in error.mistakes]
     subject = "configuration" if port is None else f"{port_named(port).noun} {name}" if name else port_named(port).noun
+    cause, mend = _parted(str(error))
     if isinstance(error, PluginNotInstalled):
         # What is missing may be another that the service stands on, and what is switched off is there.
         command = _INSTALL.search(str(error))
-        mend = f"Run {command[0]}, or choose another." if command else "Switch it on, or choose another."
+        cause, mend = (str(error), f"Run {command[0]}, or choose another.") if command else (cause, mend)
     elif isinstance(error, PluginConflict):
         mend = "Run `pip uninstall` on one of them."
-    elif isinstance(error, PluginIncompatible):
-        mend = "Run `pip install --upgrade` on it."
     elif isinstance(error, ConfigurationError):
-        mend = "Edit the configuration."
-    else:
-        mend = "Run `pip install --upgrade` on its distribution, or choose another."
-    return [Problem("error", subject, str(error), mend)]
+        mend = mend or "Edit the configuration."
+    return [Problem("error", subject, cause, mend or "Choose another.")]
+
+
+def _parted(text: str) -> tuple[str, str]:
+    """Part a message into what is wrong and the sentence with the command that mends it, empty where there is none."""
+    found = _MEND.search(text)
+    return (text[: found.start()], found[1]) if found else (text, "")
+
+
+def _of_mistake(mistake: Mistake) -> Problem:
+    cause, mend = _parted(str(mistake))
+    if not mend and mistake.message.startswith("is missing;"):
+        table, _, key = mistake.key.rpartition(".")
+        place = Path(mistake.place)
+        mend = f"Set `{key}` in [{table}] of {place.name if place.suffix == '.toml' else FILE_NAME}."
+    return Problem("error", mistake.key or mistake.place, cause, mend or _mend_place(mistake.place, mistake.key))
 
 
 def _use(configuration: Configuration, port: str) -> str | None:
@@ -110,18 +123,21 @@ def _use(configuration: Configuration, port: str) -> str | None:
 
 def _of_package(package: Package) -> Iterator[Problem]:
     name = package.distribution
-    mends = {
-        "broken": f"Run `pip install --upgrade {name}`, `pip uninstall {name}`, or set PORTICO_DISABLE={package.name}.",
-        "conflict": f"Run `pip uninstall {name}`, or set PORTICO_DISABLE={name}.",
-        "incompatible": f"Run `pip install --upgrade {name} portico-core`.",
-    }
-    if package.state in mends:
-        yield Problem(
-            "error", name, f"The package is {_STATES[package.state]}. {package.problem}", mends[package.state]
-        )
-
-
-_STATES = {"broken": "broken", "conflict": "in conflict with another", "incompatible": "incompatible"}
+    if package.state == "disabled":
+        return
+    for defect in package.defects:
+        state = "The package is broken. " if package.state == "broken" else ""
+        yield Problem("error", name, f"{state}{defect.sentence}", defect.mend)
+    told = " ".join(defect.mend for defect in package.defects)
+    for need, defect in unmet_needs(name):
+        # The command for what failed may name the same requirement already, in its quotes.
+        if defect.mend.split('"')[1] not in told:
+            # Another version of somebody else's may do; what is ours was made for this one.
+            grave = need.installed is None or need.ours
+            yield Problem("error" if grave else "warning", name, defect.sentence, defect.mend)
+    for defect in wrong_builds(name):
+        if defect.mend not in told:
+            yield Problem("warning", name, defect.sentence, defect.mend)
 
 
 def _idle_tables(configuration: Configuration, plugins: Plugins) -> Iterator[Problem]:
@@ -151,7 +167,10 @@ def _literal_secrets(configuration: Configuration, plugins: Plugins) -> Iterator
                     yield Problem("warning", full, cause, 'Put it in a variable: { env = "NAME" }.')
 
 
-def _mend_place(place: str) -> str:
+def _mend_place(place: str, key: str = "") -> str:
     if place.startswith("PORTICO_"):
         return f"Change the environment variable {place}."
-    return "Change the command's options." if place == "override" else f"Edit {Path(place).name if place else 'it'}."
+    if place == "override":
+        return "Change the command's options."
+    file = Path(place).name if place.endswith(".toml") else FILE_NAME
+    return f"Edit `{key}` in {file}." if key else f"Edit {file}."

@@ -8,7 +8,7 @@ from importlib.metadata import EntryPoint
 from typing import Any
 
 from portico.errors import PluginBroken
-from portico_host.discovery import COMMANDS, disabled_by_environment, entry_points_of, names_of
+from portico_host.entry_points import COMMANDS, disabled_by_environment, entry_points_of, names_of
 
 __all__ = ["Command", "commands"]
 

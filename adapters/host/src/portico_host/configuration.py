@@ -22,6 +22,7 @@ from portico_host.tree import NONE, Key, Tree, dotted, origin_of
 
 __all__ = [
     "FILE_NAME",
+    "NAME_PATTERN",
     "NONE",
     "Configuration",
     "Entry",
@@ -34,7 +35,9 @@ __all__ = [
 
 FILE_NAME = "portico.toml"
 _MAXIMUM_BYTES = 1_048_576
-_NAME = re.compile(r"[0-9A-Za-z_-]+")
+NAME_PATTERN = r"[0-9A-Za-z_-]+"
+"""What the name of a table of one's own is made of."""
+_NAME = re.compile(NAME_PATTERN)
 _KEYS = {(port.table, port.key): port for port in PORTS if port.key != "use"}
 
 

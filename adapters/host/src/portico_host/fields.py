@@ -6,10 +6,11 @@ import dataclasses
 import types
 import typing
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from portico.registration import Secret
+from portico_host.limits import limits_of
 
 __all__ = ["Field", "bare", "holds_secret", "is_settings_class", "secret_values", "settings_fields", "union_members"]
 
@@ -18,7 +19,8 @@ __all__ = ["Field", "bare", "holds_secret", "is_settings_class", "secret_values"
 class Field:
     """One setting: the key it has in the configuration, its type, its default, and one line on it.
 
-    ``service`` is the port whose services it names, empty for a setting that names none.
+    ``service`` is the port whose services it names, empty for a setting that names none; ``limits`` are the keywords
+    of JSON Schema that its validators stand for.
     """
 
     key: str
@@ -27,6 +29,7 @@ class Field:
     default: Any
     doc: str
     service: str = ""
+    limits: Mapping[str, Any] = field(default_factory=dict)
 
 
 def is_settings_class(hint: object) -> bool:
@@ -63,6 +66,7 @@ def _from_attrs(cls: type[Any], hints: Mapping[str, Any]) -> Iterator[Field]:
             None if required else default,
             str(attribute.metadata.get("doc", "")),
             str(attribute.metadata.get("service", "")),
+            limits_of(attribute.validator),
         )
 
 
@@ -81,6 +85,7 @@ def _from_dataclass(cls: type[Any], hints: Mapping[str, Any]) -> Iterator[Field]
             None if required else default,
             str(member.metadata.get("doc", "")),
             str(member.metadata.get("service", "")),
+            member.metadata.get("limits", {}),
         )
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 __all__ = ["LoopBudget", "PluginChoice", "SecretRules"]
 
+_MORE_THAN_0 = {"exclusiveMinimum": 0}
+
 
 @dataclass(frozen=True, slots=True)
 class PluginChoice:
@@ -31,18 +33,30 @@ class SecretRules:
 class LoopBudget:
     """The keys beside ``use`` in ``[planner]``: what the loop does with whichever planner."""
 
-    max_steps: int = field(default=100, metadata={"doc": "Steps that one pursuit may run."})
-    max_proposals: int = field(default=20, metadata={"doc": "Proposals that a planner may make."})
-    max_refusals: int = field(default=3, metadata={"doc": "Refused proposals in a row before a pursuit is given up."})
-    max_seconds: float | None = field(default=None, metadata={"doc": "Seconds that one pursuit may take."})
+    max_steps: int = field(default=100, metadata={"doc": "Steps that one pursuit may run.", "limits": _MORE_THAN_0})
+    max_proposals: int = field(
+        default=20, metadata={"doc": "Proposals that a planner may make.", "limits": _MORE_THAN_0}
+    )
+    max_refusals: int = field(
+        default=3,
+        metadata={"doc": "Refused proposals in a row before a pursuit is given up.", "limits": {"minimum": 0}},
+    )
+    max_seconds: float | None = field(
+        default=None, metadata={"doc": "Seconds that one pursuit may take.", "limits": _MORE_THAN_0}
+    )
     step_seconds: float | None = field(
-        default=None, metadata={"doc": "Seconds that each attempt of a step may take, where its plan does not say."}
+        default=None,
+        metadata={
+            "doc": "Seconds that each attempt of a step may take, where its plan does not say.",
+            "limits": _MORE_THAN_0,
+        },
     )
     step_attempts: int = field(
         default=1,
         metadata={
             "doc": "How often a step is tried in all when it fails in a way that may pass, where its plan does not "
-            "say; a function with effects never is again."
+            "say; a function with effects never is again.",
+            "limits": _MORE_THAN_0,
         },
     )
     reuse: bool = field(

@@ -8,8 +8,8 @@ from importlib import import_module
 from typing import Any
 
 from portico.errors import PluginBroken
-from portico_host.discovery import Offer
 from portico_host.fields import is_settings_class, settings_fields
+from portico_host.packages import Offer
 
 __all__ = ["broken", "factory_of", "settings_class_of"]
 
@@ -18,7 +18,9 @@ def factory_of(offer: Offer) -> Any:
     """Import a registration's factory. Raises ``PluginBroken`` with the cause."""
     factory = _imported(offer, offer.registration.factory)
     if not callable(factory):
-        raise PluginBroken(f"{_whose(offer)}: its factory {offer.registration.factory} cannot be called.")
+        raise PluginBroken(
+            f"{_whose(offer)}: its factory {offer.registration.factory} cannot be called. {_advice(offer)}"
+        )
     return factory
 
 
@@ -29,7 +31,9 @@ def settings_class_of(offer: Offer) -> type[Any] | None:
         return None
     cls = _imported(offer, settings) if isinstance(settings, str) else settings
     if not is_settings_class(cls):
-        raise PluginBroken(f"{_whose(offer)}: its settings are neither an attrs class nor a dataclass.")
+        raise PluginBroken(
+            f"{_whose(offer)}: its settings are neither an attrs class nor a dataclass. {_advice(offer)}"
+        )
     try:
         settings_fields(cls)
     except Exception as error:
@@ -39,10 +43,10 @@ def settings_class_of(offer: Offer) -> type[Any] | None:
 
 def broken(offer: Offer, what: str, error: BaseException) -> PluginBroken:
     """Return the error for a package that raised."""
-    return PluginBroken(
-        f"{_whose(offer)}: {what}: {type(error).__name__}: {error}. "
-        f"Run `pip install --upgrade {offer.distribution}`, or report it to its authors."
-    )
+    from portico_host.mending import mend_of_failure
+
+    sentence = f"{_whose(offer)}: {what}: {type(error).__name__}: {error}".rstrip(".")
+    return PluginBroken(f"{sentence}. {mend_of_failure(offer.distribution, offer.package, error)}")
 
 
 def _imported(offer: Offer, reference: str) -> Any:
@@ -58,6 +62,10 @@ def _imported(offer: Offer, reference: str) -> Any:
     except BaseException as error:
         raise broken(offer, f"{reference} cannot be imported", error) from error
     return value
+
+
+def _advice(offer: Offer) -> str:
+    return f"Run `pip install --upgrade {offer.distribution}`, or tell its authors."
 
 
 def _whose(offer: Offer) -> str:

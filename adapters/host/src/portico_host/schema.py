@@ -13,11 +13,12 @@ from typing import Any
 from portico.errors import PorticoError
 from portico.ports import PORTS, PortInfo
 from portico.registration import Secret
-from portico_host.configuration import NONE, can_be_none, is_beside, names_what_it_uses
-from portico_host.discovery import Plugins
+from portico_host.configuration import NAME_PATTERN, NONE, can_be_none, is_beside, names_what_it_uses
 from portico_host.fields import bare, is_settings_class, settings_fields, union_members
 from portico_host.host_tables import LoopBudget, PluginChoice, SecretRules
+from portico_host.limits import limited
 from portico_host.loading import settings_class_of
+from portico_host.packages import Plugins
 
 __all__ = ["configuration_schema", "settings_schema"]
 
@@ -26,7 +27,7 @@ _SCALARS: Mapping[Any, Mapping[str, Any]] = {
     bool: {"type": "boolean"},
     int: {"type": "integer"},
     float: {"type": "number"},
-    Path: {"type": "string"},
+    Path: {"type": "string", "minLength": 1},
     dt.datetime: {"type": "string", "format": "date-time"},
     dt.date: {"type": "string", "format": "date"},
     dt.time: {"type": "string", "format": "time"},
@@ -74,42 +75,82 @@ def _port_table(port: PortInfo, plugins: Plugins) -> dict[str, Any]:
                     name: {"anyOf": [_unnamed(one), *named]} for name, one in zip(choices, named, strict=True)
                 }
             }
+        entry = {
+            "type": "object",
+            "description": f"A {port.noun}: which one to use, and its settings.",
+            # Said by itself too, so that a name that is not installed is told of as such.
+            "properties": {"use": _use(port, choices)},
+            "required": ["use"],
+            "anyOf": named,
+        }
         return {
             "type": "object",
             **own,
             "description": f"Any number of [{port.table}.NAME], each with the {port.noun} to use and its settings.",
-            "additionalProperties": {"anyOf": named} if named else False,
+            "propertyNames": {"pattern": f"^(?:{NAME_PATTERN})$"},
+            "additionalProperties": entry if named else False,
         }
     properties: dict[str, Any] = {
-        "use": {"enum": [*choices, *([NONE] if can_be_none(port) else [])], "description": f"The {port.noun} to use."},
+        "use": _use(port, choices),
         **{name: {**schema, "description": summary} for name, (summary, schema) in choices.items()},
     }
-    if port.default:
-        properties["use"]["default"] = port.default
     if port.table == "planner":
         properties |= settings_schema(LoopBudget)["properties"]
+    # What a service cannot do without stands in its table, which must be there when it is chosen.
+    needy = [
+        {"if": {"properties": {"use": {"const": name}}, "required": ["use"]}, "then": {"required": [name]}}
+        for name, (_, schema) in choices.items()
+        if schema.get("required")
+    ]
     return {
         "type": "object",
         "description": f"The {port.noun} to use, and in [{port.table}.NAME] what only that one knows.",
         "properties": properties,
         "additionalProperties": False,
+        **({"allOf": needy} if needy else {}),
+    }
+
+
+def _use(port: PortInfo, choices: Mapping[str, tuple[str, Any]]) -> dict[str, Any]:
+    """Return the schema of a choice; ``x-taplo`` is where editors of TOML find what each of the words means."""
+    words = {name: summary for name, (summary, _) in choices.items()}
+    if can_be_none(port):
+        words[NONE] = f"Do without a {port.noun}."
+    return {
+        "enum": [*words],
+        "description": f"The {port.noun} to use.",
+        **({"default": port.default} if port.default in words else {}),
+        "x-taplo": {"docs": {"enumValues": [*words.values()]}},
     }
 
 
 def _with_beside(table: Mapping[str, Any], port: PortInfo, plugins: Plugins) -> dict[str, Any]:
     """Return the schema of a table with the choice of a port that shares it, and the settings beside that."""
     choices = _choices(port, plugins)
-    properties: dict[str, Any] = {
-        port.key: {
-            "enum": [*choices, *([NONE] if can_be_none(port) else [])],
-            "description": f"The {port.noun} to use; its settings stand beside it.",
-        }
-    }
+    properties: dict[str, Any] = {}
     for _, schema in choices.values():
         for name, member in schema["properties"].items():
             known = properties.get(name)
             properties[name] = member if known is None or known == member else {"anyOf": [known, member]}
-    return {**table, "properties": {**table.get("properties", {}), **properties}}
+    rules: list[dict[str, Any]] = [
+        {
+            "if": {"properties": {port.key: {"const": name}}, "required": [port.key]},
+            "then": {
+                "properties": {key: schema["properties"].get(key, False) for key in properties},
+                "required": schema.get("required", []),
+            },
+        }
+        for name, (_, schema) in choices.items()
+    ]
+    return {
+        **table,
+        "properties": {
+            **table.get("properties", {}),
+            port.key: {**_use(port, choices), "description": f"The {port.noun} to use; its settings stand beside it."},
+            **properties,
+        },
+        **({"allOf": rules, "dependentRequired": {name: [port.key] for name in properties}} if properties else {}),
+    }
 
 
 def _choices(port: PortInfo, plugins: Plugins) -> dict[str, tuple[str, dict[str, Any]]]:
@@ -140,6 +181,7 @@ def _class_schema(cls: type[Any], above: frozenset[type[Any]]) -> dict[str, Any]
     for member in settings_fields(cls):
         # A class inside itself: what is deeper is checked when it is read.
         schema = {"type": "object"} if bare(member.hint) in above else _schema(member.hint, above | {cls})
+        schema = limited(schema, member.limits)
         if member.doc:
             schema["description"] = member.doc
         if not member.required:
@@ -183,12 +225,12 @@ def _schema(hint: Any, above: frozenset[type[Any]]) -> dict[str, Any]:
 
 
 def _secret() -> dict[str, Any]:
-    name = {"type": "string"}
+    name = {"type": "string", "minLength": 1}
     return {
         "anyOf": [
             {**_object({"env": {**name, "description": "An environment variable."}}, ["env"])},
             {**_object({"file": {**name, "description": "A file with nothing but the secret."}}, ["file"])},
-            {"type": "string", "description": "The secret itself; better kept elsewhere."},
+            {**name, "description": "The secret itself; better kept elsewhere."},
         ]
     }
 

@@ -86,12 +86,19 @@ class SecretSource:
             text = content.decode().rstrip("\r\n")
         except (OSError, RuntimeError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else _reason(error)
-            raise Wrong(sentence=f"the secret's file {name!r} cannot be read: {reason}.") from None
+            sentence = f"the secret's file {name!r} cannot be read: {reason}.{_mend(error, name)}"
+            raise Wrong(sentence=sentence) from None
         if len(content) > _MAXIMUM_BYTES:
             raise Wrong(sentence=f"the secret's file {name!r} has more than {_MAXIMUM_BYTES} bytes.")
         if not text:
             raise Wrong(sentence=f"the secret's file {name!r} is empty.")
         return Secret(text, origin=f"file {name}")
+
+
+def _mend(error: Exception, name: str) -> str:
+    if isinstance(error, PermissionError):
+        return f" Run `chmod u+r {name}`, as who owns it."
+    return " Write the secret into it, or correct its path." if isinstance(error, FileNotFoundError) else ""
 
 
 def _reason(error: Exception) -> str:

@@ -20,10 +20,10 @@ from portico.errors import (
 from portico.ports import PORTS, PortInfo
 from portico_host.configuration import FILE_NAME, NONE, Configuration, Entry
 from portico_host.defaults import default_settings
-from portico_host.discovery import Offer, Plugins, port_named
 from portico_host.fields import settings_fields
 from portico_host.loading import broken, factory_of, settings_class_of
 from portico_host.mistakes import Mistake, SettingsInvalid
+from portico_host.packages import Offer, Plugins, port_named
 from portico_host.settings import Unfit
 from portico_host.tree import dotted
 
@@ -125,12 +125,15 @@ class HostServices:
         """
         info = port_named(port)
         installed = self._plugins.names(info.name)
+        fitting = {offer.name for offer in self._plugins.offers(info.name) if offer.compatible}
         if info.name == _ALL_AT_ONCE:
             entries = self._configuration.entries(info)
             configured = {name for entry in entries for name in (entry.use, entry.name)}
             return tuple(name for name in installed if name not in configured)
-        if info.name == _IF_ALONE and self._configuration.use(info) is None and len(installed) == 1:
-            return () if self._configuration.is_off(info) else installed
+        # One that was built for another version of the port stands in no other's way.
+        alone = tuple(name for name in installed if name in fitting) or installed
+        if info.name == _IF_ALONE and self._configuration.use(info) is None and len(alone) == 1:
+            return () if self._configuration.is_off(info) else alone
         return ()
 
     def has_settings(self, port: str, name: str) -> bool:

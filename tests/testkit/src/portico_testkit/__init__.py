@@ -4,16 +4,19 @@ A kit is a class of tests for one port. Subclass it in your package's ``tests/te
 fixture named for the port; its docstring shows how.
 
 - `portico_testkit.chat_service.ChatServiceKit`
+- `portico_testkit.context_provider.ContextProviderKit`
 - `portico_testkit.embedding_generator.EmbeddingGeneratorKit`
 - `portico_testkit.function_selector.FunctionSelectorKit`
 - `portico_testkit.function_source.FunctionSourceKit`
 - `portico_testkit.http_client.HttpClientKit`
+- `portico_testkit.package.PackageKit`: for a package as such
 - `portico_testkit.page_reader.PageReaderKit`
 - `portico_testkit.plan_store.PlanStoreKit`
 - `portico_testkit.planner.PlannerKit`
 - `portico_testkit.run_store.RunStoreKit`
 - `portico_testkit.runner.RunnerKit`
 - `portico_testkit.schema_validator.SchemaValidatorKit`
+- `portico_testkit.search_index.SearchIndexKit`
 - `portico_testkit.template_language.TemplateLanguageKit`
 - `portico_testkit.text_search.TextSearchKit`
 - `portico_testkit.type_codec.TypeCodecKit`

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from collections.abc import Awaitable
+from functools import partial
 from typing import Any, ClassVar, cast
 
 import pytest
 
-from portico.chat import ChatCapabilities, ChatRequest, Message, Source, ToolChoice, ToolResult
+from portico.chat import ChatCapabilities, ChatReply, ChatRequest, Message, Source, ToolChoice, ToolResult
 from portico.errors import ContextOverflow, ServiceError, UnsupportedOption
 from portico.ports.chat_service import ChatService
 from portico_testkit import chat_schema_checks, chat_tool_checks
 from portico_testkit.chat_checks import WAYS, Caller, answer, comparable
 from portico_testkit.chat_odd_requests import attached, blank, hostile_sources, odd, refused
 from portico_testkit.chat_requests import CLOCK, DICE, QUESTION, SCHEMAS, SOURCES, ask, histories, sampling
-from portico_testkit.tasks import no_tasks_but
+from portico_testkit.event_loop import leaves_the_event_loop_free
+from portico_testkit.tasks import give_up, no_tasks_but
 
 __all__ = ["ChatServiceKit"]
 
@@ -32,6 +35,7 @@ class ChatServiceKit:
                 yield service
                 await service.aclose()
 
+    A fixture ``failing_service`` gives one whose vendor fails: its address leads nowhere, or its model is no model.
     What the service declares is tested, streamed and not; what it does not declare must be refused. It is asked some
     two hundred short questions at most, a dozen of them at once. The attributes say what to expect of the model
     behind it and bound the effort: with ``max_output = 24`` a model on this machine that writes 90 tokens a second
@@ -59,6 +63,11 @@ class ChatServiceKit:
 
     long_history: ClassVar[int] = 2_000
     """Messages of the longest conversation. Lower it where reading them takes minutes or costs money."""
+
+    @pytest.fixture
+    def failing_service(self) -> ChatService | None:
+        """Nothing, for a service that stands on nothing."""
+        return None
 
     @pytest.mark.asyncio
     async def test_it_has_a_name_and_capabilities(self, chat_service: ChatService) -> None:
@@ -332,13 +341,7 @@ class ChatServiceKit:
         gc.collect()
         for way in WAYS:
             for pause in (0.0, 0.001, 0.02):
-                call = asyncio.create_task(answer(chat_service, way, request))
-                await asyncio.sleep(pause)
-                call.cancel()
-                await asyncio.wait([call], timeout=30)
-                assert call.done(), "a cancelled call goes on"
-                failure = None if call.cancelled() else call.exception()
-                assert failure is None, f"a cancelled call raised {type(failure).__name__}: {failure}"
+                await give_up(partial(answer, chat_service, way, request), turns=1, seconds=pause)
         await no_tasks_but(tasks)
         for way in WAYS:
             after = await asyncio.wait_for(caller.answer(way, request), timeout=60)
@@ -347,6 +350,33 @@ class ChatServiceKit:
                     f"after calls were given up it answers {after}, before {before}"
                 )
         await no_tasks_but(tasks)
+
+    @pytest.mark.asyncio
+    async def test_a_call_leaves_the_event_loop_free(self, chat_service: ChatService) -> None:
+        """A model takes seconds, and a whole application waits for it otherwise."""
+        caller = self._caller(chat_service)
+        for way in WAYS:
+
+            def work(number: int, way: str = way) -> Awaitable[ChatReply]:
+                return caller.answer(way, self._numbered(chat_service, number))
+
+            await leaves_the_event_loop_free(work)
+
+    @pytest.mark.asyncio
+    async def test_a_vendor_that_fails_is_a_service_error(self, failing_service: ChatService | None) -> None:
+        """It says whose it is; what the vendor's library raised is its cause."""
+        if failing_service is None:
+            pytest.skip("there is no fixture `failing_service`: nothing stands behind the service that could fail")
+        for way in WAYS:
+            try:
+                reply = await answer(failing_service, way, ask("Say good morning."))
+            except ServiceError as error:
+                said = str(error)
+                assert len(said) > 10, f"{way} fails and says {said!r} only"
+            except Exception as error:
+                raise AssertionError(f"{way} raised {type(error).__name__}, not ServiceError: {error}") from error
+            else:
+                pytest.fail(f"{way} answered {reply} with a vendor that fails")
 
     def _caller(self, chat_service: ChatService) -> Caller:
         return Caller(chat_service, self.max_output)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import pytest
@@ -20,6 +21,7 @@ from portico.ports.context_provider import ContextProvider
 from portico.turns import Turn
 from portico_testkit.chat_strategies import conversations
 from portico_testkit.fakes.chat_service import ScriptedChat
+from portico_testkit.tasks import give_up, no_tasks_but
 
 __all__ = ["ContextProviderKit"]
 
@@ -118,15 +120,12 @@ class ContextProviderKit:
         self, context_provider: ContextProvider
     ) -> None:
         """At whatever moment: an agent tells it that the turn was stopped."""
+        tasks = asyncio.all_tasks()
         for moments in range(6):
             turn = _turn(Thread(), Message.of("user", self.questions[0]))
-            asking = asyncio.ensure_future(context_provider.before(turn))
-            for _ in range(moments):
-                await asyncio.sleep(0)
-            asking.cancel()
-            await asyncio.wait([asking], timeout=30)
-            assert asking.done(), "a cancelled call goes on"
+            await give_up(partial(context_provider.before, turn), turns=moments)
             await context_provider.after(turn, _STOPPED)
+        await no_tasks_but(tasks)
         turn = _turn(Thread(), Message.of("user", self.questions[0]))
         _check(await context_provider.before(turn))
         await context_provider.after(turn, _ENDED)

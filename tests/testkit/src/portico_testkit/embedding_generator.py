@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import random
 from collections.abc import Awaitable, Sequence
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from portico.errors import PorticoError
 from portico.ports.embedding_generator import EmbeddingGenerator
 from portico.vectors import Vectors
 from portico_testkit.event_loop import leaves_the_event_loop_free
-from portico_testkit.tasks import no_tasks_but
+from portico_testkit.tasks import give_up, no_tasks_but
 
 __all__ = ["EmbeddingGeneratorKit"]
 
@@ -173,6 +173,20 @@ class EmbeddingGeneratorKit:
         assert self.tolerance < apart / 4, f"a tolerance of {self.tolerance:g} hides rows that are {apart:g} apart"
 
     @pytest.mark.asyncio
+    async def test_the_purpose_of_one_call_does_not_reach_another(
+        self, embedding_generator: EmbeddingGenerator
+    ) -> None:
+        """Neither the next one nor one beside it: an index would hold questions among its documents."""
+        purposes: tuple[Literal["document", "query"], ...] = ("document", "query")
+        before = [_rows(await embedding_generator.embed(_TEXTS, purpose=purpose)) for purpose in purposes]
+        unsaid = _rows(await embedding_generator.embed(_TEXTS))
+        self._same(unsaid, before[0], "after queries were embedded, documents have other rows")
+        calls = [embedding_generator.embed(_TEXTS, purpose=purposes[number % 2]) for number in range(8)]
+        for number, vectors in enumerate(await asyncio.gather(*calls)):
+            purpose = purposes[number % 2]
+            self._same(_rows(vectors), before[number % 2], f"beside calls of the other purpose, a {purpose} is another")
+
+    @pytest.mark.asyncio
     async def test_awkward_texts_do_no_harm(self, embedding_generator: EmbeddingGenerator) -> None:
         """Users' files hold anything; one text must not spoil a batch."""
         batch = [_TEXTS[0], *_AWKWARD, _TEXTS[1]]
@@ -265,13 +279,7 @@ class EmbeddingGeneratorKit:
         """Cancelled before, while and after it works, the first call of all among them: no task of it goes on."""
         tasks = asyncio.all_tasks()
         for pause in (0.0, 0.001, 0.02):
-            call = asyncio.create_task(embedding_generator.embed(_TEXTS * (self.large // 6 + 1)))
-            await asyncio.sleep(pause)
-            call.cancel()
-            await asyncio.wait([call], timeout=30)
-            assert call.done(), "a cancelled call goes on"
-            failure = None if call.cancelled() else call.exception()
-            assert failure is None, f"a cancelled call raised {type(failure).__name__}: {failure}"
+            await give_up(lambda: embedding_generator.embed(_TEXTS * (self.large // 6 + 1)), seconds=pause)
         await no_tasks_but(tasks)
         before = _rows(await embedding_generator.embed(_TEXTS))
         after = _rows(await embedding_generator.embed(_TEXTS))

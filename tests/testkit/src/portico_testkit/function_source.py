@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from portico.errors import ArgumentsInvalid, ConfigurationError
 from portico.functions import Function, FunctionPlugin
 from portico.kernel import Kernel
 from portico.ports.function_source import FunctionSource
+from portico_testkit.tasks import give_up, no_tasks_but
 
 __all__ = ["FunctionSourceKit"]
 
@@ -135,15 +137,10 @@ class FunctionSourceKit:
     @pytest.mark.asyncio
     async def test_a_cancelled_load_leaves_it_usable(self, function_source: FunctionSource) -> None:
         """People press Ctrl-C at any moment."""
+        tasks = asyncio.all_tasks()
         for moments in range(4):
-            loading = asyncio.create_task(_load(function_source))
-            for _ in range(moments):
-                await asyncio.sleep(0)
-            loading.cancel()
-            await asyncio.wait([loading], timeout=30)
-            assert loading.done(), "a cancelled load goes on"
-            if not loading.cancelled():
-                loading.exception()
+            await give_up(partial(_load, function_source), turns=moments)
+        await no_tasks_but(tasks)
         assert (await _load(function_source)).functions
         await _close(function_source)
 

@@ -7,6 +7,7 @@ import copy
 import json
 from collections.abc import Awaitable
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeAlias, get_args
 
 import pytest
@@ -18,6 +19,7 @@ from portico.plans.json_form import plan_from_json, plan_to_json
 from portico.plans.plan import Plan, PlanTemplate, Step
 from portico.plans.task import Answer, Budget, Event, Finding, Infeasible, Refusal, Task
 from portico.ports.planner import Planner
+from portico_testkit.tasks import give_up, no_tasks_but
 
 __all__ = ["PlannerKit"]
 
@@ -105,6 +107,13 @@ class PlannerKit:
         alone = [await _propose(planner, task) for task in tasks]
         together = await asyncio.gather(*(_propose(planner, task) for task in tasks))
         assert together == alone, "proposals are others when tasks come at the same time"
+        events: list[list[Event]] = [[] for _ in tasks]
+        for task, of_task in zip(tasks, events, strict=True):
+            await planner.propose(task, emit=of_task.append)
+        beside: list[list[Event]] = [[] for _ in tasks]
+        given = zip(tasks, beside, strict=True)
+        await asyncio.gather(*(planner.propose(task, emit=of_task.append) for task, of_task in given))
+        assert beside == events, "what one proposal emits comes with another when they are made at the same time"
         backwards = [await _propose(planner, task) for task in reversed(tasks)]
         assert backwards[::-1] == alone, "proposals are others when tasks come in another order"
 
@@ -130,17 +139,6 @@ class PlannerKit:
             assert "function" in str(error), f"the error does not say that functions are missing: {error}"
         else:
             assert isinstance(pursuit.outcome, Answer | Infeasible), f"it ended with {pursuit.outcome}"
-
-    @pytest.mark.asyncio
-    @pytest.mark.parametrize("blank", ["", " ", "\n\t"], ids=repr)
-    async def test_a_blank_goal_is_refused_before_it_is_asked(
-        self, planner: Planner, kernel: Kernel, blank: str
-    ) -> None:
-        """The loop refuses it: a planner need not."""
-        counted = _Counted(planner)
-        with pytest.raises(ValueError, match="blank"):
-            await kernel.pursue(blank, planner=counted, budget=_BUDGET)
-        assert counted.proposals == 0
 
     @pytest.mark.asyncio
     async def test_the_second_plan_takes_no_id_of_a_step_that_ran(
@@ -223,12 +221,10 @@ class PlannerKit:
         """People press Ctrl-C at any moment."""
         for task in await _stages(planner, kernel, goal):
             expected = await _propose(planner, task)
+            tasks = asyncio.all_tasks()
             for moments in range(6):
-                proposing = asyncio.create_task(_propose(planner, task))
-                for _ in range(moments):
-                    await asyncio.sleep(0)
-                proposing.cancel()
-                await asyncio.gather(proposing, return_exceptions=True)
+                await give_up(partial(_propose, planner, task), turns=moments)
+                await no_tasks_but(tasks)
                 again = await asyncio.wait_for(_propose(planner, task), 30)
                 assert again == expected, f"cancelled after {moments} moments it proposes something else"
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import pytest
 
 from portico.ports.runner import Runner
+from portico_testkit.tasks import give_up, no_tasks_but
 
 __all__ = ["RunnerKit"]
 
@@ -22,11 +24,13 @@ class RunnerKit:
             def runner(self) -> AcmeRunner:
                 return AcmeRunner(AcmeSettings())
 
-    ``concurrency`` is how many actions it executes at a time, two at least where it has no bound; set it in the
-    class. Runs and actions of the tests have names that no other test uses.
+    ``concurrency`` is how many actions it executes at a time, two at least where it has no bound; ``durable`` says
+    that it keeps results and gives them again instead of executing an action twice. Set them in the class. Runs and
+    actions of the tests have names that no other test uses.
     """
 
-    concurrency = 2
+    concurrency: ClassVar[int] = 2
+    durable: ClassVar[bool] = False
 
     @pytest.mark.asyncio
     async def test_name_is_filled(self, runner: Runner) -> None:
@@ -76,9 +80,30 @@ class RunnerKit:
         assert await runner.execute("again", "s1", action) == "done"
 
     @pytest.mark.asyncio
+    async def test_an_action_that_is_done_is_executed_again_unless_the_runner_is_durable(self, runner: Runner) -> None:
+        """A durable one knows an action by its run and its name; another that kept results would mix up runs."""
+        executed: list[str] = []
+
+        async def done(run: str, name: str) -> Any:
+            async def action() -> str:
+                executed.append(f"{run} {name}")
+                return f"{run} {name}: {len(executed)}"
+
+            return await runner.execute(run, name, action)
+
+        asked = [("d1", "s1"), ("d1", "s1"), ("d1", "s2"), ("d2", "s1"), ("d1", "s1")]
+        results = [await done(*each) for each in asked]
+        if self.durable:
+            assert executed == ["d1 s1", "d1 s2", "d2 s1"], f"it executed {executed}"
+            assert results == ["d1 s1: 1", "d1 s1: 1", "d1 s2: 2", "d2 s1: 3", "d1 s1: 1"]
+        else:
+            assert executed == [f"{run} {name}" for run, name in asked], f"it is not `durable`, and executed {executed}"
+
+    @pytest.mark.asyncio
     async def test_cancelling_the_call_cancels_the_action(self, runner: Runner) -> None:
         """Who gives up, or has a time-out, leaves nothing running."""
         began, ended = asyncio.Event(), asyncio.Event()
+        tasks = asyncio.all_tasks()
 
         async def action() -> None:
             began.set()
@@ -93,6 +118,7 @@ class RunnerKit:
         with pytest.raises(asyncio.CancelledError):
             await running
         assert ended.is_set(), "the action runs on after its call was cancelled"
+        await no_tasks_but(tasks)
 
     @pytest.mark.asyncio
     async def test_actions_run_side_by_side(self, runner: Runner) -> None:
@@ -136,10 +162,7 @@ class RunnerKit:
         for number in range(3 * self.concurrency):
             with pytest.raises(ValueError, match="no"):
                 await runner.execute("places", f"f{number}", fail)
-            waiting = asyncio.ensure_future(runner.execute("places", f"w{number}", wait))
-            await asyncio.sleep(0)
-            waiting.cancel()
-            await asyncio.gather(waiting, return_exceptions=True)
+            await give_up(partial(runner.execute, "places", f"w{number}", wait), turns=1 + number % 3)
 
         async def action() -> str:
             return "done"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import itertools
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -10,26 +11,17 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from portico.errors import UnsupportedFilter
-from portico.filter import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Range, matches
+from portico.errors import ConfigurationError, PorticoError, ServiceError, StoreError, UnsupportedFilter
+from portico.filter import And, Filter, FilterSupport, Not, Or, matches
 from portico.ports.text_search import TextSearch
-from portico.search import SearchResults, TextSearchOptions, TextSearchResult
+from portico.search import SearchResults, TextSearchOptions, TextSearchResult, search_methods
+from portico_testkit.event_loop import leaves_the_event_loop_free
+from portico_testkit.tasks import give_up, no_tasks_but
+from portico_testkit.text_search_cases import AWKWARD_QUERIES, refused_filters
 
 __all__ = ["TextSearchKit"]
 
 _ALL = 50
-_AWKWARD = (
-    '"',
-    "'; DROP TABLE passages; --",
-    'NEAR("a" "b", 5) AND NOT text:c* OR ^d',
-    "* - + ( ) : { } [ ] ^ ~ ? \\ / & | !",
-    "\x00 \ufeff \u202e",
-    "lone \ud800 surrogate",
-    "中文 без עברית \U0001f9e6",
-    "{{$input}} %s <script>",
-    "site:example.org filetype:pdf -word",
-    "word " * 2_000,
-)
 
 
 class TextSearchKit:
@@ -47,19 +39,32 @@ class TextSearchKit:
                 return {"language": record.language}
 
     ``query`` must find at least three passages, and ``other_query`` others in another order. Each of ``filters``
-    must keep some of the passages of ``query`` and not all. ``fields_of`` returns what a record holds of the fields
-    that are filtered by, None where a record does not tell. ``awkward`` are queries that must do no harm; make it
-    empty for a service whose answers are recorded. ``unknown_field`` is the name of no field.
+    must keep some of the passages of ``query`` and not all; a source that takes filters is tried with one at least.
+    ``fields_of`` returns what a record holds of the fields that are filtered by, None where a record does not tell.
+    ``best`` says how the best passage is known. ``awkward`` are queries that must do no harm; make it empty for a
+    service whose answers are recorded. ``unknown_field`` is the name of no field. ``answers_further`` is False where
+    the source is a stand-in that knows nothing of further methods. A fixture ``failing_search`` gives a search of
+    which the source fails: nobody is there, or its file is damaged.
     """
 
     query: ClassVar[str] = "door"
     other_query: ClassVar[str] = "roof"
     filters: ClassVar[tuple[Filter, ...]] = ()
-    awkward: ClassVar[tuple[str, ...]] = _AWKWARD
+    awkward: ClassVar[tuple[str, ...]] = AWKWARD_QUERIES
     unknown_field: ClassVar[str] = "no_such_field"
+    answers_further: ClassVar[bool] = True
 
     def fields_of(self, record: Any) -> Mapping[str, object] | None:
         """Return a record's values of the fields that are filtered by."""
+        return None
+
+    def best(self) -> str | None:
+        """Return words that stand in the best passage for ``query`` only; None where nobody can know."""
+        return None
+
+    @pytest.fixture
+    def failing_search(self) -> TextSearch | None:
+        """Nothing, for a source that cannot fail."""
         return None
 
     @pytest.mark.asyncio
@@ -81,6 +86,9 @@ class TextSearchKit:
             assert not other, f"fields are offered to models and do not take Equal: {other}"
         assert not support.offered or "And" in support.combine, "fields are offered to models and And is not supported"
         assert text_search.index is None or callable(text_search.index.update), "index has no update"
+        for bound in ("most", "query_characters", "query_words"):
+            value = getattr(text_search.capabilities, bound)
+            assert value is None or (type(value) is int and value > 0), f"capabilities.{bound} is {value!r}"
 
     @pytest.mark.asyncio
     async def test_the_query_finds_something(self, text_search: TextSearch) -> None:
@@ -90,6 +98,16 @@ class TextSearchKit:
         other = await _all(text_search, self.other_query)
         assert other, f"{self.other_query!r} finds nothing"
         assert other != found, f"{self.query!r} and {self.other_query!r} find the same passages in the same order"
+
+    @pytest.mark.asyncio
+    async def test_the_best_come_first(self, text_search: TextSearch) -> None:
+        """A prompt has room for a few."""
+        best = self.best()
+        if best is None:
+            pytest.skip("the kit is not told by `best` which passage should come first")
+        first, *others = [result.value for result in await _all(text_search, self.query)]
+        assert best in first, f"{best!r} is not in the first passage: {first!r}"
+        assert not any(best in other for other in others), f"{best!r} is in several passages"
 
     @pytest.mark.asyncio
     async def test_there_are_never_more_than_top(self, text_search: TextSearch) -> None:
@@ -130,6 +148,19 @@ class TextSearchKit:
         assert len(kinds) == 1, f"records are of several types: {kinds}"
 
     @pytest.mark.asyncio
+    async def test_what_a_caller_does_to_results_changes_nothing(self, text_search: TextSearch) -> None:
+        """They are the caller's: a source that keeps them gives them to somebody else."""
+        found = []
+        for _ in range(2):
+            results = await text_search.get_search_results(self.query, TextSearchOptions(top=4))
+            assert isinstance(results.metadata, Mapping), f"metadata is {results.metadata!r}, no mapping"
+            changeable = [record for record in await results.list() if isinstance(record, dict | list)]
+            found.append(copy.deepcopy(changeable))
+            for record in changeable:
+                record.clear()
+        assert found[0] == found[1], "what a caller did to records came back to the next"
+
+    @pytest.mark.asyncio
     async def test_results_have_text_and_links_that_open(self, text_search: TextSearch) -> None:
         """A citation needs both; a name or link that is not known is None, never empty."""
         for result in await _all(text_search, self.query):
@@ -167,6 +198,7 @@ class TextSearchKit:
             for top in (1, 3)
             for skip in (0, 1)
         ]
+        asked += [(self.query, TextSearchOptions(filter=filter)) for filter in (*self.filters, None)]
         alone = [await _found(text_search, *call) for call in asked]
         together = await asyncio.gather(*(_found(text_search, *call) for call in asked))
         for call, expected, found in zip(asked, alone, together, strict=True):
@@ -191,21 +223,34 @@ class TextSearchKit:
         if not text_search.capabilities.total_count:
             assert counted.total_count is None, "total_count is given and capabilities do not declare it"
             return
-        assert isinstance(counted.total_count, int), f"total_count is {counted.total_count!r} and was declared"
+        total = counted.total_count
+        assert isinstance(total, int), f"total_count is {total!r} and was declared"
         every = len(await _all(text_search, self.query))
-        assert counted.total_count >= every, f"total_count is {counted.total_count}, and there are {every}"
+        assert total >= every, f"total_count is {total}, and there are {every}"
+        if total > every:
+            return  # an estimate, or more than are shown
+        beyond = TextSearchOptions(top=1, skip=1, include_total_count=True)
+        counted = await text_search.search(self.query, beyond)
+        assert counted.total_count == total, f"total_count is {counted.total_count} behind the first, {total} else"
+        for filter in self.filters:
+            options = TextSearchOptions(top=1, include_total_count=True, filter=filter)
+            counted = await text_search.search(self.query, options)
+            kept = len(await _all(text_search, self.query, filter))
+            assert counted.total_count == kept, f"total_count is {counted.total_count}, and {filter} keeps {kept}"
 
     @pytest.mark.asyncio
     async def test_filters_keep_what_they_say(self, text_search: TextSearch) -> None:
         """A filtered search finds the passages that the filter keeps, all of them, and no others."""
         every = await (await text_search.get_search_results(self.query, TextSearchOptions(top=_ALL))).list()
+        fields = text_search.capabilities.filter.fields
+        assert self.filters or fields == {}, "the source takes filters, and the kit has none to try: give it `filters`"
         for filter in self.filters:
             options = TextSearchOptions(top=_ALL, filter=filter)
             kept = await (await text_search.get_search_results(self.query, options)).list()
             assert kept, f"{filter} keeps nothing of {self.query!r}"
             assert len(kept) < len(every), f"{filter} leaves nothing out of {self.query!r}"
-            fields = [self.fields_of(record) for record in kept]
-            wrong = [of_record for of_record in fields if of_record is not None and not matches(filter, of_record)]
+            told = [self.fields_of(record) for record in kept]
+            wrong = [of_record for of_record in told if of_record is not None and not matches(filter, of_record)]
             assert not wrong, f"{filter} kept {wrong}"
             known = [of_record for record in every if (of_record := self.fields_of(record)) is not None]
             if len(known) == len(every) < _ALL:
@@ -231,7 +276,7 @@ class TextSearchKit:
     @pytest.mark.asyncio
     async def test_other_filters_are_refused(self, text_search: TextSearch) -> None:
         """Nothing is dropped in silence: a filter that cannot be applied is an error that says what can."""
-        for filter in _refused(text_search.capabilities.filter, self.unknown_field):
+        for filter in refused_filters(text_search.capabilities.filter, self.unknown_field):
             with pytest.raises(UnsupportedFilter) as caught:
                 await _found(text_search, self.query, TextSearchOptions(filter=filter))
             fields = text_search.capabilities.filter.fields or {}
@@ -246,6 +291,91 @@ class TextSearchKit:
             found = await _found(text_search, query, None)
             assert len(found) <= 5, f"{query[:40]!r} finds {len(found)} passages"
         assert await _found(text_search, self.query, None) == before, "an awkward query changed the source"
+
+    @pytest.mark.asyncio
+    async def test_the_bounds_that_it_declares_hold(self, text_search: TextSearch) -> None:
+        """Callers cut their queries, and stop asking, by these."""
+        declared = text_search.capabilities
+        if declared.most is not None:
+            found = await _found(text_search, self.query, TextSearchOptions(top=declared.most + 10))
+            assert len(found) <= declared.most, (
+                f"it gives {len(found)} results, {declared.most} at most by what it says"
+            )
+        if not self.awkward:
+            return
+        if (characters := declared.query_characters) is not None:
+            await _found(text_search, "x" * characters, None)
+            await self._taken_or_refused(text_search, "x" * (characters + 1))
+        if (words := declared.query_words) is not None:
+            await _found(text_search, "a " * (words - 1) + "b", None)
+            await self._taken_or_refused(text_search, "a " * words + "b")
+
+    async def _taken_or_refused(self, text_search: TextSearch, query: str) -> None:
+        try:
+            await _found(text_search, query, None)
+        except PorticoError as error:
+            assert str(error).strip(), "a query that is too long is refused without a word"
+
+    @pytest.mark.asyncio
+    async def test_further_methods_keep_the_same_rules(self, text_search: TextSearch) -> None:
+        """Those for news or images are offered to models as `search` is."""
+        for further in search_methods(text_search):
+            method = getattr(text_search, further.method)
+            assert further.description.strip(), f"{further.method} has no docstring: a model is told nothing of it"
+            assert await (await method(" \n")).list() == [], f"{further.method} finds something for a blank query"
+            for top in (1, 2) if self.answers_further else ():
+                found = await (await method(self.query, TextSearchOptions(top=top))).list()
+                assert len(found) <= top, f"{further.method} gave {len(found)} results for top={top}"
+            support = (further.capabilities or text_search.capabilities).filter
+            for filter in refused_filters(support, self.unknown_field):
+                with pytest.raises(UnsupportedFilter):
+                    await (await method(self.query, TextSearchOptions(filter=filter))).list()
+
+    @pytest.mark.asyncio
+    async def test_a_search_given_up_leaves_it_usable(self, text_search: TextSearch) -> None:
+        """Cancelled at any moment, or its results left half read: nothing of it goes on."""
+        three = TextSearchOptions(top=3)
+        expected = await _found(text_search, self.query, three)
+        tasks = asyncio.all_tasks()
+        for turns in (0, 1, 2, 3, 5, 8, 13):
+            await give_up(lambda: _found(text_search, self.query, None), turns=turns)
+        for seconds in (0.001, 0.005, 0.02):
+            await give_up(lambda: _found(text_search, self.other_query, None), seconds=seconds)
+        for read in range(3):
+            results = await text_search.get_text_search_results(self.query, three)
+            stream = aiter(results)
+            for _ in range(read):
+                await anext(stream)
+            await results.aclose()
+            await results.aclose()
+        await no_tasks_but(tasks)
+        assert await _found(text_search, self.query, three) == expected, "after searches were given up it finds others"
+
+    @pytest.mark.asyncio
+    async def test_a_search_leaves_the_event_loop_free(self, text_search: TextSearch) -> None:
+        """What takes long is done beside the loop: a whole application waits for it otherwise."""
+        queries = (self.query, self.other_query, self.query)
+        await leaves_the_event_loop_free(lambda number: _all(text_search, queries[number]))
+
+    @pytest.mark.asyncio
+    async def test_a_source_that_fails_is_an_error_of_ours(self, failing_search: TextSearch | None) -> None:
+        """It says whose it is, in each of the three methods; what a vendor or the disk raised is its cause."""
+        if failing_search is None:
+            pytest.skip("there is no fixture `failing_search`: a source that cannot fail")
+        for method in (
+            failing_search.search,
+            failing_search.get_text_search_results,
+            failing_search.get_search_results,
+        ):
+            try:
+                found = await (await method(self.query, None)).list()
+            except (ServiceError, StoreError, ConfigurationError) as error:
+                said = str(error)
+            except Exception as error:
+                raise AssertionError(f"{method.__name__} raised {type(error).__name__}: {error}") from error
+            else:
+                pytest.fail(f"{method.__name__} found {found} in a source that fails")
+            assert len(said) > 10, f"{method.__name__} fails and says {said!r} only"
 
     @pytest.mark.asyncio
     async def test_an_update_without_changes_changes_nothing(self, text_search: TextSearch) -> None:
@@ -268,31 +398,3 @@ async def _found(search: TextSearch, query: str, options: TextSearchOptions | No
 
 async def _all(search: TextSearch, query: str, filter: Filter | None = None) -> list[TextSearchResult]:
     return await _found(search, query, TextSearchOptions(top=_ALL, filter=filter))
-
-
-def _refused(support: FilterSupport, unknown: str) -> list[Filter]:
-    """Return one filter for each thing that is not supported."""
-    if support.fields is None:
-        any_clause: Filter = Equal(unknown, "x")
-        refused: list[Filter] = []
-    else:
-        refused = [Equal(unknown, "x"), AnyOf(unknown, ("x",)), Range(unknown, at_least=1)]
-        examples: dict[str, type[Equal | AnyOf | Range]] = {"Equal": Equal, "AnyOf": AnyOf, "Range": Range}
-        for field, kinds in support.fields.items():
-            refused += [_clause(examples[kind], field) for kind in sorted(examples.keys() - kinds)]
-        allowed = next(((field, kind) for field, kinds in support.fields.items() for kind in sorted(kinds)), None)
-        if allowed is None:
-            return refused
-        any_clause = _clause(examples[allowed[1]], allowed[0])
-    combinations: dict[str, Filter] = {"And": And((any_clause,)), "Or": Or((any_clause,)), "Not": Not(any_clause)}
-    refused += [combinations[name] for name in sorted(combinations.keys() - support.combine)]
-    # A clause that is refused hides no deeper in one that is allowed.
-    if refused and "And" in support.combine:
-        refused.append(And((any_clause, refused[0])))
-    return refused
-
-
-def _clause(kind: type[Equal | AnyOf | Range], field: str) -> Filter:
-    if kind is AnyOf:
-        return AnyOf(field, ("x",))
-    return Range(field, at_least="x") if kind is Range else Equal(field, "x")

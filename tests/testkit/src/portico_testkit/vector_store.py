@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import math
+from functools import partial
 from typing import Any, ClassVar
 
 import pytest
@@ -14,10 +15,14 @@ from hypothesis import strategies as st
 from portico.filter import Equal, Filter, FilterSupport
 from portico.ports.vector_store import VectorRecord, VectorStore
 from portico.vectors import Vectors
+from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.fakes.vector_store import DictVectorStore
+from portico_testkit.tasks import give_up, no_tasks_but
 from portico_testkit.vector_checks import (
     AWKWARD_IDS,
     check_filtered,
+    check_writers_at_once,
+    check_writes_are_seen_whole,
     close,
     compare,
     find,
@@ -47,10 +52,12 @@ class VectorStoreKit:
 
     A persistent store also has `another`: a second store on the same data, while the first stays open.
     ``tolerance`` is by how much scores and vectors may be off; ``effort`` is how hard random calls are tried, to be
-    lowered only for a service that bills them.
+    lowered only for a service that bills them, as is ``large``, the records of a large write. A store that filters by
+    declared fields only declares ``a`` and ``kind`` for the kit.
     """
 
     tolerance: ClassVar[float] = 1e-5
+    large: ClassVar[int] = 1_000
     effort: ClassVar[settings] = settings(max_examples=30)
 
     async def another(self, vector_store: VectorStore) -> VectorStore:
@@ -107,6 +114,8 @@ class VectorStoreKit:
         await vector_store.upsert("n", records, Vectors.from_rows([(1, row) for row in range(len(records))]))
         for filter in telling_filters():
             await check_filtered(vector_store, "n", records, filter)
+        declared = vector_store.filter_support.fields
+        assert not declared or "a" in declared, f"it takes filters of {sorted(declared)}: for the kit, let it take `a`"
 
     @pytest.mark.asyncio
     async def test_random_filters_mean_what_matches_says(self, vector_store: VectorStore) -> None:
@@ -144,7 +153,9 @@ class VectorStoreKit:
         rows = bytearray(Vectors.from_rows([(1, 0), (0, 1)]).buffer.cast("B"))
         await vector_store.upsert("n", [VectorRecord("x"), VectorRecord("y")], Vectors(rows, 2, 2))
         rows[:] = bytes(len(rows))
-        assert [match.id for match in await find(vector_store, (1, 0))] == ["x", "y"]
+        found = await find(vector_store, (1, 0))
+        assert [match.id for match in found] == ["x", "y"]
+        same_scores([match.score for match in found], [1.0, 0.0], self.tolerance)
 
     @pytest.mark.asyncio
     async def test_the_same_id_is_replaced(self, vector_store: VectorStore) -> None:
@@ -294,60 +305,53 @@ class VectorStoreKit:
     @pytest.mark.asyncio
     async def test_writes_are_seen_whole(self, vector_store: VectorStore) -> None:
         """Searches while writers replace all records see one batch, never parts of two."""
-        size, rounds = 20, 15
-        vectors = Vectors.from_rows([(1, number) for number in range(size)])
-
-        async def write(batch: int) -> None:
-            records = [VectorRecord(str(number), {"batch": batch}) for number in range(size)]
-            await vector_store.upsert("n", records, vectors)
-
-        async def replace() -> None:
-            for batch in range(1, rounds):
-                await write(batch)
-                await asyncio.sleep(0)
-
-        async def read() -> None:
-            for _ in range(rounds * 2):
-                found = await find(vector_store, (1, 0), top=100)
-                batches = {match.metadata["batch"] for match in found}
-                assert (len(found), len(batches)) == (size, 1), f"{len(found)} records of batches {batches}"
-                await asyncio.sleep(0)
-
-        await write(0)
-        await asyncio.gather(replace(), *(read() for _ in range(4)))
+        await check_writes_are_seen_whole(vector_store)
 
     @pytest.mark.asyncio
     async def test_writers_at_once_lose_nothing(self, vector_store: VectorStore) -> None:
         """Every record of every call is there, with its own vector."""
-        angles = {f"{writer}-{number}": (writer * 10 + number) / 100 for writer in range(8) for number in range(10)}
-
-        async def write(writer: int) -> None:
-            for number in range(10):
-                id = f"{writer}-{number}"
-                row = (math.cos(angles[id]), math.sin(angles[id]))
-                await vector_store.upsert("n", [VectorRecord(id, {"angle": angles[id]})], Vectors.from_rows([row]))
-
-        await asyncio.gather(*(write(writer) for writer in range(8)))
-        found = await find(vector_store, (1, 0), top=100)
-        assert sorted(match.id for match in found) == sorted(angles)
-        for match in found:
-            assert abs(match.score - math.cos(angles[match.id])) < self.tolerance, f"{match.id} has another's vector"
+        await check_writers_at_once(vector_store, self.tolerance)
 
     @pytest.mark.asyncio
     async def test_a_cancelled_write_is_whole_or_absent(self, vector_store: VectorStore) -> None:
         """And the store goes on working."""
         size = 3_000
         vectors = Vectors.from_rows([(1, number) for number in range(size)])
+        tasks = asyncio.all_tasks()
         for attempt in range(4):
             records = [VectorRecord(f"{attempt}-{number}") for number in range(size)]
-            task = asyncio.create_task(vector_store.upsert("n", records, vectors))
-            await asyncio.sleep(0.002 * attempt)
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await give_up(partial(vector_store.upsert, "n", records, vectors), seconds=0.002 * attempt)
             count = await vector_store.count("n")
             assert count % size == 0, f"{count % size} of {size} records of a cancelled write"
+            for call in (vector_store.search, vector_store.get, vector_store.delete, vector_store.drop):
+                wanted = [vectors] if call == vector_store.search else [["nobody"]] if call != vector_store.drop else []
+                await give_up(partial(call, "other", *wanted), turns=attempt)
+        await no_tasks_but(tasks)
         await put(vector_store, {"after": (1, 0)})
         assert (await vector_store.get("n", ["after"]))[0] == [VectorRecord("after")]
+
+    @pytest.mark.asyncio
+    async def test_searches_at_once_do_not_mix(self, vector_store: VectorStore) -> None:
+        """Each has its own queries and its own ``top``, whatever it waits for."""
+        await put(vector_store, {str(number): (math.cos(number / 40), math.sin(number / 40)) for number in range(100)})
+        angles = [(number % 10 * 0.25, 1 + number % 3) for number in range(24)]
+        searches = [find(vector_store, (math.cos(angle), math.sin(angle)), top=top) for angle, top in angles]
+        for (angle, top), found in zip(angles, await asyncio.gather(*searches), strict=True):
+            nearest = sorted(range(100), key=lambda number: abs(number / 40 - angle))[:1]
+            ids = [match.id for match in found]
+            assert (ids[:1], len(ids)) == ([str(nearest[0])], top), f"at {angle}, with top {top}, it found {ids}"
+
+    @pytest.mark.asyncio
+    async def test_it_leaves_the_event_loop_free(self, vector_store: VectorStore) -> None:
+        """Many records written and many queries asked at once do not hold up a whole application."""
+        records = [VectorRecord(str(number)) for number in range(self.large)]
+        rows = Vectors.from_rows([[float(number % 97), *[1.0] * 15] for number in range(self.large)])
+
+        async def write_and_search(number: int) -> None:
+            await vector_store.upsert(f"large {number}", records, rows)
+            await vector_store.search(f"large {number}", rows.slice(0, 20), top=5)
+
+        await leaves_the_event_loop_free(write_and_search)
 
     @pytest.mark.asyncio
     async def test_any_history_ends_as_in_a_dictionary(self, vector_store: VectorStore) -> None:

@@ -17,7 +17,7 @@ from portico.filter import And, Equal, Filter, Range
 from portico.http import HttpRequest, HttpResponse
 from portico.ports.http_client import HttpClient
 from portico.registration import Services
-from portico.search import SearchResults, TextSearchOptions, TextSearchResult
+from portico.search import TextSearchOptions, TextSearchResult
 from portico_testkit.fakes.http_client import RecordedHttpClient
 from portico_testkit.fakes.services import FixedServices
 from portico_testkit.installed import installed_http_client
@@ -59,9 +59,8 @@ class WebSearchKit(TextSearchKit):
     what the service would refuse. ``window`` is what a request asks for: the number of the first result, from 0 on,
     and how many. ``asks`` are filters with the parameters, or members of the JSON, that they must become for the query
     ``door``; a parameter that must not be there is None. ``failures`` are errors as the service sends them.
-    ``served_page_size`` is the size of the pages of a service that has its own.
-
-    The client is the installed one; a fixture ``http_client`` replaces it.
+    ``served_page_size`` is the size of the pages of a service that has its own. The client is the installed one; a
+    fixture ``http_client`` replaces it.
     """
 
     query: ClassVar[str] = "door"
@@ -72,6 +71,7 @@ class WebSearchKit(TextSearchKit):
     failures: ClassVar[tuple[Failure, ...]] = ()
     common_failures: ClassVar[tuple[Failure, ...]] = COMMON_FAILURES
     served_page_size: ClassVar[int] = 10
+    answers_further: ClassVar[bool] = False
 
     def connect(self, base_url: str, services: Services) -> Any:
         """Return the connector for a service at ``base_url``, with ``key`` as its key."""
@@ -94,6 +94,15 @@ class WebSearchKit(TextSearchKit):
     def expected(self, page: WebPage) -> TextSearchResult:
         """Return the result that a page must become."""
         return TextSearchResult(page.text, page.title, page.url)
+
+    def best(self) -> str:
+        """Return the text of the service's first result."""
+        return self.expected(find(self.query)[0]).value
+
+    @pytest.fixture
+    def failing_search(self, http_client: HttpClient) -> Iterator[Any]:
+        with LocalService(lambda request, pages: Reply({}, 500)) as service:
+            yield self.connect(service.url, FixedServices({HttpClient: http_client}))
 
     @pytest.fixture
     def service(self) -> Iterator[LocalService]:
@@ -387,5 +396,4 @@ async def _found(
     search: Any, query: str, *, top: int = 5, skip: int = 0, filter: Filter | None = None
 ) -> list[TextSearchResult]:
     options = TextSearchOptions(top=top, skip=skip, filter=filter)
-    results: SearchResults[TextSearchResult] = await search.get_text_search_results(query, options)
-    return await results.list()
+    return await (await search.get_text_search_results(query, options)).list()  # type: ignore[no-any-return]

@@ -261,7 +261,11 @@ def _handler(service: LocalService) -> type[BaseHTTPRequestHandler]:
         def do_GET(self) -> None:
             address = urlsplit(self.path)
             headers = {name.lower(): value for name, value in self.headers.items()}
-            body = self.rfile.read(int(headers.get("content-length", 0)))
+            expected = int(headers.get("content-length", 0))
+            body = self.rfile.read(expected)
+            if len(body) < expected:
+                self.close_connection = True
+                return  # a client that went away between head and body has asked nothing
             params = dict(parse_qsl(address.query, keep_blank_values=True))
             document = json_format.loads(body) if body else None
             said = service.reply(ServedRequest(self.command, address.path, params, headers, document))

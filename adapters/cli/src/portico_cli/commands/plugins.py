@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
 from portico_cli.output import console_for, safe_text, show, write_json
+from portico_cli.package_details import detail_lines, details_to_json, package_to_json, packages_named
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -24,22 +25,26 @@ _NARROW = 90
 
 
 @click.command(name="plugins")
+@click.argument("name", required=False)
 @json_option
 @common_options
 @pass_invocation
-def command(invocation: Invocation) -> None:
+def command(invocation: Invocation, name: str | None) -> None:
     """List the installed packages and what they offer, by port.
 
-    A package that is broken, in conflict, incompatible or disabled is listed with the reason.
+    With NAME, a package or what one registers, show that one with every setting. A package that is broken, in conflict,
+    incompatible or disabled is listed with the reason and what mends it.
     """
     import portico_host
 
     application = portico_host.load(invocation.config)
     plugins, commands = application.plugins, application.commands
-    if invocation.json:
+    if name is not None:
+        _show_one(plugins, commands, name, as_json=invocation.json)
+    elif invocation.json:
         write_json(
             {
-                "packages": [_as_json(package) for package in plugins.packages],
+                "packages": [package_to_json(package) for package in plugins.packages],
                 "commands": [{"name": found.name, "distribution": found.distribution} for found in commands],
                 "unmatched": list(plugins.unmatched),
             }
@@ -48,18 +53,18 @@ def command(invocation: Invocation) -> None:
         show(*_lines(plugins, commands))
 
 
-def _as_json(package: Package) -> dict[str, Any]:
-    return {
-        "name": package.name,
-        "distribution": package.distribution,
-        "version": package.version,
-        "state": package.state,
-        "problem": package.problem,
-        "offers": [
-            {"port": offer.port.name, "name": offer.name, "summary": offer.registration.summary}
-            for offer in package.offers
-        ],
-    }
+def _show_one(plugins: Plugins, commands: tuple[Command, ...], name: str, *, as_json: bool) -> None:
+    from rich.text import Text
+
+    packages = packages_named(plugins, name)
+    if as_json:
+        write_json({"packages": [details_to_json(package, commands) for package in packages]})
+        return
+    lines: list[RenderableType] = []
+    for package in packages:
+        lines += [Text()] if lines else []
+        lines += detail_lines(package, commands, _state(package))
+    show(*lines)
 
 
 def _lines(plugins: Plugins, commands: tuple[Command, ...]) -> Iterator[RenderableType]:
@@ -98,6 +103,8 @@ def _lines(plugins: Plugins, commands: tuple[Command, ...]) -> Iterator[Renderab
     for package in troubled:
         head = Text.assemble(safe_text(package.distribution, "bold"), ": ", safe_text(package.problem or ""))
         yield Hanging(head, "! ", "  ", "dim" if package.state == "disabled" else "red")
+        if package.mend and package.state != "disabled":
+            yield Hanging(safe_text(package.mend), "  → ", "    ", "dim")
     for word in plugins.unmatched:
         yield Hanging(safe_text(f"{word} is to be disabled or used alone, and is not installed."), "! ", "  ", "yellow")
     if commands:

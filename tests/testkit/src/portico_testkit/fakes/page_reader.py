@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
 
 from portico.errors import AccessRefused, ServiceUnavailable
 from portico.ports.page_reader import Page
 
 __all__ = ["ShelfReader"]
+
+
+_BARE_ADDRESS = re.compile(r"https?://(\[|[0-9][0-9a-fx.]*(?=[:/]|$))")
 
 
 class ShelfReader:
@@ -57,6 +61,8 @@ class ShelfReader:
     def _found(self, link: str) -> Page:
         if not link.startswith(("http://", "https://")) or "@" in link:
             raise AccessRefused("The link is no http or https URL, or has a user in it.")
+        if link not in self.pages and _BARE_ADDRESS.match(link):
+            raise AccessRefused(f"{link[:200]!r} leads to an address without a name, and is on no shelf.")
         page = self.pages.get(link)
         if isinstance(page, str) and page in self.pages:
             link, page = page, self.pages[page]

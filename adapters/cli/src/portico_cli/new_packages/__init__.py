@@ -1,0 +1,1 @@
+"""New packages: the templates, copied with the forms of another name."""

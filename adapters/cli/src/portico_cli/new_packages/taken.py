@@ -1,0 +1,59 @@
+"""Names that a new package cannot have: something of that name is there."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+
+from portico.ports import PORTS, PortInfo
+from portico_cli.failures import Misused
+from portico_cli.new_packages.names import PackageName
+
+__all__ = ["refuse_taken"]
+
+
+def refuse_taken(name: PackageName) -> None:
+    """Raise `Misused` where a port, a hook, an installed package or a registration has the name."""
+    said = _of_portico(name) or _installed(name) or _registered(name)
+    if said:
+        raise Misused(f"{said} Choose another name.")
+
+
+def _of_portico(name: PackageName) -> str | None:
+    for port in PORTS:
+        if name.module == port.hook:
+            return f"The hook function of the port {port.name} is called {port.hook}."
+        if name.registered in {port.table, port.name.lower(), port.noun.replace(" ", "-").lower()}:
+            return f"{name.registered!r} is what the port {port.name} is called in portico.toml and in messages."
+        if name.registered == port.key:
+            return f"{name.registered!r} is a key of the table [{port.table}] in portico.toml."
+    return None
+
+
+def _installed(name: PackageName) -> str | None:
+    try:
+        found = version(name.distribution)
+    except PackageNotFoundError:
+        pass
+    else:
+        return f"{name.distribution} {found} is installed."
+    try:
+        there = find_spec(name.module)
+    except ValueError:
+        return f"A module {name.module} is there already."
+    # A folder without an `__init__.py`, as the working directory may hold one, is no package.
+    return f"A module {name.module} is installed." if there and there.origin else None
+
+
+def _registered(name: PackageName) -> str | None:
+    import portico_host
+
+    port = _port_of(name)
+    for offer in portico_host.discover().offers(port.name):
+        if offer.name.replace("_", "-").lower() == name.registered:
+            return f"{offer.distribution} registers the {port.noun} {offer.name!r}."
+    return None
+
+
+def _port_of(name: PackageName) -> PortInfo:
+    return next(port for port in PORTS if port.name == name.kind.port)

@@ -1,0 +1,285 @@
+"""`portico new` and its templates: what is made works before its author changes a line."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from portico.ports import PORTS
+from portico_cli.failures import Misused
+from portico_cli.new_packages.kinds import KINDS
+from portico_cli.new_packages.making import make_folder
+from portico_cli.new_packages.names import LONGEST, PackageName, package_name
+from portico_cli.new_packages.taken import refuse_taken
+from portico_cli.new_packages.templates import filled, template_folder
+
+# One for each kind: of one letter, of words and digits, of the greatest length, and one that is a word of Python.
+ODD_NAMES = {"connector": "q", "planner": "x2-go-4u", "adapter": "n" + "-abcdefghijklmn" * 2 + "o", "plugin": "import"}
+
+# What shows that the new package did it.
+SEEN: dict[str, Callable[[Any], bool]] = {
+    "connector": lambda said: "ninety" in said["answer"] and "my-own.example" in said["citations"][0]["link"],
+    "planner": lambda said: said["planner"] == "my-own" and "red door" in said["answer"],
+    "adapter": lambda said: said["service"] == "my-own" and "red door" in said["answer"],
+    "plugin": lambda said: "mine-define" in [function["name"] for function in said["functions"]],
+}
+
+kinds = st.sampled_from(sorted(KINDS))
+words = st.text("abcdefghijklmnopqrstuvwxyz0123456789", min_size=1, max_size=9)
+names = (
+    st.lists(words, min_size=1, max_size=5)
+    .map("-".join)
+    .filter(lambda name: name[0].isalpha() and len(name) <= LONGEST and "acme" not in name)
+    .filter(lambda name: not name.startswith("portico-") and not name.endswith("-planner"))
+)
+
+
+def installed(package: Path, site: Path) -> dict[str, str]:
+    """Return an environment in which a package is installed, as `pip install -e` would leave it."""
+    project = tomllib.loads((package / "pyproject.toml").read_text("utf-8"))["project"]
+    info = site / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    info.mkdir(parents=True)
+    metadata = [
+        "Metadata-Version: 2.4",
+        *(f"{key}: {project[field]}" for key, field in (("Name", "name"), ("Version", "version"))),
+        f"Summary: {project['description']}",
+        f"License-Expression: {project['license']}",
+        f"Requires-Python: {project['requires-python']}",
+        *(f"Classifier: {line}" for line in project["classifiers"]),
+        *(f"Requires-Dist: {line}" for line in project["dependencies"]),
+        "Description-Content-Type: text/markdown",
+    ]
+    readme = (package / project["readme"]).read_text("utf-8")
+    (info / "METADATA").write_text("\n".join(metadata) + f"\n\n{readme}", "utf-8")
+    groups = project["entry-points"].items()
+    points = [f"[{group}]\n" + "".join(f"{key} = {value}\n" for key, value in found.items()) for group, found in groups]
+    (info / "entry_points.txt").write_text("\n".join(points), "utf-8")
+    (info / "INSTALLER").write_text("pip\n", "utf-8")
+    own = {"PYTHONDONTWRITEBYTECODE": "1", "HYPOTHESIS_STORAGE_DIRECTORY": str(site / "hypothesis")}
+    return os.environ | own | {"PYTHONPATH": os.pathsep.join([str(package / "src"), str(site)])}
+
+
+def run_its_tests(package: Path, site: Path) -> None:
+    """Run a package's own tests in its folder, with its own settings of pytest."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
+        cwd=package,
+        env=installed(package, site),
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+    assert done.returncode == 0, (
+        f"the tests of {package.name} end with {done.returncode}:\n{done.stdout}\n{done.stderr}"
+    )
+
+
+def made(folder: Path, kind: str, name: str) -> Path:
+    """Make a package in a folder of its own."""
+    package = package_name(name, KINDS[kind])
+    make_folder(folder / package.distribution, filled(package, None))
+    return folder / package.distribution
+
+
+@pytest.fixture(autouse=True)
+def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let git know nobody, whoever runs the tests."""
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+
+
+class TestTemplates:
+    """They stand where they are as packages called acme."""
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_its_own_tests_pass_where_it_stands(self, kind: str, tmp_path: Path) -> None:
+        run_its_tests(template_folder(KINDS[kind]), tmp_path)
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_it_needs_core_and_nothing_else(self, kind: str) -> None:
+        project = tomllib.loads((template_folder(KINDS[kind]) / "pyproject.toml").read_text("utf-8"))
+        assert project["project"]["dependencies"] == ["portico-core>=0.1"]
+        assert project["dependency-groups"]["test"] == ["portico-testkit>=0.1"]
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_its_readme_shows_installation_settings_and_a_program_that_runs(
+        self, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        folder = template_folder(KINDS[kind])
+        text = (folder / "README.md").read_text("utf-8")
+        assert "pip install portico-acme" in text
+        assert tomllib.loads(re.search(r"```toml\n(.*?)```", text, re.DOTALL)[1])
+        assert "| setting | default | meaning |" in text
+        (program,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+        environment = installed(folder, tmp_path)
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", program], env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.strip()
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_every_setting_is_in_the_table_of_its_readme(self, kind: str) -> None:
+        folder = template_folder(KINDS[kind])
+        (config,) = folder.glob("src/*/config.py")
+        (settings_class,) = (node for node in ast.parse(config.read_text()).body if isinstance(node, ast.ClassDef))
+        fields = [node.target.id for node in settings_class.body if isinstance(node, ast.AnnAssign)]
+        listed = re.findall(r"^\| `(\w+)` \|", (folder / "README.md").read_text("utf-8"), re.MULTILINE)
+        assert listed == fields
+
+
+class TestMadePackages:
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_its_own_tests_pass(self, kind: str, tmp_path: Path) -> None:
+        run_its_tests(made(tmp_path, kind, ODD_NAMES[kind]), tmp_path / "site")
+
+    @given(kinds, names)
+    def test_nothing_of_the_template_is_left_and_everything_compiles(self, kind: str, name: str) -> None:
+        package = package_name(name, KINDS[kind])
+        files = filled(package, None)
+        for path, text in files.items():
+            assert "acme" not in f"{path}{text}".lower(), f"{path} still says acme"
+            if path.suffix == ".py":
+                compile(text, str(path), "exec", dont_inherit=True)
+        project = tomllib.loads(files[PurePosixPath("pyproject.toml")])["project"]
+        assert project["name"] == package.distribution
+        assert "authors" not in project
+        (point,) = project["entry-points"]["portico"].items()
+        assert point == (package.distribution.removeprefix("portico-"), f"{package.module}._plugin")
+        plugin = files[PurePosixPath(f"src/{package.module}/_plugin.py")]
+        assert f'name="{name}"' in plugin
+        for module, attribute in re.findall(r'"(portico_\w+\.\w+):(\w+)"', plugin):
+            source = files[PurePosixPath(f"src/{module.replace('.', '/')}.py")]
+            assert f"class {attribute}" in source, f"{module} has no {attribute}"
+
+    @pytest.mark.skipif(importlib.util.find_spec("ruff") is None, reason="ruff is not installed")
+    @settings(max_examples=15)
+    @given(kinds, names)
+    def test_style_and_format_do_not_depend_on_the_name(self, kind: str, name: str) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            package = made(Path(folder), kind, name)
+            for command in (("check",), ("format", "--check")):
+                ruff = [sys.executable, "-m", "ruff", *command, "--no-cache", str(package)]
+                done = subprocess.run(ruff, capture_output=True, text=True, check=False)
+                assert done.returncode == 0, f"{name}: {done.stdout}{done.stderr}"
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_what_it_says_to_try_works_without_any_configuration(
+        self, kind: str, portico: Any, tmp_path: Path, folder: Path
+    ) -> None:
+        made_here = portico("new", kind, "my-own", "--json").json
+        environment = installed(Path(made_here["folder"]), tmp_path / "made")
+        (folder / "door.md").write_text("# The door\n\nThis is about the red door of the house.\n")
+        variables, command = re.split(r"(?=portico )", made_here["attempt"], maxsplit=1)
+        environment |= dict(variable.split("=", 1) for variable in shlex.split(variables))
+        done = portico(*shlex.split(command)[1:], "--json", env=environment)
+        assert done.code == 0, done.err
+        assert SEEN[kind](done.json), done.out
+        (listed,) = [
+            found
+            for found in portico("plugins", "--json", env=environment).json["packages"]
+            if found["distribution"] == made_here["distribution"]
+        ]
+        assert (listed["state"], listed["problem"]) == ("ok", None)
+        assert [offer["name"] for offer in listed["offers"]] == ["my-own"]
+
+
+class TestNames:
+    @given(kinds, names)
+    def test_every_way_to_write_a_name_means_the_same(self, kind: str, name: str) -> None:
+        package = PackageName(name, KINDS[kind])
+        ways = {
+            name,
+            name.upper(),
+            name.replace("-", "_"),
+            name.replace("-", "."),
+            name.replace("-", "--"),
+            f"portico-{name}",
+            f"Portico_{name}",
+            package.distribution,
+            package.module,
+        }
+        assert {package_name(way, KINDS[kind]) for way in ways} == {package}
+
+    @given(kinds, names)
+    def test_its_forms_are_names_for_pip_for_imports_and_for_classes(self, kind: str, name: str) -> None:
+        package = package_name(name, KINDS[kind])
+        assert re.fullmatch(r"portico(-[a-z0-9]+)+", package.distribution)
+        assert package.module.isidentifier()
+        assert package.class_prefix.isidentifier()
+        assert package.class_prefix[0].isupper()
+
+    @given(kinds, st.text(max_size=60))
+    def test_any_text_is_a_name_or_is_refused(self, kind: str, text: str) -> None:
+        try:
+            package = package_name(text, KINDS[kind])
+        except Misused as refusal:
+            assert refusal.message.endswith((".", "?"))
+        else:
+            assert package == package_name(package.distribution, KINDS[kind])
+
+    @pytest.mark.parametrize(
+        ("given_name", "said"),
+        [
+            ("", "begins with a letter"),
+            ("portico-", "begins with a letter"),
+            ("3d", "begins with a letter"),
+            ("my search", "Perhaps my-search?"),
+            ("Übersetzung", "Perhaps ubersetzung?"),
+            ("中文", "letters of English"),
+            ("../up", "Perhaps up?"),
+            ("-", "begins with a letter"),
+            ("a" * 33, "32 are the most"),
+        ],
+    )
+    def test_what_cannot_be_a_name_is_refused(self, in_process: Any, folder: Path, given_name: str, said: str) -> None:
+        done = in_process("new", "connector", "--", given_name)
+        assert done.code == 2
+        assert said in done.err
+        assert list(folder.iterdir()) == []
+
+    @pytest.mark.parametrize(
+        ("kind", "name", "said"),
+        [
+            ("connector", "documents", "portico-documents"),
+            ("planner", "retrieval", "portico-retrieval-planner"),
+            ("adapter", "cli", "portico_cli"),
+            ("adapter", "testkit", "portico-testkit"),
+            ("connector", "shelf", "portico-shelf"),
+            ("planner", "scripted", "portico-shelf registers the planner 'scripted'"),
+            ("connector", "text_searches", "hook"),
+            ("plugin", "functions", "FunctionSource"),
+            ("planner", "planner", "Planner"),
+            ("adapter", "chat-service", "ChatService"),
+            ("planner", "use", "key"),
+        ],
+    )
+    def test_a_name_that_is_taken_is_told_of(
+        self, in_process: Any, folder: Path, kind: str, name: str, said: str
+    ) -> None:
+        done = in_process("new", kind, name)
+        assert done.code == 2
+        assert said in done.err
+        assert "Choose another name." in done.err
+        assert list(folder.iterdir()) == []
+
+    def test_no_hook_and_no_table_can_be_a_name(self) -> None:
+        for port in PORTS:
+            for word in (port.hook, port.table, port.name, port.noun.replace(" ", "-"), port.key):
+                with pytest.raises(Misused, match="Choose another name"):
+                    refuse_taken(package_name(word, KINDS["connector"]))

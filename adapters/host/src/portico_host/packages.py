@@ -1,0 +1,202 @@
+"""What is installed: packages, what each offers, what is wrong with it, and how one is chosen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from portico.errors import PluginBroken, PluginConflict, PluginIncompatible, PluginNotInstalled, nearest
+from portico.ports import PORTS, PortInfo
+from portico.registration import Registration
+from portico_host.entry_points import folded
+
+__all__ = ["Defect", "Offer", "Package", "Plugins", "State", "distribution_for", "port_named", "title"]
+
+# Distributions of ours that register more than one name, or another than their own.
+_ELSEWHERE = {
+    ("EmbeddingGenerator", "cached"): "portico-cached-embeddings",
+    ("FunctionSource", "plans"): "portico-plan-folder",
+    ("PlanStore", "folder"): "portico-plan-folder",
+    ("Runner", "local"): "portico-local-runner",
+    ("TextSearch", "full-pages"): "portico-web-pages",
+    **{("TypeCodec", name): "portico-type-codecs" for name in ("attrs", "msgspec", "pydantic")},
+}
+State: TypeAlias = Literal["ok", "broken", "conflict", "incompatible", "disabled"]
+
+
+@dataclass(frozen=True, slots=True)
+class Defect:
+    """One thing that is wrong with a package: a sentence on it, and a sentence on what mends it."""
+
+    sentence: str
+    mend: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.sentence} {self.mend}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One registration with where it came from."""
+
+    port: PortInfo
+    registration: Registration
+    package: str
+    distribution: str
+
+    @property
+    def name(self) -> str:
+        """The registered name."""
+        return self.registration.name
+
+    @property
+    def compatible(self) -> bool:
+        """Whether it was built for the port's major version that is installed."""
+        return self.registration.port_version == self.port.version
+
+    @property
+    def incompatibility(self) -> Defect | None:
+        """What is wrong where it was built for another major version of the port, and which side to upgrade."""
+        port, built_for = self.port, self.registration.port_version
+        if built_for == port.version:
+            return None
+        sentence = (
+            f"{title(port)} {self.name!r} of {self.distribution} was built for version {built_for} of the port "
+            f"{port.name}; the portico-core that is installed has version {port.version}."
+        )
+        if built_for < port.version:
+            mend = f"The package is the older side: run `pip install --upgrade {self.distribution}`."
+        else:
+            mend = "The core is the older side: run `pip install --upgrade portico-core`."
+        return Defect(sentence, mend)
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """An installed plugin package: its entry-point name, its distribution, and how it fared.
+
+    ``state`` is the worst that is true of it: "broken" (its import or a hook raised, or it offers something
+    malformed), "conflict" (another distribution registered the same name), "incompatible" (built for another
+    major version of a port), "disabled" (not imported at all) or "ok". What works of it can be used in any
+    state. ``defects`` are what is wrong, ``cause`` the first exception, ``seconds`` the time its import took.
+    """
+
+    name: str
+    distribution: str
+    version: str
+    state: State = "ok"
+    defects: tuple[Defect, ...] = ()
+    offers: tuple[Offer, ...] = ()
+    cause: BaseException | None = field(default=None, compare=False, repr=False)
+    seconds: float = field(default=0.0, compare=False)
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """The sentences on what is wrong."""
+        return tuple(defect.sentence for defect in self.defects)
+
+    @property
+    def problem(self) -> str | None:
+        """All problems as one text; None when there is none."""
+        return " ".join(self.problems) or None
+
+    @property
+    def mend(self) -> str | None:
+        """What mends them as one text, each once; None when nothing does or need be mended."""
+        return " ".join(dict.fromkeys(defect.mend for defect in self.defects if defect.mend)) or None
+
+    @property
+    def registrations(self) -> tuple[Registration, ...]:
+        """What it registered."""
+        return tuple(offer.registration for offer in self.offers)
+
+
+@dataclass(frozen=True, slots=True)
+class Plugins:
+    """Every package found. ``unmatched`` are names that were to be disabled, or alone used, and are not installed."""
+
+    packages: tuple[Package, ...]
+    unmatched: tuple[str, ...] = ()
+
+    def offers(self, port: str) -> tuple[Offer, ...]:
+        """Return what is registered for a port ("TextSearch"), by name; equal names follow each other."""
+        found = (offer for package in self.packages for offer in package.offers if offer.port.name == port)
+        return tuple(sorted(found, key=lambda offer: (offer.name, offer.distribution)))
+
+    def default_of(self, info: PortInfo) -> str | None:
+        """Return what a port is filled with where nothing is configured; None for a spare one that is not installed."""
+        return None if info.spare and info.default not in self.names(info.name) else info.default
+
+    def names(self, port: str) -> tuple[str, ...]:
+        """Return the registered names of a port, sorted, each once."""
+        return tuple(dict.fromkeys(offer.name for offer in self.offers(port)))
+
+    def registration(self, port: str, name: str) -> Registration:
+        """Return the registration chosen by name; see `offer` for the errors."""
+        return self.offer(port, name).registration
+
+    def offer(self, port: str, name: str) -> Offer:
+        """Return what is registered under ``name``.
+
+        Raises ``PluginConflict`` naming both distributions, ``PluginIncompatible``, ``PluginBroken`` with the
+        package's own error as cause, or ``PluginNotInstalled`` with what to install.
+        """
+        info = port_named(port)
+        found = [offer for offer in self.offers(port) if offer.name == name]
+        if len(found) > 1:
+            owners = " and ".join(offer.distribution for offer in found)
+            raise PluginConflict(
+                f"{title(info)} {name!r} is registered by {owners}. "
+                f"Uninstall one, or switch it off: PORTICO_DISABLE={found[-1].distribution}"
+            )
+        if not found:
+            self._refuse(info, name)
+        incompatibility = found[0].incompatibility
+        if incompatibility is not None:
+            raise PluginIncompatible(str(incompatibility))
+        return found[0]
+
+    def _refuse(self, info: PortInfo, name: str) -> None:
+        wanted = distribution_for(info, name)
+        relatives = {folded(name), folded(wanted), folded(wanted.removeprefix("portico-"))}
+        mine = [
+            package for package in self.packages if {folded(package.name), folded(package.distribution)} & relatives
+        ]
+        for package in mine:
+            whose = f"{title(info)} {name!r} cannot be used: its package {package.distribution} is"
+            if package.state == "disabled":
+                raise PluginNotInstalled(f"{whose} disabled. {package.problem} {package.mend or ''}".rstrip())
+            if package.state == "broken":
+                raise PluginBroken(
+                    f"{whose} broken. {package.problem} {package.mend or ''}".rstrip()
+                ) from package.cause
+        installed = self.names(info.name)
+        close = nearest(name, installed)
+        broken = [package.distribution for package in self.packages if package.state == "broken"]
+        raise PluginNotInstalled(
+            f"{title(info)} {name!r} is not installed. "
+            + (f"Did you mean {close[0]}? Otherwise run" if close else "Run")
+            + f" `pip install {wanted}`. Installed: {', '.join(installed) or 'none'}."
+            + (f" Broken packages: {', '.join(broken)}." if broken else "")
+        )
+
+
+def port_named(name: str) -> PortInfo:
+    """Return what the table of ports says of one; ``ValueError`` when there is no such port."""
+    for info in PORTS:
+        if info.name == name:
+            return info
+    raise ValueError(f"there is no port {name!r}; the ports are {', '.join(info.name for info in PORTS)}")
+
+
+def distribution_for(info: PortInfo, name: str) -> str:
+    """Return the name that a distribution registering ``name`` has by convention, or ours that has another."""
+    if (info.name, name) in _ELSEWHERE:
+        return _ELSEWHERE[info.name, name]
+    name = name.replace("_", "-")
+    return f"portico-{name}-planner" if info.name == "Planner" else f"portico-{name}"
+
+
+def title(info: PortInfo) -> str:
+    """Return what a port's services are called, as a sentence begins."""
+    return info.noun[0].upper() + info.noun[1:]

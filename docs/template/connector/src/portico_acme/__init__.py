@@ -1,0 +1,1 @@
+"""The text search `acme` for Portico."""

@@ -1,0 +1,1 @@
+"""The planner `acme` for Portico."""

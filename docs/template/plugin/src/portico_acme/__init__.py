@@ -1,0 +1,1 @@
+"""The function plugin `acme` for Portico."""

@@ -1,0 +1,49 @@
+"""The files that the guides for authors show stand by themselves, with all their imports, and are strictly typed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+HOW_TO = Path(__file__).parents[2] / "docs/how-to"
+GUIDES = ("write-a-search-connector", "write-a-planner", "write-a-chat-service")
+_FILE = re.compile(r"<!-- file: (\S+) -->\n```python\n(.*?)```", re.DOTALL)
+# The vendor's client library is the one file that an author does not write.
+SETTINGS = """
+[mypy]
+strict = True
+incremental = False
+[mypy-portico_acme._vendor]
+ignore_missing_imports = True
+"""
+
+
+def files_of(guide: str) -> dict[str, str]:
+    """Return the files that a guide shows."""
+    return dict(_FILE.findall((HOW_TO / f"{guide}.md").read_text("utf-8")))
+
+
+@pytest.mark.parametrize("guide", GUIDES)
+def test_no_line_of_a_file_in_a_guide_is_too_long_for_an_editor(guide: str) -> None:
+    files = files_of(guide)
+    assert len(files) >= 3, "a guide shows a package"
+    long = [line for code in files.values() for line in code.splitlines() if len(line) > 120]
+    assert long == []
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("guide", GUIDES)
+def test_the_files_of_a_guide_are_typed(guide: str, tmp_path: Path) -> None:
+    api = pytest.importorskip("mypy.api", reason="mypy is in the group `types`")
+    (tmp_path / "mypy.ini").write_text(SETTINGS, "utf-8")
+    packages = set()
+    for file, code in files_of(guide).items():
+        path = tmp_path / file
+        path.parent.mkdir(exist_ok=True)
+        path.with_name("__init__.py").touch()
+        path.write_text(code, "utf-8")
+        packages.add(str(path.parent))
+    said, _, code = api.run(["--config-file", str(tmp_path / "mypy.ini"), *packages])
+    assert code == 0, said

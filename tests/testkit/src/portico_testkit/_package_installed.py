@@ -1,0 +1,141 @@
+"""A package as it is installed: its metadata, its entry points, what it registers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, distribution, distributions
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NoReturn
+
+import pytest
+
+from portico.errors import nearest
+from portico.ports import PORTS, PortInfo
+from portico.registration import Registration
+from portico_testkit._package_probe import Probe, probe
+from portico_testkit._package_sources import folder_of, modules_of
+
+__all__ = ["InstalledPackage", "Offered"]
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """One registration, and the port that it is for."""
+
+    port: PortInfo
+    registration: Registration
+
+    def __str__(self) -> str:
+        return f"the {self.port.noun} {self.registration.name!r}"
+
+    def factory(self) -> Any:
+        """Import the factory."""
+        return _imported(self.registration.factory)
+
+    def settings_class(self) -> Any:
+        """Import the settings class; None where there is nothing to set."""
+        settings = self.registration.settings
+        return _imported(settings) if isinstance(settings, str) else settings
+
+
+class InstalledPackage:
+    """The package of a distribution; everything is looked up when it is first asked for.
+
+    >>> package = InstalledPackage("portico-testkit")
+    >>> package.distribution.metadata["Name"], package.entry_points
+    ('portico-testkit', [])
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @cached_property
+    def distribution(self) -> Distribution:
+        """What is installed; fails the test where nothing of that name is."""
+        try:
+            return distribution(self.name)
+        except PackageNotFoundError:
+            close = nearest(self.name, sorted({str(one.metadata["Name"]) for one in distributions()}), count=1)
+            advice = f"Is it {close[0]}? Otherwise run" if close else "Run"
+            _fail(f"{self.name} is not installed in this environment. {advice} `pip install --editable .`.")
+
+    @cached_property
+    def entry_points(self) -> list[EntryPoint]:
+        """Those of the group `portico`."""
+        return [*self.distribution.entry_points.select(group="portico")]
+
+    @cached_property
+    def commands(self) -> list[EntryPoint]:
+        """Those of the group `portico.commands`."""
+        return [*self.distribution.entry_points.select(group="portico.commands")]
+
+    @cached_property
+    def import_name(self) -> str:
+        """The name that it is imported by."""
+        points = [*self.entry_points, *self.commands]
+        if not points:
+            _fail(
+                f"{self.name} has no entry point of the group `portico`. Add [project.entry-points.portico] to its "
+                "pyproject.toml, and install it again."
+            )
+        return points[0].module.partition(".")[0]
+
+    @cached_property
+    def folder(self) -> Path:
+        """The folder of its import package."""
+        try:
+            folder = folder_of(self.import_name)
+        except ModuleNotFoundError as error:
+            _fail(f"{self.name} has an entry point into {self.import_name}, and {error}")
+        return folder or _fail(f"{self.import_name} is a single module; make it a package, with py.typed in it")
+
+    def probe(self) -> Probe:
+        """Import it in a fresh process; the same answer serves every test."""
+        try:
+            return probe(
+                [point.module for point in self.entry_points],
+                [*modules_of(self.import_name, self.folder), *(point.module for point in self.commands)],
+                self.folder,
+            )
+        except RuntimeError as error:
+            _fail(f"{self.name} cannot be imported: {error}")
+
+    def modules(self) -> list[ModuleType]:
+        """Import the modules of the entry points, here."""
+        return [import_module(point.module) for point in self.entry_points]
+
+    @cached_property
+    def offers(self) -> list[Offered]:
+        """What it registers, as far as that can be read."""
+        return [
+            Offered(port, registration)
+            for port, returned in self.answers()
+            for registration in (returned if isinstance(returned, list | tuple) else ())
+            if isinstance(registration, Registration)
+        ]
+
+    def answers(self) -> Iterator[tuple[PortInfo, object]]:
+        """Yield what each of its hooks returns."""
+        for module in self.modules():
+            for port in PORTS:
+                hook: Any = vars(module).get(port.hook)
+                if callable(hook):
+                    yield port, hook()
+
+
+def _fail(said: str) -> NoReturn:
+    """Fail the test with words alone: where in the kit it fails is of no help."""
+    pytest.fail(said, pytrace=False)
+
+
+def _imported(reference: str) -> Any:
+    module, _, attribute = reference.partition(":")
+    value: Any = sys.modules.get(module) or import_module(module)
+    for part in attribute.split("."):
+        value = getattr(value, part)
+    return value

@@ -1,0 +1,293 @@
+"""What every plugin package must be, whatever ports it is for."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import socket
+import threading
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from packaging.version import InvalidVersion, Version
+
+from portico.errors import nearest
+from portico.ports import PORTS
+from portico.registration import Registration, Services
+from portico_testkit._package_checks import lacking_metadata, misspelt_settings, unfit_requirements
+from portico_testkit._package_installed import InstalledPackage, Offered
+from portico_testkit._package_services import StandIns
+from portico_testkit._package_settings import instance_of, looks_secret, settings_fields, takes_secret
+from portico_testkit._package_sources import folded, imports_of, undeclared
+from portico_testkit._package_watch import watched
+from portico_testkit.tasks import no_tasks_but
+
+__all__ = ["PackageKit"]
+
+_TOLD = "k3y-0f-the-4ccount"
+"""What the tests put into each ``Secret``."""
+
+
+class PackageKit:
+    """Subclass it with the name of the distribution::
+
+        class TestPackage(PackageKit):
+            distribution = "portico-acme"
+
+    ``settings`` has an instance of each settings class that the kit cannot make by itself, for it knows nothing of
+    what your validators take: ``settings = (AcmeSettings(Secret("key"), language="it"),)``. A fixture ``services``
+    stands for what a factory asks for where the kit's fakes do not do. ``most_modules`` is how many modules may be
+    imported, beside core's registrations, to list the package.
+
+    The package has to be installed, as `pip install --editable .` does it; what changes in `pyproject.toml` is seen
+    after another `pip install`.
+    """
+
+    distribution: ClassVar[str]
+    settings: ClassVar[Sequence[object]] = ()
+    most_modules: ClassVar[int] = 40
+
+    @pytest.fixture
+    def services(self) -> Services:
+        """Give what a factory asks for."""
+        return StandIns()
+
+    def test_its_metadata_is_complete(self) -> None:
+        """Whoever finds it on an index sees what it is, what it may be used for, and whether it will run."""
+        lacking = lacking_metadata(self._package().distribution)
+        assert lacking == [], f"{self.distribution} lacks in its metadata: {'; '.join(lacking)}"
+
+    def test_its_version_is_one(self) -> None:
+        """Installers compare it."""
+        try:
+            Version(self._package().distribution.version)
+        except InvalidVersion as error:
+            pytest.fail(f"the version of {self.distribution}: {error}")
+
+    def test_it_is_typed(self) -> None:
+        """Type checkers ignore what is in a package without the marker."""
+        package = self._package()
+        classifiers = package.distribution.metadata.get_all("Classifier") or []
+        assert (package.folder / "py.typed").is_file(), f"there is no py.typed in {package.import_name}"
+        assert "Typing :: Typed" in classifiers, 'add the classifier "Typing :: Typed"'
+
+    def test_it_requires_core_and_lets_others_do_so_too(self) -> None:
+        """One core serves all that are installed, and the application is nothing to a plugin."""
+        unfit = unfit_requirements(self._package().distribution)
+        assert unfit == [], "; ".join(unfit)
+
+    def test_its_entry_point_is_named_for_it(self) -> None:
+        """That is the name by which it is listed and switched off; core's namespace is core's."""
+        package = self._package()
+        assert package.import_name != "portico", "the import name portico is core's; yours is portico_<name>"
+        expected = folded(self.distribution).removeprefix("portico-")
+        for point in package.entry_points:
+            assert folded(point.name) == expected, f"the entry point is named {point.name!r}, not {expected!r}"
+            assert not point.attr, f"the entry point is to be a module, not {point.value!r}"
+        assert len(package.entry_points) <= 1, f"{self.distribution} has several entry points of the group `portico`"
+
+    def test_listing_it_imports_no_vendor(self) -> None:
+        """Every command of `portico` lists every package; none may pay for the libraries of one."""
+        found = self._package().probe()
+        assert found.failed is None, f"its entry point or a hook of it raises:\n{found.failed}"
+        told = [f"{name} (by {line})" for name, line in found.foreign.items()]
+        assert told == [], f"listing {self.distribution} imports {', '.join(told)}; import it where it is used"
+        assert found.printed == "", f"listing {self.distribution} prints {found.printed!r}"
+
+    def test_listing_it_is_cheap(self) -> None:
+        """Counted in modules: the time depends on the machine."""
+        modules = self._package().probe().modules
+        assert modules <= self.most_modules, f"listing {self.distribution} imports {modules} modules"
+
+    def test_nothing_is_done_at_import(self) -> None:
+        """Its modules define things; settings and factories are there for the rest."""
+        deeds = self._package().probe().deeds
+        assert deeds == [], f"at import, {'; '.join(deeds)}"
+
+    def test_its_hooks_are_known_and_return_registrations(self) -> None:
+        """A function of another name is never called, and another result is no use."""
+        package = self._package()
+        hooks = [port.hook for port in PORTS]
+        for module in package.modules():
+            for name, value in vars(module).items():
+                if name.startswith("portico_") and inspect.isfunction(value) and name not in hooks:
+                    close = nearest(name, hooks, count=1)
+                    pytest.fail(f"{name} is no hook; " + (f"is it {close[0]}?" if close else f"there are {hooks}"))
+                assert name not in hooks or inspect.isfunction(value), f"{name} is not a function"
+        for port, returned in package.answers():
+            assert isinstance(returned, list | tuple), f"{port.hook} returns {returned!r}, not a list"
+            other = [item for item in returned if not isinstance(item, Registration)]
+            assert other == [], f"{port.hook} returns what is no Registration: {other}"
+            names = [item.name for item in returned]
+            assert len(set(names)) == len(names), f"{port.hook} registers a name twice: {names}"
+        assert package.offers or package.commands, f"{self.distribution} registers nothing"
+
+    def test_it_is_for_the_ports_as_they_are_here(self) -> None:
+        """One that was written for another version of a port is refused."""
+        for offered in self._package().offers:
+            written, here = offered.registration.port_version, offered.port.version
+            assert written == here, f"{offered} is for version {written} of its port; core has {here}"
+
+    def test_factories_and_settings_are_where_it_says(self) -> None:
+        """They are imported only when they are chosen, by somebody else."""
+        for offered in self._package().offers:
+            try:
+                factory, settings = offered.factory(), offered.settings_class()
+            except Exception as error:
+                pytest.fail(f"{offered}: {type(error).__name__}: {error}")
+            assert callable(factory), f"{offered}: {offered.registration.factory} cannot be called"
+            try:
+                inspect.signature(factory).bind(settings, None)
+            except TypeError as error:
+                pytest.fail(f"{offered}: its factory is not to be called with (settings, services): {error}")
+
+    def test_every_setting_has_a_type_and_says_what_it_is(self) -> None:
+        """An editor shows it, and so does the message for a mistake."""
+        for offered, cls in self._settings():
+            try:
+                fields = settings_fields(cls)
+            except (TypeError, NameError) as error:
+                pytest.fail(f"the settings of {offered}: {error}")
+            silent = [field.key for field in fields if not field.doc]
+            assert silent == [], f'{cls.__name__}: give metadata={{"doc": "…"}} to {", ".join(silent)}'
+            untyped = [field.key for field in fields if field.hint is Any]
+            assert untyped == [], f"{cls.__name__}: {', '.join(untyped)} may be anything; give it a type"
+
+    def test_secrets_are_not_shown(self) -> None:
+        """Settings and services get into logs and errors."""
+        for offered, cls in self._settings():
+            bare = [field.key for field in settings_fields(cls) if looks_secret(field)]
+            assert bare == [], f"{cls.__name__}: make it a portico.registration.Secret: {', '.join(bare)}"
+            if any(takes_secret(field) for field in settings_fields(cls)):
+                settings = self._settings_for(offered)
+                for text in (repr(settings), str(settings), f"{settings}"):
+                    assert _TOLD not in text, f"the repr of {cls.__name__} shows a secret"
+
+    @pytest.mark.asyncio
+    async def test_a_factory_opens_nothing(self, services: Services) -> None:
+        """Services are made to be listed and checked, too; what they need they open when they are first used."""
+        folder = str(self._package().folder)
+        for offered in self._package().offers:
+            # Imported before, since that is no deed of the factory.
+            offered.factory()
+            tasks = asyncio.all_tasks()
+            with watched(folder) as deeds:
+                service = self._made(offered, services)
+            told = [str(deed) for deed in deeds]
+            started = asyncio.all_tasks() - tasks
+            for task in started:
+                task.cancel()
+            with suppress(Exception):
+                await service.aclose()
+            assert told == [], f"the factory of {offered}: {'; '.join(told)}"
+            assert not started, f"the factory of {offered} starts the tasks {[task.get_name() for task in started]}"
+            assert _TOLD not in f"{service!r} {service}", f"the repr of {offered} shows a secret"
+
+    @pytest.mark.asyncio
+    async def test_a_service_leaves_nothing_behind_when_it_is_closed(self, services: Services) -> None:
+        """An application that ends does not hang, and one that is reloaded does not grow."""
+        for offered in self._package().offers:
+            tasks = asyncio.all_tasks()
+            with _no_more_of(offered):
+                service = self._made(offered, services)
+                close = getattr(service, "aclose", None)
+                assert close is None or inspect.iscoroutinefunction(close), f"aclose of {offered} is not asynchronous"
+                try:
+                    if close is not None:
+                        await close()
+                except Exception as error:
+                    pytest.fail(f"aclose of {offered} raises {type(error).__name__}: {error}")
+                await no_tasks_but(tasks)
+
+    def test_a_misspelt_setting_is_refused_with_the_nearest(self, tmp_path: Path) -> None:
+        """Asked of the host, where it is installed: it has to be able to read the settings for that."""
+        if find_spec("portico_host") is None:
+            pytest.skip("portico-host is not installed")
+        for offered, cls in self._settings():
+            keys = [field.key for field in settings_fields(cls)]
+            told = misspelt_settings(self.distribution, offered, keys, tmp_path)
+            unnamed = [key for key in keys if key not in told]
+            assert unnamed == [], (
+                f"{offered}: nobody is told, of a setting that is misspelt, that it is {unnamed}: {told}"
+            )
+
+    def test_it_imports_only_what_it_declares(self) -> None:
+        """What is there by chance here is missing elsewhere; the application is nobody's to import."""
+        package = self._package()
+        application = [
+            f"{name} ({where})"
+            for where, name in imports_of(package.folder)
+            if name.partition(".")[0] in {"portico_cli", "portico_host"}
+        ]
+        assert application == [], f"plugins do not import the application: {', '.join(application)}"
+        found = undeclared(package.folder, package.distribution)
+        told = [f"{name} ({where})" for name, where in found.items()]
+        assert told == [], f"not among the dependencies of {self.distribution}: {', '.join(told)}"
+
+    def test_its_commands_can_be_loaded(self) -> None:
+        """A command that cannot be is found by who types it."""
+        for point in self._package().commands:
+            try:
+                command = point.load()
+            except Exception as error:
+                pytest.fail(f"the command {point.name!r}: {type(error).__name__}: {error}")
+            assert callable(command), f"the command {point.name!r} is {command!r}, which cannot be called"
+
+    def _package(self) -> InstalledPackage:
+        if not hasattr(self, "distribution"):
+            pytest.fail(f'say which package {type(self).__name__} tests: distribution = "portico-…"', pytrace=False)
+        return InstalledPackage(self.distribution)
+
+    def _settings(self) -> Iterator[tuple[Offered, Any]]:
+        for offered in self._package().offers:
+            cls = offered.settings_class()
+            if cls is not None:
+                yield offered, cls
+
+    def _made(self, offered: Offered, services: Services) -> Any:
+        """Return what a factory makes."""
+        service = offered.factory()(self._settings_for(offered), services)
+        if inspect.iscoroutine(service):
+            service.close()
+            pytest.fail(f"the factory of {offered} is asynchronous; nobody awaits it")
+        return service
+
+    def _settings_for(self, offered: Offered) -> Any:
+        """Return settings for a registration, or fail with what to give."""
+        cls = offered.settings_class()
+        if cls is None:
+            return None
+        try:
+            return instance_of(cls, self.settings, _TOLD)
+        except (TypeError, ValueError) as error:
+            name = cls.__name__
+            return pytest.fail(
+                f"the kit cannot make settings for {offered} ({error}). Give it some: settings = ({name}(…),)"
+            )
+
+
+@contextmanager
+def _no_more_of(offered: Offered) -> Iterator[None]:
+    """Fail where threads that were started in the block run after it, or sockets of it are open."""
+    threads = set(threading.enumerate())
+    made: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+    make = socket.socket.__init__
+
+    def noted(self: socket.socket, *arguments: Any, **options: Any) -> None:
+        make(self, *arguments, **options)
+        made.add(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "__init__", noted)
+        yield
+    for thread in set(threading.enumerate()) - threads:
+        # One that was told to end may still be at it.
+        thread.join(timeout=5)
+        assert not thread.is_alive(), f"{offered} leaves the thread {thread.name} behind"
+    left = [one for one in made if one.fileno() != -1]
+    assert not left, f"{offered} leaves {len(left)} sockets open"

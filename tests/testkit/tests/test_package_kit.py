@@ -1,0 +1,447 @@
+"""PackageKit passes a package that is as it should be, and finds each of many that are broken, at its test."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from portico_testkit._package_services import StandIns
+from portico_testkit._package_sources import folded
+from portico_testkit.kit_failures import kit_failures, names_of_tests
+from portico_testkit.package import PackageKit
+
+README = "Search the catalogue of Acme. " * 5
+METADATA = f"""Metadata-Version: 2.4
+Name: portico-acme
+Version: 1.0
+Summary: Search Acme.
+License-Expression: Apache-2.0
+Classifier: Typing :: Typed
+Requires-Python: >=3.11
+Requires-Dist: portico-core>=0.1
+Requires-Dist: attrs>=24.2
+Requires-Dist: hypothesis; extra == "fuzz"
+
+{README}
+"""
+PLUGIN = """from portico.registration import Registration
+
+
+def portico_text_searches():
+    return [
+        Registration(
+            name="acme",
+            factory="portico_acme.search:AcmeSearch",
+            settings="portico_acme.config:AcmeSettings",
+            summary="Acme.",
+        )
+    ]
+"""
+CONFIG = """from __future__ import annotations
+
+from attrs import field, frozen
+
+from portico.registration import Secret
+
+
+@frozen
+class AcmeSettings:
+    api_key: Secret = field(metadata={"doc": "The key."})
+    language: str = field(default="en", metadata={"doc": "The language."})
+"""
+SEARCH = """import asyncio
+import os
+import threading
+from pathlib import Path
+
+from portico_acme.config import AcmeSettings
+
+LEFT = []
+
+
+class AcmeSearch:
+    name = "acme"
+
+    def __init__(self, settings: AcmeSettings, services: object) -> None:
+        self._settings = settings
+        self._services = services
+
+    async def aclose(self) -> None:
+        await asyncio.sleep(0)
+"""
+ENTRY = "[portico]\nacme = portico_acme._plugin\n"
+SDK = """import socket
+
+socket.socket().close()
+
+
+class Client:
+    def __init__(self):
+        socket.socket().close()
+"""
+MADE = "        self._services = services\n"
+CLOSED = "        await asyncio.sleep(0)\n"
+
+
+@dataclass(frozen=True)
+class Broken:
+    """How a package differs from the good one, and what is said of it by the only test, or the first, that fails."""
+
+    test: str
+    said: str
+    files: Mapping[str, str] = field(default_factory=dict)
+    metadata: Callable[[str], str] = str
+    entry_points: str = ENTRY
+    others: frozenset[str] = frozenset()
+
+
+def replaced(text: str, old: str, new: str) -> str:
+    assert old in text
+    return text.replace(old, new)
+
+
+def in_metadata(test: str, said: str, old: str, new: str = "") -> Broken:
+    return Broken(test, said, metadata=lambda text: replaced(text, old, new))
+
+
+def in_plugin(test: str, said: str, old: str, new: str, *others: str) -> Broken:
+    return Broken(test, said, {"_plugin.py": replaced(PLUGIN, old, new)}, others=frozenset(others))
+
+
+def in_config(test: str, said: str, old: str, new: str, *others: str, language: str = "str") -> Broken:
+    text = replaced(CONFIG, old, new).replace("language: str", f"language: {language}")
+    return Broken(test, said, {"config.py": text}, others=frozenset(others))
+
+
+def at_import(said: str, statement: str) -> Broken:
+    return Broken("nothing_is_done_at_import", said, {"search.py": f"{SEARCH}\n\n{statement}\n"})
+
+
+def in_factory(said: str, statement: str, *others: str) -> Broken:
+    made = replaced(SEARCH, MADE, f"{MADE}        {statement}\n")
+    return Broken("a_factory_opens_nothing", said, {"search.py": made}, others=frozenset(others))
+
+
+def when_closed(said: str, statement: str) -> Broken:
+    closed = replaced(SEARCH, CLOSED, f"        {statement}\n")
+    return Broken("a_service_leaves_nothing_behind_when_it_is_closed", said, {"search.py": closed})
+
+
+LEAVES = "a_service_leaves_nothing_behind_when_it_is_closed"
+OPENS = "a_factory_opens_nothing"
+FOUND = "factories_and_settings_are_where_it_says"
+LISTED = "listing_it_imports_no_vendor"
+MISSPELT = "a_misspelt_setting_is_refused_with_the_nearest"
+TYPED = "every_setting_has_a_type_and_says_what_it_is"
+SHOWN = "secrets_are_not_shown"
+REQUIRES = "it_requires_core_and_lets_others_do_so_too"
+DECLARED = "it_imports_only_what_it_declares"
+COMPLETE = "its_metadata_is_complete"
+CHEAP = "listing_it_is_cheap"
+PORTS = "it_is_for_the_ports_as_they_are_here"
+NAMED = "its_entry_point_is_named_for_it"
+HOOKS = "its_hooks_are_known_and_return_registrations"
+PROBED = frozenset({LISTED, CHEAP, "nothing_is_done_at_import"})
+
+BROKEN = {
+    "no summary": in_metadata(COMPLETE, "a description", "Summary: Search Acme.\n"),
+    "no licence": in_metadata(COMPLETE, "a licence", "License-Expression: Apache-2.0\n"),
+    "any Python": in_metadata(COMPLETE, "requires-python", "Requires-Python: >=3.11\n"),
+    "no README": in_metadata(COMPLETE, "README", README, "Acme."),
+    "an odd version": in_metadata("its_version_is_one", "Invalid version: 'new'", "Version: 1.0", "Version: new"),
+    "no classifier": in_metadata("it_is_typed", "add the classifier", "Classifier: Typing :: Typed\n"),
+    "no py.typed": Broken("it_is_typed", "there is no py.typed", {"py.typed": "-"}),
+    "no core": Broken(
+        REQUIRES,
+        "add it to its dependencies",
+        metadata=lambda text: replaced(text, "Requires-Dist: portico-core>=0.1\n", ""),
+        others=frozenset({DECLARED}),
+    ),
+    "core pinned": in_metadata(REQUIRES, "portico-core==0.1: give a lower bound", "core>=0.1", "core==0.1"),
+    "core bounded": in_metadata(REQUIRES, "portico-core<2: give a lower bound", "core>=0.1", "core>=0.1,<2"),
+    "the host": in_metadata(
+        REQUIRES, "portico-host, which is the application", "attrs>=24.2", "attrs\nRequires-Dist: portico-host"
+    ),
+    "the command line": in_metadata(
+        REQUIRES, "requires portico, which", "attrs>=24.2", "attrs\nRequires-Dist: portico"
+    ),
+    "an entry point of another name": Broken(
+        NAMED,
+        "'acme_search', not 'acme'",
+        entry_points="[portico]\nacme_search = portico_acme._plugin\n",
+        others=frozenset({MISSPELT}),
+    ),
+    "an entry point that is a function": Broken(
+        NAMED,
+        "is to be a module",
+        entry_points="[portico]\nacme = portico_acme._plugin:portico_text_searches\n",
+        others=frozenset({MISSPELT}),
+    ),
+    "two entry points": Broken(
+        NAMED,
+        "several",
+        entry_points="[portico]\nacme = portico_acme._plugin\nAcme = portico_acme._plugin\n",
+        others=frozenset({MISSPELT}),
+    ),
+    "a command that is not there": Broken(
+        "its_commands_can_be_loaded",
+        "the command 'polish': AttributeError",
+        entry_points=f"{ENTRY}[portico.commands]\npolish = portico_acme.search:polish\n",
+    ),
+    "a vendor imported": in_plugin(LISTED, "hypothesis (by ", "from portico", "import hypothesis\nfrom portico", CHEAP),
+    "a vendor imported by a hook": in_plugin(
+        LISTED, "hypothesis (by ", "    return", "    import hypothesis\n    return", CHEAP
+    ),
+    "a vendor imported by the package": Broken(
+        LISTED, "/portico_acme/__init__.py:1)", {"__init__.py": "import hypothesis\n"}, others=frozenset({CHEAP})
+    ),
+    "something printed": in_plugin(LISTED, "prints 'Hello", "    return", "    print('Hello')\n    return"),
+    "much imported": in_plugin(
+        CHEAP, "modules", "from portico", "import asyncio, sqlite3, xmlrpc.client\nfrom portico"
+    ),
+    "a hook that raises": in_plugin(
+        LISTED,
+        "ZeroDivisionError",
+        "    return [",
+        "    1 / 0\n    return [",
+        HOOKS,
+        FOUND,
+        TYPED,
+        SHOWN,
+        OPENS,
+        LEAVES,
+        MISSPELT,
+        PORTS,
+    ),
+    "a hook that is misspelt": in_plugin(HOOKS, "is it portico_text_searches?", "text_searches", "text_serches"),
+    "a hook that is no function": in_plugin(
+        HOOKS, "portico_planners is not a function", "def", "portico_planners = []\n\n\ndef"
+    ),
+    "a hook that returns one": Broken(
+        HOOKS, "not a list", {"_plugin.py": PLUGIN.replace("[\n", "(\n").replace("]\n", ")\n")}
+    ),
+    "a hook that returns names": in_plugin(
+        HOOKS, "what is no Registration: ['acme']", "        Registration(", "        'acme',\n        Registration("
+    ),
+    "a name twice": Broken(
+        HOOKS, "a name twice: ['acme', 'acme']", {"_plugin.py": PLUGIN.replace("    ]\n", "    ] * 2\n")}
+    ),
+    "nothing registered": Broken(HOOKS, "registers nothing", {"_plugin.py": ""}),
+    "for another version": in_plugin(
+        PORTS, "is for version 7 of its port; core has 1", "summary=", "port_version=7, summary=", MISSPELT
+    ),
+    "a factory that is not there": in_plugin(FOUND, "AcmeSerch", "AcmeSearch", "AcmeSerch", OPENS, LEAVES),
+    "a factory that is a constant": in_plugin(
+        FOUND, "cannot be called", "search:AcmeSearch", "search:__name__", OPENS, LEAVES
+    ),
+    "a factory of settings alone": Broken(
+        FOUND,
+        "(settings, services)",
+        {"search.py": replaced(SEARCH, ", services: object", "").replace(MADE, "")},
+        others=frozenset({OPENS, LEAVES}),
+    ),
+    "settings that are not there": in_plugin(
+        FOUND, "AcmeSetings", "AcmeSettings", "AcmeSetings", TYPED, SHOWN, OPENS, LEAVES, MISSPELT
+    ),
+    "a setting without a word": in_config(TYPED, "to language", ', metadata={"doc": "The language."}', ""),
+    "a setting without a type": in_config(
+        TYPED, "language may be anything", "@frozen", "from typing import Any\n\n\n@frozen", language="Any"
+    ),
+    "settings that are no class of fields": in_config(
+        TYPED, "neither an attrs class nor a dataclass", "@frozen\n", "", SHOWN, OPENS, LEAVES, MISSPELT
+    ),
+    "a type that is not there": in_config(
+        TYPED, "Nowhere", "language: str", "language: Nowhere", SHOWN, OPENS, LEAVES, MISSPELT
+    ),
+    "a key that is text": in_config(
+        SHOWN, "make it a portico.registration.Secret: api_key", "api_key: Secret", "api_key: str"
+    ),
+    "a key that is shown": in_config(
+        SHOWN, "the repr of AcmeSettings shows a secret", '"The key."}', '"The key."}, repr=lambda key: key.reveal()'
+    ),
+    "a setting that no file can hold": in_config(MISSPELT, "<class 'complex'>", "language: str", "language: complex"),
+    "a dependency that is not declared": Broken(
+        DECLARED, "numpy (portico_acme/search.py:1)", {"search.py": f"import numpy\n{SEARCH}"}
+    ),
+    "one that only a function imports": Broken(
+        DECLARED, "pytest (portico_acme/search.py:", {"search.py": f"{SEARCH}\n\ndef later():\n    import pytest\n"}
+    ),
+    "the application imported": Broken(
+        DECLARED,
+        "portico_host (portico_acme/search.py:",
+        {"search.py": f"{SEARCH}\n\ndef later():\n    import portico_host\n"},
+    ),
+    "the environment read at import": at_import(
+        "search.py:22 reads the environment (ACME_KEY)", "KEY = os.environ.get('ACME_KEY')"
+    ),
+    "the home folder looked for at import": at_import("reads the environment (HOME)", "HOME = Path.home()"),
+    "a thread at import": at_import("starts a thread", "threading.Thread(target=print).start()"),
+    "a socket at import": at_import("search.py:23 opens a socket", "import socket\nsocket.socket().close()"),
+    "a process at import": at_import(
+        "starts a process", "import subprocess, sys\nsubprocess.run([sys.executable, '-c', ''])"
+    ),
+    "an event loop at import": at_import("starts an event loop", "asyncio.new_event_loop().close()"),
+    "a client of a vendor at import": Broken(
+        "nothing_is_done_at_import",
+        "search.py:2 opens a socket",
+        {"search.py": f"import acme_sdk\nCLIENT = acme_sdk.Client()\n{SEARCH}", "../acme_sdk.py": SDK},
+        others=frozenset({DECLARED}),
+    ),
+    "a file written at import": at_import("search.py:22 writes ", "Path(__file__).with_name('seen').write_text('x')"),
+    "a folder made at import": at_import("changes files", "Path(__file__).with_name('cache').mkdir()"),
+    "a factory that starts a thread": in_factory(
+        "search.py:17 starts a thread", "threading.Thread(target=print).start()"
+    ),
+    "a factory that starts a task": in_factory(
+        "starts the tasks ['watcher']", "self.task = asyncio.create_task(asyncio.sleep(30), name='watcher')", LEAVES
+    ),
+    "a factory that opens a socket": in_factory("opens a socket", "import socket; socket.socket().close()"),
+    "a factory that reads a file": in_factory("search.py:17 reads ", "Path(__file__).read_text()"),
+    "a factory that is asynchronous": Broken(
+        OPENS,
+        "is asynchronous; nobody awaits it",
+        {
+            "search.py": f"{SEARCH}\n\nasync def made(settings, services):\n    ...\n",
+            "_plugin.py": replaced(PLUGIN, "search:AcmeSearch", "search:made"),
+        },
+        others=frozenset({LEAVES}),
+    ),
+    "a service that shows its key": Broken(
+        OPENS,
+        "shows a secret",
+        {"search.py": f"{SEARCH}\n    def __repr__(self):\n        return self._settings.api_key.reveal()\n"},
+    ),
+    "a service that cannot be closed": when_closed("raises OSError: Broken pipe", "raise OSError('Broken pipe')"),
+    "a service that closes at once": Broken(
+        LEAVES,
+        "aclose of the text search 'acme' is not asynchronous",
+        {"search.py": replaced(SEARCH, "async def aclose", "def aclose").replace(CLOSED, "        pass\n")},
+    ),
+    "a service that leaves a socket": when_closed(
+        "leaves 1 sockets open", "import socket; LEFT.append(socket.socket())"
+    ),
+}
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder on the path, for packages that are there during a test only."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    for name in [name for name in sys.modules if name.partition(".")[0] == "portico_acme"]:
+        # Other tests have one of that name too.
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.setattr("portico_testkit.tasks._PATIENCE", 0.1)
+    # Modules of equal names would be taken from the bytecode of the test before.
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    yield folder
+    for name in [name for name in sys.modules if name.partition(".")[0] in {"portico_acme", "acme_sdk"}]:
+        for left in getattr(sys.modules.pop(name), "LEFT", ()):
+            left.close()
+
+
+def install(site: Path, broken: Broken | None = None) -> None:
+    """Put the package there as pip does; a file with ``-`` is left out."""
+    broken = broken or Broken("", "")
+    files = {"__init__.py": "", "py.typed": "", "_plugin.py": PLUGIN, "config.py": CONFIG, "search.py": SEARCH}
+    package = site / "portico_acme"
+    package.mkdir()
+    for name, text in {**files, **broken.files}.items():
+        if text != "-":
+            (package / name).write_text(text, "utf-8")
+    info = site / "portico_acme-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(broken.metadata(METADATA), "utf-8")
+    (info / "entry_points.txt").write_text(broken.entry_points, "utf-8")
+
+
+class AcmeKit(PackageKit):
+    distribution = "portico-acme"
+
+
+async def failures(tmp_path: Path, kit: type = AcmeKit, *, without: frozenset[str] = frozenset()) -> dict[str, str]:
+    """Run the kit, without what needs the host where the host is not installed."""
+    left_out = without if find_spec("portico_host") else without | {MISSPELT}
+    tests = [name for name in names_of_tests(kit) if name.removeprefix("test_") not in left_out]
+    fixtures: dict[str, Callable[[], Any]] = {"services": StandIns, "tmp_path": lambda: tmp_path}
+    found = await kit_failures(kit, fixtures, tests)
+    return {name.removeprefix("test_"): said for name, said in found.items()}
+
+
+async def test_a_package_that_is_as_it_should_be_passes(site: Path, tmp_path: Path) -> None:
+    install(site)
+    assert await failures(tmp_path) == {}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+async def test_a_broken_package_fails_at_its_test(site: Path, tmp_path: Path, case: str) -> None:
+    broken = BROKEN[case]
+    if broken.test == MISSPELT:
+        pytest.importorskip("portico_host")
+    install(site, broken)
+    # A process of its own for each would take its time, and the settings and services have no part in them.
+    imported = broken.test in PROBED or "_plugin.py" in broken.files
+    found = await failures(tmp_path, without=frozenset() if imported else PROBED)
+    assert broken.test in found, f"only these fail: {found}"
+    assert broken.said in found[broken.test]
+    assert found.keys() - broken.others <= {broken.test}, "other tests fail too"
+
+
+def test_every_test_of_the_kit_is_shown_to_find_something() -> None:
+    assert {f"test_{broken.test}" for broken in BROKEN.values()} == set(names_of_tests(PackageKit))
+
+
+async def test_a_package_that_is_not_installed_is_told_as_that(tmp_path: Path) -> None:
+    said = await failures(tmp_path, type("ElsewhereKit", (PackageKit,), {"distribution": "zzz-qqq"}))
+    assert set(said.values()) == {"zzz-qqq is not installed in this environment. Run `pip install --editable .`."}
+
+
+async def test_a_name_that_is_misspelt_is_told_with_the_nearest(site: Path, tmp_path: Path) -> None:
+    install(site)
+    said = await failures(tmp_path, type("MisspeltKit", (PackageKit,), {"distribution": "portico-acmee"}))
+    assert all("Is it portico-acme? Otherwise run `pip" in words for words in said.values())
+
+
+async def test_a_kit_that_does_not_say_which_package_is_told_so(tmp_path: Path) -> None:
+    said = await failures(tmp_path, type("UnsaidKit", (PackageKit,), {}))
+    assert set(said.values()) == {'say which package UnsaidKit tests: distribution = "portico-…"'}
+
+
+async def test_a_package_without_entry_points_is_told_what_to_add(site: Path, tmp_path: Path) -> None:
+    install(site, Broken("", "", entry_points=""))
+    said = await failures(tmp_path)
+    assert "Add [project.entry-points.portico] to its pyproject.toml" in said["its_entry_point_is_named_for_it"]
+
+
+async def test_settings_that_the_kit_cannot_make_are_asked_for(site: Path, tmp_path: Path) -> None:
+    strict = replaced(CONFIG, '"en", ', '"en", validator=checked, ').replace('default="en", ', "")
+    check = (
+        "\n\ndef checked(settings, field, value):\n    if len(value) != 2:\n        raise ValueError('two letters')\n"
+    )
+    install(site, Broken("", "", {"config.py": strict.replace("\n\n@frozen", f"{check}\n\n@frozen")}))
+    said = await failures(tmp_path)
+    assert said.keys() == {OPENS, LEAVES, SHOWN}
+    assert "(two letters). Give it some: settings = (AcmeSettings(…),)" in said[OPENS]
+    from portico_acme.config import AcmeSettings  # type: ignore[import-not-found]
+
+    from portico.registration import Secret
+
+    kit = type("GivenKit", (AcmeKit,), {"settings": (AcmeSettings(Secret("mine"), "it"),)})
+    assert await failures(tmp_path, kit) == {}
+
+
+async def test_commands_alone_are_a_package_too(site: Path, tmp_path: Path) -> None:
+    points = "[portico.commands]\npolish = portico_acme.search:AcmeSearch\n"
+    install(site, Broken("", "", entry_points=points))
+    assert await failures(tmp_path) == {}
+
+
+def test_names_of_distributions_are_compared_as_installers_do() -> None:
+    assert folded("Portico_Acme.Search") == "portico-acme-search"
