@@ -21,6 +21,10 @@ settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, m
 settings.register_profile(
     "fuzz", settings.get_profile("dev"), max_examples=5_000, suppress_health_check=[HealthCheck.too_slow]
 )
+# Thousands of runs of which most fail at once: what matters is that they fail, not by which example.
+settings.register_profile(
+    "mutation", settings.get_profile("ci"), max_examples=50, phases=[Phase.explicit, Phase.generate], print_blob=False
+)
 settings.load_profile(os.environ.get("PORTICO_HYPOTHESIS") or ("ci" if os.environ.get("CI") else "dev"))
 
 

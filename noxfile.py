@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -134,6 +135,16 @@ def differential(session: nox.Session) -> None:
         run_in_workspace(session, "python", "-m", "tests.differential.mermaid.live")
 
 
+@nox.session
+def mutation(session: nox.Session) -> None:
+    """Change core in thousands of small ways and see whether its tests notice; `-- filter prompts` some modules only.
+
+    It takes an hour or two, and goes on where it was stopped.
+    """
+    uv_sync(session, Path(session.virtualenv.location), ["test", "mutation"])
+    session.run("python", "-m", "tests.mutation", *session.posargs)
+
+
 @nox.session(venv_backend="none")
 def bench(session: nox.Session) -> None:
     """Measure against the raw floor: every file of tests/bench, or those given."""
@@ -181,6 +192,17 @@ def built(session: nox.Session, leaf: Path) -> Path:
     return wheel
 
 
+def folder_without_pins(session: nox.Session) -> Path:
+    """Return a folder in which uv takes other versions than ours: in the workspace, it takes the pinned ones only."""
+    folder = Path(session.create_tmp())
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["uv"]["dependency-metadata"]
+    # The strings and lists of JSON are TOML too.
+    tables = [", ".join(f"{key} = {json.dumps(value)}" for key, value in table.items()) for table in settings]
+    listed = ", ".join(f"{{ {table} }}" for table in tables)
+    (folder / "pyproject.toml").write_text(f"[tool.uv]\ndependency-metadata = [{listed}]\n", "utf-8")
+    return folder
+
+
 @nox.session
 @nox.parametrize(
     ("dist", "versions"),
@@ -203,12 +225,12 @@ def isolated(session: nox.Session, dist: str, versions: str) -> None:
     again = [f"--reinstall-package={name}" for name in ours]
     # What a wheel requires is no direct dependency of the command that installs it, so all that is direct is named.
     others = sorted({*wanted, "pytest-timeout>=2.4"} - leaves.keys())
-    chosen = {
-        "pinned": ["--constraint=constraints.txt"],
-        "oldest": ["--upgrade", "--resolution=lowest-direct"],
-        "newest": ["--upgrade"],
-    }[versions]
-    session.install("--quiet", "--exact", *chosen, *again, *files, *others)
+    if versions == "pinned":
+        session.install("--quiet", "--exact", "--constraint=constraints.txt", *again, *files, *others)
+    else:
+        chosen = ["--resolution=lowest-direct"] if versions == "oldest" else []
+        with session.chdir(folder_without_pins(session)):
+            session.install("--quiet", "--exact", "--upgrade", *chosen, *again, *files, *others)
     # 5 is pytest's "no tests were collected".
     folder = ROOT / dist / "tests"
     session.run("python", "-m", "pytest", "-q", "-m", "not slow", str(folder), *session.posargs, success_codes=[0, 5])

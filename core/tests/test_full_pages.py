@@ -158,7 +158,17 @@ async def test_beyond_max_pages_the_snippets_stay() -> None:
     records = await results.list()
     assert [record.page is not None for record in records] == [True] * 3 + [False] * 6
     assert sorted(reader.asked) == [link(0), link(1), link(2)]
-    assert "max_pages" in str(records[3].reason)
+    assert {record.reason for record in records[3:]} == {"3 pages of one search are read (max_pages)."}
+
+
+async def test_by_itself_it_reads_five_pages_at_once_and_twenty_thousand_characters_of_each() -> None:
+    reader = ShelfReader({link(number): "x" * (20_000 + number) for number in range(9)}, seconds=0.001)
+    results = await FullPages(web(9), reader).get_search_results("door", TextSearchOptions(top=9))
+    records = await results.list()
+    assert [len(record.text) for record in records[:5]] == [20_000] * 5
+    assert [record.cut is None for record in records[:2]] == [True, False]
+    assert [record.page is not None for record in records] == [True] * 5 + [False] * 4
+    assert reader.most_at_once == 5
 
 
 async def test_of_two_results_on_one_page_the_second_keeps_its_snippet() -> None:
@@ -167,6 +177,45 @@ async def test_of_two_results_on_one_page_the_second_keeps_its_snippet() -> None
     first, second = await (await FullPages(ListSearch(entries), reader).get_search_results("door")).list()
     assert (first.text, second.text) == ("The page.", "door two")
     assert second.reason == "Its page is the one of result 1."
+    assert reader.asked == [f"{link(0)}#one"]
+
+
+async def test_the_result_that_has_the_page_is_named_by_its_place_among_all() -> None:
+    entries = [ListEntry("a door"), ListEntry("door one", None, f"{link(0)}#one"), ListEntry("door two", None, link(0))]
+    reader = ShelfReader({f"{link(0)}#one": "The page."})
+    *_, last = await (await FullPages(ListSearch(entries), reader).get_search_results("door")).list()
+    assert last.reason == "Its page is the one of result 2."
+
+
+@pytest.mark.parametrize("scheme", ["http", "https", "HTTP", "Https"])
+async def test_links_of_the_web_are_read(scheme: str) -> None:
+    place = f"{scheme}://site.example/0"
+
+    class Reader:
+        name = "reader"
+
+        async def read(self, link: str) -> Page:
+            return Page("All of it.", link)
+
+    results = await FullPages(ListSearch([ListEntry("a door", "Door", place)]), Reader()).get_text_search_results(
+        "door"
+    )
+    assert await results.list() == [TextSearchResult("All of it.", "Door", place)]
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [(ServiceTimeout(""), "ServiceTimeout"), (asyncio.CancelledError(), "Its reading was cancelled.")],
+)
+async def test_a_fault_without_words_is_told_by_its_kind(fault: BaseException, reason: str) -> None:
+    class Reader:
+        name = "reader"
+
+        async def read(self, link: str) -> Page:
+            raise fault
+
+    (record,) = await (await FullPages(web(1), Reader()).get_search_results("door")).list()
+    assert (record.text, record.reason) == ("door 0 …", reason)
 
 
 async def test_a_long_page_is_cut_between_words_and_says_so() -> None:
@@ -176,6 +225,23 @@ async def test_a_long_page_is_cut_between_words_and_says_so() -> None:
     assert record.cut == "the first 94 of 5,000 characters (max_characters)"
     assert record.page is not None
     assert len(record.page.text) == 5_000
+
+
+@pytest.mark.parametrize("space", [" ", "\n", "\t"])
+@pytest.mark.parametrize(
+    ("at", "length"), [(79, 100), (80, 80), (90, 90), (99, 99), (100, 100), (101, 100)], ids=lambda number: f"{number}"
+)
+async def test_a_cut_is_between_words_where_the_last_fifth_has_white_space(space: str, at: int, length: int) -> None:
+    text = "a" * at + space + "b" * 50
+    pages = FullPages(web(1), ShelfReader({link(0): text}), max_characters=100)
+    (record,) = await (await pages.get_search_results("door")).list()
+    assert record.text == text[:length]
+
+
+async def test_a_cut_is_at_the_last_white_space_of_whichever_kind() -> None:
+    text = "a" * 85 + " b\nc\td" + "e" * 50
+    pages = FullPages(web(1), ShelfReader({link(0): text}), max_characters=100)
+    assert await (await pages.search("door")).list() == ["a" * 85 + " b\nc"]
 
 
 async def test_what_the_reader_cut_is_told() -> None:
@@ -215,8 +281,20 @@ async def test_slow_pages_leave_their_snippets_when_the_time_is_up() -> None:
     records = await results.list()
     assert asyncio.get_running_loop().time() - began == pytest.approx(0.2), "it is the time of all pages together"
     assert [record.page is not None for record in records] == [True, False, True, False]
-    assert "0.2 seconds" in str(records[1].reason)
+    assert records[1].reason == "Its page was not there when 0.2 seconds were up (seconds)."
     assert sorted(reader.cancelled) == [link(1), link(3)], "a late read goes on"
+
+
+@pytest.mark.usefixtures("clock_of_the_loop")
+@on_virtual_time
+async def test_by_itself_it_waits_ten_seconds_and_then_reads_no_more() -> None:
+    reader = shelf(9, seconds={link(0): 60.0})
+    pages = FullPages(web(9), reader, max_pages=9, concurrency=1)
+    began = asyncio.get_running_loop().time()
+    records = await (await pages.get_search_results("door", TextSearchOptions(top=9))).list()
+    assert asyncio.get_running_loop().time() - began == pytest.approx(10.0)
+    assert {records[0].reason, records[-1].reason} == {"Its page was not there when 10 seconds were up (seconds)."}
+    assert link(8) not in reader.asked
 
 
 @pytest.mark.usefixtures("clock_of_the_loop")
@@ -335,7 +413,14 @@ def test_it_shows_itself_as_the_search_that_it_wraps() -> None:
     assert (pages.name, pages.capabilities, pages.index) == (search.name, search.capabilities, search.index)
 
 
-@pytest.mark.parametrize("bound", ["max_pages", "max_characters", "concurrency", "seconds"])
-def test_a_bound_of_nothing_is_a_mistake(bound: str) -> None:
-    with pytest.raises(ValueError, match=bound):
+@pytest.mark.parametrize("bound", ["max_pages", "max_characters", "concurrency"])
+async def test_a_bound_of_nothing_is_a_mistake(bound: str) -> None:
+    with pytest.raises(ValueError, match=f"^{bound} is 0; it must be at least 1$"):
         FullPages(web(1), shelf(1), **{bound: 0})
+    assert len(await (await FullPages(web(1), shelf(1), **{bound: 1}).search("door")).list()) == 1
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan")])
+def test_no_time_is_a_mistake(seconds: float) -> None:
+    with pytest.raises(ValueError, match=f"^seconds is {seconds}; it must be more than 0$"):
+        FullPages(web(1), shelf(1), seconds=seconds)

@@ -151,6 +151,21 @@ async def test_a_source_is_asked_no_deeper_than_needed_and_alone_for_just_what_i
     assert one.asked[1:] == [TextSearchOptions(top=2, skip=1)]
 
 
+async def test_by_itself_it_is_called_fused_ranks_twenty_of_each_source_and_waits_as_long_as_they_take() -> None:
+    one, two = Source("one"), Source("two")
+    fused = FusedSearch([one, two])
+    await found(fused, top=2)
+    await found(fused, top=20)
+    await found(fused, top=1, skip=20)
+    assert fused.name == "fused"
+    assert [options.top for options in one.asked] == [options.top for options in two.asked] == [20, 20, 40]
+
+
+@on_virtual_time
+async def test_without_a_timeout_a_source_may_take_its_time() -> None:
+    assert await found(FusedSearch([Source("slow", seconds=3600), Source("docs")]))
+
+
 async def test_a_source_that_fails_is_told_of_and_the_others_answer() -> None:
     broken = {"down": Source(error=ServiceUnavailable("No one is there.")), "bug": Source(error=KeyError("x"))}
     fused = FusedSearch({**broken, "docs": Source()})
@@ -199,8 +214,9 @@ async def test_a_source_that_is_late_is_one_that_fails() -> None:
     fused = FusedSearch({"slow": Source(seconds=30), "docs": Source()}, timeout=0.05)
     results = await fused.get_search_results("door")
     assert results.metadata["failures"] == {"slow": "Text search 'slow' gave no answer within 0.05 seconds."}
-    with pytest.raises(ServiceTimeout):
+    with pytest.raises(ServiceTimeout) as late:
         await found(FusedSearch({"slow": Source(seconds=30)}, timeout=0.05))
+    assert isinstance(late.value.__cause__, TimeoutError)
     own = FusedSearch({"own": Source(error=TimeoutError("its own")), "docs": Source()})
     assert (await own.get_search_results("door")).metadata["failures"] == {"own": "TimeoutError: its own"}
 
@@ -220,9 +236,13 @@ async def test_sources_are_asked_side_by_side_and_given_up_together() -> None:
 
 
 async def test_a_source_that_cancels_itself_is_one_that_fails() -> None:
-    fused = FusedSearch({"a": Source(error=asyncio.CancelledError()), "docs": Source()})
+    gone = Source(error=asyncio.CancelledError("the server left"))
+    fused = FusedSearch({"a": Source(error=asyncio.CancelledError()), "b": gone, "docs": Source()})
     results = await fused.get_search_results("door")
-    assert results.metadata["failures"] == {"a": "Text search 'a' was cancelled."}
+    assert results.metadata["failures"] == {
+        "a": "Text search 'a' was cancelled.",
+        "b": "Text search 'b' was cancelled: the server left.",
+    }
 
 
 class Indexed:
@@ -246,6 +266,11 @@ async def test_its_index_is_that_of_all_sources() -> None:
     assert report == expected
     assert len(told) == 2
     assert FusedSearch([live]).index is None
+    counts = ("added", "changed", "renamed", "removed", "unchanged", "passages", "embedded")
+    one.index = Indexed(IndexReport(**{count: 10**place for place, count in enumerate(counts)}))
+    two.index = Indexed(IndexReport(**{count: 2 * 10**place for place, count in enumerate(counts)}))
+    report = await FusedSearch([one, two]).index.update()
+    assert report == IndexReport(**{count: 3 * 10**place for place, count in enumerate(counts)})
 
 
 async def test_it_is_one_search_plugin_of_a_kernel() -> None:

@@ -40,6 +40,22 @@ def test_things_of_one_key_count_as_one_and_once_for_each_ranking() -> None:
     assert fused == ["b", "a", "c"]
 
 
+@given(st.none() | st.integers(0, 70))
+def test_the_constant_says_how_far_down_two_rankings_outweigh_the_first_place_of_one(constant: int | None) -> None:
+    given_constant: dict[str, int] = {} if constant is None else {"constant": constant}
+    # Where 1 / (constant + 1) is 2 / (constant + rank); published as 60.
+    level = (60 if constant is None else constant) + 2
+
+    def wins(rank: int, *, first: str) -> str:
+        twice = [[*(f"{number}-{place}" for place in range(rank - 1)), "twice"] for number in range(2)]
+        rankings = [["once"], *twice] if first == "once" else [*twice, ["once"]]
+        return next(name for name in fuse_by_rank(rankings, **given_constant) if name in {"once", "twice"})
+
+    assert wins(level - 1, first="once") == "twice"
+    assert wins(level + 1, first="twice") == "once"
+    assert [wins(level, first=name) for name in ("once", "twice")] == ["once", "twice"]
+
+
 Passage = tuple[str | None, str]
 passages = st.tuples(
     st.sampled_from([None, "https://a.example/b", "http://a.example/b/", "https://a.example/c", "file:///d.md#L1"]),

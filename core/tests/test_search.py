@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import given
@@ -15,7 +15,14 @@ from portico.errors import ArgumentsInvalid, UnsupportedFilter
 from portico.filter import And, Equal, FilterSupport, Range
 from portico.functions import FunctionPlugin
 from portico.kernel import Kernel
-from portico.search import SearchCapabilities, SearchConnector, SearchResults, TextSearchOptions, TextSearchResult
+from portico.search import (
+    SearchCapabilities,
+    SearchConnector,
+    SearchResults,
+    TextSearchOptions,
+    TextSearchResult,
+    query_bounds,
+)
 from portico.search_functions import SEARCH_TAG, search_plugin
 
 
@@ -111,7 +118,7 @@ async def test_a_filter_that_the_source_cannot_apply_is_refused_before_it_is_ask
 
 
 async def test_a_mapper_can_be_replaced_on_one_instance(library: Library) -> None:
-    library.use_mappers(to_text=lambda record: record.title.upper())
+    assert library.use_mappers(to_text=lambda record: record.title.upper()) is library
     library.use_mappers(to_result=lambda record: TextSearchResult("replaced"))
     assert await (await library.search("q", TextSearchOptions(top=1))).list() == ["Q 0"]
     results = await library.get_text_search_results("q", TextSearchOptions(top=1))
@@ -127,10 +134,54 @@ async def test_options_of_one_call_never_reach_the_next(library: Library) -> Non
         library.asked[0][1].top = 9  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("options", [{"top": 0}, {"top": -1}, {"skip": -1}])
-def test_options_that_make_no_sense_are_a_mistake(options: dict[str, int]) -> None:
-    with pytest.raises(ValueError):
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"top": 0}, "top is 0; it must be at least 1"),
+        ({"top": -1}, "top is -1; it must be at least 1"),
+        ({"skip": -1}, "skip is -1; it must not be negative"),
+    ],
+)
+def test_options_that_make_no_sense_are_a_mistake(options: dict[str, int], told: str) -> None:
+    with pytest.raises(ValueError, match=f"^{told}$"):
         TextSearchOptions(**options)
+
+
+def test_one_result_from_the_first_is_the_least_that_may_be_asked_for() -> None:
+    assert (TextSearchOptions(top=1).top, TextSearchOptions(skip=0).skip) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("characters", "words", "told"),
+    [
+        (None, None, ""),
+        (400, None, "at most 400 characters"),
+        (None, 50, "at most 50 words"),
+        (400, 50, "at most 400 characters and 50 words"),
+        (0, 0, "at most 0 characters and 0 words"),
+    ],
+)
+def test_the_bounds_of_a_query_are_told_in_words(characters: int | None, words: int | None, told: str) -> None:
+    assert query_bounds(SearchCapabilities(query_characters=characters, query_words=words)) == told
+
+
+def test_the_type_of_the_records_is_the_one_that_the_connector_names() -> None:
+    Other = TypeVar("Other")
+
+    class Generally(SearchConnector[Other]):
+        """Records of a type that the next one names."""
+
+    class Books(Generally[Book]):
+        """Names it."""
+
+    class Mixed(Iterable[str], SearchConnector[Book]):
+        """Has another base with a parameter."""
+
+    class Bare(SearchConnector):  # type: ignore[type-arg]
+        """Names none."""
+
+    found = [kind.record_type for kind in (Generally, Books, Mixed, Bare)]
+    assert found == [Any, Book, Book, Any]
 
 
 async def test_results_are_read_once_as_far_as_needed() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -109,6 +110,60 @@ async def test_a_further_method_of_the_connector_is_a_function_when_it_is_asked_
     assert "GetNews" not in search_plugin(web, "Web")._by_name, "it was not asked for"
 
 
+def test_by_itself_a_search_is_three_functions_that_say_what_they_do(web: Web) -> None:
+    kernel = kernel_with(web)
+    assert {name: (function.description, function.tags) for name, function in kernel.functions.items()} == {
+        "Web-Search": ("Search Web and return the text of the passages found.", frozenset()),
+        "Web-GetTextSearchResults": ("Search Web and return passages with text, name and link.", {SEARCH_TAG}),
+        "Web-GetSearchResults": ("Search Web and return its own records.", frozenset()),
+    }
+    assert kernel.plugins["Web"].description == "Search Web."
+    assert properties(kernel, "Search") == {
+        "query": {"type": "string", "description": "What to search for."},
+        "count": {"type": "integer", "description": "How many results at most.", "default": 2},
+        "skip": {"type": "integer", "description": "How many of the best results to leave out.", "default": 0},
+        "site": {
+            "anyOf": [{"type": "string"}, {"type": "null"}],
+            "description": "Only passages whose site is exactly this.",
+            "default": None,
+        },
+    }
+    items = {name: kernel.function(name).manual.returns["items"] for name in ("Search", "GetTextSearchResults")}
+    assert items["Search"] == {"type": "string"}
+    assert set(items["GetTextSearchResults"]["properties"]) == {"value", "name", "link"}
+
+
+def test_a_source_that_another_one_asks_has_no_function_for_planners(web: Web) -> None:
+    kernel = kernel_with(web, asked_by_planners=False)
+    assert [function.tags for function in kernel.functions.values()] == [frozenset()] * 3
+
+
+def test_one_function_may_be_named_by_itself(web: Web) -> None:
+    assert list(kernel_with(web, functions="Search").functions) == ["Web-Search"]
+
+
+def test_a_method_without_words_is_described_by_its_name() -> None:
+    class Silent(Web):
+        @search_method
+        async def get_maps(self, query: str, options: TextSearchOptions) -> SearchResults[str]:
+            return SearchResults([query])
+
+    assert kernel_with(Silent(), functions=("GetMaps",)).function("GetMaps").description == "GetMaps of Web."
+
+
+async def test_the_bounds_themselves_may_be_asked_for(web: Web) -> None:
+    kernel = kernel_with(web, count=1000, skip=1000)
+    await kernel.invoke_json("Search", {"query": "q"})
+    await kernel.invoke_json("Search", {"query": "q", "count": 1, "skip": 0})
+    assert [(options.top, options.skip) for _, options in web.asked] == [(1000, 1000), (1, 0)]
+    kernel = kernel_with(web, count=1, most=1)
+    assert properties(kernel, "Search")["count"]["description"] == "How many results, 1 to 1."
+    with pytest.raises(ArgumentsInvalid) as caught:
+        await kernel.invoke_json("Search", {"query": "q", "count": 2, "skip": 1001})
+    assert "count: must be 1 to 1, not 2" in str(caught.value)
+    assert "skip: must be 0 to 1000, not 1001" in str(caught.value)
+
+
 def test_a_function_that_there_is_not_is_told_with_those_that_there_are(web: Web) -> None:
     with pytest.raises(ValueError, match=r"'GetNew'\. Did you mean 'GetNews'\? There are: Search, .*GetNews"):
         search_plugin(web, "Web", functions=("GetNew",))
@@ -155,21 +210,34 @@ async def test_paging_has_the_applications_defaults_and_bound(web: Web) -> None:
         await kernel.invoke_json("Search", {"query": "q", "count": 6})
 
 
+THERE_ALREADY = "is there already: it takes other words, and no filter"
+
+
 @pytest.mark.parametrize(
-    "mistake",
+    ("mistake", "told"),
     [
-        {"count": 0},
-        {"count": 6, "most": 5},
-        {"skip": -1},
-        {"parameters": {"query": None}},
-        {"parameters": {"count": SearchParameter("How many.", field="site")}},
-        {"parameters": {"site": None}},
-        {"parameters": {"language": SearchParameter("Which.", values=("en", "de"), default="fr")}},
-        {"parameters": {"date": SearchParameter("When.", type=list[str], bound="at_least")}},
+        ({"count": 0}, "count must be 1 to 1,000 and skip 0 to 1,000, not 0 and 0"),
+        ({"count": 6, "most": 5}, "count must be 1 to 5 and skip 0 to 1,000, not 6 and 0"),
+        ({"skip": -1}, "count must be 1 to 1,000 and skip 0 to 1,000, not 2 and -1"),
+        ({"skip": 1001}, "count must be 1 to 1,000 and skip 0 to 1,000, not 2 and 1001"),
+        ({"functions": "Find"}, "there is no search function 'Find'. There are: Search, GetTextSearchResults, Get"),
+        ({"descriptions": {"x": "?"}}, "'x' is described and is no function of 'Web'. There are: Search, GetText"),
+        ({"parameters": {"query": None}}, f"the parameter 'query' {THERE_ALREADY}"),
+        ({"parameters": {"query": SearchParameter("What.")}}, f"the parameter 'query' {THERE_ALREADY}"),
+        ({"parameters": {"count": SearchParameter("Many.", field="site")}}, f"the parameter 'count' {THERE_ALREADY}"),
+        ({"parameters": {"site": None}}, "the parameter 'site' has no description"),
+        (
+            {"parameters": {"language": SearchParameter("Which.", values=("en", "de"), default="fr")}},
+            "the parameter 'language' cannot be 'fr' by default",
+        ),
+        (
+            {"parameters": {"date": SearchParameter("When.", type=list[str], bound="at_least")}},
+            "the parameter 'date' has a bound, which one value is, and takes several",
+        ),
     ],
 )
-def test_what_makes_no_sense_is_told_when_the_plugin_is_made(web: Web, mistake: dict[str, Any]) -> None:
-    with pytest.raises(ValueError):
+def test_what_makes_no_sense_is_told_when_the_plugin_is_made(web: Web, mistake: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValueError, match="^" + re.escape(told)):
         search_plugin(web, "Web", **mistake)
 
 

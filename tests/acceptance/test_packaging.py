@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
 import zipfile
 from email.message import Message
 from email.parser import Parser
 from pathlib import Path
 
 import pytest
+from tests.acceptance.environments import Environment, new_environment
 
 ROOT = Path(__file__).parents[2]
 
@@ -20,54 +17,14 @@ pytestmark = [pytest.mark.packaging, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
-def environment(outer_environment: dict[str, str]) -> dict[str, str]:
-    """Give installers the user's own settings and caches, and nothing of the environment that the tests run in."""
-    left_out = ("VIRTUAL_ENV", "PYTHON", "UV_PROJECT", "NOX_")
-    kept = {name: value for name, value in outer_environment.items() if not name.startswith(left_out)}
-    return kept | {"PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+def empty(tmp_path_factory: pytest.TempPathFactory, variables: dict[str, str]) -> Environment:
+    """Make a virtual environment that holds pip."""
+    return new_environment(tmp_path_factory.mktemp("empty") / "venv", variables, variables)
 
 
-def run(*command: str | Path, environment: dict[str, str], folder: Path | None = None) -> str:
-    done = subprocess.run(
-        [str(part) for part in command], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
-
-
-def scripts(virtual: Path) -> Path:
-    return virtual / ("Scripts" if sys.platform == "win32" else "bin")
-
-
-def new_virtual_environment(folder: Path) -> Path:
-    run(sys.executable, "-m", "venv", folder, environment=dict(os.environ))
-    return scripts(folder)
-
-
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Copy the workspace without what tools and builds have left in it, as a clone would be."""
-    copy = tmp_path_factory.mktemp("clone") / "portico"
-    left = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "dist", "build", "site", "uv.lock", "data")
-    shutil.copytree(ROOT, copy, ignore=left)
-    return copy
-
-
-@pytest.fixture(scope="module")
-def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make a virtual environment that holds pip; return its interpreter."""
-    return new_virtual_environment(tmp_path_factory.mktemp("empty") / "venv") / "python"
-
-
-@pytest.fixture(scope="module")
-def core_wheel(
-    checkout: Path, empty: Path, tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]
-) -> Path:
-    folder = tmp_path_factory.mktemp("wheels")
-    command = (empty, "-m", "pip", "wheel", "--quiet", "--no-deps", f"--wheel-dir={folder}", checkout / "core")
-    run(*command, environment=environment)
-    (wheel,) = folder.glob("portico_core-*.whl")
-    return wheel
+@pytest.fixture
+def core_wheel(wheels: dict[str, Path]) -> Path:
+    return wheels["portico-core"]
 
 
 def metadata(wheel: Path) -> Message:
@@ -85,13 +42,10 @@ def test_core_requires_nothing(core_wheel: Path) -> None:
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"portico", "portico_core"}
 
 
-def test_core_installs_and_imports_alone(
-    core_wheel: Path, empty: Path, tmp_path: Path, environment: dict[str, str]
-) -> None:
+def test_core_installs_and_imports_alone(core_wheel: Path, empty: Environment, tmp_path: Path) -> None:
     """Every module of it, with warnings as errors, where there is nothing else: pip is shut out by `-S`."""
     target = tmp_path / "alone"
-    install = (empty, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", f"--target={target}", core_wheel)
-    run(*install, environment=environment)
+    empty.pip("install", "--no-deps", "--no-index", f"--target={target}", core_wheel)
     assert {path.name.partition("-")[0] for path in target.iterdir()} == {"portico", "portico_core"}
     script = """
 import sys
@@ -104,17 +58,15 @@ for name in names:
         getattr(module, public)
 print(len(names))
 """
-    said = run(empty, "-I", "-S", "-W", "error", "-c", script, target, environment=environment, folder=tmp_path)
+    said = empty.run("python", "-I", "-S", "-W", "error", "-c", script, target, folder=tmp_path)
     sources = [file for file in (ROOT / "core" / "src" / "portico").rglob("*.py") if file.name != "__init__.py"]
     assert int(said) >= len(sources)
 
 
-def test_pip_installs_a_working_portico_from_a_clone(
-    checkout: Path, tmp_path: Path, environment: dict[str, str]
-) -> None:
-    bin_folder = new_virtual_environment(tmp_path / "venv")
-    command = (bin_folder / "python", "-m", "pip", "install", "--quiet", "-c", "constraints.txt", ".")
-    run(*command, environment=environment, folder=checkout)
+def test_pip_installs_a_working_portico_from_a_clone(checkout: Path, tmp_path: Path, variables: dict[str, str]) -> None:
+    home = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache"), "LOCALAPPDATA": str(tmp_path / "cache")}
+    environment = new_environment(tmp_path / "venv", variables, variables | home)
+    environment.pip("install", "-c", checkout / "constraints.txt", checkout)
 
     documents = tmp_path / "documents"
     documents.mkdir()
@@ -122,13 +74,8 @@ def test_pip_installs_a_working_portico_from_a_clone(
         "# Kettle\n\nDescale the kettle with vinegar once a month.\n\n# Lamp\n\nThe lamp takes a bulb of nine watts.\n",
         "utf-8",
     )
-    home = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache"), "LOCALAPPDATA": str(tmp_path / "cache")}
-    portico = bin_folder / "portico"
-    assert "0." in run(portico, "--version", environment=environment | home, folder=tmp_path)
-    answer = run(
-        *(portico, "ask", "How often do I descale the kettle?", "--docs", documents),
-        environment=environment | home,
-        folder=tmp_path,
-    )
+    assert "0." in environment.run("portico", "--version", folder=tmp_path)
+    question = "How often do I descale the kettle?"
+    answer = environment.run("portico", "ask", question, "--docs", documents, folder=tmp_path)
     assert "vinegar" in answer
     assert "kettle.md" in answer

@@ -1,4 +1,4 @@
-"""The files that the guides for authors show stand by themselves, with all their imports, and are strictly typed."""
+"""The files that the guides show stand by themselves, are strictly typed, and pass a package's own linter."""
 
 from __future__ import annotations
 

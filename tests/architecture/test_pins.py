@@ -49,6 +49,16 @@ def test_what_the_tests_of_a_leaf_need_is_in_the_workspaces_test_group(
         assert {name_of(item) for item in own.get("test", [])} <= everywhere, f"{leaf} tests with more than CI has"
 
 
+def test_whatever_a_leaf_declares_has_an_oldest_version(leaves: list[Any]) -> None:
+    """It is what `nox -t oldest` tests with; without it, that takes the first version there ever was."""
+    ours = {leaf.name for leaf in leaves}
+    for leaf in leaves:
+        groups = tomllib.loads((leaf.folder / "pyproject.toml").read_text("utf-8")).get("dependency-groups", {})
+        wanted = [*leaf.project["dependencies"], *groups.get("test", [])]
+        loose = [item for item in wanted if name_of(item) not in ours and ">=" not in item]
+        assert loose == [], f"{leaf} does not say from which version on it works with {loose}"
+
+
 def test_whatever_is_declared_is_pinned(project: dict[str, Any], leaves: list[Any], pins: list[str]) -> None:
     ours = {leaf.name for leaf in leaves}
     wanted = {name_of(item) for group in project["dependency-groups"].values() for item in group}

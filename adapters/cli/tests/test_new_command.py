@@ -45,7 +45,7 @@ class TestTheCommand:
             "pytest",
         ):
             assert line in done.out
-        assert "class MySearchSearch" in (package / "src/portico_my_search/search.py").read_text()
+        assert "class MySearch(" in (package / "src/portico_my_search/search.py").read_text()
         assert {"README.md", "CHANGELOG.md", "noxfile.py", "pyproject.toml", ".gitignore"} <= set(files)
         assert (package / "src/portico_my_search/py.typed").is_file()
 

@@ -16,12 +16,12 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from portico.ports import PORTS
 from portico_cli.failures import Misused
-from portico_cli.new_packages.kinds import KINDS
+from portico_cli.new_packages.kinds import KINDS, Kind
 from portico_cli.new_packages.making import make_folder
 from portico_cli.new_packages.names import LONGEST, PackageName, package_name
 from portico_cli.new_packages.taken import refuse_taken
@@ -48,8 +48,17 @@ names = (
 )
 
 
-def installed(package: Path, site: Path) -> dict[str, str]:
-    """Return an environment in which a package is installed, as `pip install -e` would leave it."""
+def installed(site: Path, *packages: Path) -> dict[str, str]:
+    """Return an environment in which packages are installed, as `pip install -e` would leave them."""
+    for package in packages:
+        write_installation(site, package)
+    own = {"PYTHONDONTWRITEBYTECODE": "1", "HYPOTHESIS_STORAGE_DIRECTORY": str(site / "hypothesis")}
+    paths = [*(str(package / "src") for package in packages), str(site)]
+    return os.environ | own | {"PYTHONPATH": os.pathsep.join(paths)}
+
+
+def write_installation(site: Path, package: Path) -> None:
+    """Write what an installer notes of a package."""
     project = tomllib.loads((package / "pyproject.toml").read_text("utf-8"))["project"]
     info = site / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
     info.mkdir(parents=True)
@@ -69,24 +78,6 @@ def installed(package: Path, site: Path) -> dict[str, str]:
     points = [f"[{group}]\n" + "".join(f"{key} = {value}\n" for key, value in found.items()) for group, found in groups]
     (info / "entry_points.txt").write_text("\n".join(points), "utf-8")
     (info / "INSTALLER").write_text("pip\n", "utf-8")
-    own = {"PYTHONDONTWRITEBYTECODE": "1", "HYPOTHESIS_STORAGE_DIRECTORY": str(site / "hypothesis")}
-    return os.environ | own | {"PYTHONPATH": os.pathsep.join([str(package / "src"), str(site)])}
-
-
-def run_its_tests(package: Path, site: Path) -> None:
-    """Run a package's own tests in its folder, with its own settings of pytest."""
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
-        cwd=package,
-        env=installed(package, site),
-        capture_output=True,
-        text=True,
-        timeout=110,
-        check=False,
-    )
-    assert done.returncode == 0, (
-        f"the tests of {package.name} end with {done.returncode}:\n{done.stdout}\n{done.stderr}"
-    )
 
 
 def made(folder: Path, kind: str, name: str) -> Path:
@@ -107,8 +98,11 @@ class TestTemplates:
     """They stand where they are as packages called acme."""
 
     @pytest.mark.parametrize("kind", KINDS)
-    def test_its_own_tests_pass_where_it_stands(self, kind: str, tmp_path: Path) -> None:
-        run_its_tests(template_folder(KINDS[kind]), tmp_path)
+    def test_a_package_called_acme_is_the_template_itself(self, kind: str) -> None:
+        folder = template_folder(KINDS[kind])
+        nobody = re.compile("^authors = .*\n", re.MULTILINE)
+        for path, text in filled(PackageName("acme", KINDS[kind]), None).items():
+            assert text == nobody.sub("", (folder / path).read_text("utf-8")), path
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_it_needs_core_and_nothing_else(self, kind: str) -> None:
@@ -126,7 +120,7 @@ class TestTemplates:
         assert tomllib.loads(re.search(r"```toml\n(.*?)```", text, re.DOTALL)[1])
         assert "| setting | default | meaning |" in text
         (program,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-        environment = installed(folder, tmp_path)
+        environment = installed(tmp_path, folder)
         done = subprocess.run(
             [sys.executable, "-W", "error", "-c", program], env=environment, capture_output=True, text=True, check=False
         )
@@ -144,11 +138,30 @@ class TestTemplates:
 
 
 class TestMadePackages:
-    @pytest.mark.parametrize("kind", KINDS)
-    def test_its_own_tests_pass(self, kind: str, tmp_path: Path) -> None:
-        run_its_tests(made(tmp_path, kind, ODD_NAMES[kind]), tmp_path / "site")
+    def test_their_own_tests_pass(self, tmp_path: Path) -> None:
+        # One process for all of them: they have the same settings of pytest, and most of the time goes into its start.
+        packages = [made(tmp_path, kind, name) for kind, name in ODD_NAMES.items()]
+        projects = [tomllib.loads((package / "pyproject.toml").read_text("utf-8")) for package in packages]
+        options, *others = (project["tool"]["pytest"]["ini_options"] for project in projects)
+        assert all(other == options for other in others)
+        folders = [package / path for package in packages for path in options["testpaths"]]
+        pytest_here = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", packages[0] / "pyproject.toml"]
+        done = subprocess.run(
+            [sys.executable, *pytest_here, "--rootdir", tmp_path, *folders],
+            cwd=tmp_path,
+            env=installed(tmp_path / "site", *packages),
+            capture_output=True,
+            text=True,
+            timeout=110,
+            check=False,
+        )
+        assert done.returncode == 0, f"pytest ends with {done.returncode}:\n{done.stdout}\n{done.stderr}"
+        for package in packages:
+            assert f"{package.name}/tests/test_contract.py" in done.stdout, f"nothing of {package.name} was run"
 
     @given(kinds, names)
+    @example("connector", "my-search")
+    @example("plugin", "my-functions")
     def test_nothing_of_the_template_is_left_and_everything_compiles(self, kind: str, name: str) -> None:
         package = package_name(name, KINDS[kind])
         files = filled(package, None)
@@ -170,6 +183,7 @@ class TestMadePackages:
     @pytest.mark.skipif(importlib.util.find_spec("ruff") is None, reason="ruff is not installed")
     @settings(max_examples=15)
     @given(kinds, names)
+    @example("connector", "my-search")
     def test_style_and_format_do_not_depend_on_the_name(self, kind: str, name: str) -> None:
         with tempfile.TemporaryDirectory() as folder:
             package = made(Path(folder), kind, name)
@@ -183,7 +197,7 @@ class TestMadePackages:
         self, kind: str, portico: Any, tmp_path: Path, folder: Path
     ) -> None:
         made_here = portico("new", kind, "my-own", "--json").json
-        environment = installed(Path(made_here["folder"]), tmp_path / "made")
+        environment = installed(tmp_path / "made", Path(made_here["folder"]))
         (folder / "door.md").write_text("# The door\n\nThis is about the red door of the house.\n")
         variables, command = re.split(r"(?=portico )", made_here["attempt"], maxsplit=1)
         environment |= dict(variable.split("=", 1) for variable in shlex.split(variables))
@@ -223,6 +237,13 @@ class TestNames:
         assert package.module.isidentifier()
         assert package.class_prefix.isidentifier()
         assert package.class_prefix[0].isupper()
+
+    @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+    def test_a_name_that_says_what_it_is_does_not_say_it_twice_in_classes(self, kind: Kind) -> None:
+        noun = kind.noun.lower()
+        assert PackageName(f"my-{noun}", kind).class_prefix == "My"
+        assert PackageName(f"my{noun}", kind).class_prefix == f"My{noun}"
+        assert PackageName(noun, kind).class_prefix == kind.noun
 
     @given(kinds, st.text(max_size=60))
     def test_any_text_is_a_name_or_is_refused(self, kind: str, text: str) -> None:
@@ -267,6 +288,8 @@ class TestNames:
             ("planner", "planner", "Planner"),
             ("adapter", "chat-service", "ChatService"),
             ("planner", "use", "key"),
+            ("planner", "reuse", "key of the table [planner]"),
+            ("adapter", "none", "switches a port off"),
         ],
     )
     def test_a_name_that_is_taken_is_told_of(

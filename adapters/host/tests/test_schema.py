@@ -194,6 +194,25 @@ def test_a_validator_that_a_schema_cannot_say_is_left_out(validator: Any) -> Non
     assert limits_of(validator) == {}
 
 
+LIMITS = {"doc": "Few.", "limits": {"minimum": 1, "maximum": 9}}
+
+
+@frozen
+class FewByAttrs:
+    few: int = field(default=3, metadata=LIMITS, validator=lambda *_: None)
+
+
+@dataclass(frozen=True)
+class FewByDataclass:
+    few: int = member(default=3, metadata=LIMITS)
+
+
+@pytest.mark.parametrize("cls", [FewByAttrs, FewByDataclass])
+def test_the_limits_of_a_check_that_is_code_are_in_the_metadata(cls: type[Any]) -> None:
+    said = settings_schema(cls)["properties"]["few"]
+    assert said == {"type": "integer", "minimum": 1, "maximum": 9, "description": "Few.", "default": 3}
+
+
 GOOD = """
 [chat]
 use = "acme"

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC
 from email.utils import parsedate_to_datetime
-from typing import Any, TypeAlias
+from typing import Any
 from urllib.parse import quote, quote_plus
 
 from portico.errors import (
@@ -26,11 +26,9 @@ from portico.errors import (
 )
 from portico.registration import Secret
 
-__all__ = ["HttpRequest", "HttpResponse", "Sent", "printable", "retry_after", "service_error", "without_secrets"]
+__all__ = ["HttpRequest", "HttpResponse", "printable", "retry_after", "service_error", "without_secrets"]
 
-Sent: TypeAlias = str | int | float | bool | Secret | None
-"""What a parameter or a header may be. None leaves it out, a bool is ``true`` or ``false``."""
-
+_SENT = (str, int, float, bool, Secret, type(None))
 _WORDS_SHOWN = 300
 _PLACES = ("message", "msg", "detail", "description", "info", "error", "errors", "title")
 _NESTED = 6
@@ -44,17 +42,29 @@ class HttpRequest:
     >>> HttpRequest("https://api.example/search", params={"q": "ports"}, headers={"X-Key": Secret("k")})
     HttpRequest(url='https://api.example/search', params={'q': 'ports'}, headers={'X-Key': Secret(literal)}, \
 json=None, method='GET')
+    >>> HttpRequest("https://api.example/search", params={"fields": ["title", "url"]})
+    Traceback (most recent call last):
+        ...
+    TypeError: the parameter 'fields' is list, not text, a number, a bool, a Secret or None
 
-    ``json`` is sent as the body. ``method`` is GET without one and POST with one, unless given.
+    A parameter or a header is text, a number, a bool (sent as ``true`` or ``false``), a secret, or None, which leaves
+    it out; ``TypeError`` for anything else. ``json`` is sent as the body. ``method`` is GET without one and POST with
+    one, unless given.
     """
 
     url: str
-    params: Mapping[str, Sent] = field(default_factory=dict)
-    headers: Mapping[str, Sent] = field(default_factory=dict)
+    params: Mapping[str, object] = field(default_factory=dict)
+    headers: Mapping[str, object] = field(default_factory=dict)
     json: Any = None
     method: str = ""
 
     def __post_init__(self) -> None:
+        # Not left to type checkers: a dict of texts and numbers with a line of its own is one of objects to them.
+        for what, values in (("parameter", self.params), ("header", self.headers)):
+            for name, value in values.items():
+                if not isinstance(value, _SENT):
+                    kind = type(value).__name__
+                    raise TypeError(f"the {what} {name!r} is {kind}, not text, a number, a bool, a Secret or None")
         if not self.method:
             object.__setattr__(self, "method", "GET" if self.json is None else "POST")
 

@@ -420,6 +420,18 @@ async def test_a_package_without_entry_points_is_told_what_to_add(site: Path, tm
     assert "Add [project.entry-points.portico] to its pyproject.toml" in said["its_entry_point_is_named_for_it"]
 
 
+async def test_a_name_for_two_versions_of_a_port_is_tried_in_the_one_that_is_here(site: Path, tmp_path: Path) -> None:
+    newer = """Registration(name="acme", factory="portico_acme.gone:X", summary="Acme.", port_version=7)"""
+    install(site, Broken("", "", {"_plugin.py": replaced(PLUGIN, ")\n    ]\n", f"),\n        {newer},\n    ]\n")}))
+    assert await failures(tmp_path, without=PROBED) == {}
+
+
+async def test_a_thread_that_the_event_loop_keeps_is_not_left_behind_by_a_service(site: Path, tmp_path: Path) -> None:
+    closed = replaced(SEARCH, CLOSED, "        await asyncio.to_thread(print, end='')\n")
+    install(site, Broken("", "", {"search.py": closed}))
+    assert await failures(tmp_path, without=PROBED) == {}
+
+
 async def test_settings_that_the_kit_cannot_make_are_asked_for(site: Path, tmp_path: Path) -> None:
     strict = replaced(CONFIG, '"en", ', '"en", validator=checked, ').replace('default="en", ', "")
     check = (

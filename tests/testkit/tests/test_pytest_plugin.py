@@ -243,6 +243,10 @@ SHORT = "\n    def test_it_is_short(self): ...\n\n"
             "@pytest.mark.xfail(reason='not yet')\nclass TestLimerick(PoemKit):\n    pass\n",
             "xfail on the class would hide every failure",
         ),
+        (
+            "pytestmark = pytest.mark.xfail(reason='not yet')\n\nclass TestLimerick(PoemKit):\n    pass\n",
+            "xfail on the module would hide every failure",
+        ),
         ("@pytest.mark.skipif(True, reason='')\nclass TestLimerick(PoemKit):\n    pass\n", "has no reason"),
         (
             f"class Changed(PoemKit):{SHORT}class TestLimerick(Changed): ...\n",

@@ -20,7 +20,7 @@ class Field:
     """One setting: the key it has in the configuration, its type, its default, and one line on it.
 
     ``service`` is the port whose services it names, empty for a setting that names none; ``limits`` are the keywords
-    of JSON Schema that its validators stand for.
+    of JSON Schema that its validators stand for, and those that its metadata says of checks that are code.
     """
 
     key: str
@@ -66,7 +66,7 @@ def _from_attrs(cls: type[Any], hints: Mapping[str, Any]) -> Iterator[Field]:
             None if required else default,
             str(attribute.metadata.get("doc", "")),
             str(attribute.metadata.get("service", "")),
-            limits_of(attribute.validator),
+            {**limits_of(attribute.validator), **attribute.metadata.get("limits", {})},
         )
 
 

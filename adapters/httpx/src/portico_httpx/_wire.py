@@ -11,7 +11,7 @@ from urllib.parse import quote
 import httpx
 
 from portico.errors import ConfigurationError
-from portico.http import HttpRequest, Sent
+from portico.http import HttpRequest
 from portico.registration import Secret
 from portico_httpx.config import HttpxSettings
 
@@ -77,10 +77,10 @@ def trusted_by(settings: HttpxSettings) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=settings.ca_file)
 
 
-def header_pairs(headers: Mapping[str, Sent]) -> Iterator[tuple[bytes, bytes]]:
+def header_pairs(headers: Mapping[str, object]) -> Iterator[tuple[bytes, bytes]]:
     """Yield names and values; ``ConfigurationError`` for what no header can hold, without showing it."""
     for name, value in headers.items():
-        written = _written(value, f"the header {name!r}")
+        written = _written(value)
         if written is None:
             continue
         written = written.strip()
@@ -106,11 +106,11 @@ def _revealed(value: Any) -> str:
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
-def _with(url: str, params: Mapping[str, Sent], *, reveal: bool = False) -> str:
+def _with(url: str, params: Mapping[str, object], *, reveal: bool = False) -> str:
     """Return a URL with the parameters behind those that it has."""
     pairs = []
     for name, value in params.items():
-        written = _written(value, f"the parameter {name!r}")
+        written = _written(value)
         if written is not None:
             hidden = isinstance(value, Secret) and not reveal
             pairs.append(f"{_quote(name)}={value if hidden else _quote(written)}")
@@ -120,7 +120,8 @@ def _with(url: str, params: Mapping[str, Sent], *, reveal: bool = False) -> str:
     return f"{url}{joint}{'&'.join(pairs)}"
 
 
-def _written(value: Sent, what: str) -> str | None:
+def _written(value: object) -> str | None:
+    """Write what a request has taken as a parameter or a header; None for what is left out."""
     match value:
         case None:
             return None
@@ -128,9 +129,7 @@ def _written(value: Sent, what: str) -> str | None:
             return "true" if value else "false"
         case Secret():
             return value.reveal()
-        case str() | int() | float():
-            return str(value)
-    raise TypeError(f"{what} is {type(value).__name__}, not text, a number, a bool or a Secret")
+    return str(value)
 
 
 def _quote(text: str) -> str:

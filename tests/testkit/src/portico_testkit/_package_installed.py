@@ -111,13 +111,20 @@ class InstalledPackage:
 
     @cached_property
     def offers(self) -> list[Offered]:
-        """What it registers, as far as that can be read."""
-        return [
+        """What it registers, as far as that can be read; of a name for several versions of a port the one that fits.
+
+        Where none fits it is the newest, as the host has it. The others are for another core, and cannot be tried here.
+        """
+        found = [
             Offered(port, registration)
             for port, returned in self.answers()
             for registration in (returned if isinstance(returned, list | tuple) else ())
             if isinstance(registration, Registration)
         ]
+        found.sort(
+            key=lambda each: (each.registration.port_version == each.port.version, each.registration.port_version)
+        )
+        return [*{(each.port.name, each.registration.name): each for each in found}.values()]
 
     def answers(self) -> Iterator[tuple[PortInfo, object]]:
         """Yield what each of its hooks returns."""
@@ -131,6 +138,11 @@ class InstalledPackage:
 def _fail(said: str) -> NoReturn:
     """Fail the test with words alone: where in the kit it fails is of no help."""
     pytest.fail(said, pytrace=False)
+
+
+def _fitness(offered: Offered) -> tuple[bool, int]:
+    written = offered.registration.port_version
+    return written == offered.port.version, written
 
 
 def _imported(reference: str) -> Any:

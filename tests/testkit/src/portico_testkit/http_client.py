@@ -14,7 +14,7 @@ from typing import ClassVar, TypeVar
 import pytest
 
 from portico.errors import ConfigurationError, LimitExceeded, PorticoError, ServiceTimeout, ServiceUnavailable
-from portico.http import HttpRequest, HttpResponse, Sent, retry_after
+from portico.http import HttpRequest, HttpResponse, retry_after
 from portico.ports.http_client import HttpClient
 from portico.registration import Secret
 from portico_testkit.http_cases import BROKEN, NO_ADDRESSES, SLOW, VALUES, bomb, endless, hanging, seen_of, silent
@@ -96,7 +96,7 @@ class HttpClientKit:
     @pytest.mark.asyncio
     async def test_headers_reach_the_service_as_they_are(self, http_client: HttpClient) -> None:
         """None is left out, a secret is revealed, and what the connector says goes before what is usual."""
-        headers: dict[str, Sent] = {
+        headers: dict[str, object] = {
             "X-Key": Secret(_TOLD),
             "X-Int": 7,
             "X-Yes": True,

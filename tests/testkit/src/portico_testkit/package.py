@@ -123,8 +123,8 @@ class PackageKit:
             assert isinstance(returned, list | tuple), f"{port.hook} returns {returned!r}, not a list"
             other = [item for item in returned if not isinstance(item, Registration)]
             assert other == [], f"{port.hook} returns what is no Registration: {other}"
-            names = [item.name for item in returned]
-            assert len(set(names)) == len(names), f"{port.hook} registers a name twice: {names}"
+            names = [(item.name, item.port_version) for item in returned]
+            assert len(set(names)) == len(names), f"{port.hook} registers a name twice: {[name for name, _ in names]}"
         assert package.offers or package.commands, f"{self.distribution} registers nothing"
 
     def test_it_is_for_the_ports_as_they_are_here(self) -> None:
@@ -286,6 +286,8 @@ def _no_more_of(offered: Offered) -> Iterator[None]:
         patch.setattr(socket.socket, "__init__", noted)
         yield
     for thread in set(threading.enumerate()) - threads:
+        if thread.name.startswith("asyncio_"):
+            continue  # of the event loop, which keeps them for the next `asyncio.to_thread`
         # One that was told to end may still be at it.
         thread.join(timeout=5)
         assert not thread.is_alive(), f"{offered} leaves the thread {thread.name} behind"

@@ -76,6 +76,8 @@ class KitClass(pytest.Class):
     def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
         """Return its tests; raise ``CollectError`` where it breaks a rule of kits."""
         mistakes = list(mistakes_in(self.obj))
+        if self.parent is not None and any(self.parent.iter_markers("xfail")):
+            mistakes.append(f"xfail on the module {_HIDES}")
         if mistakes:
             raise self.CollectError("\n".join(f"{self.obj.__name__}: {mistake}" for mistake in mistakes))
         # One on the class or the module may say which event loop.
@@ -113,7 +115,7 @@ def mistakes_in(cls: type) -> Iterator[str]:
     """
     for mark in _class_marks(cls):
         if mark.name == "xfail":
-            yield "xfail on the class would hide every failure. Override the test that cannot pass, and mark that."
+            yield f"xfail on the class {_HIDES}"
         elif mark.name in {"skip", "skipif"} and not _reason(mark):
             yield f"{mark.name} on the class has no reason. Say reason=…, so that it is on record."
     for name in dict.fromkeys(name for base in cls.__mro__ for name in vars(base) if name.startswith("test")):
@@ -140,6 +142,7 @@ def mistakes_in(cls: type) -> Iterator[str]:
             )
 
 
+_HIDES = "would hide every failure. Override the test that cannot pass, and mark that."
 _HOW = 'Mark it with pytest.mark.xfail(reason="…"), or rename yours.'
 
 

@@ -10,13 +10,15 @@ __all__ = ["KINDS", "Kind"]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of package: the port that it fills, what its distribution's name ends with, and how it is tried out.
+    """A kind of package: the port that it fills, what the names in it end with, and how it is tried out.
 
-    ``attempt`` is a command, or lines of `portico.toml`, with ``{name}`` where the registered name belongs.
+    ``noun`` ends the name of the main class, ``suffix`` that of the distribution. ``attempt`` is a command with
+    ``{name}`` where the registered name belongs.
     """
 
     word: str
     port: str
+    noun: str
     attempt: str
     suffix: str = ""
 
@@ -26,13 +28,18 @@ class Kind:
         return "an" if self.word[0] in "aeiou" else "a"
 
 
+_SEARCH = 'portico ask "How many pounds does the big anvil weigh?" --source {name}'
+_PLAN = 'portico ask "What is this about?" --docs . --planner {name}'
+_CHAT = 'portico ask "What is this about?" --docs . --chat {name}'
+_FUNCTIONS = "PORTICO_FUNCTIONS__MINE__USE={name} portico functions"
+
 KINDS: Mapping[str, Kind] = {
     kind.word: kind
     for kind in (
-        Kind("connector", "TextSearch", 'portico ask "How many pounds does the big anvil weigh?" --source {name}'),
-        Kind("planner", "Planner", 'portico ask "What is this about?" --docs . --planner {name}', "-planner"),
-        Kind("adapter", "ChatService", 'portico ask "What is this about?" --docs . --chat {name}'),
-        Kind("plugin", "FunctionSource", "PORTICO_FUNCTIONS__MINE__USE={name} portico functions"),
+        Kind("connector", "TextSearch", "Search", _SEARCH),
+        Kind("planner", "Planner", "Planner", _PLAN, "-planner"),
+        Kind("adapter", "ChatService", "Chat", _CHAT),
+        Kind("plugin", "FunctionSource", "Functions", _FUNCTIONS),
     )
 }
 """By the word that the command takes."""

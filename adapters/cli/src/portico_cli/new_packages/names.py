@@ -25,7 +25,7 @@ class PackageName:
     >>> from portico_cli.new_packages.kinds import KINDS
     >>> name = PackageName("my-search", KINDS["connector"])
     >>> name.distribution, name.module, name.class_prefix
-    ('portico-my-search', 'portico_my_search', 'MySearch')
+    ('portico-my-search', 'portico_my_search', 'My')
     >>> PackageName("acme", KINDS["planner"]).distribution
     'portico-acme-planner'
     """
@@ -45,8 +45,11 @@ class PackageName:
 
     @property
     def class_prefix(self) -> str:
-        """What its classes' names begin with."""
-        return "".join(f"{word[0].upper()}{word[1:]}" for word in self.registered.split("-"))
+        """What its classes' names begin with; without the noun that one of them ends with, which said twice is odd."""
+        words = self.registered.split("-")
+        if len(words) > 1 and words[-1] == self.kind.noun.lower():
+            words.pop()
+        return "".join(f"{word[0].upper()}{word[1:]}" for word in words)
 
 
 def package_name(given: str, kind: Kind) -> PackageName:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
-from portico.ports import PORTS, PortInfo
+import portico_host
+from portico.ports import PORTS
 from portico_cli.failures import Misused
 from portico_cli.new_packages.names import PackageName
+from portico_host.configuration import NONE
+from portico_host.host_tables import LoopBudget
+from portico_host.packages import port_named
 
 __all__ = ["refuse_taken"]
 
@@ -27,6 +32,10 @@ def _of_portico(name: PackageName) -> str | None:
             return f"{name.registered!r} is what the port {port.name} is called in portico.toml and in messages."
         if name.registered == port.key:
             return f"{name.registered!r} is a key of the table [{port.table}] in portico.toml."
+    if name.registered == NONE:
+        return f'`use = "{NONE}"` in portico.toml switches a port off.'
+    if name.kind.port == "Planner" and name.registered in {member.name for member in fields(LoopBudget)}:
+        return f"{name.registered!r} is a key of the table [planner] in portico.toml."
     return None
 
 
@@ -46,14 +55,8 @@ def _installed(name: PackageName) -> str | None:
 
 
 def _registered(name: PackageName) -> str | None:
-    import portico_host
-
-    port = _port_of(name)
+    port = port_named(name.kind.port)
     for offer in portico_host.discover().offers(port.name):
         if offer.name.replace("_", "-").lower() == name.registered:
             return f"{offer.distribution} registers the {port.noun} {offer.name!r}."
     return None
-
-
-def _port_of(name: PackageName) -> PortInfo:
-    return next(port for port in PORTS if port.name == name.kind.port)

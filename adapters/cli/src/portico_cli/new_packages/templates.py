@@ -14,7 +14,7 @@ from portico_cli.new_packages.names import PackageName
 __all__ = ["filled", "template_folder"]
 
 _HERE = Path(__file__)
-_ACME = re.compile("portico_acme|Acme|acme")
+_ACME = re.compile("portico_acme|ACME|Acme|acme")
 _AUTHORS = re.compile(r"^authors = .*\n", re.MULTILINE)
 _LEFT_BY_TOOLS = {"__pycache__", "build", "dist"}
 
@@ -43,7 +43,8 @@ def filled(name: PackageName, author: Author | None) -> dict[PurePosixPath, str]
     """
     folder = template_folder(name.kind)
     # "portico-acme" and "portico-acme-planner" become right with the registered name in them.
-    forms = {"portico_acme": f"portico_{name.registered.replace('-', '_')}", "Acme": name.class_prefix}
+    word = name.registered.replace("-", "_")
+    forms = {"portico_acme": f"portico_{word}", "ACME": word.upper(), "Acme": name.class_prefix}
 
     def renamed(text: str) -> str:
         return _ACME.sub(lambda match: forms.get(match[0], name.registered), text)

@@ -15,7 +15,10 @@ class AcmeSettings:
     Raises ``ValueError`` for a number out of its range.
     """
 
-    functions: int = field(default=3, metadata={"doc": "How many functions are asked, 1 to 9."})
+    functions: int = field(
+        default=3,
+        metadata={"doc": "How many functions are asked, 1 to 9.", "limits": {"minimum": 1, "maximum": 9}},
+    )
 
     def __post_init__(self) -> None:
         if not 1 <= self.functions <= 9:

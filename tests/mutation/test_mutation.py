@@ -1,0 +1,130 @@
+"""What mutmut leaves behind is read right, and the list of survivors gives a reason for each."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.mutation.__main__ import HERE, report
+from tests.mutation.results import Mutant, Verdict, changed, modules, results
+from tests.mutation.survivors import REASONS, Survivor, Unreadable, entry, outdated, parse, unlisted
+
+LINES = st.lists(st.sampled_from(["a = 1", "- b", "+ c", "= d", "# e", "module:function"]), max_size=3).map(tuple)
+MUTANTS = st.builds(Mutant, st.sampled_from(["fusion:fuse", "plans.path:Path.of"]), LINES, LINES)
+
+
+@given(st.lists(st.tuples(MUTANTS, st.sampled_from(sorted(REASONS)))))
+def test_what_is_written_is_read_again(entries: list[tuple[Mutant, str]]) -> None:
+    text = "# A comment.\n\n" + "\n".join(entry(mutant, f"{kind}: why: so") for mutant, kind in entries)
+    assert parse(text) == [Survivor(mutant, kind, "why: so") for mutant, kind in entries]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "fusion:fuse\n  - a\n  + b\n",
+        "fusion:fuse\n  - a\n  + b\n  = ?\n",
+        "fusion:fuse\n  - a\n  = wording\n  = wording\n",
+        "fusion:fuse\n  - a\n  + b\n  = equivalent\n",
+        "fusion\n  - a\n  + b\n  = wording\n",
+        "fusion:fuse\n  a\n  + b\n  = wording\n",
+    ],
+)
+def test_an_entry_without_a_good_reason_is_refused(text: str) -> None:
+    with pytest.raises(Unreadable, match=r"^fusion"):
+        parse(text)
+
+
+def test_the_list_gives_a_reason_for_each_mutant_of_code_that_is_there() -> None:
+    sources = HERE.parents[1] / "core" / "src" / "portico"
+    mutants = [one.mutant for one in parse((HERE / "survivors.txt").read_text("utf-8"))]
+    assert len(set(mutants)) == len(mutants)
+    for mutant in mutants:
+        file = sources.joinpath(*mutant.module.split(".")).with_suffix(".py")
+        assert file.is_file(), f"there is no {mutant.module} any more: remove its entries"
+
+
+def test_survivors_and_the_list_are_held_against_each_other() -> None:
+    known, new, killed = (Mutant(f"fusion:{name}", ("a",), ("b",)) for name in ("known", "new", "killed"))
+    listed = [Survivor(mutant, "wording", "") for mutant in (known, killed)]
+    assert unlisted([known, new, new], listed) == [new]
+    assert outdated({"fusion"}, [known, new], listed) == [killed]
+    assert outdated({"filter"}, [known, new], listed) == []
+
+
+@given(*[st.lists(st.sampled_from(["a", "b"]), max_size=4)] * 4)
+def test_a_change_is_the_lines_between_the_first_and_the_last_that_differ(
+    start: list[str], before: list[str], after: list[str], end: list[str]
+) -> None:
+    removed, added = changed([*start, *before, *end], [*start, *after, *end])
+    assert len(removed) <= len(before)
+    assert len(added) <= len(after)
+    assert len(before) - len(removed) == len(after) - len(added)
+    assert (removed == added == ()) == (before == after)
+
+
+SOURCE = """\
+def x_f__mutmut_orig(a):
+    return a + 1
+def x_f__mutmut_1(a):
+    return a - 1
+def x_f__mutmut_2(a):
+    return a + 2
+
+class C:
+    def xǁCǁg__mutmut_orig(self, b=1):
+        return b
+    def xǁCǁg__mutmut_1(self, b=2):
+        return b
+"""
+
+
+def left_behind(folder: Path, statuses: list[int | None]) -> Path:
+    for place, text in {"src": "", "mutants/src": SOURCE}.items():
+        file = folder / place / "portico" / "plans" / "one.py"
+        file.parent.mkdir(parents=True)
+        file.write_text(text, "utf-8")
+    names = ["portico.plans.one.x_f__mutmut_1", "portico.plans.one.x_f__mutmut_2", "portico.plans.one.xǁCǁg__mutmut_1"]
+    spans = {"x_f__mutmut_orig": (1, 2), "x_f__mutmut_1": (3, 4), "x_f__mutmut_2": (5, 6)}
+    spans |= {"xǁCǁg__mutmut_orig": (9, 10), "xǁCǁg__mutmut_1": (11, 12)}
+    file.with_suffix(".py.meta").write_text(json.dumps({"exit_code_by_key": dict(zip(names, statuses, strict=True))}))
+    file.with_suffix(".py.spans").write_text(json.dumps({"version": 1, "spans": spans}))
+    return folder
+
+
+def test_mutants_are_read_with_their_place_their_lines_and_what_became_of_them(tmp_path: Path) -> None:
+    ((module, meta),) = modules(left_behind(tmp_path, [1, 0, None])).items()
+    assert list(results(module, meta)) == [
+        (Mutant("plans.one:f", ("return a + 1",), ("return a - 1",)), Verdict.KILLED),
+        (Mutant("plans.one:f", ("return a + 1",), ("return a + 2",)), Verdict.SURVIVED),
+        (Mutant("plans.one:C.g", ("def g(self, b=1):",), ("def g(self, b=2):",)), Verdict.UNCHECKED),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "share", "ends"),
+    [
+        ([1, 1, None], "100.0%", 0),
+        ([1, -24, 1], "100.0%", 0),
+        ([1, 33, 3], "66.7%", 1),
+        ([0, 1, 1], "66.7%", 1),
+        ([None, None, None], "-", 1),
+    ],
+)
+def test_the_share_is_of_what_was_checked_and_too_small_a_one_fails(
+    statuses: list[int | None],
+    share: str,
+    ends: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("tests.mutation.__main__.FOLDER", left_behind(tmp_path, statuses))
+    assert report(["plans"]) == ends
+    said = capsys.readouterr().out
+    assert f" {share}" in said
+    assert ("plans.one:" in said) == (ends == 1 and None not in statuses)
+    assert report(["filter"]) == 2
