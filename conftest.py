@@ -17,7 +17,14 @@ from hypothesis import HealthCheck, Phase, settings
 PHASES = [phase for phase in Phase if phase is not Phase.explain]
 settings.register_profile("dev", deadline=None, phases=PHASES, print_blob=True)
 # The same examples on every run: a failure in CI is a failure here.
-settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, max_examples=100, database=None)
+settings.register_profile(
+    "ci",
+    settings.get_profile("dev"),
+    derandomize=True,
+    max_examples=100,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],  # which goes by the clock: a busy host is no failure
+)
 settings.register_profile(
     "fuzz", settings.get_profile("dev"), max_examples=5_000, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -26,6 +33,33 @@ settings.register_profile(
     "mutation", settings.get_profile("ci"), max_examples=50, phases=[Phase.explicit, Phase.generate], print_blob=False
 )
 settings.load_profile(os.environ.get("PORTICO_HYPOTHESIS") or ("ci" if os.environ.get("CI") else "dev"))
+
+
+# It runs in the environment that builds wheels, which holds what it imports; doctests would be looked for in it.
+collect_ignore = ["adapters/cli/hatch_build.py"]
+
+
+# Files that share what takes long to build are run by one process, in their order: those whose paths begin so.
+# The first need the same wheels, the second the same language model, whose answers may depend on what came before.
+TOGETHER = ("tests/acceptance/test_packag", "tests/real/")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give each process whole files, in the order in which they stand, whatever `--dist` says.
+
+    The blocks of a page share their names, and the tests of a module what its fixtures have built. The order of
+    pytest-xdist, files with most tests first, would leave those to the end that have few long ones.
+    """
+    from xdist.scheduler import LoadFileScheduling
+
+    class WholeFiles(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file: str = super()._split_scope(nodeid)
+            return next((place for place in TOGETHER if file.startswith(place)), file)
+
+    config.option.loadscopereorder = False
+    return WholeFiles(config, log)
 
 
 class NetworkRefused(Exception):

@@ -27,6 +27,8 @@ SCRIPTS = SHARED / ("Scripts" if sys.platform == "win32" else "bin")
 # Built once for all isolated sessions.
 WHEELS = ROOT / ".nox" / "wheels"
 CHECK_GROUPS = ("test", "lint", "types", "imports")
+# One process of tests for each core; each comes to hold up to 1 GB.
+IN_PARALLEL = ("--numprocesses=auto", "--maxprocesses=4")
 
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv"
@@ -54,28 +56,41 @@ def needed_of_ours(names: set[str]) -> set[str]:
     return needed_of_ours(names | further) if further else names
 
 
-def uv_sync(session: nox.Session, environment: Path, groups: Iterable[str]) -> None:
+def uv_sync(session: nox.Session, environment: Path, groups: Iterable[str], *options: str) -> None:
     """Bring an environment to the pinned versions of the workspace and these dependency groups."""
     session.run_install(
         "uv",
         "sync",
         "--quiet",
         "--no-default-groups",
+        *options,
         *(f"--group={group}" for group in groups),
         env={"UV_PROJECT_ENVIRONMENT": str(environment), "VIRTUAL_ENV": str(environment)},
         external=True,
     )
 
 
-def run_in_workspace(session: nox.Session, command: str, *arguments: str, env: Mapping[str, str] | None = None) -> None:
-    """Run a program of the shared environment, after bringing that up to date."""
-    uv_sync(session, SHARED, CHECK_GROUPS)
+def run_in_workspace(
+    session: nox.Session, command: str, *arguments: str, env: Mapping[str, str] | None = None, compiled: bool = False
+) -> None:
+    """Run a program of the shared environment, after bringing that up to date; ``compiled`` writes its bytecode too."""
+    uv_sync(session, SHARED, CHECK_GROUPS, *(["--compile-bytecode"] if compiled else []))
     session.run(
         str(SCRIPTS / command),
         *arguments,
         env={"VIRTUAL_ENV": str(SHARED), "PATH": os.pathsep.join([str(SCRIPTS), os.environ["PATH"]]), **(env or {})},
         external=True,
     )
+
+
+def run_pytest(session: nox.Session, *arguments: str, env: Mapping[str, str] | None = None) -> None:
+    """Run tests in the shared environment.
+
+    Many start the command line, which would compile all that it imports each time: half of what they take. So
+    bytecode is written, even where the user's environment says not to.
+    """
+    kept = {"PYTHONDONTWRITEBYTECODE": "", **(env or {})}
+    run_in_workspace(session, "pytest", "-q", *arguments, env=kept, compiled=True)
 
 
 @nox.session(venv_backend="none")
@@ -102,21 +117,23 @@ def imports(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
-    """Run the tests; what follows `--` goes to pytest."""
-    run_in_workspace(session, "pytest", "-q", "-m", "not slow and not real", *session.posargs)
+    """Run the tests, a process of them for each core; what follows `--` goes to pytest, which is one process then."""
+    run_pytest(session, "-m", "not slow and not real", *(session.posargs or IN_PARALLEL))
 
 
 @nox.session(venv_backend="none")
 def real(session: nox.Session) -> None:
     """Run the tests that ask a real language model on this machine."""
-    places = session.posargs or ["tests/real", "adapters/llamacpp"]
-    run_in_workspace(session, "pytest", "-q", "-m", "real and not slow", *places)
+    # A model is asked with one processor thread, so that two processes with one each are right for two cores.
+    run_pytest(
+        session, "-m", "real and not slow", *(session.posargs or ["tests/real", "adapters/llamacpp", *IN_PARALLEL])
+    )
 
 
 @nox.session(venv_backend="none")
 def soak(session: nox.Session) -> None:
     """Run the tests that take minutes."""
-    run_in_workspace(session, "pytest", "-q", "-m", "slow", *session.posargs)
+    run_pytest(session, "-m", "slow", *session.posargs)
 
 
 @nox.session(venv_backend="none")
@@ -124,7 +141,7 @@ def fuzz(session: nox.Session) -> None:
     """Run the parsers' property tests with 5,000 random examples each; `-- PATH...` runs all properties of those."""
     env = {"PORTICO_HYPOTHESIS": "fuzz"}
     which = "hypothesis" if session.posargs else "fuzz"
-    run_in_workspace(session, "pytest", "-q", "-m", which, "--timeout=1200", *session.posargs, env=env)
+    run_pytest(session, "-m", which, "--timeout=1200", *session.posargs, env=env)
 
 
 @nox.session(venv_backend="none")
@@ -231,9 +248,10 @@ def isolated(session: nox.Session, dist: str, versions: str) -> None:
         chosen = ["--resolution=lowest-direct"] if versions == "oldest" else []
         with session.chdir(folder_without_pins(session)):
             session.install("--quiet", "--exact", "--upgrade", *chosen, *again, *files, *others)
-    # 5 is pytest's "no tests were collected".
+    # 5 is pytest's "no tests were collected". What tests start would compile all that it imports each time.
     folder = ROOT / dist / "tests"
-    session.run("python", "-m", "pytest", "-q", "-m", "not slow", str(folder), *session.posargs, success_codes=[0, 5])
+    command = ("python", "-m", "pytest", "-q", "-m", "not slow", str(folder), *session.posargs)
+    session.run(*command, env={"PYTHONDONTWRITEBYTECODE": ""}, success_codes=[0, 5])
 
 
 PINS = re.compile(r"(?<=^constraint-dependencies = \[\n)(?:    .*\n)*(?=\]$)", re.MULTILINE)

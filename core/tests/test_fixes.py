@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 import pytest
@@ -156,6 +157,7 @@ VALUES = st.sampled_from(
 PATHS = st.sampled_from([(), ("date",), ("Date",), (0, "HIGH"), (0,), ("nope",)])
 
 
+@cache
 def expressions() -> st.SearchStrategy[Expression]:
     leaves: st.SearchStrategy[Expression] = st.builds(Value, VALUES) | st.builds(From, IDS, PATHS)
     keys = st.sampled_from(["date", "Date", "high", "x"])

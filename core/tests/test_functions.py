@@ -184,7 +184,17 @@ def logged(wrapped: Callable[..., Any]) -> Callable[..., Any]:
         (functools.partial(Greeter("Hello")), {"name": "Ada"}, "Hello Ada", "Greeter"),
         (functools.lru_cache(add), {"left": 1}, 2, "add"),
     ],
-    ids=str,
+    ids=[
+        "a function",
+        "a part of it",
+        "a part of a part",
+        "an object",
+        "a bound method",
+        "a wrapper",
+        "a wrapped method",
+        "a part of an object",
+        "a cache",
+    ],
 )
 async def test_whatever_can_be_called_is_a_function(
     callable: Any, arguments: dict[str, Any], result: Any, name: str
@@ -272,7 +282,9 @@ def test_the_nearest_words_describe_a_parameter_and_its_default_is_told() -> Non
 NOT_GIVEN: Any = object()
 
 
-@pytest.mark.parametrize("default", [NOT_GIVEN, float("nan"), "x", None, ...], ids=str)
+@pytest.mark.parametrize(
+    "default", [NOT_GIVEN, float("nan"), "x", None, ...], ids=["an object", "nan", "text", "None", "Ellipsis"]
+)
 def test_a_default_that_is_no_value_of_the_type_is_not_told(default: Any) -> None:
     def run(number=default): ...  # type: ignore[no-untyped-def]
 

@@ -218,7 +218,11 @@ def test_a_date_and_a_time_of_day_are_counted_from_now() -> None:
         assert 3000 < wait <= 3600
 
 
-@pytest.mark.parametrize("written", ["9" * 400, "1" + "0" * 30, str(int(time.time()) * 1000)])
+@pytest.mark.parametrize(
+    "written",
+    ["9" * 400, "1" + "0" * 30, str(int(time.time()) * 1000)],
+    ids=["400 digits", "31 digits", "milliseconds"],
+)
 def test_a_wait_beyond_all_bounds_is_still_a_number(written: str) -> None:
     """Some services count in thousandths of a second, and some in jest."""
     for name in ("retry-after", "x-ratelimit-reset"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import jsonschema
@@ -418,7 +419,8 @@ PATHS = st.sampled_from([(), (), ("a",), ("b",), (0,), (1,), (-1,), ("a", "b"), 
 LITERALS = st.sampled_from([value for _, values in SAMPLES.values() for value in values])
 
 
-def arguments(ids: list[str]) -> st.SearchStrategy[Expression]:
+@cache
+def arguments(ids: tuple[str, ...]) -> st.SearchStrategy[Expression]:
     leaves: st.SearchStrategy[Expression] = st.builds(Value, LITERALS)
     if ids:
         leaves |= st.builds(From, st.sampled_from(ids), PATHS)
@@ -437,7 +439,7 @@ def arguments(ids: list[str]) -> st.SearchStrategy[Expression]:
 def plans_over(draw: st.DrawFn, known: Mapping[str, tuple[FunctionManual, str]], *, nested: bool = True) -> Plan:
     """Draw a plan that is right more often than not: what is wrong with the others is drawn too."""
     steps: list[Step] = []
-    ids = ["input"] if not nested else []
+    ids = () if nested else ("input",)
     for number in range(draw(st.integers(1, 4))):
         if nested and draw(st.integers(0, 5)) == 0:
             inner = draw(plans_over(known, nested=False))
@@ -451,7 +453,7 @@ def plans_over(draw: st.DrawFn, known: Mapping[str, tuple[FunctionManual, str]],
             if draw(st.integers(0, 15)) == 0:
                 chosen.append("z")
             steps.append(Step(f"s{number}", name, {each: draw(arguments(ids)) for each in chosen}))
-        ids = [*ids, f"s{number}"]
+        ids = (*ids, f"s{number}")
     return Plan("g", tuple(draw(st.permutations(steps))), draw(st.none() | arguments(ids)))
 
 

@@ -8,6 +8,14 @@ import pytest
 from tests.acceptance.environments import Environment, copy_of_the_workspace, leaves_needed_by, new_environment
 
 INSTALLED = ("portico", "portico-testkit")
+# What installers do to build a wheel, as https://peps.python.org/pep-0517/ has it, for all of them in one process.
+BUILD = """
+import os, sys
+from hatchling.build import build_wheel
+for folder in sys.argv[2:]:
+    os.chdir(folder)
+    print(build_wheel(sys.argv[1]))
+"""
 
 
 @pytest.fixture(scope="session")
@@ -31,9 +39,8 @@ def wheels(checkout: Path, tmp_path_factory: pytest.TempPathFactory, variables: 
     builder.install("hatchling>=1.27")
     folder = tmp_path_factory.mktemp("wheels")
     leaves = leaves_needed_by(INSTALLED, checkout)
-    command = ("-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", f"--wheel-dir={folder}")
-    builder.run("python", *command, *leaves.values())
-    return {name: next(folder.glob(f"{name.replace('-', '_')}-[0-9]*.whl")) for name in leaves}
+    built = builder.run("python", "-c", BUILD, folder, *leaves.values()).split()
+    return {name: folder / wheel for name, wheel in zip(leaves, built, strict=True)}
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Environment", "copy_of_the_workspace", "leaves_needed_by", "new_environment", "run"]
+__all__ = ["Environment", "copy_of_the_workspace", "leaves_needed_by", "new_environment", "place_of_uv", "run"]
 
 ROOT = Path(__file__).parents[2]
 
@@ -72,17 +72,36 @@ class Environment:
 
     def install(self, *what: str | Path) -> None:
         """Install as fast as it goes: with uv, where that is."""
-        uv = shutil.which("uv", path=self.installing["PATH"])
+        uv = place_of_uv(self.installing)
         if uv is None:
             self.pip("install", *what)
         else:
             command = (uv, "pip", "install", "--quiet", "--python", self.python)
             run(*command, *what, environment=self.installing)
 
+    def uninstall(self, *names: str) -> None:
+        """Take these away, whether they are there or not, as fast as it goes."""
+        uv = place_of_uv(self.installing)
+        if uv is None:
+            self.pip("uninstall", "--yes", *names)
+        else:
+            run(uv, "pip", "uninstall", "--quiet", "--python", self.python, *names, environment=self.installing)
 
-def new_environment(folder: Path, installing: Mapping[str, str], variables: Mapping[str, str]) -> Environment:
-    """Make a virtual environment that holds pip."""
-    run(sys.executable, "-m", "venv", folder, environment=installing)
+
+def place_of_uv(variables: Mapping[str, str]) -> str | None:
+    """Return where uv is, if it is."""
+    return shutil.which("uv", path=variables["PATH"])
+
+
+def new_environment(
+    folder: Path, installing: Mapping[str, str], variables: Mapping[str, str], *, by_python: bool = False
+) -> Environment:
+    """Make a virtual environment that holds pip: with uv where that is, which is faster, or as Python itself does."""
+    uv = None if by_python else place_of_uv(installing)
+    if uv is None:
+        run(sys.executable, "-m", "venv", folder, environment=installing)
+    else:
+        run(uv, "venv", "--quiet", "--seed", "--python", sys.executable, folder, environment=installing)
     return Environment(folder, installing, variables)
 
 

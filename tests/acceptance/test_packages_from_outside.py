@@ -13,13 +13,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.acceptance.environments import Environment
+from tests.acceptance.environments import Environment, place_of_uv
 
 # They fetch the build backend from the package index, and run outside the process that refuses connections.
 pytestmark = [pytest.mark.packaging, pytest.mark.timeout(600)]
 
 QUESTION = "How many pounds does the big anvil weigh?"
 NOTES = "# Kettle\n\nDescale the kettle with vinegar once a month.\n\n# Lamp\n\nThe lamp takes a bulb of nine watts.\n"
+WHAT_IS_OURS = """
+import json, portico, portico_cli, portico_testkit
+from importlib.metadata import distributions
+ours = [each for each in distributions() if each.name.startswith("portico")]
+print(json.dumps({each.name: json.loads(each.read_text("direct_url.json"))["url"] for each in ours}))
+print(portico.__file__, portico_cli.__file__, portico_testkit.__file__, sep="\\n")
+"""
 ABOUT_NOTES = ("ask", "How often do I descale the kettle?", "--docs", "notes")
 
 
@@ -70,19 +77,21 @@ def author(outside: Environment, tmp_path: Path) -> Iterator[Author]:
     (tmp_path / "notes" / "kettle.md").write_text(NOTES, "utf-8")
     yield Author(outside, tmp_path)
     # Kinds share a name: one that a failed test has left would be found by the next.
-    outside.pip("uninstall", "--yes", "portico-acme", "portico-acme-planner")
+    outside.uninstall("portico-acme", "portico-acme-planner")
 
 
 @pytest.fixture
 def installer(outside: Environment) -> str:
     """Name what installs as pip does, faster: it is uv where that is."""
-    return "pip" if shutil.which("uv", path=outside.variables["PATH"]) is None else "uv pip"
+    return "pip" if place_of_uv(outside.installing) is None else "uv pip"
 
 
-@pytest.mark.parametrize("module", ["portico", "portico_cli", "portico_testkit"])
-def test_nothing_there_is_from_the_workspace(outside: Environment, module: str) -> None:
-    place = outside.run("python", "-I", "-c", f"import {module}; print({module}.__file__)").strip()
-    assert Path(place).is_relative_to(outside.folder)
+def test_nothing_there_is_from_the_workspace(outside: Environment, wheels: dict[str, Path]) -> None:
+    """Whatever is ours came by a wheel, and lies where wheels are unpacked."""
+    brought, *places = outside.run("python", "-c", WHAT_IS_OURS).splitlines()
+    assert json.loads(brought) == {name: wheel.as_uri() for name, wheel in wheels.items()}
+    assert places
+    assert [place for place in places if not Path(place).is_relative_to(outside.folder)] == []
 
 
 @pytest.mark.parametrize("editable", [True, False])
@@ -110,11 +119,11 @@ def test_an_installed_connector_is_a_source_without_a_line_of_configuration(auth
         assert "Run `pip install portico-acme`" in author.refused(command, "--source", "acme", QUESTION)
 
 
-def test_an_installed_planner_is_used_by_changing_one_word(author: Author, installer: str) -> None:
+def test_an_installed_planner_is_used_by_changing_one_word(author: Author) -> None:
     author.configure('[planner]\nuse = "retrieval"\n')
     assert author.portico(*ABOUT_NOTES)["planner"] == "retrieval"
     made = author.new("planner")
-    assert " passed" in author.follow(made, installer=installer)
+    assert " passed" in author.follow(made)
 
     assert author.listed() == ["Planner acme"]
     author.configure('[planner]\nuse = "acme"\n')
@@ -140,7 +149,7 @@ def test_an_installed_adapter_answers_when_it_is_named(author: Author, installer
     assert answer["service"] == "acme"
     assert "vinegar" in answer["answer"]
 
-    author.outside.pip("uninstall", "--yes", "portico-acme")
+    author.outside.uninstall("portico-acme")
     assert author.listed() == []
     assert "Run `pip install portico-acme`" in author.refused(*ABOUT_NOTES, "--chat", "acme")
 
@@ -159,6 +168,6 @@ def test_an_installed_function_plugin_is_callable_once_it_has_a_table(author: Au
     (author.folder / "plan.json").write_text(json.dumps(plan), "utf-8")
     assert "hearth" in author.outside.run("portico", "run", "plan.json", folder=author.folder)
 
-    author.outside.pip("uninstall", "--yes", "portico-acme")
+    author.outside.uninstall("portico-acme")
     assert author.listed() == []
     assert "Run `pip install portico-acme`" in author.refused("functions")

@@ -139,6 +139,11 @@ def test_links_into_pages_lead_to_a_heading():
     assert broken == []
 
 
+@pytest.mark.parametrize("port", PORTS, ids=lambda port: port.name)
+def test_the_drawing_of_the_architecture_has_every_port(port):
+    assert re.search(rf"\b{port.name}\b", text_of("explanation/architecture.svg"))
+
+
 def programs_of_the_readme() -> list[str]:
     return re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
 
@@ -148,12 +153,15 @@ def test_the_programs_in_the_readme_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     programs = programs_of_the_readme()
     assert len(programs) == 3
+    shown = (ROOT / "README.md").read_text("utf-8").partition("```text\nGoal:")[2].partition("```")[0]
     for program in programs:
         exec(compile(program, "README.md", "exec"), {"__name__": "__main__"})
         printed = capsys.readouterr().out
         if program is programs[0]:
             assert "connector" in printed
             assert "write-a-search-connector.md#L" in printed
+        elif program is programs[1]:
+            assert printed == f"Goal:{shown}"
 
 
 def test_the_first_program_in_the_readme_has_ten_lines_at_most():
@@ -166,6 +174,9 @@ def test_the_readme_has_what_a_newcomer_looks_for():
     for command in ("uv run portico ask", "uv run nox", "portico new connector"):
         assert command in text
     assert "architecture.svg" in text
+    picture = text.partition("## How it is built")[2].partition("```text\n")[2].partition("```")[0]
+    for word in ("portico_host", "the core", "connectors", "planners", "adapters", "your package"):
+        assert word in picture, f"{word!r} is not in the picture, which is to be seen without drawing anything"
     beside = text.partition("## Beside other frameworks")[2].partition("\n## ")[0]
     assert re.search(r"As of \w+ 20\d\d", beside), "the table has no date"
     for other in ("Semantic Kernel", "LangChain", "LlamaIndex", "Haystack", "pydantic-ai", "llm"):

@@ -10,13 +10,10 @@ import pytest
 HOW_TO = Path(__file__).parents[2] / "docs/how-to"
 GUIDES = ("write-a-search-connector", "write-a-planner", "write-a-chat-service")
 _FILE = re.compile(r"<!-- file: (\S+) -->\n```python\n(.*?)```", re.DOTALL)
-# The vendor's client library is the one file that an author does not write.
 SETTINGS = """
 [mypy]
 strict = True
 incremental = False
-[mypy-portico_acme._vendor]
-ignore_missing_imports = True
 """
 
 

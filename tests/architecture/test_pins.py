@@ -54,9 +54,19 @@ def test_whatever_a_leaf_declares_has_an_oldest_version(leaves: list[Any]) -> No
     ours = {leaf.name for leaf in leaves}
     for leaf in leaves:
         groups = tomllib.loads((leaf.folder / "pyproject.toml").read_text("utf-8")).get("dependency-groups", {})
-        wanted = [*leaf.project["dependencies"], *groups.get("test", [])]
+        extras = [item for extra in leaf.project.get("optional-dependencies", {}).values() for item in extra]
+        wanted = [*leaf.project["dependencies"], *groups.get("test", []), *extras]
         loose = [item for item in wanted if name_of(item) not in ours and ">=" not in item]
         assert loose == [], f"{leaf} does not say from which version on it works with {loose}"
+
+
+def test_the_tests_of_a_leaf_take_what_is_optional_in_the_version_that_users_are_told(leaves: list[Any]) -> None:
+    for leaf in leaves:
+        groups = tomllib.loads((leaf.folder / "pyproject.toml").read_text("utf-8")).get("dependency-groups", {})
+        tested = {name_of(item): item for item in groups.get("test", [])}
+        extras = [item for extra in leaf.project.get("optional-dependencies", {}).values() for item in extra]
+        told = {name_of(item): item for item in extras if name_of(item) in tested}
+        assert told == {name: tested[name] for name in told}, f"{leaf} promises other versions than it is tested with"
 
 
 def test_whatever_is_declared_is_pinned(project: dict[str, Any], leaves: list[Any], pins: list[str]) -> None:

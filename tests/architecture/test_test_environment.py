@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -48,3 +49,16 @@ def test_the_home_folder_is_not_the_users(outer_environment: dict[str, str]) -> 
     assert Path.home() == Path(os.environ["HOME"])
     assert outer_environment.get("HOME") != os.environ["HOME"]
     assert not [name for name in os.environ if name.startswith("PORTICO_")]
+
+
+def test_whatever_tests_are_called_they_are_called_in_every_process(request: pytest.FixtureRequest) -> None:
+    """pytest-xdist deals them out by name: one of two of a name would not be run, one with an address is nowhere."""
+    names = Counter(item.nodeid for item in request.session.items)
+    assert [name for name, count in names.items() if count > 1] == []
+    assert [name for name in names if " at 0x" in name] == [], "give parametrize ids= of your own"
+
+
+def test_what_is_run_by_one_process_is_there(request: pytest.FixtureRequest, root: Path) -> None:
+    conftest = request.config.pluginmanager.get_plugin(str(root / "conftest.py"))
+    assert conftest is not None
+    assert [place for place in conftest.TOGETHER if not list(root.glob(f"{place}*"))] == []

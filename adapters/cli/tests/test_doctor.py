@@ -5,11 +5,14 @@ Each package is made in a folder of the test's own, with the metadata that `pip 
 
 from __future__ import annotations
 
+import json
+import shlex
 import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.request import url2pathname
 
 import pytest
 
@@ -29,8 +32,11 @@ class Settings:
 
 class Search:
     name = "acme"
-    index = None
+    index = capabilities = None
     def __init__(self, settings, services): ...
+    async def search(self, query, options=None): ...
+    async def get_text_search_results(self, query, options=None): ...
+    async def get_search_results(self, query, options=None): ...
 """
 WITH_SETTINGS = REGISTERING.format(settings="'portico_acme_search:Settings'")
 WITHOUT = REGISTERING.format(settings=None)
@@ -301,7 +307,7 @@ def test_a_package_that_only_leaves_out(package: Make, doctor: Any, portico: Any
         (
             SEARCH.replace("class Search:", "Search = 5\nclass Find:"),
             "cannot be called.",
-            "Run `pip install --upgrade portico-acme`, or tell its authors.",
+            AUTHORS,
         ),
     ],
 )
@@ -312,6 +318,49 @@ def test_a_service_that_cannot_be_made(package: Make, doctor: Any, search: str, 
     assert "of portico-acme is broken" in found["message"]
     assert message in found["message"]
     assert found["mend"] == mend
+
+
+@pytest.mark.parametrize(
+    ("search", "message", "mend"),
+    [
+        ("import acmesdk\n" + SEARCH, "No module named 'acmesdk'", ANY),
+        (SEARCH.replace("class Search:", "class Find:"), "has no attribute 'Search'", ANY),
+        (SEARCH.replace(", services)", ")"), "it could not be made: TypeError", ANY),
+        (
+            SEARCH.replace("async def search", "async def seek").replace("index =", "indexes ="),
+            "Search is no TextSearch: it has no index, search.",
+            AUTHORS,
+        ),
+    ],
+)
+def test_a_mistake_in_what_nobody_has_chosen_yet_is_to_note(
+    package: Make, doctor: Any, search: str, message: str, mend: str
+) -> None:
+    package(WITHOUT, modules={"portico_acme_search": search})
+    found = doctor(healthy=True)
+    assert list(found) == ["text search acme"]
+    assert message in found["text search acme"]["message"]
+    assert found["text search acme"]["mend"] == mend
+    chosen = doctor(CHOSEN)
+    assert list(chosen) == ["text search web"]
+    assert message in chosen["text search web"]["message"]
+    assert chosen["text search web"]["mend"] == mend
+
+
+def test_what_nobody_has_chosen_and_has_no_settings_yet_is_no_fault(package: Make, doctor: Any) -> None:
+    package(WITH_SETTINGS, modules={"portico_acme_search": SEARCH})
+    assert doctor(healthy=True) == {}
+
+
+def test_a_package_that_is_worked_on_is_mended_where_it_lies(package: Make, doctor: Any, site: Path) -> None:
+    package(WITHOUT.replace("text_searches", "text_search"), modules={"portico_acme_search": SEARCH})
+    editable = {"url": "file:///home/ada/portico%20acme", "dir_info": {"editable": True}}
+    info = next(site.glob("portico_acme-*.dist-info"))
+    (info / "direct_url.json").write_text(json.dumps(editable))
+    folder = url2pathname("/home/ada/portico acme")
+    assert doctor()["portico-acme"]["mend"] == f"Run `pip install -e {shlex.quote(folder)}` when it is mended there."
+    (info / "direct_url.json").write_text("[")
+    assert doctor()["portico-acme"]["mend"] == AUTHORS
 
 
 @pytest.mark.parametrize(

@@ -30,11 +30,13 @@ from portico_cli.new_packages.templates import filled, template_folder
 # One for each kind: of one letter, of words and digits, of the greatest length, and one that is a word of Python.
 ODD_NAMES = {"connector": "q", "planner": "x2-go-4u", "adapter": "n" + "-abcdefghijklmn" * 2 + "o", "plugin": "import"}
 
+OWN_NAMES = {"connector": "my-search", "planner": "my-way", "adapter": "my-words", "plugin": "my-own"}
+
 # What shows that the new package did it.
 SEEN: dict[str, Callable[[Any], bool]] = {
-    "connector": lambda said: "ninety" in said["answer"] and "my-own.example" in said["citations"][0]["link"],
-    "planner": lambda said: said["planner"] == "my-own" and "red door" in said["answer"],
-    "adapter": lambda said: said["service"] == "my-own" and "red door" in said["answer"],
+    "connector": lambda said: "ninety" in said["answer"] and "my-search.example" in said["citations"][0]["link"],
+    "planner": lambda said: said["planner"] == "my-way" and "red door" in said["answer"],
+    "adapter": lambda said: said["service"] == "my-words" and "red door" in said["answer"],
     "plugin": lambda said: "mine-define" in [function["name"] for function in said["functions"]],
 }
 
@@ -144,10 +146,11 @@ class TestMadePackages:
         projects = [tomllib.loads((package / "pyproject.toml").read_text("utf-8")) for package in packages]
         options, *others = (project["tool"]["pytest"]["ini_options"] for project in projects)
         assert all(other == options for other in others)
-        folders = [package / path for package in packages for path in options["testpaths"]]
-        pytest_here = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", packages[0] / "pyproject.toml"]
+        assert set(options["testpaths"]) == {"src", "tests"}
+        pytest_here = ["-m", "pytest", "-p", "no:cacheprovider", "-c", packages[0] / "pyproject.toml"]
         done = subprocess.run(
-            [sys.executable, *pytest_here, "--rootdir", tmp_path, *folders],
+            # The whole folders, as `pytest .` takes them: with noxfile.py, which must not be imported.
+            [sys.executable, *pytest_here, "--rootdir", tmp_path, *packages],
             cwd=tmp_path,
             env=installed(tmp_path / "site", *packages),
             capture_output=True,
@@ -192,25 +195,25 @@ class TestMadePackages:
                 done = subprocess.run(ruff, capture_output=True, text=True, check=False)
                 assert done.returncode == 0, f"{name}: {done.stdout}{done.stderr}"
 
-    @pytest.mark.parametrize("kind", KINDS)
-    def test_what_it_says_to_try_works_without_any_configuration(
-        self, kind: str, portico: Any, tmp_path: Path, folder: Path
+    def test_what_each_says_to_try_works_without_any_configuration(
+        self, in_process: Any, portico: Any, tmp_path: Path, folder: Path
     ) -> None:
-        made_here = portico("new", kind, "my-own", "--json").json
-        environment = installed(tmp_path / "made", Path(made_here["folder"]))
+        made_here = {kind: in_process("new", kind, name, "--json").json for kind, name in OWN_NAMES.items()}
+        # All are installed at once: what one brings is no matter of the others.
+        environment = installed(tmp_path / "made", *(Path(each["folder"]) for each in made_here.values()))
         (folder / "door.md").write_text("# The door\n\nThis is about the red door of the house.\n")
-        variables, command = re.split(r"(?=portico )", made_here["attempt"], maxsplit=1)
-        environment |= dict(variable.split("=", 1) for variable in shlex.split(variables))
-        done = portico(*shlex.split(command)[1:], "--json", env=environment)
-        assert done.code == 0, done.err
-        assert SEEN[kind](done.json), done.out
-        (listed,) = [
-            found
-            for found in portico("plugins", "--json", env=environment).json["packages"]
-            if found["distribution"] == made_here["distribution"]
-        ]
-        assert (listed["state"], listed["problem"]) == ("ok", None)
-        assert [offer["name"] for offer in listed["offers"]] == ["my-own"]
+        for kind, each in made_here.items():
+            variables, command = re.split(r"(?=portico )", each["attempt"], maxsplit=1)
+            own = dict(variable.split("=", 1) for variable in shlex.split(variables))
+            done = portico(*shlex.split(command)[1:], "--json", env=environment | own)
+            assert done.code == 0, f"{kind}: {done.err}"
+            assert SEEN[kind](done.json), f"{kind}: {done.out}"
+        packages = portico("plugins", "--json", env=environment).json["packages"]
+        listed = {package["distribution"]: package for package in packages}
+        for kind, each in made_here.items():
+            package = listed[each["distribution"]]
+            assert (package["state"], package["problem"]) == ("ok", None)
+            assert [offer["name"] for offer in package["offers"]] == [OWN_NAMES[kind]]
 
 
 class TestNames:

@@ -144,7 +144,8 @@ def test_ask_tells_programs_what_was_offered(in_process: Any, few: Path) -> None
 
 def test_the_selector_is_listed_examined_and_shown(in_process: Any, few: Path) -> None:
     offers = [each for package in in_process("plugins", "--json").json["packages"] for each in package["offers"]]
-    assert {"port": "FunctionSelector", "name": "few", "summary": "Functions whose names are in the text."} in offers
+    told = [(each["port"], each["name"], each["summary"]) for each in offers]
+    assert ("FunctionSelector", "few", "Functions whose names are in the text.") in told
     assert "function selector few" in in_process("doctor").out
     assert in_process("config", "show", "--json").json["settings"]["functions.select"]["value"] == "few"
     schema = in_process("config", "schema").json

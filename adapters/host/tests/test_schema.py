@@ -130,7 +130,9 @@ def nothing_to_read(tmp_path_factory: pytest.TempPathFactory) -> Structurer:
 
 
 def drawn_without_files(value: Any) -> bool:
-    """Whether no secret stands in a variable or a file, which are no matter of a schema."""
+    """Whether no secret stands in a variable or a file, and no path in a home: these are no matter of a schema."""
+    if isinstance(value, str):
+        return not value.startswith("~")
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     named = isinstance(value, dict) and value.keys() & {"env", "file"}
     return not named and all(map(drawn_without_files, parts))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import logging
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import ClassVar
 
 import httpx
@@ -14,15 +15,14 @@ from portico.errors import ConfigurationError, PorticoError, ServiceUnavailable
 from portico.http import HttpRequest, HttpResponse
 from portico_httpx.client import HttpxHttpClient
 from portico_httpx.config import HttpxSettings
-from portico_testkit import http_client as kit_module
-from portico_testkit import tasks
-from portico_testkit.http_cases import BROKEN, NO_ADDRESSES, dripping_body
 from portico_testkit.http_client import HttpClientKit
-from portico_testkit.kit_failures import names_of_tests
+from portico_testkit.kit_failures import KnownFaults
+from portico_testkit.kit_of_a_kit import KitOfAKit
 
 GOOD = {"read_timeout": 20, "total_timeout": 40, "max_bytes": 100_000, "max_wait": 0.05, "trust_env": False}
 HASTY = {"read_timeout": 0.4, "total_timeout": 0.8}
-"""For tests whose servers fall silent: elsewhere a busy host would be taken for such a server."""
+SILENT = ("slowness", "secrets", "leaves_nothing")
+"""The tests whose servers fall silent: elsewhere who is hasty would take a busy host for such a server."""
 
 
 class Kit(HttpClientKit):
@@ -34,10 +34,24 @@ class Variant(HttpxHttpClient):
 
     settings: ClassVar[dict[str, object]] = {}
 
-    def __init__(self) -> None:
-        super().__init__(HttpxSettings(**{**GOOD, **self.settings}))
+    def __init__(self, settings: Mapping[str, object] = GOOD) -> None:
+        super().__init__(HttpxSettings(**{**settings, **self.settings}))
 
 
+def fixtures(kind: type[Variant]) -> dict[str, Callable[..., object]]:
+    async def http_client(request: pytest.FixtureRequest) -> AsyncIterator[Variant]:
+        hasty = any(word in request.node.name for word in SILENT)
+        client = kind({**GOOD, **HASTY} if hasty else GOOD)
+        yield client
+        await HttpxHttpClient.aclose(client)
+
+    return {"http_client": http_client}
+
+
+FAULTS = KnownFaults(Kit, fixtures)
+
+
+@FAULTS.caught_by("every_answer_comes_back_whatever_its_status", "a redirect was followed")
 class FollowsRedirects(Variant):
     async def send(self, request):
         response = await super().send(request)
@@ -46,6 +60,7 @@ class FollowsRedirects(Variant):
         return response
 
 
+@FAULTS.caught_by("every_answer_comes_back_whatever_its_status", "It failed")
 class RaisesForStatus(Variant):
     async def send(self, request):
         response = await super().send(request)
@@ -54,57 +69,64 @@ class RaisesForStatus(Variant):
         return response
 
 
+@FAULTS.caught_by("every_answer_comes_back_whatever_its_status", "not in lower case")
 class CapitalHeaders(Variant):
     async def send(self, request):
         response = await super().send(request)
         return HttpResponse(response.status, response.body, {n.title(): v for n, v in response.headers.items()})
 
 
+@FAULTS.caught_by("parameters_reach_the_service_as_they_are", "the service was given")
 class DropsEmptyParameters(Variant):
     async def send(self, request):
         return await super().send(dataclasses.replace(request, params={n: v for n, v in request.params.items() if v}))
 
 
+@FAULTS.caught_by("parameters_reach_the_service_as_they_are", r"\('none', 'None'\)")
 class SendsNone(Variant):
     async def send(self, request):
         params = {name: "None" if value is None else value for name, value in request.params.items()}
         return await super().send(dataclasses.replace(request, params=params))
 
 
+@FAULTS.caught_by("who_asks_for_patience_is_asked_again", "was not asked again")
+@FAULTS.caught_by("a_connection_that_fails_is_tried_again")
 class NeverAgain(Variant):
     settings: ClassVar[dict[str, object]] = {"retries": 0}
 
 
+@FAULTS.caught_by("who_asks_for_patience_is_asked_again", "asked 6 times, not 3")
 class TooOften(Variant):
     settings: ClassVar[dict[str, object]] = {"retries": 5}
 
 
+@FAULTS.caught_by("other_failures_are_not_repeated", "after 500 the request was sent 2 times")
 class RepeatsEveryFailure(Variant):
     async def send(self, request):
         response = await super().send(request)
         return await super().send(request) if response.status == 500 else response
 
 
+@FAULTS.caught_by("slowness_is_bounded", "there is no end")
 class NoBoundInTime(Variant):
     settings: ClassVar[dict[str, object]] = {"total_timeout": 1000}
 
 
+@FAULTS.caught_by("size_is_bounded", "DID NOT RAISE")
 class NoBoundInBytes(Variant):
     settings: ClassVar[dict[str, object]] = {"max_bytes": 10**9}
 
 
+@FAULTS.caught_by("secrets_are_neither_in_errors_nor_in_logs", "a secret was logged")
 class Logs(Variant):
-    settings: ClassVar[dict[str, object]] = HASTY
-
     async def send(self, request):
         for value in request.headers.values():
             logging.getLogger("acme").debug("Sending %s", getattr(value, "reveal", str)())
         return await super().send(request)
 
 
+@FAULTS.caught_by("secrets_are_neither_in_errors_nor_in_logs", "an error shows a secret")
 class TellsTheKey(Variant):
-    settings: ClassVar[dict[str, object]] = HASTY
-
     async def send(self, request):
         try:
             return await super().send(request)
@@ -113,6 +135,7 @@ class TellsTheKey(Variant):
             raise ServiceUnavailable(f"{error} {keys}") from error
 
 
+@FAULTS.caught_by("nobody_there_is_unavailable", "All connection attempts failed")
 class VendorsErrors(Variant):
     async def send(self, request):
         try:
@@ -121,6 +144,7 @@ class VendorsErrors(Variant):
             raise httpx.ConnectError("All connection attempts failed") from error
 
 
+@FAULTS.caught_by("nothing_of_one_answer_goes_with_the_next_request", "a cookie was sent back")
 class KeepsCookies(Variant):
     cookie: str | None = None
 
@@ -131,6 +155,7 @@ class KeepsCookies(Variant):
         return response
 
 
+@FAULTS.caught_by("concurrent_requests_do_not_mix")
 class MixesAnswers(Variant):
     last: HttpResponse | None = None
 
@@ -140,6 +165,7 @@ class MixesAnswers(Variant):
         return last if last is not None and last.status != answer.status else answer
 
 
+@FAULTS.caught_by("a_cancelled_request_is_let_go", "there is no end")
 class GoesOnWhenCancelled(Variant):
     settings: ClassVar[dict[str, object]] = {"read_timeout": 30, "total_timeout": 30}
 
@@ -149,6 +175,7 @@ class GoesOnWhenCancelled(Variant):
         return await asyncio.shield(sending)
 
 
+@FAULTS.caught_by("event_loops_use_it_side_by_side_and_one_after_another", "different event loop")
 class OfOneLoop(Variant):
     loop: asyncio.AbstractEventLoop | None = None
 
@@ -159,40 +186,46 @@ class OfOneLoop(Variant):
         return await super().send(request)
 
 
+@FAULTS.caught_by("it_leaves_nothing_behind")
 class StaysOpen(Variant):
-    settings: ClassVar[dict[str, object]] = HASTY
-
     async def aclose(self):
         pass
 
 
+@FAULTS.caught_by("it_has_a_name", "name is empty")
 class Nameless(Variant):
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, settings: Mapping[str, object] = GOOD) -> None:
+        super().__init__(settings)
         self.name = " "
 
 
+@FAULTS.caught_by("headers_reach_the_service_as_they_are", r"came as \[\]")
+@FAULTS.caught_by("no_value_becomes_a_header_of_its_own", "DID NOT RAISE")
 class DropsHeaders(Variant):
     async def send(self, request):
         return await super().send(dataclasses.replace(request, headers={}))
 
 
+@FAULTS.caught_by("a_body_is_json", "PUT")
 class AlwaysPosts(Variant):
     async def send(self, request):
         return await super().send(dataclasses.replace(request, method="POST"))
 
 
+@FAULTS.caught_by("a_body_comes_decoded", "a body sent whole came as")
 class CutsBodies(Variant):
     async def send(self, request):
         response = await super().send(request)
         return dataclasses.replace(response, body=response.body[:100])
 
 
+@FAULTS.caught_by("long_waits_are_the_callers_affair", "retry-after")
 class DropsHeadersOfAnswers(Variant):
     async def send(self, request):
         return dataclasses.replace(await super().send(request), headers={})
 
 
+@FAULTS.caught_by("an_address_that_is_none_is_a_mistake_in_the_configuration", "no address")
 class TakesAddressesForValues(Variant):
     async def send(self, request):
         try:
@@ -201,6 +234,7 @@ class TakesAddressesForValues(Variant):
             raise ValueError("That is no address.") from error
 
 
+@FAULTS.caught_by("what_is_not_http_is_an_error_of_ours", "illegal status line")
 class ShowsTheProtocol(Variant):
     async def send(self, request):
         try:
@@ -209,67 +243,7 @@ class ShowsTheProtocol(Variant):
             raise httpx.RemoteProtocolError("illegal status line") from error
 
 
-CAUGHT = [
-    (Nameless, "it_has_a_name", (), "name is empty"),
-    (DropsHeaders, "headers_reach_the_service_as_they_are", (), "came as []"),
-    (DropsHeaders, "no_value_becomes_a_header_of_its_own", (), "DID NOT RAISE"),
-    (AlwaysPosts, "a_body_is_json", (), "PUT"),
-    (CutsBodies, "a_body_comes_decoded", (), "a body sent whole came as"),
-    (DropsHeadersOfAnswers, "long_waits_are_the_callers_affair", ("3600",), "retry-after"),
-    (
-        TakesAddressesForValues,
-        "an_address_that_is_none_is_a_mistake_in_the_configuration",
-        NO_ADDRESSES[:1],
-        "no address",
-    ),
-    (ShowsTheProtocol, "what_is_not_http_is_an_error_of_ours", BROKEN[:1], "illegal status line"),
-    (FollowsRedirects, "every_answer_comes_back_whatever_its_status", (302,), "a redirect was followed"),
-    (RaisesForStatus, "every_answer_comes_back_whatever_its_status", (500,), "It failed"),
-    (CapitalHeaders, "every_answer_comes_back_whatever_its_status", (200,), "not in lower case"),
-    (DropsEmptyParameters, "parameters_reach_the_service_as_they_are", (), "the service was given"),
-    (SendsNone, "parameters_reach_the_service_as_they_are", (), "('none', 'None')"),
-    (NeverAgain, "who_asks_for_patience_is_asked_again", (429,), "was not asked again"),
-    (NeverAgain, "a_connection_that_fails_is_tried_again", (), ""),
-    (TooOften, "who_asks_for_patience_is_asked_again", (503,), "asked 6 times, not 3"),
-    (RepeatsEveryFailure, "other_failures_are_not_repeated", (), "after 500 the request was sent 2 times"),
-    (NoBoundInTime, "slowness_is_bounded", (dripping_body,), "there is no end"),
-    (NoBoundInBytes, "size_is_bounded", (), "DID NOT RAISE"),
-    (TellsTheKey, "secrets_are_neither_in_errors_nor_in_logs", ("caplog",), "an error shows a secret"),
-    (Logs, "secrets_are_neither_in_errors_nor_in_logs", ("caplog",), "a secret was logged"),
-    (VendorsErrors, "nobody_there_is_unavailable", (), "All connection attempts failed"),
-    (KeepsCookies, "nothing_of_one_answer_goes_with_the_next_request", (), "a cookie was sent back"),
-    (MixesAnswers, "concurrent_requests_do_not_mix", (), ""),
-    (GoesOnWhenCancelled, "a_cancelled_request_is_let_go", (), "there is no end"),
-    (OfOneLoop, "event_loops_use_it_side_by_side_and_one_after_another", (), "different event loop"),
-    (StaysOpen, "it_leaves_nothing_behind", (), ""),
-]
-
-
-ENDLESS = (NoBoundInTime, GoesOnWhenCancelled, StaysOpen)
-"""Those that the kit finds by the end of its patience."""
-
-
-@pytest.mark.parametrize(("variant", "test", "arguments", "words"), CAUGHT)
-async def test_a_fault_is_caught_by_the_test_that_names_it(
-    variant: type[Variant],
-    test: str,
-    arguments: tuple[object, ...],
-    words: str,
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    if variant in ENDLESS:
-        monkeypatch.setattr(kit_module, "_PATIENCE", 1.0)
-        monkeypatch.setattr(tasks, "_PATIENCE", 1.0)
-    client = variant()
-    given = [caplog if argument == "caplog" else argument for argument in arguments]
-    try:
-        with pytest.raises((Exception, pytest.fail.Exception)) as caught:
-            await getattr(Kit(), f"test_{test}")(client, *given)
-    finally:
-        await HttpxHttpClient.aclose(client)
-    assert words in str(caught.value)
-
-
-def test_each_test_of_the_kit_catches_something() -> None:
-    assert set(names_of_tests(Kit)) == {f"test_{test}" for _, test, *_ in CAUGHT}
+class TestTheHttpClientKit(KitOfAKit):
+    faults = FAULTS
+    correct = (Variant,)
+    patience = Kit.seconds + 1

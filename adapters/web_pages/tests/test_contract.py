@@ -21,6 +21,9 @@ from portico_web_pages.config import FullPagesSettings, WebPagesSettings
 from portico_web_pages.full_pages import full_pages
 from portico_web_pages.reader import WebPagesPageReader
 
+# No test here is about this limit: a host that is busy may take long to start the process that reads.
+UNHURRIED = 60.0
+
 
 class OnLoopback(PageReaderKit):
     @pytest.fixture
@@ -49,7 +52,8 @@ class OnLoopback(PageReaderKit):
 class TestWebPagesPageReader(OnLoopback):
     @pytest.fixture
     async def page_reader(self) -> AsyncIterator[WebPagesPageReader]:
-        reader = WebPagesPageReader(WebPagesSettings(allow=("127.0.0.1",), max_bytes=20_000))
+        settings = WebPagesSettings(allow=("127.0.0.1",), max_bytes=20_000, extract_seconds=UNHURRIED)
+        reader = WebPagesPageReader(settings)
         yield reader
         await reader.aclose()
 
@@ -57,7 +61,14 @@ class TestWebPagesPageReader(OnLoopback):
 class TestWithoutACache(OnLoopback):
     @pytest.fixture
     async def page_reader(self) -> AsyncIterator[WebPagesPageReader]:
-        settings = WebPagesSettings(allow=("127.0.0.0/8",), max_bytes=20_000, cache=False, robots=False, processes=1)
+        settings = WebPagesSettings(
+            allow=("127.0.0.0/8",),
+            max_bytes=20_000,
+            cache=False,
+            robots=False,
+            processes=1,
+            extract_seconds=UNHURRIED,
+        )
         reader = WebPagesPageReader(settings)
         yield reader
         await reader.aclose()

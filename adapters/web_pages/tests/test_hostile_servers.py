@@ -130,7 +130,11 @@ async def test_an_encoding_that_was_not_asked_for_is_refused(world: Any, encodin
     await fails(world, ResponseInvalid, "not asked for")
 
 
-@pytest.mark.parametrize("body", [b"no gzip data", gzip.compress(b"door " * 1000)[:-20], b"\x1f\x8b" + b"\xff" * 50])
+@pytest.mark.parametrize(
+    "body",
+    [b"no gzip data", gzip.compress(b"door " * 1000)[:-20], b"\x1f\x8b" + b"\xff" * 50],
+    ids=["not packed", "cut off", "nonsense"],
+)
 async def test_damaged_packed_data_is_told(world: Any, body: bytes) -> None:
     world.serve("/page", body, "text/plain", Content_Encoding="gzip")
     await fails(world, ResponseInvalid, "gzip")

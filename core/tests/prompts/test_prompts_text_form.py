@@ -92,7 +92,7 @@ ID = uuid.UUID("7ac656b1-c917-41c8-9ff5-e8f0eb51fbac")
         ([Person("Ada", dt.date(1815, 12, 10))], '[{"name": "Ada", "born": "1815-12-10", "home": null}]'),
         (PurePosixPath("a/b"), "a/b"),
         ([PurePosixPath("a/b")], '["a/b"]'),
-        (Version(), "1.2"),
+        pytest.param(Version(), "1.2", id="an object"),
         (ValueError("wrong"), "wrong"),
         (Secret("sk-123"), "********"),
     ],

@@ -32,11 +32,11 @@ from portico.chat import (
 )
 from portico.errors import ContextOverflow, RateLimited, SchemaUnsupported, ServiceError, ServiceUnavailable
 from portico.strict import strict_form
-from portico_testkit import chat_checks, tasks
 from portico_testkit.chat_requests import STRICT
 from portico_testkit.chat_service import ChatServiceKit
 from portico_testkit.fakes.chat_service import ScriptedChat
-from portico_testkit.kit_failures import Fault, KnownFaults, names_of_tests
+from portico_testkit.kit_failures import KnownFaults
+from portico_testkit.kit_of_a_kit import KitOfAKit
 
 SAMPLING = frozenset({"temperature", "top_p", "max_tokens", "stop", "seed"})
 EVERYTHING = ChatCapabilities(
@@ -999,21 +999,9 @@ class AnswersForAVendorThatFails(Broken):
         super().__init__()
 
 
-@pytest.mark.parametrize("test", names_of_tests(DemandingKit))
-async def test_the_kit_finds_nothing_wrong_with_the_wrapper_that_the_broken_ones_share(test: str) -> None:
-    assert await FAULTS.failures_of(Broken, test) == {}
-
-
-@pytest.mark.parametrize("fault", FAULTS, ids=str)
-async def test_a_fault_is_caught_by_the_test_that_names_it(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "_PATIENCE", 0.3)
-    if "no answer after 0.3" in fault.words:  # the others are not to be stopped with a busy host
-        monkeypatch.setattr(chat_checks, "_LONGEST_WAIT", 0.3)
-    await FAULTS.check(fault)
-
-
-def test_each_test_of_the_kit_catches_something() -> None:
-    assert FAULTS.tests_that_catch_nothing() == []
+class TestTheChatServiceKit(KitOfAKit):
+    faults = FAULTS
+    correct = (Broken,)
 
 
 def test_the_strict_schema_of_the_kit_is_of_the_strict_form() -> None:

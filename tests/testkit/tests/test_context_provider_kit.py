@@ -12,9 +12,9 @@ from portico.agents.context import Context
 from portico.chat import Message, ToolCall
 from portico.functions import Function
 from portico.selection.selection import Selection
-from portico_testkit import tasks
 from portico_testkit.context_provider import ContextProviderKit
-from portico_testkit.kit_failures import Fault, KnownFaults
+from portico_testkit.kit_failures import KnownFaults
+from portico_testkit.kit_of_a_kit import KitOfAKit
 
 
 def look() -> str:
@@ -169,15 +169,6 @@ class LooksOnWhenCancelled(Remembers):
         return await super().before(turn)
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=str)
-async def test_a_fault_is_caught_by_the_test_that_names_it(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "_PATIENCE", 0.3)
-    await FAULTS.check(fault)
-
-
-async def test_the_kit_finds_nothing_wrong_with_what_the_broken_ones_share() -> None:
-    assert await FAULTS.failures_of(Remembers) == {}
-
-
-def test_each_test_of_the_kit_catches_something() -> None:
-    assert FAULTS.tests_that_catch_nothing() == []
+class TestTheContextProviderKit(KitOfAKit):
+    faults = FAULTS
+    correct = (Remembers,)

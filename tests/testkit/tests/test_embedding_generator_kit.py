@@ -13,10 +13,10 @@ import pytest
 
 from portico.errors import ContextOverflow, ServiceUnavailable
 from portico.vectors import Vectors
-from portico_testkit import tasks
 from portico_testkit.embedding_generator import EmbeddingGeneratorKit
 from portico_testkit.fakes.embedding_generator import HashingEmbeddings
-from portico_testkit.kit_failures import Fault, KnownFaults
+from portico_testkit.kit_failures import KnownFaults
+from portico_testkit.kit_of_a_kit import KitOfAKit
 
 Purpose = Literal["document", "query"]
 
@@ -252,7 +252,7 @@ class LosesABatch(Batching):
         return np.zeros((len(texts), self.dimensions), np.float32) if start == 400 else self._rows(texts)
 
 
-@FAULTS.caught_by("a_cancelled_call_leaves_it_usable", "tasks go on 0.5 seconds after")
+@FAULTS.caught_by("a_cancelled_call_leaves_it_usable", "tasks go on 0.3 seconds after")
 class LeavesBatchesRunning(Batching):
     async def batch(self, start, texts):
         await asyncio.sleep(0.001 if start < 100 else 2)
@@ -263,7 +263,7 @@ class LeavesBatchesRunning(Batching):
         return [await task for task in tasks]
 
 
-@FAULTS.caught_by("a_text_that_is_too_long_is_refused_or_has_its_row", "tasks go on 0.5 sec")
+@FAULTS.caught_by("a_text_that_is_too_long_is_refused_or_has_its_row", "tasks go on 0.3 sec")
 class LeavesBatchesRunningAfterARefusal(Batching):
     """The first batch that fails ends the call, and nobody ends the others."""
 
@@ -400,23 +400,9 @@ class TestOneThatWorksInBatches(EmbeddingGeneratorKit):
         return Batching()
 
 
-@pytest.fixture(autouse=True)
-def little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "_PATIENCE", 0.5)
-
-
-@pytest.mark.parametrize("fault", FAULTS, ids=str)
-async def test_a_fault_is_caught_by_the_test_that_names_it(fault: Fault) -> None:
-    await FAULTS.check(fault)
-
-
-@pytest.mark.parametrize("correct", [Broken, Batching, RefusesLongTexts, StopsOnceWithItsHost])
-async def test_the_kit_finds_nothing_wrong_with(correct: type[HashingEmbeddings]) -> None:
-    assert await FAULTS.failures_of(correct) == {}
-
-
-def test_each_test_of_the_kit_catches_something() -> None:
-    assert FAULTS.tests_that_catch_nothing() == []
+class TestTheEmbeddingGeneratorKit(KitOfAKit):
+    faults = FAULTS
+    correct = (Broken, Batching, RefusesLongTexts, StopsOnceWithItsHost)
 
 
 async def test_a_tolerance_that_hides_mix_ups_is_refused() -> None:

@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from portico.selection.selection import Considered
-from portico_testkit import tasks
 from portico_testkit.fakes.function_selector import WordSelector
 from portico_testkit.function_selector import FunctionSelectorKit
-from portico_testkit.kit_failures import Fault, KnownFaults
+from portico_testkit.kit_failures import KnownFaults
+from portico_testkit.kit_of_a_kit import KitOfAKit
 
 
 class TestWordSelector(FunctionSelectorKit):
@@ -185,15 +185,6 @@ class TakesNoNoticeOfCancellation(Broken):
         return await super().select(functions, context, limit=limit)
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=str)
-async def test_a_fault_is_caught_by_the_test_that_names_it(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "_PATIENCE", 0.3)
-    await FAULTS.check(fault)
-
-
-async def test_the_kit_finds_nothing_wrong_with_what_the_broken_ones_share() -> None:
-    assert await FAULTS.failures_of(Broken) == {}
-
-
-def test_each_test_of_the_kit_catches_something() -> None:
-    assert FAULTS.tests_that_catch_nothing() == []
+class TestTheFunctionSelectorKit(KitOfAKit):
+    faults = FAULTS
+    correct = (Broken,)

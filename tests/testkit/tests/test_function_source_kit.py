@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import atexit
 import contextlib
-import shutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,9 +14,9 @@ from portico.errors import ConfigurationError
 from portico.functions import Function, FunctionPlugin, Parameter
 from portico.types import compile_type
 from portico.types.compiled import Compiled
-from portico_testkit import tasks
 from portico_testkit.function_source import FunctionSourceKit
-from portico_testkit.kit_failures import Fault, KnownFaults
+from portico_testkit.kit_failures import KnownFaults
+from portico_testkit.kit_of_a_kit import KitOfAKit
 
 
 class WordSource:
@@ -65,13 +62,13 @@ class TestWordSource(FunctionSourceKit):
         return WordSource(tmp_path / "nothing")
 
 
-def fixtures(kind: Callable[[Path], WordSource]) -> dict[str, Callable[[], WordSource]]:
-    folder = Path(tempfile.mkdtemp(prefix="portico-kit-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return {"function_source": lambda: made(kind, folder), "unreadable_source": lambda: kind(folder / "nothing")}
-
-
-FAULTS = KnownFaults(FunctionSourceKit, fixtures)
+FAULTS = KnownFaults(
+    FunctionSourceKit,
+    lambda kind: {
+        "function_source": lambda tmp_path: made(kind, tmp_path),
+        "unreadable_source": lambda tmp_path: kind(tmp_path / "nothing"),
+    },
+)
 
 
 class Broken(WordSource):
@@ -248,15 +245,6 @@ class TakesCancellationForAFailure(Broken):
             raise ConfigurationError(f"The words in {self.path} cannot be read.") from None
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=str)
-async def test_a_fault_is_caught_by_the_test_that_names_it(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "_PATIENCE", 0.3)
-    await FAULTS.check(fault)
-
-
-async def test_the_kit_finds_nothing_wrong_with_what_the_broken_ones_share() -> None:
-    assert await FAULTS.failures_of(Broken) == {}
-
-
-def test_each_test_of_the_kit_catches_something() -> None:
-    assert FAULTS.tests_that_catch_nothing() == []
+class TestTheFunctionSourceKit(KitOfAKit):
+    faults = FAULTS
+    correct = (Broken,)

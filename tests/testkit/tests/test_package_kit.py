@@ -15,6 +15,7 @@ from portico_testkit._package_services import StandIns
 from portico_testkit._package_sources import folded
 from portico_testkit.kit_failures import kit_failures, names_of_tests
 from portico_testkit.package import PackageKit
+from portico_testkit.tasks import with_patience
 
 README = "Search the catalogue of Acme. " * 5
 METADATA = f"""Metadata-Version: 2.4
@@ -234,7 +235,7 @@ BROKEN = {
     ),
     "nothing registered": Broken(HOOKS, "registers nothing", {"_plugin.py": ""}),
     "for another version": in_plugin(
-        PORTS, "is for version 7 of its port; core has 1", "summary=", "port_version=7, summary=", MISSPELT
+        PORTS, "is for version 7 of its port; core has 1", "summary=", "port_version=7, summary="
     ),
     "a factory that is not there": in_plugin(FOUND, "AcmeSerch", "AcmeSearch", "AcmeSerch", OPENS, LEAVES),
     "a factory that is a constant": in_plugin(
@@ -338,7 +339,6 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         # Other tests have one of that name too.
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.syspath_prepend(folder)
-    monkeypatch.setattr("portico_testkit.tasks._PATIENCE", 0.1)
     # Modules of equal names would be taken from the bytecode of the test before.
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     yield folder
@@ -371,7 +371,8 @@ async def failures(tmp_path: Path, kit: type = AcmeKit, *, without: frozenset[st
     left_out = without if find_spec("portico_host") else without | {MISSPELT}
     tests = [name for name in names_of_tests(kit) if name.removeprefix("test_") not in left_out]
     fixtures: dict[str, Callable[[], Any]] = {"services": StandIns, "tmp_path": lambda: tmp_path}
-    found = await kit_failures(kit, fixtures, tests)
+    with with_patience(0.1):
+        found = await kit_failures(kit, fixtures, tests)
     return {name.removeprefix("test_"): said for name, said in found.items()}
 
 

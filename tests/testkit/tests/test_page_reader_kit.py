@@ -10,9 +10,9 @@ import pytest
 
 from portico.errors import AccessRefused, ResponseInvalid, ServiceUnavailable
 from portico.ports.page_reader import Page
-from portico_testkit import tasks
 from portico_testkit.fakes.page_reader import ShelfReader
-from portico_testkit.kit_failures import Fault, KnownFaults
+from portico_testkit.kit_failures import KnownFaults
+from portico_testkit.kit_of_a_kit import KitOfAKit
 from portico_testkit.page_reader import KnownPage, PageReaderKit
 
 DOOR, ROOF, MOVED = "https://shelf.example/door", "https://shelf.example/roof", "https://shelf.example/moved"
@@ -246,15 +246,6 @@ class BlocksTheLoop(Broken):
         return await super().read(link)
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=str)
-async def test_a_fault_is_caught_by_the_test_that_names_it(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "_PATIENCE", 0.3)
-    await FAULTS.check(fault)
-
-
-async def test_the_kit_finds_nothing_wrong_with_what_the_broken_ones_share() -> None:
-    assert await FAULTS.failures_of(Broken) == {}
-
-
-def test_each_test_of_the_kit_catches_something() -> None:
-    assert FAULTS.tests_that_catch_nothing() == []
+class TestThePageReaderKit(KitOfAKit):
+    faults = FAULTS
+    correct = (Broken,)

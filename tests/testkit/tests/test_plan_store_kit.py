@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 from hypothesis import settings
 
-from portico_testkit import tasks
 from portico_testkit.fakes.plan_store import MemoryPlanStore
-from portico_testkit.kit_failures import Fault, KnownFaults
+from portico_testkit.kit_failures import KnownFaults
+from portico_testkit.kit_of_a_kit import KitOfAKit
 from portico_testkit.plan_store import PlanStoreKit
 
 
@@ -230,15 +230,6 @@ class RoundsTheTime(Broken):
         return found and replace(found, saved_at=found.saved_at[:10])
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=str)
-async def test_a_fault_is_caught_by_the_test_that_names_it(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "_PATIENCE", 0.3)
-    await FAULTS.check(fault)
-
-
-async def test_the_kit_finds_nothing_wrong_with_what_the_broken_ones_share() -> None:
-    assert await FAULTS.failures_of(Broken) == {}
-
-
-def test_each_test_of_the_kit_catches_something() -> None:
-    assert FAULTS.tests_that_catch_nothing() == []
+class TestThePlanStoreKit(KitOfAKit):
+    faults = FAULTS
+    correct = (Broken,)

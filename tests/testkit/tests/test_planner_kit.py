@@ -13,8 +13,8 @@ from portico.functions import function
 from portico.kernel import Kernel
 from portico.plans.plan import From, Plan, PlanTemplate, Step, Value
 from portico.plans.task import Answer, Emit, Infeasible, Task, TextDelta
-from portico_testkit import tasks
-from portico_testkit.kit_failures import Fault, KnownFaults
+from portico_testkit.kit_failures import KnownFaults
+from portico_testkit.kit_of_a_kit import KitOfAKit
 from portico_testkit.planner import PlannerKit
 
 
@@ -286,15 +286,6 @@ class ThinksOnWhenCancelled(Echo):
         return await super().propose(task, emit=emit)
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=str)
-async def test_a_fault_is_caught_by_the_test_that_names_it(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "_PATIENCE", 0.3)
-    await FAULTS.check(fault)
-
-
-async def test_the_kit_finds_nothing_wrong_with_what_the_broken_ones_share() -> None:
-    assert await FAULTS.failures_of(Echo) == {}
-
-
-def test_each_test_of_the_kit_catches_something() -> None:
-    assert FAULTS.tests_that_catch_nothing() == []
+class TestThePlannerKit(KitOfAKit):
+    faults = FAULTS
+    correct = (Echo,)

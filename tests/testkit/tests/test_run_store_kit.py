@@ -12,9 +12,9 @@ import pytest
 
 from portico.errors import StoreError
 from portico.ports.run_store import Lease, RunStore
-from portico_testkit import tasks
 from portico_testkit.fakes.run_store import MemoryRunStore
-from portico_testkit.kit_failures import Fault, KnownFaults
+from portico_testkit.kit_failures import KnownFaults
+from portico_testkit.kit_of_a_kit import KitOfAKit
 from portico_testkit.run_store import Reopen, RunStoreKit
 
 
@@ -79,7 +79,8 @@ class _Shared(Kept):
         return await super().acquire(run, owner=owner, seconds=-1)
 
 
-class _ForEver(MemoryRunStore):
+@FAULTS.caught_by("a_lease_runs_out_by_itself", "did not run out after 0.3 seconds")
+class _ForEver(Kept):
     async def acquire(self, run: str, *, owner: str, seconds: float) -> Lease:
         return await super().acquire(run, owner=owner, seconds=1e9)
 
@@ -294,23 +295,6 @@ class _TwoGetARun(Kept):
         return await super().acquire(run, owner="any" if run == "new" else owner, seconds=seconds)
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=str)
-async def test_a_fault_is_caught_by_the_test_that_names_it(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "_PATIENCE", 0.3)
-    await FAULTS.check(fault)
-
-
-async def test_the_kit_finds_nothing_wrong_with_what_the_broken_ones_share() -> None:
-    assert await FAULTS.failures_of(Kept) == {}
-
-
-def test_each_test_of_the_kit_catches_something() -> None:
-    assert FAULTS.tests_that_catch_nothing() == []
-
-
-async def test_a_lease_that_never_runs_out_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def at_once(seconds: float) -> None: ...
-
-    monkeypatch.setattr("portico_testkit.run_store.asyncio.sleep", at_once)
-    with pytest.raises(AssertionError, match="did not run out"):
-        await RunStoreKit().test_a_lease_runs_out_by_itself(_ForEver(clock=lambda: 0.0))
+class TestTheRunStoreKit(KitOfAKit):
+    faults = FAULTS
+    correct = (Kept,)

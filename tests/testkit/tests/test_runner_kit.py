@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from portico_testkit import tasks
-from portico_testkit.kit_failures import Fault, KnownFaults
+from portico_testkit.kit_failures import KnownFaults
+from portico_testkit.kit_of_a_kit import KitOfAKit
 from portico_testkit.runner import RunnerKit
 
 
@@ -83,6 +83,7 @@ class _Nameless(_Plain):
     name = " "
 
 
+@FAULTS.caught_by("actions_run_side_by_side", "two actions did not run side by side after 0.3 seconds")
 class _OneByOne(_Plain):
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
@@ -92,6 +93,7 @@ class _OneByOne(_Plain):
             return await action()
 
 
+@FAULTS.caught_by("a_place_is_free_again_after_failures_and_cancellations", "there was no place left for an action")
 class _Leaking(_Plain):
     def __init__(self) -> None:
         self.places = asyncio.Semaphore(4)
@@ -101,17 +103,6 @@ class _Leaking(_Plain):
         result = await action()
         self.places.release()
         return result
-
-
-@pytest.mark.parametrize("broken", [_OneByOne, _Leaking])
-async def test_a_runner_that_stops_is_caught(broken: type[_Plain], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("portico_testkit.runner._PATIENCE", 0.2)
-    test = {
-        _OneByOne: RunnerKit().test_actions_run_side_by_side,
-        _Leaking: RunnerKit().test_a_place_is_free_again_after_failures_and_cancellations,
-    }
-    with pytest.raises(TimeoutError):
-        await asyncio.wait_for(test[broken](broken()), 10)
 
 
 async def test_a_runner_of_one_place_is_not_asked_for_two() -> None:
@@ -151,27 +142,14 @@ class _DropsCauses(_Plain):
             raise type(error)(*error.args) from None
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=str)
-async def test_a_fault_is_caught_by_the_test_that_names_it(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "_PATIENCE", 0.3)
-    await FAULTS.check(fault)
-    for task in asyncio.all_tasks() - {asyncio.current_task()}:
-        task.cancel()
+class TestTheRunnerKit(KitOfAKit):
+    faults = FAULTS
+    correct = (_Plain,)
 
 
-async def test_the_kit_finds_nothing_wrong_with_a_plain_one() -> None:
-    assert await FAULTS.failures_of(_Plain) == {}
+class _Durable:
+    name = "durable"
 
-
-def test_each_test_of_the_kit_catches_something() -> None:
-    caught_slowly = {
-        "test_actions_run_side_by_side",
-        "test_a_place_is_free_again_after_failures_and_cancellations",
-    }
-    assert set(FAULTS.tests_that_catch_nothing()) <= caught_slowly
-
-
-class _Durable(_Plain):
     def __init__(self) -> None:
         self.done: dict[tuple[str, str], Any] = {}
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import threading
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
 from portico.errors import SchemaUnsupported
 from portico.schemas import PlainSchemaValidator
+from portico_testkit.kit_failures import KnownFaults
+from portico_testkit.kit_of_a_kit import KitOfAKit
 from portico_testkit.schema_validator import SchemaValidatorKit
 
 
@@ -20,6 +21,9 @@ class TestPlainSchemaValidator(SchemaValidatorKit):
     @pytest.fixture
     def schema_validator(self) -> PlainSchemaValidator:
         return PlainSchemaValidator()
+
+
+FAULTS = KnownFaults(SchemaValidatorKit, lambda kind: {"schema_validator": kind})
 
 
 class Broken:
@@ -58,25 +62,30 @@ def without(schema: Any, drop: Callable[[str, Any], bool]) -> Any:
     }
 
 
+@FAULTS.caught_by("the_name_is_filled", "its name is empty")
 class Nameless(Broken):
     name = ""
 
 
+@FAULTS.caught_by("it_knows_every_keyword_that_core_emits", "uniqueItems.* takes")
 class PassesOverUniqueness(Broken):
     def changed(self, schema):
         return without(schema, lambda key, part: key == "uniqueItems")
 
 
+@FAULTS.caught_by("it_knows_every_keyword_that_core_emits", "takes True")
 class TakesTrueForOne(Broken):
     def told(self, faults, value, schema):
         return [] if value is True and isinstance(schema, dict) and "enum" in schema else faults
 
 
+@FAULTS.caught_by("it_knows_every_keyword_that_core_emits", r"minItems.*'\$: expected integer")
 class LosesThePlace(Broken):
     def told(self, faults, value, schema):
         return [f"$: {fault.partition(': ')[2]}" for fault in faults]
 
 
+@FAULTS.caught_by("it_knows_a_keyword_or_refuses_it", "minimum.* takes -1")
 class PassesOverWhatItDoesNotKnow(Broken):
     def changed(self, schema):
         known = {"type", "enum", "const", "properties", "required", "additionalProperties", "items", "prefixItems"}
@@ -84,6 +93,7 @@ class PassesOverWhatItDoesNotKnow(Broken):
         return without(schema, lambda key, part: key not in known)
 
 
+@FAULTS.caught_by("a_keyword_that_nobody_knows_is_refused", "DID NOT RAISE")
 class PassesOverMisspeltWords(Broken):
     """Knows what 2020-12 has, and refuses it, but not what nobody has."""
 
@@ -91,6 +101,7 @@ class PassesOverMisspeltWords(Broken):
         return without(schema, lambda key, part: key in ("minimun", "requird", "any_of", "$type"))
 
 
+@FAULTS.caught_by("a_malformed_schema_is_refused_when_it_is_compiled", "took the malformed schema 5")
 class ChecksSchemasLate(Broken):
     def compile(self, schema):
         try:
@@ -101,12 +112,16 @@ class ChecksSchemasLate(Broken):
             return lambda value: self.plain.compile(schema)(value)  # noqa: PLW0108 - late
 
 
+@FAULTS.caught_by(
+    "a_malformed_schema_is_refused_when_it_is_compiled", "compile raised AttributeError.*, not SchemaUnsupported"
+)
 class RaisesOnMalformedSchemas(Broken):
     def compile(self, schema):
         schema.get("type")
         return super().compile(schema)
 
 
+@FAULTS.caught_by("references_are_never_fetched", "it fetched a reference")
 class FetchesReferences(Broken):
     def compile(self, schema):
         reference = schema.get("$ref", "")
@@ -115,27 +130,34 @@ class FetchesReferences(Broken):
         return super().compile(schema)
 
 
+@FAULTS.caught_by("references_are_never_fetched", "DID NOT RAISE")
 class TakesRemoteReferences(Broken):
     def changed(self, schema):
         return without(schema, lambda key, part: key in ("$ref", "$dynamicRef") and "://" in str(part))
 
 
+@FAULTS.caught_by("it_agrees_with_the_reference_on_the_schemas_of_types", ": valid")
 class TakesObjectsForArrays(Broken):
     def told(self, faults, value, schema):
         return [fault for fault in faults if not fault.endswith(("got object", "got string", "got null"))]
 
 
+@FAULTS.caught_by("a_format_is_said_and_not_checked", "it checked the format date")
 class ChecksFormats(Broken):
     def told(self, faults, value, schema):
         formatted = isinstance(schema, dict) and schema.get("format") == "date"
         return ["$: expected a date"] if formatted and value == "nothing of the kind" else faults
 
 
+@FAULTS.caught_by("every_fault_is_told_at_once", "it told .* is missing")
 class TellsTheFirstOnly(Broken):
     def told(self, faults, value, schema):
         return faults[:1]
 
 
+@FAULTS.caught_by(
+    "a_fault_of_alternatives_tells_what_is_wrong_with_the_one_that_was_meant", "one thing is wrong, and it told"
+)
 class TellsOfAllAlternatives(Broken):
     def told(self, faults, value, schema):
         if isinstance(schema, dict) and "anyOf" in str(schema.get("items")) and faults:
@@ -143,6 +165,7 @@ class TellsOfAllAlternatives(Broken):
         return faults
 
 
+@FAULTS.caught_by("a_schema_or_value_that_is_too_deep_is_refused", "validating raised RecursionError")
 class HasNoBottom(Broken):
     def compile(self, schema):
         def depth(value):
@@ -152,11 +175,13 @@ class HasNoBottom(Broken):
         return lambda value: validate(value) if depth(value) >= 0 else []
 
 
+@FAULTS.caught_by("a_schema_or_value_that_is_too_deep_is_refused")
 class GivesUpEarly(Broken):
     def told(self, faults, value, schema):
         return faults or (["$: too deep"] if str(value).startswith("[" * 30) else [])
 
 
+@FAULTS.caught_by("alternatives_that_meet_again_at_every_level_take_no_time_that_doubles", "too entangled")
 class GivesUpOnChains(Broken):
     """What a validator says that would take for ever: it gives up, though the chain is valid."""
 
@@ -164,17 +189,20 @@ class GivesUpOnChains(Broken):
         return faults or (["$: too entangled"] if isinstance(value, dict) and str(value).count("inner") > 30 else [])
 
 
+@FAULTS.caught_by("odd_values_are_judged_like_any", "validating raised ValueError")
 class FailsOnHugeNumbers(Broken):
     def told(self, faults, value, schema):
         str(value)
         return faults
 
 
+@FAULTS.caught_by("odd_values_are_judged_like_any", r"a fault of \d+ characters")
 class ShowsEverything(Broken):
     def told(self, faults, value, schema):
         return [f"{fault} in {value!a}" if isinstance(value, str) else fault for fault in faults]
 
 
+@FAULTS.caught_by("it_keeps_and_changes_neither_schema_nor_value", "it changed the schema")
 class ChangesTheSchema(Broken):
     def changed(self, schema):
         if isinstance(schema, dict) and schema.get("type") == "array":
@@ -182,12 +210,14 @@ class ChangesTheSchema(Broken):
         return schema
 
 
+@FAULTS.caught_by("it_keeps_and_changes_neither_schema_nor_value", "refuses 'a'")
 class KeepsTheSchema(Broken):
     def compile(self, schema):
         super().compile(schema)
         return lambda value: self.plain.compile(schema)(value)  # noqa: PLW0108 - late
 
 
+@FAULTS.caught_by("it_keeps_and_changes_neither_schema_nor_value", r"it changed \[None\]")
 class ChangesTheValue(Broken):
     def told(self, faults, value, schema):
         if isinstance(value, list) and not faults:
@@ -195,12 +225,14 @@ class ChangesTheValue(Broken):
         return faults
 
 
+@FAULTS.caught_by("it_keeps_and_changes_neither_schema_nor_value", "it still holds")
 class KeepsTheValue(Broken):
     def told(self, faults, value, schema):
         self.last = value
         return faults
 
 
+@FAULTS.caught_by("threads_may_check_and_compile_at_once", "in a thread is another's")
 class MixesThreads(Broken):
     def compile(self, schema):
         validate = self.plain.compile(schema)
@@ -213,62 +245,20 @@ class MixesThreads(Broken):
         return check
 
 
+@FAULTS.caught_by("it_knows_every_keyword_that_core_emits", "returned tuple, not a list")
 class ReturnsATuple(Broken):
     def told(self, faults, value, schema):
         return tuple(faults)
 
 
-BROKEN = {
-    Nameless: "test_the_name_is_filled",
-    PassesOverUniqueness: "test_it_knows_every_keyword_that_core_emits",
-    TakesTrueForOne: "test_it_knows_every_keyword_that_core_emits",
-    LosesThePlace: "test_it_knows_every_keyword_that_core_emits",
-    ReturnsATuple: "test_it_knows_every_keyword_that_core_emits",
-    PassesOverWhatItDoesNotKnow: "test_it_knows_a_keyword_or_refuses_it",
-    PassesOverMisspeltWords: "test_a_keyword_that_nobody_knows_is_refused",
-    ChecksSchemasLate: "test_a_malformed_schema_is_refused_when_it_is_compiled",
-    RaisesOnMalformedSchemas: "test_a_malformed_schema_is_refused_when_it_is_compiled",
-    FetchesReferences: "test_references_are_never_fetched",
-    TakesRemoteReferences: "test_references_are_never_fetched",
-    TakesObjectsForArrays: "test_it_agrees_with_the_reference_on_the_schemas_of_types",
-    ChecksFormats: "test_a_format_is_said_and_not_checked",
-    TellsTheFirstOnly: "test_every_fault_is_told_at_once",
-    TellsOfAllAlternatives: "test_a_fault_of_alternatives_tells_what_is_wrong_with_the_one_that_was_meant",
-    HasNoBottom: "test_a_schema_or_value_that_is_too_deep_is_refused",
-    GivesUpEarly: "test_a_schema_or_value_that_is_too_deep_is_refused",
-    GivesUpOnChains: "test_alternatives_that_meet_again_at_every_level_take_no_time_that_doubles",
-    FailsOnHugeNumbers: "test_odd_values_are_judged_like_any",
-    ShowsEverything: "test_odd_values_are_judged_like_any",
-    ChangesTheSchema: "test_it_keeps_and_changes_neither_schema_nor_value",
-    KeepsTheSchema: "test_it_keeps_and_changes_neither_schema_nor_value",
-    ChangesTheValue: "test_it_keeps_and_changes_neither_schema_nor_value",
-    KeepsTheValue: "test_it_keeps_and_changes_neither_schema_nor_value",
-    MixesThreads: "test_threads_may_check_and_compile_at_once",
-}
+class TestTheSchemaValidatorKit(KitOfAKit):
+    faults = FAULTS
+    correct = (Broken,)
 
 
-def failures(make: Callable[[], Any], tests: list[str] | None = None, *, complete: bool = False) -> Iterator[str]:
-    kit = type("Kit", (SchemaValidatorKit,), {"complete": complete})
-    for name in tests or [name for name, _ in inspect.getmembers(kit) if name.startswith("test_")]:
-        try:
-            getattr(kit(), name)(make())
-        except (Exception, pytest.fail.Exception):
-            yield name
+async def test_a_validator_that_says_it_is_complete_must_know_everything() -> None:
+    class CompleteKit(SchemaValidatorKit):
+        complete = True
 
-
-@pytest.mark.parametrize(("variant", "test"), BROKEN.items(), ids=lambda value: getattr(value, "__name__", None))
-def test_a_fault_is_caught_by_the_test_that_names_it(variant: type[Broken], test: str) -> None:
-    assert list(failures(variant, [test])) == [test], f"{test} finds nothing wrong with {variant.__name__}"
-
-
-def test_every_variant_is_tried_and_every_test_of_the_kit_catches_one() -> None:
-    assert set(BROKEN) == set(Broken.__subclasses__())
-    assert set(BROKEN.values()) == {name for name, _ in inspect.getmembers(SchemaValidatorKit) if name[:5] == "test_"}
-
-
-def test_the_kit_finds_nothing_wrong_with_the_wrapper_that_the_broken_ones_share() -> None:
-    assert list(failures(Broken)) == []
-
-
-def test_a_validator_that_says_it_is_complete_must_know_everything() -> None:
-    assert list(failures(Broken, complete=True)) == ["test_it_knows_a_keyword_or_refuses_it"]
+    found = await KnownFaults(CompleteKit, FAULTS.fixtures).failures_of(Broken)
+    assert list(found) == ["test_it_knows_a_keyword_or_refuses_it"]

@@ -12,9 +12,9 @@ import pytest
 
 from portico.errors import ConfigurationError, ServiceUnavailable
 from portico.ports.search_index import IndexProgress, IndexReport
-from portico_testkit import tasks
 from portico_testkit.fakes.text_search import ListEntry, ListSearch
-from portico_testkit.kit_failures import Fault, KnownFaults
+from portico_testkit.kit_failures import KnownFaults
+from portico_testkit.kit_of_a_kit import KitOfAKit
 from portico_testkit.search_index import SearchIndexKit
 
 
@@ -76,21 +76,14 @@ class ShelfSearch(ListSearch):
         return await super().fetch(query, options)
 
 
-def fixtures(index: type[ShelfIndex]) -> dict[str, Callable[[], object]]:
-    made: list[Shelf] = []
-
-    def documents() -> Shelf:
-        made.append(Shelf())
-        return made[-1]
-
-    return {
-        "documents": documents,
-        "make_search": lambda: lambda: ShelfSearch(made[-1], index),
+FAULTS = KnownFaults(
+    SearchIndexKit,
+    lambda index: {
+        "documents": Shelf,
+        "make_search": lambda documents: lambda: ShelfSearch(documents, index),
         "missing": lambda: ShelfSearch(None, index),
-    }
-
-
-FAULTS = KnownFaults(SearchIndexKit, fixtures)
+    },
+)
 
 
 class TestShelfIndex(SearchIndexKit):
@@ -241,15 +234,6 @@ class BlocksTheLoop(ShelfIndex):
         return await super().work(shelf, progress)
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=str)
-async def test_a_fault_is_caught_by_the_test_that_names_it(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "_PATIENCE", 0.3)
-    await FAULTS.check(fault)
-
-
-async def test_the_kit_finds_nothing_wrong_with_what_the_broken_ones_share() -> None:
-    assert await FAULTS.failures_of(ShelfIndex) == {}
-
-
-def test_each_test_of_the_kit_catches_something() -> None:
-    assert FAULTS.tests_that_catch_nothing() == []
+class TestTheSearchIndexKit(KitOfAKit):
+    faults = FAULTS
+    correct = (ShelfIndex,)

@@ -13,9 +13,9 @@ from portico.errors import PorticoError, ServiceUnavailable, UnsupportedFilter
 from portico.filter import And, AnyOf, Equal, FilterSupport, Not, Range
 from portico.ports.search_index import IndexReport
 from portico.search import SearchCapabilities, SearchResults, TextSearchOptions, TextSearchResult, search_method
-from portico_testkit import tasks
 from portico_testkit.fakes.text_search import ListEntry, ListSearch
-from portico_testkit.kit_failures import Fault, KnownFaults
+from portico_testkit.kit_failures import KnownFaults
+from portico_testkit.kit_of_a_kit import KitOfAKit
 from portico_testkit.text_search import TextSearchKit
 
 ENTRIES = [
@@ -552,18 +552,9 @@ class ReportsChangesEveryTime(WholeSearch):
     index = Index()
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=str)
-async def test_a_fault_is_caught_by_the_test_that_names_it(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "_PATIENCE", 0.3)
-    await FAULTS.check(fault)
-
-
-async def test_the_kit_finds_nothing_wrong_with_the_class_that_the_broken_ones_share() -> None:
-    assert await FAULTS.failures_of(WholeSearch) == {}
-
-
-def test_each_test_of_the_kit_catches_something() -> None:
-    assert FAULTS.tests_that_catch_nothing() == []
+class TestTheTextSearchKit(KitOfAKit):
+    faults = FAULTS
+    correct = (WholeSearch,)
 
 
 async def test_a_source_that_takes_filters_is_not_passed_untried() -> None:

@@ -14,9 +14,9 @@ from portico.errors import StoreError
 from portico.filter import And, Equal, Filter, FilterSupport, matches
 from portico.ports.vector_store import VectorMatch, VectorRecord
 from portico.vectors import Vectors
-from portico_testkit import tasks
 from portico_testkit.fakes.vector_store import DictVectorStore
-from portico_testkit.kit_failures import Fault, KnownFaults, names_of_tests
+from portico_testkit.kit_failures import KnownFaults
+from portico_testkit.kit_of_a_kit import KitOfAKit
 from portico_testkit.vector_store import VectorStoreKit
 
 
@@ -415,19 +415,9 @@ class WritesOnWhenCancelled(Broken):
         await super().upsert(namespace, records, vectors)
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=str)
-async def test_a_fault_is_caught_by_the_test_that_names_it(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "_PATIENCE", 0.3)
-    await FAULTS.check(fault)
-
-
-async def test_the_kit_finds_nothing_wrong_with_the_class_that_the_broken_ones_share() -> None:
-    in_memory = [name for name in names_of_tests(Kit) if name != "test_what_was_written_outlives_the_store"]
-    assert await FAULTS.failures_of(Broken, *in_memory) == {}
-
-
-def test_each_test_of_the_kit_catches_something() -> None:
-    assert FAULTS.tests_that_catch_nothing() == []
+class TestTheVectorStoreKit(KitOfAKit):
+    faults = FAULTS
+    correct = (Broken,)
 
 
 async def test_a_store_whose_fields_the_kit_does_not_know_is_not_passed_untried() -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import html
-import inspect
 import logging
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -22,7 +22,8 @@ from portico.registration import Secret
 from portico.search import SearchCapabilities, SearchResults, TextSearchResult
 from portico.web_search import FoundPage, WebSearchConnector, query_operator, web_address
 from portico_testkit.fakes.services import FixedServices
-from portico_testkit.kit_failures import names_of_tests
+from portico_testkit.kit_failures import KnownFaults
+from portico_testkit.kit_of_a_kit import KitOfAKit
 from portico_testkit.text_search import TextSearchKit
 from portico_testkit.web_search import Failure, WebSearchKit
 from portico_testkit.web_service import LocalService, Reply, ServedRequest, find, split_operators
@@ -174,35 +175,62 @@ class TestAConnectorByPagesOfTheServicesOwnSize(Kit):
     served_page_size = 9
 
 
+def attributes(kind: type[AcmeSearch]) -> dict[str, object]:
+    return {"kind": kind, "served_page_size": 9}
+
+
+def fixtures(kind: type[AcmeSearch]) -> dict[str, Callable[..., object]]:
+    made = type("Made", (Kit,), attributes(kind))()
+
+    def service() -> Iterator[LocalService]:
+        with LocalService(made.speak) as service:
+            yield service
+
+    return {
+        "service": service,
+        "http_client": PlainClient,
+        "text_search": lambda service, http_client: made.connect(service.url, FixedServices({HttpClient: http_client})),
+    }
+
+
+FAULTS = KnownFaults(Kit, fixtures, attributes=attributes, beyond=TextSearchKit)
+
+
+@FAULTS.caught_by("a_search_is_as_few_requests_as_the_service_allows", "top=1, skip=0 asked for")
 class AsksTwice(AcmeSearch):
     async def fetch(self, query, options):
         await super().fetch(query, options)
         return await super().fetch(query, options)
 
 
+@FAULTS.caught_by("a_search_is_as_few_requests_as_the_service_allows", "top=5, skip=0 asked for")
 class AsksForThreeAtATime(AcmeSearch):
     def request(self, page):
         return super().request(replace(page, size=min(page.size, 3)))
 
 
+@FAULTS.caught_by("a_page_is_asked_for_when_it_is_read", "three results took 15 requests")
 class ReadsAhead(AcmeSearch):
     async def fetch(self, query, options):
         results = await super().fetch(query, options)
         return SearchResults(await results.list(), total_count=results.total_count)
 
 
+@FAULTS.caught_by("pages_make_one_list", "is not the service's list")
 class LosesTheLastOfAPage(AcmeByPages):
     def read(self, answer):
         found = super().read(answer)
         return FoundPage(found.records[:6], found.total_count, more=len(found.records) == 7)
 
 
+@FAULTS.caught_by("a_list_that_ends_is_not_asked_for_more", "11 results took 3 requests")
 class GoesOnForNothing(AcmeSearch):
     def read(self, answer):
         found = super().read(answer)
         return FoundPage(found.records, found.total_count, more=True)
 
 
+@FAULTS.caught_by("a_failure_of_a_later_page_is_told", "DID NOT RAISE")
 class CutsAListShort(AcmeSearch):
     async def fetch(self, query, options):
         results = await super().fetch(query, options)
@@ -217,63 +245,75 @@ class CutsAListShort(AcmeSearch):
         return SearchResults(until_it_fails(), total_count=results.total_count)
 
 
+@FAULTS.caught_by("filters_reach_the_service", "sent .*, not .*site:alpha.example")
 class ForgetsTheFilter(AcmeSearch):
     def request(self, page):
         return super().request(replace(page, wanted=Wanted({}, {})))
 
 
+@FAULTS.caught_by("what_can_have_no_result_is_not_asked")
 class AsksWhateverTheFilter(AcmeSearch):
     async def fetch(self, query, options):
         return await super().fetch(query, replace(options, filter=None))
 
 
+@FAULTS.caught_by("queries_arrive_as_they_are")
 class TidiesQueries(AcmeSearch):
     def request(self, page):
         return super().request(replace(page, query=" ".join(page.query.split()).replace("%", "")))
 
 
+@FAULTS.caught_by("failures_are_told_apart", "rate limit: ServiceError")
 class MixesUpFailures(AcmeSearch):
     def failure(self, response, answer):
         return None if response.ok else ServiceError
 
 
+@FAULTS.caught_by("failures_are_told_apart", "That did not work")
 class SaysNothingOfFailures(AcmeSearch):
     def failure(self, response, answer):
         if not response.ok:
             raise QuotaExceeded("That did not work.")
 
 
+@FAULTS.caught_by("failures_are_told_apart", "DID NOT RAISE")
 class TakesAnyAnswer(AcmeSearch):
     def read(self, answer):
         return super().read(answer) if isinstance(answer, dict) and "items" in answer else FoundPage([], 0)
 
 
+@FAULTS.caught_by("the_key_is_never_shown", "repr shows the key")
 class ShowsItsKey(AcmeSearch):
     def __repr__(self):
         return f"AcmeSearch({self.settings.api_key.reveal()})"
 
 
+@FAULTS.caught_by("the_key_is_never_shown")
 class LogsItsKey(AcmeSearch):
     def request(self, page):
         logging.getLogger("acme").debug("asking with %s", self.settings.api_key.reveal())
         return super().request(page)
 
 
+@FAULTS.caught_by("what_the_service_has_is_what_is_found")
 class KeepsMarkup(AcmeSearch):
     def to_result(self, record):
         return TextSearchResult(html.escape(record.text), record.title, record.url)
 
 
+@FAULTS.caught_by("an_answer_that_is_odd_in_one_place_gives_results_or_an_error_of_portico", "a name is True")
 class TrustsTheService(AcmeSearch):
     def read(self, answer):
         return FoundPage([Item(**item) for item in answer["items"]], total_count=answer["total"])
 
 
+@FAULTS.caught_by("whatever_is_answered_gives_results_or_an_error_of_portico")
 class ReadsWithoutANet(AcmeSearch):
     def _read(self, answer, read, request):
         return read(answer)
 
 
+@FAULTS.caught_by("many_searches_at_once_do_not_mix", "door found")
 class RemembersTheQuery(AcmeSearch):
     async def fetch(self, query, options):
         self.last = query
@@ -281,6 +321,7 @@ class RemembersTheQuery(AcmeSearch):
         return await super().fetch(self.last, options)
 
 
+@FAULTS.caught_by("many_searches_at_once_do_not_mix", "requests at once")
 class AsksAllAtOnce(AcmeSearch):
     at_once = 2
 
@@ -288,6 +329,7 @@ class AsksAllAtOnce(AcmeSearch):
         return None
 
 
+@FAULTS.caught_by("a_search_can_be_cancelled", "DID NOT RAISE")
 class CannotBeStopped(AcmeSearch):
     async def fetch(self, query, options):
         try:
@@ -296,6 +338,7 @@ class CannotBeStopped(AcmeSearch):
             return SearchResults([])
 
 
+@FAULTS.caught_by("an_answer_that_is_cut_short_is_told", "DID NOT RAISE")
 class FindsNothingInHalfAnAnswer(AcmeSearch):
     async def fetch(self, query, options):
         try:
@@ -304,6 +347,7 @@ class FindsNothingInHalfAnAnswer(AcmeSearch):
             return SearchResults([])
 
 
+@FAULTS.caught_by("a_service_that_is_not_there_is_told", "DID NOT RAISE")
 class FindsNothingWhereNobodyIs(AcmeSearch):
     async def fetch(self, query, options):
         try:
@@ -312,6 +356,7 @@ class FindsNothingWhereNobodyIs(AcmeSearch):
             return SearchResults([])
 
 
+@FAULTS.caught_by("filter_values_that_the_service_cannot_take_are_refused", "shows a regular expression to people")
 class ShowsItsPatterns(AcmeSearch):
     async def fetch(self, query, options):
         if options.filter is not None and r"\x00" in repr(options.filter):
@@ -319,6 +364,7 @@ class ShowsItsPatterns(AcmeSearch):
         return await super().fetch(query, options)
 
 
+@FAULTS.caught_by("a_key_that_stands_anywhere_in_an_answer_is_in_no_error", "shows the key")
 class ShowsWhatItWasAnswered(AcmeSearch):
     def _read(self, answer, read, request):
         try:
@@ -327,48 +373,6 @@ class ShowsWhatItWasAnswered(AcmeSearch):
             raise ResponseInvalid(f"Text search 'acme' was answered {answer}.") from error
 
 
-CAUGHT: dict[type[AcmeSearch], str] = {
-    FindsNothingInHalfAnAnswer: "an_answer_that_is_cut_short_is_told",
-    FindsNothingWhereNobodyIs: "a_service_that_is_not_there_is_told",
-    ShowsItsPatterns: "filter_values_that_the_service_cannot_take_are_refused",
-    ShowsWhatItWasAnswered: "a_key_that_stands_anywhere_in_an_answer_is_in_no_error",
-    AsksTwice: "a_search_is_as_few_requests_as_the_service_allows",
-    AsksForThreeAtATime: "a_search_is_as_few_requests_as_the_service_allows",
-    ReadsAhead: "a_page_is_asked_for_when_it_is_read",
-    LosesTheLastOfAPage: "pages_make_one_list",
-    GoesOnForNothing: "a_list_that_ends_is_not_asked_for_more",
-    CutsAListShort: "a_failure_of_a_later_page_is_told",
-    ForgetsTheFilter: "filters_reach_the_service",
-    AsksWhateverTheFilter: "what_can_have_no_result_is_not_asked",
-    TidiesQueries: "queries_arrive_as_they_are",
-    MixesUpFailures: "failures_are_told_apart",
-    SaysNothingOfFailures: "failures_are_told_apart",
-    TakesAnyAnswer: "failures_are_told_apart",
-    ShowsItsKey: "the_key_is_never_shown",
-    LogsItsKey: "the_key_is_never_shown",
-    KeepsMarkup: "what_the_service_has_is_what_is_found",
-    TrustsTheService: "an_answer_that_is_odd_in_one_place_gives_results_or_an_error_of_portico",
-    ReadsWithoutANet: "whatever_is_answered_gives_results_or_an_error_of_portico",
-    RemembersTheQuery: "many_searches_at_once_do_not_mix",
-    AsksAllAtOnce: "many_searches_at_once_do_not_mix",
-    CannotBeStopped: "a_search_can_be_cancelled",
-}
-
-
-@pytest.mark.parametrize(("broken", "name"), CAUGHT.items(), ids=[kind.__name__ for kind in CAUGHT])
-def test_the_kit_catches(broken: type[AcmeSearch], name: str, caplog: pytest.LogCaptureFixture) -> None:
-    made = type("Made", (Kit,), {"kind": broken, "__test__": False})()
-    test = getattr(made, f"test_{name}")
-    with LocalService(made.speak) as service:
-        search = made.connect(service.url, FixedServices({HttpClient: PlainClient()}))
-        known = {"text_search": search, "service": service, "caplog": caplog, "http_client": PlainClient()}
-        given = {parameter: known[parameter] for parameter in inspect.signature(test).parameters}
-        with pytest.raises((Exception, pytest.fail.Exception)):
-            outcome = test(**given)
-            if inspect.isawaitable(outcome):
-                asyncio.run(outcome)
-
-
-def test_each_test_of_the_kit_catches_something() -> None:
-    own = set(names_of_tests(WebSearchKit)) - set(names_of_tests(TextSearchKit))
-    assert own == {f"test_{name}" for name in CAUGHT.values()}
+class TestTheWebSearchKit(KitOfAKit):
+    faults = FAULTS
+    correct = (AcmeSearch, AcmeByPages, AcmeByItsOwnPages)

@@ -20,7 +20,8 @@ from portico.planning.transcript import one_line, shortened
 from portico.plans.plan import From, Plan, Step, Value
 from portico.plans.task import Emit, Infeasible, Refusal, StepRecord, Task
 from portico.ports.chat_service import ChatService
-from portico_testkit.kit_failures import kit_failures, names_of_tests
+from portico_testkit.kit_failures import KnownFaults
+from portico_testkit.kit_of_a_kit import KitOfAKit
 from portico_testkit.planner import PlannerKit
 from portico_testkit.whole_plan import WholePlanKit
 
@@ -132,21 +133,33 @@ class TestWriter(Contract):
         return "Shout hey."
 
 
+FAULTS = KnownFaults(
+    Contract,
+    lambda planner: {"kernel": lambda: Kernel(plugins=[Tone]), "goal": lambda: "Shout hey."},
+    attributes=lambda planner: {"made": planner},
+    beyond=PlannerKit,
+)
+
+
+@FAULTS.caught_by("instructions_and_sampling_are_the_application_s", "the instructions are not at the end")
 class ForgetsItsInstructions(Writer):
     def messages(self, task, manual):
         return [Message.of("system", manual), *super().messages(task, manual)[1:]]
 
 
+@FAULTS.caught_by("instructions_and_sampling_are_the_application_s")
 class ForgetsItsSampling(Writer):
     def __init__(self, chat, **settings):
         super().__init__(chat, **{key: value for key, value in settings.items() if key != "seed"})
 
 
+@FAULTS.caught_by("what_asking_cost_is_told")
 class DoesNotTellWhatItCost(Writer):
     async def propose(self, task, *, emit):
         return await super().propose(task, emit=lambda event: None)
 
 
+@FAULTS.caught_by("a_reply_that_cannot_be_used_goes_back_with_what_is_wrong", "It is no call")
 class GivesUpAtOnce(Writer):
     async def read(self, task, request, emit):
         try:
@@ -155,6 +168,7 @@ class GivesUpAtOnce(Writer):
             raise PlanError(str(error)) from error
 
 
+@FAULTS.caught_by("a_reply_that_cannot_be_used_goes_back_with_what_is_wrong")
 class TakesHalfAReply(Writer):
     async def read(self, task, request, emit):
         reply = await ask(self.chat, request, emit, cut=True)
@@ -164,11 +178,13 @@ class TakesHalfAReply(Writer):
             return await super().read(task, request, emit)
 
 
+@FAULTS.caught_by("repairs_are_bounded_and_the_last_problem_is_in_the_error")
 class RepairsForEver(Writer):
     def __init__(self, chat, *, repairs=2, **settings):
         super().__init__(chat, repairs=repairs + 9, **settings)
 
 
+@FAULTS.caught_by("what_the_service_raises_comes_through", "It did not work: down")
 class HidesWhatTheServiceRaises(Writer):
     async def propose(self, task, *, emit):
         try:
@@ -177,28 +193,38 @@ class HidesWhatTheServiceRaises(Writer):
             raise PlanError(f"It did not work: {error}") from error
 
 
+@FAULTS.caught_by("without_functions_no_model_is_asked", "a model was asked")
 class AsksWithoutFunctions(Writer):
     async def propose(self, task, *, emit):
         await ask(self.chat, ChatRequest((Message.of("user", "Are you there?"),)), emit)
         return await super().propose(task, emit=emit)
 
 
+@FAULTS.caught_by("an_infeasible_goal_says_when_functions_had_no_room_in_the_manual", "Nobody can")
 class KeepsQuietOnFunctionsWithoutRoom(Writer):
     async def propose(self, task, *, emit):
         proposal = await super().propose(task, emit=emit)
         return Infeasible("Nobody can.") if isinstance(proposal, Infeasible) else proposal
 
 
+@FAULTS.caught_by(
+    "of_thousands_of_functions_those_that_the_goal_speaks_of_are_told", "4,000 functions made the prompt .* longer"
+)
 class TellsOfAllFunctions(Writer):
     def __init__(self, chat, *, manual_tokens=0, **settings):
         super().__init__(chat, manual_tokens=None, **settings)
 
 
+@FAULTS.caught_by(
+    "of_thousands_of_functions_those_that_the_goal_speaks_of_are_told",
+    "none of the functions that the goal speaks of is told",
+)
 class TellsOfTheFirstFunctions(Writer):
     async def propose(self, task, *, emit):
         return await super().propose(replace(task, functions=task.functions[:40]), emit=emit)
 
 
+@FAULTS.caught_by("a_refused_plan_is_shown_with_what_was_found_errors_first", "a mere hint; a grave error")
 class MixesHintsWithErrors(Writer):
     def refused(self, refusal):
         return [
@@ -207,66 +233,35 @@ class MixesHintsWithErrors(Writer):
         ]
 
 
+@FAULTS.caught_by("a_plan_that_fails_again_and_again_is_given_up", "DID NOT RAISE")
 class ForgetsHowOftenItTried(Writer):
     async def propose(self, task, *, emit):
         return await super().propose(replace(task, notes=None), emit=emit)
 
 
+@FAULTS.caught_by("many_large_results_do_not_fill_the_prompt", "100 results made the prompt .* longer")
 class ShowsResultsWhole(Writer):
     shown = 1_000_000
 
 
+@FAULTS.caught_by("what_comes_from_outside_opens_no_message_and_makes_no_lines", "it makes lines of its own")
 class ShowsResultsAsTheyAre(Writer):
     def data(self, value):
         return str(value)[:300]
 
 
+@FAULTS.caught_by("what_comes_from_outside_opens_no_message_and_makes_no_lines")
 class CutsTheGoal(Writer):
     def messages(self, task, manual):
         return super().messages(replace(task, goal=task.goal[:20]), manual)
 
 
+@FAULTS.caught_by("whatever_the_goal_and_the_input_are_the_prompt_has_its_form")
 class StripsTheGoal(Writer):
     def messages(self, task, manual):
         return super().messages(replace(task, goal=task.goal.strip()), manual)
 
 
-CAUGHT = {
-    ForgetsItsInstructions: "test_instructions_and_sampling_are_the_application_s",
-    ForgetsItsSampling: "test_instructions_and_sampling_are_the_application_s",
-    DoesNotTellWhatItCost: "test_what_asking_cost_is_told",
-    GivesUpAtOnce: "test_a_reply_that_cannot_be_used_goes_back_with_what_is_wrong",
-    TakesHalfAReply: "test_a_reply_that_cannot_be_used_goes_back_with_what_is_wrong",
-    RepairsForEver: "test_repairs_are_bounded_and_the_last_problem_is_in_the_error",
-    HidesWhatTheServiceRaises: "test_what_the_service_raises_comes_through",
-    AsksWithoutFunctions: "test_without_functions_no_model_is_asked",
-    KeepsQuietOnFunctionsWithoutRoom: "test_an_infeasible_goal_says_when_functions_had_no_room_in_the_manual",
-    TellsOfAllFunctions: "test_of_thousands_of_functions_those_that_the_goal_speaks_of_are_told",
-    TellsOfTheFirstFunctions: "test_of_thousands_of_functions_those_that_the_goal_speaks_of_are_told",
-    MixesHintsWithErrors: "test_a_refused_plan_is_shown_with_what_was_found_errors_first",
-    ForgetsHowOftenItTried: "test_a_plan_that_fails_again_and_again_is_given_up",
-    ShowsResultsWhole: "test_many_large_results_do_not_fill_the_prompt",
-    ShowsResultsAsTheyAre: "test_what_comes_from_outside_opens_no_message_and_makes_no_lines",
-    CutsTheGoal: "test_what_comes_from_outside_opens_no_message_and_makes_no_lines",
-    StripsTheGoal: "test_whatever_the_goal_and_the_input_are_the_prompt_has_its_form",
-}
-TESTS = sorted(set(names_of_tests(WholePlanKit)) - set(names_of_tests(PlannerKit)))
-
-
-async def failures(planner: type[Writer], *tests: str) -> dict[str, str]:
-    kit = type("Kit", (Contract,), {"made": planner})
-    fixtures = {"kernel": lambda: Kernel(plugins=[Tone]), "goal": lambda: "Shout hey."}
-    return await kit_failures(kit, fixtures, tests or TESTS)
-
-
-async def test_the_kit_finds_nothing_wrong_with_what_the_broken_ones_share() -> None:
-    assert await failures(Writer) == {}
-
-
-@pytest.mark.parametrize("planner", CAUGHT, ids=lambda planner: planner.__name__)
-async def test_a_fault_is_caught_by_the_test_that_names_it(planner: type[Writer]) -> None:
-    assert await failures(planner, CAUGHT[planner]), f"it passes {CAUGHT[planner]}"
-
-
-def test_every_test_of_the_kit_catches_something() -> None:
-    assert set(TESTS) == set(CAUGHT.values())
+class TestTheWholePlanKit(KitOfAKit):
+    faults = FAULTS
+    correct = (Writer,)

@@ -6,31 +6,20 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import portico_host
-from portico.errors import PluginBroken, PluginNotInstalled, PorticoError, StoreError
-from portico.ports import PORTS
+from portico.errors import PluginBroken
 from portico_cli.command_table import loaded
-from portico_host.checking import problems_of
+from portico_cli.findings import Finding
+from portico_cli.service_checks import checked_services
 
 if TYPE_CHECKING:
-    from portico_host import Application, Diagnosis, HostServices
+    from portico_host import Diagnosis
 
-__all__ = ["Finding", "examine"]
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One line: a state, what it is about, what was found, and what mends it."""
-
-    state: Literal["ok", "warn", "fail"]
-    subject: str
-    message: str = ""
-    mend: str = ""
+__all__ = ["examine"]
 
 
 async def examine(config: Path | None) -> list[Finding]:
@@ -44,7 +33,7 @@ async def examine(config: Path | None) -> list[Finding]:
     findings.append(_cache_folder())
     if diagnosis.application is not None:
         known = {problem.cause for problem in diagnosis.problems}
-        findings += [finding async for finding in _services(diagnosis.application, known)]
+        findings += [finding async for finding in checked_services(diagnosis.application, diagnosis.plugins, known)]
     return findings
 
 
@@ -101,46 +90,3 @@ def _cache_folder() -> Finding:
         mend = f"Make it writable: `mkdir -p {folder} && chmod u+rwx {folder}`."
         return Finding("fail", "cache folder", f"{folder} cannot be written: {error.strerror or error}.", mend)
     return Finding("ok", "cache folder", os.fspath(folder))
-
-
-async def _services(application: Application, known: set[str]) -> AsyncIterator[Finding]:
-    """Make each configured service, which opens nothing; those whose problem is told already are left out.
-
-    A service that has settings and is not the chosen one stops nobody.
-    """
-    import portico
-
-    async with application.services() as services:
-        for info in PORTS:
-            port = getattr(portico, info.name)
-            for number, name in enumerate(services.names(port)):
-                chosen = info.many or number == 0
-                try:
-                    services.get(port, name)
-                except PorticoError as error:
-                    if not chosen and isinstance(error, PluginNotInstalled):
-                        continue
-                    for problem in problems_of(error, info.name, name):
-                        if problem.cause not in known:
-                            yield Finding("fail" if chosen else "warn", problem.subject, problem.cause, problem.mend)
-                else:
-                    yield Finding("ok", f"{info.noun} {name}", "can be made")
-        async for finding in _journal(services):
-            yield finding
-
-
-async def _journal(services: HostServices) -> AsyncIterator[Finding]:
-    """Read the journal's list of runs, which finds a file that is damaged or may not be read.
-
-    An index needs no look: the next update makes a damaged one anew.
-    """
-    from portico.ports.run_store import RunStore
-
-    for name in services.names(RunStore)[:1]:
-        try:
-            await services.get(RunStore, name).runs()
-        except StoreError as error:
-            cause, _, mend = str(error).partition(". ")
-            yield Finding("fail", f"journal {name}", f"{cause}.", mend or "Choose another one in [runs].")
-        except PorticoError:
-            continue  # that it cannot be made is told already

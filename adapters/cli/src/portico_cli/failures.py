@@ -71,7 +71,8 @@ def described(error: BaseException) -> tuple[str, str, int]:
         return kind, message, MISUSED if misused else FAILED
     first_line = str(error).strip().partition("\n")[0]
     what = f"{kind}: {first_line}" if first_line else kind
-    return kind, f"Something went wrong that should not: {what}\nRun again with --debug to see where.", FAILED
+    hint = "Run again with --debug to see where; `portico doctor` looks at what is installed."
+    return kind, f"Something went wrong that should not: {what}\n{hint}", FAILED
 
 
 def _interrupted(invocation: Invocation) -> int:

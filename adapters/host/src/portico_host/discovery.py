@@ -76,8 +76,7 @@ def _load(entry: EntryPoint, distribution: str, version: str) -> Package:
         defect = _failed("Its import failed", entry, distribution, error)
         seconds = time.perf_counter() - started
         return Package(entry.name, distribution, version, "broken", (defect,), cause=error, seconds=seconds)
-    mend = _mend_by_authors(entry.name, distribution)
-    defects = [Defect(problem, mend) for problem in hooks.problems]
+    defects = [_mistaken(problem, entry, distribution) for problem in hooks.problems]
     offers: list[Offer] = []
     cause: BaseException | None = None
     for hook in hooks.found:
@@ -91,7 +90,7 @@ def _load(entry: EntryPoint, distribution: str, version: str) -> Package:
             cause = cause or error
             continue
         kept, faults = _checked(hook, result)
-        defects += [Defect(fault, mend) for fault in faults]
+        defects += [_mistaken(fault, entry, distribution) for fault in faults]
         offers += [Offer(hook.port, registration, entry.name, distribution) for registration in kept]
     seconds = time.perf_counter() - started
     state: State = "broken" if defects else "ok"
@@ -104,9 +103,10 @@ def _failed(what: str, entry: EntryPoint, distribution: str, error: BaseExceptio
     return Defect(f"{what}: {_sentence(error)}", mend_of_failure(distribution, entry.name, error))
 
 
-def _mend_by_authors(package: str, distribution: str) -> str:
-    """Say what helps against a mistake in the package itself, which only its authors can mend."""
-    return f"Run `pip install --upgrade {distribution}`, or tell its authors and set PORTICO_DISABLE={package}."
+def _mistaken(what: str, entry: EntryPoint, distribution: str) -> Defect:
+    from portico_host.mending import mend_by_authors
+
+    return Defect(what, mend_by_authors(distribution, entry.name))
 
 
 def _checked(hook: Hook, result: object) -> tuple[list[Registration], list[str]]:

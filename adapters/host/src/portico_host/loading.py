@@ -65,7 +65,9 @@ def _imported(offer: Offer, reference: str) -> Any:
 
 
 def _advice(offer: Offer) -> str:
-    return f"Run `pip install --upgrade {offer.distribution}`, or tell its authors."
+    from portico_host.mending import mend_by_authors
+
+    return mend_by_authors(offer.distribution, offer.package)
 
 
 def _whose(offer: Offer) -> str:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import shlex
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import distribution as installed_distribution
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
 from portico_host.requirements import unmet_needs, what_brings, wrong_builds
 
-__all__ = ["mend_of_failure"]
+__all__ = ["mend_by_authors", "mend_of_failure"]
 
 _DEEPEST = 5
 
@@ -15,16 +22,38 @@ def mend_of_failure(distribution: str, package: str, error: BaseException) -> st
     A missing module names what brings it; a name that core has not, or a requirement that is not met, the upgrade; a
     compiled module for another Python the new installation. ``package`` is the entry point's name.
     """
+    worked_on = _mend_where_it_is_worked_on(distribution)
     for cause in _causes(error):
         try:
             command = _command(distribution, cause)
         except Exception:  # noqa: BLE001 - errors and metadata of strangers may be damaged in any way
             command = None
+        if command is not None and worked_on and command.startswith("pip install --force-reinstall --no-deps"):
+            return worked_on  # a module of its own that is not there: not yet written, or misspelt
         if command is not None:
             return f"Run `{command}`."
-    return (
+    return worked_on or (
         f"Run `pip install --upgrade {distribution}`, `pip uninstall {distribution}`, or set PORTICO_DISABLE={package}."
     )
+
+
+def mend_by_authors(distribution: str, package: str) -> str:
+    """Say what helps against a mistake in the package itself, which only its authors can mend."""
+    return _mend_where_it_is_worked_on(distribution) or (
+        f"Run `pip install --upgrade {distribution}`, or tell its authors and set PORTICO_DISABLE={package}."
+    )
+
+
+def _mend_where_it_is_worked_on(distribution: str) -> str:
+    """Return what its author does where it is installed in editable mode (PEP 610); empty where it is not."""
+    try:
+        told = json.loads(installed_distribution(distribution).read_text("direct_url.json") or "{}")
+        if not told.get("dir_info", {}).get("editable"):
+            return ""
+        folder = url2pathname(urlsplit(told["url"]).path)
+    except (PackageNotFoundError, OSError, ValueError, KeyError, AttributeError, TypeError):
+        return ""
+    return f"Run `pip install -e {shlex.quote(folder)}` when it is mended there."
 
 
 def _command(distribution: str, error: BaseException) -> str | None:

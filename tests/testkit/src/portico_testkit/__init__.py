@@ -9,6 +9,7 @@ fixture named for the port; its docstring shows how.
 - `portico_testkit.function_selector.FunctionSelectorKit`
 - `portico_testkit.function_source.FunctionSourceKit`
 - `portico_testkit.http_client.HttpClientKit`
+- `portico_testkit.kit_of_a_kit.KitOfAKit`: for a kit as such
 - `portico_testkit.package.PackageKit`: for a package as such
 - `portico_testkit.page_reader.PageReaderKit`
 - `portico_testkit.plan_store.PlanStoreKit`

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from portico.chat import (
 from portico.errors import PorticoError
 from portico.ports.chat_service import ChatService
 from portico.schemas import PlainSchemaValidator
+from portico_testkit.tasks import in_time
 
 __all__ = [
     "WAYS",
@@ -68,12 +68,11 @@ class Caller:
     ) -> ChatReply | None:
         """Ask something odd: return the checked reply, or None where it was refused as it may be."""
         try:
-            async with asyncio.timeout(_LONGEST_WAIT) as limit:
-                return await self.answer(way, request, share=share)
+            answering = self.answer(way, request, share=share)
+            return await in_time(answering, f"{what}: {way} had no answer", seconds=_LONGEST_WAIT)
         except AssertionError as error:
             raise AssertionError(f"{what}: {way}: {error}") from error
         except Exception as error:
-            assert not limit.expired(), f"{what}: {way} had no answer after {_LONGEST_WAIT:g} seconds"
             check_refusal(error, f"{what}: {way}", refusals)
         return None
 

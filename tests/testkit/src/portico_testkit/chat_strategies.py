@@ -48,6 +48,9 @@ _KEYS = st.sampled_from(["a", "b", "c d", "ключ", "$ref", ""])
 _COUNTS = st.integers(0, 2**40)
 _JSON = json_values(3)
 _COINS = st.booleans()
+_OF_FIVE = st.integers(0, 4)
+_NAME = st.none() | _NAMES
+_SYSTEM_TEXTS = st.lists(st.builds(Text, _TEXT), max_size=2).map(tuple)
 _ARGUMENTS = st.dictionaries(_KEYS, _JSON, max_size=3).flatmap(
     lambda drawn: st.sampled_from([json.dumps(drawn), json.dumps(drawn, ensure_ascii=False, indent=1)])
 )
@@ -104,8 +107,13 @@ def _tool_calls(names: tuple[str, ...]) -> st.SearchStrategy[list[ToolCall]]:
 @st.composite
 def messages(draw: st.DrawFn, capabilities: ChatCapabilities = _EVERYTHING) -> Message:
     """Draw a message of a user or of the system, of the parts that the capabilities allow; it may have none."""
-    if draw(st.integers(0, 4)) == 0:
-        return Message("system", draw(st.lists(st.builds(Text, _TEXT), max_size=2).map(tuple)))
+    if draw(_OF_FIVE) == 0:
+        return Message("system", draw(_SYSTEM_TEXTS))
+    return Message("user", tuple(draw(_contents(capabilities))), draw(_NAME))
+
+
+@cache
+def _contents(capabilities: ChatCapabilities) -> st.SearchStrategy[list[Part]]:
     parts: st.SearchStrategy[Part] = st.builds(Text, _TEXT)
     if capabilities.sources:
         name = st.none() | _TEXT
@@ -116,8 +124,7 @@ def messages(draw: st.DrawFn, capabilities: ChatCapabilities = _EVERYTHING) -> M
         parts |= st.builds(Image, st.none(), st.just("https://example.com/a.png"), kinds)
     if capabilities.files:
         parts |= st.builds(File, st.binary(max_size=8), _TEXT, st.sampled_from(["text/plain", "application/pdf"]))
-    content = draw(st.lists(parts, max_size=3))
-    return Message("user", tuple(content), draw(st.none() | _NAMES))
+    return st.lists(parts, max_size=3)
 
 
 @st.composite

@@ -84,4 +84,5 @@ async def leaves_the_event_loop_free(work: Callable[[int], Awaitable[_T]], *, fl
         if beat.longest <= max(floor, beat.whole / 2):
             return result
         stalls.append(f"{beat.longest:.2f} of {beat.whole:.2f} s")
-    raise AssertionError(f"the event loop stood still for {', '.join(stalls)}")
+    told = f"the event loop stood still for {', '.join(stalls)}"
+    raise AssertionError(f"{told}: what takes long belongs in a thread, `await asyncio.to_thread(…)`")

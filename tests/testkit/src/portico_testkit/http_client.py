@@ -19,7 +19,7 @@ from portico.ports.http_client import HttpClient
 from portico.registration import Secret
 from portico_testkit.http_cases import BROKEN, NO_ADDRESSES, SLOW, VALUES, bomb, endless, hanging, seen_of, silent
 from portico_testkit.raw_server import Play, RawServer, whole
-from portico_testkit.tasks import no_tasks_but
+from portico_testkit.tasks import in_time, no_tasks_but
 
 __all__ = ["HttpClientKit"]
 
@@ -364,9 +364,7 @@ class HttpClientKit:
                     await self.soon(http_client.send(HttpRequest(server.url)))
             for _ in range(2):
                 await _close(http_client)
-            async with asyncio.timeout(_PATIENCE):
-                while server.open:
-                    await asyncio.sleep(0.01)
+            await in_time(_all_closed(server), "connections were open", seconds=_PATIENCE)
         await no_tasks_but(before)
 
     @pytest.mark.asyncio
@@ -387,11 +385,13 @@ class HttpClientKit:
 
     async def soon(self, awaitable: Awaitable[T]) -> T:
         """Wait for something that is to be over in ``seconds``, or a while later."""
-        try:
-            async with asyncio.timeout(self.seconds + _PATIENCE):
-                return await awaitable
-        except TimeoutError:
-            raise AssertionError(f"there is no end; the client is to give up after {self.seconds} s") from None
+        what = f"there is no end, though the client is to give up after {self.seconds:g} seconds; it goes on"
+        return await in_time(awaitable, what, seconds=self.seconds + _PATIENCE)
+
+
+async def _all_closed(server: RawServer) -> None:
+    while server.open:
+        await asyncio.sleep(0.01)
 
 
 async def _close(client: object) -> None:

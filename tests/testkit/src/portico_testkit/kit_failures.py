@@ -7,6 +7,7 @@ import inspect
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 
@@ -15,6 +16,10 @@ import pytest
 __all__ = ["Fault", "KnownFaults", "kit_failures", "names_of_tests"]
 
 _Kind = TypeVar("_Kind", bound=type)
+_Fixtures = Mapping[str, Callable[..., object]]
+
+_LONGEST = 10.0
+"""Seconds that a task has which an implementation left behind, before the next test is run all the same."""
 
 
 def names_of_tests(kit: type) -> list[str]:
@@ -22,9 +27,7 @@ def names_of_tests(kit: type) -> list[str]:
     return [name for name, _ in inspect.getmembers(kit, inspect.isfunction) if name.startswith("test_")]
 
 
-async def kit_failures(
-    kit: type, fixtures: Mapping[str, Callable[[], object]], tests: Iterable[str] | None = None
-) -> dict[str, str]:
+async def kit_failures(kit: type, fixtures: _Fixtures, tests: Iterable[str] | None = None) -> dict[str, str]:
     """Run the tests of a kit and return those that fail, with what they say first.
 
     >>> class PoemKit:
@@ -35,27 +38,25 @@ async def kit_failures(
     >>> asyncio.run(kit_failures(PoemKit, {"poem": lambda: "Good day"}))
     {'test_it_rhymes': "'Good day' does not rhyme"}
 
-    ``fixtures`` makes, for each test anew, what the kit has its subclasses give: at least the implementation. A test
-    that is parametrised is run with each of its values and fails if one of them does. A test that is no coroutine
-    is run in a thread, where it may start an event loop of its own. ``tests`` are the names of those to run, by
-    default all. A test that is skipped skips the caller: an implementation that is to be broken is not tried by it.
+    ``fixtures`` makes, for each test anew, what the kit has its subclasses give: at least the implementation. As with
+    pytest, a function is given the fixtures that its parameters name, and one that yields is run to its end after the
+    test; both may be asynchronous. A test that is parametrised is run with each of its values until it fails with
+    one. A test that is no coroutine is run in a thread, where it may start an event loop of its own. ``tests`` are the
+    names of those to run, by default all. A test that is skipped skips the caller: an implementation that is to be
+    broken is not tried by it. Tasks that an implementation leaves behind are cancelled.
     """
     found: dict[str, str] = {}
     for name in names_of_tests(kit) if tests is None else tests:
         test = getattr(kit(), name)
-        wanted = list(inspect.signature(test).parameters)
         for values in _cases(test):
-            given = {key: values[key] if key in values else fixtures[key]() for key in wanted}
+            before = asyncio.all_tasks()
             try:
-                if inspect.iscoroutinefunction(test):
-                    await test(**given)
-                else:
-                    await asyncio.to_thread(test, **given)
-            except (Exception, pytest.fail.Exception, asyncio.CancelledError) as error:
-                task = asyncio.current_task()
-                if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
-                    raise  # somebody gave this call up: it is not the implementation that says so
-                found.setdefault(name, str(error) or repr(error))
+                said = await _run(test, fixtures, values)
+            finally:
+                await _end(asyncio.all_tasks() - before)
+            if said is not None:
+                found[name] = said
+                break
     return found
 
 
@@ -91,14 +92,31 @@ class KnownFaults(Sequence[Fault]):
     >>> FAULTS.tests_that_catch_nothing()
     ['test_it_is_short']
 
-    ``fixtures`` makes those of an implementation's class, as `kit_failures` takes them. A test of a kit is
-    parametrised with the table itself, a sequence of each `Fault`.
+    ``fixtures`` makes those of an implementation's class, as `kit_failures` takes them. ``attributes`` gives what the
+    kit's class has to have for it, where a kit makes its implementations itself. A kit that adds to another one names
+    that as ``beyond``: the tests that it has from there have faults of their own there. The table is a sequence of
+    each `Fault`; `portico_testkit.kit_of_a_kit.KitOfAKit` makes tests of it.
     """
 
-    def __init__(self, kit: type, fixtures: Callable[[Any], Mapping[str, Callable[[], object]]]) -> None:
+    def __init__(
+        self,
+        kit: type,
+        fixtures: Callable[[Any], _Fixtures],
+        *,
+        attributes: Callable[[Any], Mapping[str, object]] = lambda kind: {},
+        beyond: type = object,
+    ) -> None:
         self.kit = kit
         self.fixtures = fixtures
+        self.attributes = attributes
+        self.beyond = beyond
         self._faults: list[Fault] = []
+
+    @property
+    def tests(self) -> list[str]:
+        """The names of the tests that are tried: those of the kit, without those that it has from ``beyond``."""
+        elsewhere = set(names_of_tests(self.beyond))
+        return [name for name in names_of_tests(self.kit) if name not in elsewhere]
 
     def caught_by(self, test: str, words: str = "") -> Callable[[_Kind], _Kind]:
         """Mark a broken implementation: ``test``, without its ``test_``, finds it and says ``words``, a pattern."""
@@ -122,21 +140,80 @@ class KnownFaults(Sequence[Fault]):
     def __getitem__(self, index: int | slice) -> Fault | Sequence[Fault]:
         return self._faults[index]
 
-    async def check(self, fault: Fault) -> None:
-        """Fail unless the test that is named finds the fault, and says so in the words that are told."""
-        found = await self.failures_of(fault.kind, fault.test)
-        assert fault.test in found, f"{fault.test} finds nothing wrong with {fault.kind.__name__}"
-        said = found[fault.test]
-        assert re.search(fault.words, said, re.DOTALL), f"{fault.test} says {said!r}, without {fault.words!r}"
+    async def check(self, fault: Fault, given: _Fixtures | None = None) -> None:
+        """Fail unless the test that is named finds the fault, and says so in the words that are told.
 
-    async def failures_of(self, kind: type, *tests: str) -> dict[str, str]:
+        ``given`` are further fixtures.
+        """
+        found = await self.failures_of(fault.kind, fault.test, given=given)
+        # Raised, not asserted: pytest would show the table and its fixtures below the words that matter.
+        if fault.test not in found:
+            raise AssertionError(f"{fault.test} finds nothing wrong with {fault.kind.__name__}")
+        said = found[fault.test]
+        if not re.search(fault.words, said, re.DOTALL):
+            raise AssertionError(f"{fault.test} does not say {fault.words!r} of {fault.kind.__name__}, but: {said}")
+
+    async def failures_of(self, kind: type, *tests: str, given: _Fixtures | None = None) -> dict[str, str]:
         """Return the tests that fail for an implementation, by default of all, with what they say first."""
-        return await kit_failures(self.kit, self.fixtures(kind), tests or None)
+        kit = type(self.kit.__name__, (self.kit,), dict(self.attributes(kind)))
+        return await kit_failures(kit, {**(given or {}), **self.fixtures(kind)}, tests or self.tests)
 
     def tests_that_catch_nothing(self) -> list[str]:
         """Return the tests of the kit for which no fault is known: nobody has seen them fail."""
         caught = {fault.test for fault in self}
-        return [name for name in names_of_tests(self.kit) if name not in caught]
+        return [name for name in self.tests if name not in caught]
+
+
+async def _run(test: Callable[..., Any], fixtures: _Fixtures, values: Mapping[str, Any]) -> str | None:
+    """Run one case of a test and return what it says when it fails."""
+    async with AsyncExitStack() as stack:
+        made = dict(values)
+        given = {name: await _make(name, fixtures, made, stack) for name in inspect.signature(test).parameters}
+        try:
+            if inspect.iscoroutinefunction(test):
+                await test(**given)
+            else:
+                await asyncio.to_thread(test, **given)
+        except (Exception, pytest.fail.Exception, asyncio.CancelledError) as error:
+            task = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+                raise  # somebody gave this call up: it is not the implementation that says so
+            return _said(error)
+    return None
+
+
+def _said(error: BaseException) -> str:
+    if isinstance(error, BaseExceptionGroup):  # such as Hypothesis raises for several examples
+        return "; ".join(map(_said, error.exceptions))
+    return str(error) or repr(error)
+
+
+async def _make(name: str, fixtures: _Fixtures, made: dict[str, Any], stack: AsyncExitStack) -> Any:
+    """Return a fixture of a test, made once, after those that it names itself."""
+    if name not in made:
+        factory = fixtures[name]
+        needs: list[str] = []
+        if inspect.isfunction(factory) or inspect.ismethod(factory):  # what a class needs is its own affair
+            asked = inspect.signature(factory).parameters.values()
+            needs = [each.name for each in asked if each.default is each.empty]
+        value: Any = factory(**{need: await _make(need, fixtures, made, stack) for need in needs})
+        if inspect.isgenerator(value):
+            stack.callback(next, value, None)
+            value = next(value)
+        elif inspect.isasyncgen(value):
+            stack.push_async_callback(anext, value, None)
+            value = await anext(value)
+        elif inspect.iscoroutine(value):
+            value = await value
+        made[name] = value
+    return made[name]
+
+
+async def _end(left: set[asyncio.Task[Any]]) -> None:
+    for task in left:
+        task.cancel()
+    if left:
+        await asyncio.wait(left, timeout=_LONGEST)
 
 
 def _cases(test: Any) -> Iterator[dict[str, Any]]:

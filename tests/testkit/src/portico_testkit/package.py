@@ -73,7 +73,9 @@ class PackageKit:
         """Type checkers ignore what is in a package without the marker."""
         package = self._package()
         classifiers = package.distribution.metadata.get_all("Classifier") or []
-        assert (package.folder / "py.typed").is_file(), f"there is no py.typed in {package.import_name}"
+        assert (package.folder / "py.typed").is_file(), (
+            f"there is no py.typed in {package.import_name}: add an empty file"
+        )
         assert "Typing :: Typed" in classifiers, 'add the classifier "Typing :: Typed"'
 
     def test_it_requires_core_and_lets_others_do_so_too(self) -> None:
@@ -94,7 +96,8 @@ class PackageKit:
     def test_listing_it_imports_no_vendor(self) -> None:
         """Every command of `portico` lists every package; none may pay for the libraries of one."""
         found = self._package().probe()
-        assert found.failed is None, f"its entry point or a hook of it raises:\n{found.failed}"
+        if found.failed is not None:
+            pytest.fail(f"its entry point or a hook of it raises:\n{found.failed}", pytrace=False)
         told = [f"{name} (by {line})" for name, line in found.foreign.items()]
         assert told == [], f"listing {self.distribution} imports {', '.join(told)}; import it where it is used"
         assert found.printed == "", f"listing {self.distribution} prints {found.printed!r}"
@@ -131,7 +134,8 @@ class PackageKit:
         """One that was written for another version of a port is refused."""
         for offered in self._package().offers:
             written, here = offered.registration.port_version, offered.port.version
-            assert written == here, f"{offered} is for version {written} of its port; core has {here}"
+            mend = f"write it for that and register port_version={here}, or test with the core that it is for"
+            assert written == here, f"{offered} is for version {written} of its port; core has {here}: {mend}"
 
     def test_factories_and_settings_are_where_it_says(self) -> None:
         """They are imported only when they are chosen, by somebody else."""
@@ -209,6 +213,8 @@ class PackageKit:
         if find_spec("portico_host") is None:
             pytest.skip("portico-host is not installed")
         for offered, cls in self._settings():
+            if offered.registration.port_version != offered.port.version:
+                continue  # refused for that, before its settings are read
             keys = [field.key for field in settings_fields(cls)]
             told = misspelt_settings(self.distribution, offered, keys, tmp_path)
             unnamed = [key for key in keys if key not in told]

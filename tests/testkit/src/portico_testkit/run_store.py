@@ -13,7 +13,7 @@ import pytest
 from portico.errors import StoreBusy, StoreError
 from portico.ports.run_store import Lease, RunStore
 from portico_testkit.event_loop import leaves_the_event_loop_free
-from portico_testkit.tasks import give_up, no_tasks_but
+from portico_testkit.tasks import give_up, in_time, no_tasks_but
 
 __all__ = ["Reopen", "RunStoreKit"]
 
@@ -207,11 +207,8 @@ class RunStoreKit:
         await store.release(lease)
         assert await store.held("r") is False, "a run that was given back is held"
         await store.acquire("r", owner="me", seconds=0.05)
-        for _ in range(500):
-            if not await store.held("r"):
-                break
-            await asyncio.sleep(0.02)
-        assert await store.held("r") is False, "a lease of 0.05 seconds was held for 10 seconds"
+        await in_time(_until_free(store, "r"), "a lease of 0.05 seconds was held")
+        assert await store.held("r") is False, "what is not held is not told as False"
         assert list(await store.runs()) == ["r"]
 
     @pytest.mark.asyncio
@@ -311,9 +308,16 @@ class RunStoreKit:
 
 
 async def _when_free(store: RunStore, run: str, owner: str) -> Any:
-    for _ in range(500):
-        try:
-            return await store.acquire(run, owner=owner, seconds=60)
-        except StoreBusy:
-            await asyncio.sleep(0.02)
-    raise AssertionError("a lease of 0.05 seconds did not run out within 10 seconds")
+    async def acquired() -> Lease:
+        while True:
+            try:
+                return await store.acquire(run, owner=owner, seconds=60)
+            except StoreBusy:
+                await asyncio.sleep(0.02)
+
+    return await in_time(acquired(), "a lease of 0.05 seconds did not run out")
+
+
+async def _until_free(store: RunStore, run: str) -> None:
+    while await store.held(run):
+        await asyncio.sleep(0.02)

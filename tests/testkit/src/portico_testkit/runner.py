@@ -9,11 +9,12 @@ from typing import Any, ClassVar
 import pytest
 
 from portico.ports.runner import Runner
-from portico_testkit.tasks import give_up, no_tasks_but
+from portico_testkit.tasks import give_up, in_time, no_tasks_but
 
 __all__ = ["RunnerKit"]
 
-_PATIENCE = 30
+_SECONDS = 30
+"""Seconds that actions which do next to nothing may take."""
 
 
 class RunnerKit:
@@ -113,7 +114,7 @@ class RunnerKit:
                 ended.set()
 
         running = asyncio.ensure_future(runner.execute("cancelled", "s1", action))
-        await asyncio.wait_for(began.wait(), _PATIENCE)
+        await in_time(began.wait(), "an action did not begin", seconds=_SECONDS)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
@@ -130,8 +131,8 @@ class RunnerKit:
         async def action() -> None:
             await together.wait()
 
-        both = (runner.execute("side by side", name, action) for name in ("a", "b"))
-        await asyncio.wait_for(asyncio.gather(*both), _PATIENCE)
+        both = asyncio.gather(*(runner.execute("side by side", name, action) for name in ("a", "b")))
+        await in_time(both, "two actions did not run side by side", seconds=_SECONDS)
 
     @pytest.mark.asyncio
     async def test_many_actions_each_have_their_own_result(self, runner: Runner) -> None:
@@ -146,7 +147,8 @@ class RunnerKit:
 
         for run in ("r1", "r2"):
             names = [f"s{number}/{number}" for number in range(20)]
-            results = await asyncio.wait_for(asyncio.gather(*(doing(run, name) for name in names)), _PATIENCE)
+            every = asyncio.gather(*(doing(run, name) for name in names))
+            results = await in_time(every, "20 actions had no end", seconds=_SECONDS)
             assert results == [f"{run} {name}" for name in names], "results were mixed up"
 
     @pytest.mark.asyncio
@@ -159,12 +161,13 @@ class RunnerKit:
         async def wait() -> None:
             await asyncio.Event().wait()
 
+        lost = "there was no place left for an action"
         for number in range(3 * self.concurrency):
             with pytest.raises(ValueError, match="no"):
-                await runner.execute("places", f"f{number}", fail)
+                await in_time(runner.execute("places", f"f{number}", fail), lost, seconds=_SECONDS)
             await give_up(partial(runner.execute, "places", f"w{number}", wait), turns=1 + number % 3)
 
         async def action() -> str:
             return "done"
 
-        assert await asyncio.wait_for(runner.execute("places", "last", action), _PATIENCE) == "done"
+        assert await in_time(runner.execute("places", "last", action), lost, seconds=_SECONDS) == "done"

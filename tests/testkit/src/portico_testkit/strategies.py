@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, make_dataclass
+from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict
 
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from portico.plans.plan import INPUT, Expression, From, ListOf, ObjectOf, Plan, 
 
 __all__ = ["TypeCase", "filters", "json_paths", "json_values", "near", "plans", "records", "type_cases"]
 
+# Making a strategy costs more than drawing from it: those that are drawn from again and again are made once.
 _TEXT = st.text(max_size=8)
 _KEYS = st.sampled_from(["a", "b", "c", "date", "max temp", "ключ", ""])
 _NUMBERS = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False, width=32)
@@ -26,6 +28,11 @@ _FIELDS = st.sampled_from(["topic", "year", "open", "tags"])
 
 def json_values(max_leaves: int = 10) -> st.SearchStrategy[Any]:
     """Draw any JSON value."""
+    return _json_values(max_leaves)
+
+
+@cache
+def _json_values(max_leaves: int) -> st.SearchStrategy[Any]:
     return st.recursive(
         st.none() | st.booleans() | _NUMBERS | _TEXT,
         lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_KEYS, inner, max_size=4),
@@ -148,6 +155,14 @@ def _textual() -> Sequence[TypeCase]:
     )
 
 
+@cache
+def _plain(formats: bool) -> st.SearchStrategy[TypeCase]:
+    return st.sampled_from([*_PLAIN, *(_textual() if formats else ())])
+
+
+_SHAPES = st.sampled_from(["plain", "list", "tuple", "fixed", "set", "dict", "union", "noted", "dataclass"])
+
+
 @st.composite
 def type_cases(draw: st.DrawFn, *, formats: bool = True, depth: int = 2) -> TypeCase:
     """Draw a type hint of those that the core compiles, with a strategy for its values.
@@ -155,11 +170,11 @@ def type_cases(draw: st.DrawFn, *, formats: bool = True, depth: int = 2) -> Type
     ``formats`` are the types written as strings of a format (dates, UUIDs, decimals), which JSON Schema does
     not check. Unions have at most one member for each kind of JSON, so that reading them back is not a guess.
     """
-    plain = st.sampled_from([*_PLAIN, *(_textual() if formats else ())])
+    plain = _plain(formats)
     if depth == 0:
         return draw(plain)
     inner = type_cases(formats=formats, depth=depth - 1)
-    shape = draw(st.sampled_from(["plain", "list", "tuple", "fixed", "set", "dict", "union", "noted", "dataclass"]))
+    shape = draw(_SHAPES)
     case = draw(inner)
     match shape:
         case "list":
@@ -238,8 +253,21 @@ def _scalars() -> st.SearchStrategy[Any]:
 
 def json_paths() -> st.SearchStrategy[JsonPath]:
     """Draw a path of names, strange ones among them, and indexes."""
-    names = _KEYS | st.text(st.characters(codec=None, exclude_categories=()), max_size=4)
-    return st.lists(names | st.integers(-(2**53) + 1, 2**53 - 1), max_size=4).map(tuple)
+    return _PATHS
+
+
+_PATHS = st.lists(
+    _KEYS
+    | st.text(st.characters(codec=None, exclude_categories=()), max_size=4)
+    | st.integers(-(2**53) + 1, 2**53 - 1),
+    max_size=4,
+).map(tuple)
+_NAMES = st.lists(_KEYS, max_size=3, unique=True)
+_SECONDS = st.none() | st.sampled_from([0.5, 1, 30.0])
+_ATTEMPTS = st.none() | st.integers(1, 100)
+_NOTES = st.none() | json_values(3)
+_PRINTS = st.dictionaries(_TEXT, _TEXT, max_size=2)
+_INPUTS = st.none() | st.dictionaries(_KEYS, json_values(3), max_size=2)
 
 
 @st.composite
@@ -259,11 +287,11 @@ def plans(
     made_up = functions is None
     steps: list[Step] = []
     for number in range(draw(st.integers(0, max_steps))):
-        earlier = [step.id for step in steps]
-        sources = [INPUT, *earlier] if made_up else earlier
+        earlier = tuple(step.id for step in steps)
+        sources = (INPUT, *earlier) if made_up else earlier
         function: str | Plan | PlanTemplate
         kind = draw(st.integers(0, 5))
-        names = draw(st.lists(_KEYS, max_size=3, unique=True)) if made_up else []
+        names = draw(_NAMES) if made_up else []
         if nested and kind == 0:
             function = draw(plans(functions, max_steps=2, nested=False))
             if not function.steps and function.result is None:
@@ -275,26 +303,37 @@ def plans(
         else:
             function = draw(st.sampled_from(sorted(functions)))
             names = list(functions[function])
-        arguments = {name: draw(_expressions(sources, paths=made_up)) for name in names}
-        after = draw(st.lists(st.sampled_from(earlier), max_size=2, unique=True)) if earlier else []
-        seconds = draw(st.none() | st.sampled_from([0.5, 1, 30.0])) if made_up else None
-        attempts = draw(st.none() | st.integers(1, 100)) if made_up else None
+        arguments = {name: draw(_expressions(sources, made_up)) for name in names}
+        after = draw(_some_of(earlier)) if earlier else []
+        seconds = draw(_SECONDS) if made_up else None
+        attempts = draw(_ATTEMPTS) if made_up else None
         steps.append(Step(f"s{number}", function, arguments, tuple(after), draw(_TEXT), seconds, attempts))
-    ids = [step.id for step in steps]
+    ids = tuple(step.id for step in steps)
     return Plan(
         goal=draw(_TEXT),
         steps=tuple(draw(st.permutations(steps))),
-        result=draw(st.none() | _expressions([INPUT, *ids] if made_up else ids, paths=made_up)),
-        notes=draw(st.none() | json_values(3)),
-        fingerprints=draw(st.dictionaries(_TEXT, _TEXT, max_size=2)) if made_up else {},
-        input=draw(st.none() | st.dictionaries(_KEYS, json_values(3), max_size=2)) if made_up else None,
+        result=draw(_results((INPUT, *ids) if made_up else ids, made_up)),
+        notes=draw(_NOTES),
+        fingerprints=draw(_PRINTS) if made_up else {},
+        input=draw(_INPUTS) if made_up else None,
     )
 
 
-def _expressions(steps: Sequence[str], *, paths: bool) -> st.SearchStrategy[Expression]:
+@cache
+def _some_of(steps: tuple[str, ...]) -> st.SearchStrategy[list[str]]:
+    return st.lists(st.sampled_from(steps), max_size=2, unique=True)
+
+
+@cache
+def _results(steps: tuple[str, ...], paths: bool) -> st.SearchStrategy[Expression | None]:
+    return st.none() | _expressions(steps, paths)
+
+
+@cache
+def _expressions(steps: tuple[str, ...], paths: bool) -> st.SearchStrategy[Expression]:
     leaves: st.SearchStrategy[Expression] = st.builds(Value, json_values(4))
     if steps:
-        leaves |= st.builds(From, st.sampled_from(list(steps)), json_paths() if paths else st.just(()))
+        leaves |= st.builds(From, st.sampled_from(steps), json_paths() if paths else st.just(()))
     return st.recursive(
         leaves,
         lambda inner: (

@@ -1,17 +1,25 @@
-"""Whether what was given up ends, and anything of it goes on."""
+"""Whether what was begun has an end, what was given up ends, and anything of it goes on."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any
+import math
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeVar
 
 import pytest
 
-__all__ = ["give_up", "no_tasks_but"]
+__all__ = ["give_up", "in_time", "no_tasks_but", "with_patience"]
+
+_T = TypeVar("_T")
 
 _PATIENCE = 10.0
 """Seconds that what was given up has to come to its end."""
+
+_least_patience: ContextVar[float] = ContextVar("least_patience", default=math.inf)
+"""Seconds that nothing here waits longer than; tasks and threads of `asyncio` that are begun later have it too."""
 
 _PAUSE = 0.01
 """Seconds between two looks."""
@@ -21,6 +29,52 @@ _LONGEST = 30.0
 
 _TRIES = 3
 """How often a call that ended as usual is looked at: now and then one ends in the turn in which it is cancelled."""
+
+
+@contextmanager
+def with_patience(seconds: float) -> Iterator[None]:
+    """Have `in_time` and `no_tasks_but` wait no longer than so many seconds, within the block.
+
+    It is for implementations that are broken so that they have no end: a test of a kit is to find that soon.
+    """
+    token = _least_patience.set(seconds)
+    try:
+        yield
+    finally:
+        _least_patience.reset(token)
+
+
+async def in_time(work: Awaitable[_T], what: str, *, seconds: float = _PATIENCE) -> _T:
+    """Return what the work gives; fail with ``what`` is the matter when it has no end, and cancel it then.
+
+    >>> asyncio.run(in_time(asyncio.sleep(0, "done"), "there is no answer"))
+    'done'
+    >>> async def never() -> None:
+    ...     await asyncio.Event().wait()
+    >>> with with_patience(0.02):
+    ...     asyncio.run(in_time(never(), "there is no answer"))
+    Traceback (most recent call last):
+    ...
+    Failed: there is no answer after 0.02 seconds
+    """
+    call = asyncio.ensure_future(work)
+    seconds = min(seconds, _least_patience.get())
+    try:
+        for _ in range(_turns(seconds)):
+            if (await asyncio.wait([call], timeout=_PAUSE))[0]:
+                return call.result()
+    finally:
+        call.cancel()
+    await asyncio.wait([call], timeout=_LONGEST)
+    pytest.fail(f"{what} after {seconds:g} seconds")
+
+
+def _turns(seconds: float) -> int:
+    """Return how many pauses these are. They are counted, not the seconds: a busy host stops the process at times.
+
+    While it does, nothing that is waited for comes to its end either.
+    """
+    return max(1, math.ceil(seconds / _PAUSE))
 
 
 async def give_up(start: Callable[[], Awaitable[Any]], *, turns: int = 0, seconds: float = 0.0) -> None:
@@ -55,13 +109,13 @@ async def no_tasks_but(
 
     ``counts`` leaves out those of others, such as a server of the test.
     """
-    # Turns are counted, not seconds: while a busy host stops the process, its tasks come to no end.
-    turns = int(_PATIENCE / _PAUSE)
+    seconds = min(_PATIENCE, _least_patience.get())
+    turns = _turns(seconds)
     while left := {task for task in asyncio.all_tasks() - before if not task.done() and counts(task)}:
         if not turns:
             named = ", ".join(sorted(f"{task.get_name()} ({task.get_coro()})" for task in left))
             for task in left:
                 task.cancel()
-            pytest.fail(f"{len(left)} tasks go on {_PATIENCE:g} seconds after all was given up: {named}")
+            pytest.fail(f"{len(left)} tasks go on {seconds:g} seconds after all was given up: {named}")
         turns -= 1
         await asyncio.sleep(_PAUSE)

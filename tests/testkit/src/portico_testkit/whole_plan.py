@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from portico.chat import ChatCapabilities, ChatReply, ChatRequest, Message, Usage
@@ -241,6 +241,7 @@ class WholePlanKit(PlannerKit):
         _, expected = asyncio.run(self._written(replace(plain, input="x")))
         lines = _lines(expected) - goal.count("\n")
 
+        @example(" Two\nlines.\n", [" one\n", "two"])
         @given(st.text(max_size=80), st.recursive(st.text(max_size=40), lambda inner: st.lists(inner, max_size=3)))
         def holds(goal: str, value: Any) -> None:
             _, request = asyncio.run(self._written(replace(plain, goal=goal, input=value)))

@@ -15,7 +15,7 @@ from portico_cli.sources import run
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from portico_cli.examination import Finding
+    from portico_cli.findings import Finding
 
 __all__ = ["command"]
 

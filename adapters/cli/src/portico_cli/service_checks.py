@@ -1,0 +1,115 @@
+"""What `portico doctor` says of the services: whether each can be made, and whether it is what its port asks for."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING, Any
+
+from portico.errors import ConfigurationError, PluginError, PluginNotInstalled, PorticoError, StoreError
+from portico.ports import PORTS, PortInfo
+from portico_cli.findings import Finding
+from portico_host.checking import problems_of
+from portico_host.loading import factory_of
+from portico_host.mending import mend_by_authors
+
+if TYPE_CHECKING:
+    from portico_host import Application, HostServices, Plugins
+
+__all__ = ["checked_services"]
+
+
+async def checked_services(application: Application, plugins: Plugins, known: set[str]) -> AsyncIterator[Finding]:
+    """Make each service, which opens nothing; those whose problem is told already (``known``) are left out.
+
+    A service that has settings and is not the chosen one stops nobody, and neither does one that is installed and
+    not configured: of these, only what is wrong is told.
+    """
+    async with application.services() as services:
+        for info in PORTS:
+            configured = services.names(_port(info))
+            for number, name in enumerate(configured):
+                for finding in _made(services, plugins, info, name, chosen=info.many or number == 0):
+                    if finding.message not in known:
+                        yield finding
+            used = {*configured, *(entry.use for entry in application.configuration.entries(info))}
+            for name in plugins.names(info.name):
+                if name not in used:
+                    for finding in _idle(services, plugins, info, name):
+                        yield finding
+        async for finding in _journal(services):
+            yield finding
+
+
+def _port(info: PortInfo) -> Any:
+    import portico
+
+    return getattr(portico, info.name)
+
+
+def _made(services: HostServices, plugins: Plugins, info: PortInfo, name: str, *, chosen: bool) -> Iterator[Finding]:
+    """Make a configured service."""
+    try:
+        service = services.get(_port(info), name)
+    except PorticoError as error:
+        if chosen or not isinstance(error, PluginNotInstalled):
+            for problem in problems_of(error, info.name, name):
+                yield Finding("fail" if chosen else "warn", problem.subject, problem.cause, problem.mend)
+        return
+    lacking = _lacking(info, service)
+    subject = f"{info.noun} {name}"
+    if lacking:
+        mend = _mend(plugins, info, services.prepare(info.name, name).entry.use)
+        yield Finding("fail" if chosen else "warn", subject, lacking, mend)
+    else:
+        yield Finding("ok", subject, "can be made")
+
+
+def _idle(services: HostServices, plugins: Plugins, info: PortInfo, name: str) -> Iterator[Finding]:
+    """Make one that is installed and not configured, so that a mistake shows before somebody chooses it."""
+    try:
+        offer = plugins.offer(info.name, name)
+    except PluginError:
+        return  # that it cannot be chosen is told with its package
+    try:
+        factory_of(offer)
+        lacking = _lacking(info, services.get(_port(info), name))
+    except ConfigurationError:
+        return  # it needs settings, and has none
+    except PorticoError as error:
+        for problem in problems_of(error, info.name, name):
+            yield Finding("warn", problem.subject, problem.cause, problem.mend)
+    else:
+        if lacking:
+            yield Finding("warn", f"{info.noun} {name}", lacking, _mend(plugins, info, name))
+
+
+def _lacking(info: PortInfo, service: object) -> str:
+    """Return what a service has not of the members of its port, as a sentence; empty where nothing is missing."""
+    protocol = vars(_port(info))
+    members = [name for name in (*protocol.get("__annotations__", {}), *protocol) if not name.startswith("_")]
+    missing = [name for name in dict.fromkeys(members) if not hasattr(service, name)]
+    if not missing:
+        return ""
+    return f"{type(service).__qualname__} is no {info.name}: it has no {', '.join(missing)}."
+
+
+def _mend(plugins: Plugins, info: PortInfo, name: str) -> str:
+    offer = plugins.offer(info.name, name)
+    return mend_by_authors(offer.distribution, offer.package)
+
+
+async def _journal(services: HostServices) -> AsyncIterator[Finding]:
+    """Read the journal's list of runs, which finds a file that is damaged or may not be read.
+
+    An index needs no look: the next update makes a damaged one anew.
+    """
+    from portico.ports.run_store import RunStore
+
+    for name in services.names(RunStore)[:1]:
+        try:
+            await services.get(RunStore, name).runs()
+        except StoreError as error:
+            cause, _, mend = str(error).partition(". ")
+            yield Finding("fail", f"journal {name}", f"{cause}.", mend or "Choose another one in [runs].")
+        except PorticoError:
+            continue  # that it cannot be made is told already
