@@ -63,7 +63,9 @@ class Environment:
         """Run a line as whoever has activated the environment enters it into a shell."""
         variables = self.installing if installing else self.variables
         path = os.pathsep.join([str(self.scripts), variables["PATH"]])
-        activated = {**variables, "PATH": path, "VIRTUAL_ENV": str(self.folder)}
+        # uv goes by the environment that it was itself started from, where another uv runs these tests, unless told.
+        own = {"PATH": path, "VIRTUAL_ENV": str(self.folder), "UV_PYTHON": str(self.python)}
+        activated = {**variables, **own}
         return run(line, environment=activated, folder=folder, shell=True)
 
     def pip(self, *words: str | Path) -> None:

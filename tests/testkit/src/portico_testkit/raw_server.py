@@ -11,6 +11,9 @@ from urllib.parse import parse_qsl
 
 __all__ = ["Play", "RawRequest", "RawServer", "whole"]
 
+# Of the event loop, by which a connection that it has accepted is one of ours.
+_TURNS = 4
+
 Play: TypeAlias = bytes | Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 """What is said to a request: bytes, none of which close the connection; or what a function does."""
 
@@ -94,6 +97,11 @@ class RawServer:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         assert self._server is not None
+        # What comes is not accepted any more; what is accepted comes to `_connected` first, or asyncio would lose it.
+        for listening in self._server.sockets:
+            asyncio.get_running_loop().remove_reader(listening.fileno())
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
         self._server.close()
         for task in self._tasks:
             task.cancel()
@@ -104,7 +112,13 @@ class RawServer:
         self.connections += 1
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+
+        def ended(task: asyncio.Task[None]) -> None:
+            self._tasks.discard(task)
+            writer.transport.abort() if writer.transport.get_write_buffer_size() else writer.close()
+
+        # Not in the task: one that is given up before it has begun does nothing at all.
+        task.add_done_callback(ended)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -120,8 +134,6 @@ class RawServer:
                     await play(reader, writer)
         except (OSError, asyncio.IncompleteReadError):
             pass  # The client went away.
-        finally:
-            writer.transport.abort() if writer.transport.get_write_buffer_size() else writer.close()
 
 
 async def _request(reader: asyncio.StreamReader) -> RawRequest:
