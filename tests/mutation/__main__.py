@@ -25,7 +25,12 @@ from tests.mutation.survivors import entry, outdated, parse, unlisted
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 FOLDER = ROOT / ".nox" / "mutated"
-LINKS = {"src": "core/src", "tests": "core/tests", "pyproject.toml": "tests/mutation/mutmut.toml"}
+LINKS = {
+    "src": "core/src",
+    "tests": "core/tests",
+    "docs": "docs",  # which tests compare with
+    "pyproject.toml": "tests/mutation/mutmut.toml",
+}
 LEAST = 0.85
 CAUGHT = (Verdict.KILLED, Verdict.TIMEOUT)
 
