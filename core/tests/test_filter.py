@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -46,6 +47,8 @@ def test_a_range_means_its_bounds(low: int, high: int, value: int) -> None:
         (Equal("a", 1), {"a": True}, False),
         (Equal("a", True), {"a": 1}, False),
         (Equal("a", "1"), {"a": 1}, False),
+        (Equal("a", 1), {"a": "1"}, False),
+        (Equal("a", 1), {"a": Decimal(1)}, False),
         (Equal("a", "x"), {"a": ["w", "x"]}, True),
         (Not(Equal("a", "x")), {}, True),
         (Not(Equal("a", "x")), {"a": ["w", "x"]}, False),

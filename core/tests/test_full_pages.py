@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from portico import full_pages
@@ -168,6 +168,8 @@ async def test_by_itself_it_reads_five_pages_at_once_and_twenty_thousand_charact
     assert [len(record.text) for record in records[:5]] == [20_000] * 5
     assert [record.cut is None for record in records[:2]] == [True, False]
     assert [record.page is not None for record in records] == [True] * 5 + [False] * 4
+    results = await FullPages(web(9), reader, max_pages=9).search("door", TextSearchOptions(top=9))
+    assert len(await results.list()) == 9
     assert reader.most_at_once == 5
 
 
@@ -250,13 +252,33 @@ async def test_what_the_reader_cut_is_told() -> None:
     assert record.cut == "the first 2 of 9 pages"
 
 
-@given(st.text(max_size=60), st.integers(1, 50))
-def test_a_cut_text_is_a_beginning_within_the_bound(text: str, bound: int) -> None:
+def read(text: str, bound: int) -> FullPage:
     async def record() -> FullPage:
         pages = FullPages(web(1), ShelfReader({link(0): Page(text, link(0))}), max_characters=bound)
         return (await (await pages.get_search_results("door")).list())[0]
 
-    found = asyncio.run(record())
+    return asyncio.run(record())
+
+
+@given(st.text("aX \n\t", max_size=40), st.integers(-10, 30))
+@example("aaaaaaa b cd", 3)  # white space behind the bound, and some before it
+@example("aaaaaaaaXbbb", 3)
+def test_a_text_is_cut_where_it_is_too_long_at_the_last_blank_that_is_near_the_bound(text: str, more: int) -> None:
+    text, bound = f"a{text}", max(1, len(text) + 1 - more)
+    found = read(text, bound)
+    assert found.result == TextSearchResult("door 0 …", "Door 0", link(0))
+    if len(text) <= bound:
+        assert (found.text, found.cut) == (text, None)
+        return
+    # Of 100 characters, the last 20, and the one behind them.
+    blanks = [at for at in range(bound - bound // 5, bound + 1) if text[at] in " \n\t"]
+    assert found.text == text[: blanks[-1] if blanks else bound].rstrip()
+    assert found.cut == f"the first {len(found.text)} of {len(text)} characters (max_characters)"
+
+
+@given(st.text(max_size=60), st.integers(1, 50))
+def test_a_cut_text_is_a_beginning_within_the_bound(text: str, bound: int) -> None:
+    found = read(text, bound)
     if not text.strip():
         assert found.reason is not None
     else:
@@ -295,6 +317,16 @@ async def test_by_itself_it_waits_ten_seconds_and_then_reads_no_more() -> None:
     assert asyncio.get_running_loop().time() - began == pytest.approx(10.0)
     assert {records[0].reason, records[-1].reason} == {"Its page was not there when 10 seconds were up (seconds)."}
     assert link(8) not in reader.asked
+
+
+@pytest.mark.parametrize(("seconds", "in_time"), [(0.5, 0), (1.5, 1), (3.5, 3), (5.5, 5)])
+@pytest.mark.usefixtures("clock_of_the_loop")
+@on_virtual_time
+async def test_what_is_waited_for_one_page_is_gone_for_the_next(seconds: float, in_time: int) -> None:
+    reader = shelf(5, seconds={link(number): 1.0 for number in range(5)})
+    pages = FullPages(web(5), reader, seconds=seconds, concurrency=1)
+    records = await (await pages.get_search_results("door", TextSearchOptions(top=5))).list()
+    assert [record.page is not None for record in records] == [True] * in_time + [False] * (5 - in_time)
 
 
 @pytest.mark.usefixtures("clock_of_the_loop")

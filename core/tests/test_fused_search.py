@@ -149,6 +149,8 @@ async def test_a_source_is_asked_no_deeper_than_needed_and_alone_for_just_what_i
     assert one.asked == two.asked == [TextSearchOptions(top=20)]
     await found(FusedSearch([one], depth=10), top=2, skip=1)
     assert one.asked[1:] == [TextSearchOptions(top=2, skip=1)]
+    await found(FusedSearch([one, two], depth=1), top=3, skip=9)
+    assert two.asked[1:] == [TextSearchOptions(top=12)], "the least depth asks for no more than is wanted"
 
 
 async def test_by_itself_it_is_called_fused_ranks_twenty_of_each_source_and_waits_as_long_as_they_take() -> None:
@@ -305,6 +307,26 @@ async def test_a_failure_within_a_fused_source_is_told_of_by_the_outer_one() -> 
     assert results.metadata["failures"] == {"middle/inner/down": "No one is there."}
 
 
+async def test_why_a_fused_source_failed_tells_of_each_of_its_sources() -> None:
+    def broken() -> dict[str, Source]:
+        return {"down": Source(error=ServiceUnavailable("No one is there.")), "bug": Source(error=KeyError("x"))}
+
+    inner, half = FusedSearch(broken(), name="inner"), FusedSearch({**broken(), "up": Source()}, name="half")
+    results = await FusedSearch([inner, half, Source("docs")]).get_text_search_results("door")
+    assert results.metadata["failures"] == {
+        "inner": "No one is there. That was the source 'down'. The source 'bug' failed too: KeyError: 'x'",
+        "half/down": "No one is there.",
+        "half/bug": "KeyError: 'x'",
+    }
+
+
+async def test_passages_keep_their_name_and_their_link() -> None:
+    fused = FusedSearch([Source("house"), Source("garden", GARDEN)])
+    results = await (await fused.get_text_search_results("door", TextSearchOptions(top=20))).list()
+    assert results == [TextSearchResult(one.value, one.name, one.link) for one in await found(fused, top=20)]
+    assert {result.link for result in results} == {entry.link for entry in HOUSE + GARDEN if "door" in entry.text}
+
+
 async def test_a_page_that_several_sources_find_is_one_with_the_longest_text() -> None:
     brave = ListSearch([ListEntry("A door is", "Door", "https://a.example/door")], name="brave")
     wiki = ListSearch([ListEntry("A door is a lid that turns.", "Doors", "http://a.example/door/")], name="wiki")
@@ -314,7 +336,7 @@ async def test_a_page_that_several_sources_find_is_one_with_the_longest_text() -
 
 
 def test_mistakes_are_told_when_it_is_made() -> None:
-    with pytest.raises(ValueError, match="no searches"):
+    with pytest.raises(ValueError, match=r"^there are no searches to fuse$"):
         FusedSearch([])
     with pytest.raises(ValueError, match="two searches are called 'docs'"):
         FusedSearch([Source("docs"), Source("docs")])

@@ -177,11 +177,14 @@ def test_the_type_of_the_records_is_the_one_that_the_connector_names() -> None:
     class Mixed(Iterable[str], SearchConnector[Book]):
         """Has another base with a parameter."""
 
+    class MixedLast(SearchConnector[Book], Iterable[str]):
+        """Has one after it."""
+
     class Bare(SearchConnector):  # type: ignore[type-arg]
         """Names none."""
 
-    found = [kind.record_type for kind in (Generally, Books, Mixed, Bare)]
-    assert found == [Any, Book, Book, Any]
+    found = [kind.record_type for kind in (Generally, Books, Mixed, MixedLast, Bare)]
+    assert found == [Any, Book, Book, Book, Any]
 
 
 async def test_results_are_read_once_as_far_as_needed() -> None:
@@ -301,8 +304,27 @@ async def test_closing_results_lets_go_of_what_they_are_made_from(read: int) -> 
         async def aclose(self) -> None:
             closed.append("source")
 
-    results = SearchResults[str](Held()).map(str.upper).map(str.lower)
-    for _ in range(read):
-        await anext(aiter(results))
+    class Holding(Library):
+        async def fetch(self, query: str, options: TextSearchOptions) -> SearchResults[Any]:
+            return SearchResults(Held())
+
+    mapped = SearchResults[str](Held()).map(str.upper).map(str.lower)
+    for results in (mapped, await Holding().get_search_results("q")):
+        closed.clear()
+        for _ in range(read):
+            await anext(aiter(results))
+        await results.aclose()
+        assert closed, f"the source is still held after {read} results were read"
+
+
+async def test_results_of_what_holds_nothing_open_are_closed_too() -> None:
+    class Plain:
+        def __aiter__(self) -> Plain:
+            return self
+
+        async def __anext__(self) -> str:
+            return "a"
+
+    results = SearchResults(Plain())
+    assert await anext(aiter(results)) == "a"
     await results.aclose()
-    assert closed, f"the source is still held after {read} results were read"

@@ -179,6 +179,11 @@ async def test_a_function_may_have_a_name_and_words_of_the_applications_own(web:
         count=3,
     )
     find = kernel.function("Web-find")
+    assert properties(kernel_with(web, parameters={"count": "How many."}, most=5), "Search")["count"] == {
+        "type": "integer",
+        "description": "How many.",
+        "default": 2,
+    }
     assert (find.description, kernel.plugins["Web"].description) == ("Look it up {here}.", "The web.")
     assert find.tags == {SEARCH_TAG}, "planners know it by what it does, not by its name"
     assert find.manual.parameters["properties"] == {"query": {"type": "string", "description": "A few words."}}
@@ -279,10 +284,28 @@ async def test_a_codec_of_the_kernel_writes_records_of_its_kind() -> None:
     typed = Kernel(plugins=[search_plugin(Odds(), "Odds", codecs=[OddCodec()])])
     assert typed.function("GetSearchResults").manual.returns["items"] == {"const": "odd"}
     assert await typed.invoke_json("GetSearchResults", {"query": "q"}) == ["odd"]
+    odds = Odds()
+    odds.record_type = Any
+    untold = Kernel(plugins=[search_plugin(odds, "Odds", codecs=[OddCodec()])])
+    assert await untold.invoke_json("GetSearchResults", {"query": "q"}) == ["odd"]
     untyped = search_plugin(Odds(), "Odds")
     assert untyped["GetSearchResults"].manual.returns == {"type": "array"}, (
         "a type without a schema is no reason to stop"
     )
+
+
+async def test_a_search_that_does_not_tell_the_type_of_its_records_is_three_functions_too(web: Web) -> None:
+    class Bare:
+        name = "bare"
+        capabilities = web.capabilities
+        index = None
+        search = web.search
+        get_text_search_results = web.get_text_search_results
+        get_search_results = web.get_search_results
+
+    kernel = Kernel(plugins=[search_plugin(Bare(), "Web")])
+    assert kernel.function("GetSearchResults").manual.returns == {"type": "array"}
+    assert (await kernel.invoke_json("GetSearchResults", {"query": "q"}))[0]["published"] == "2026-01-01"
 
 
 async def test_a_record_type_that_cannot_be_resolved_is_written_by_what_it_is() -> None:
@@ -388,6 +411,33 @@ async def test_a_required_parameter_must_be_given_and_must_say_something(web: We
     assert web.asked == []
 
 
+def test_null_may_be_given_only_where_nothing_is_what_is_meant(web: Web) -> None:
+    parameters = {
+        "site": SearchParameter("Which site.", required=True),
+        "language": SearchParameter("In which.", default="en"),
+        "year": "Of which year.",
+    }
+    shown = properties(kernel_with(web, parameters=parameters), "Search")
+    assert {name: shown[name] for name in parameters} == {
+        "site": {"type": "string", "description": "Which site."},
+        "language": {"type": "string", "description": "In which.", "default": "en"},
+        "year": {
+            "anyOf": [{"type": "string"}, {"type": "null"}],
+            "description": "Of which year.",
+            "default": None,
+        },
+    }
+
+
+@pytest.mark.parametrize("required", [True, False])
+async def test_code_may_give_a_date_or_its_text(web: Web, required: bool) -> None:
+    since = SearchParameter("Since when.", field="date", type=date, bound="at_least", required=required)
+    kernel = kernel_with(web, parameters={"since": since})
+    await kernel.invoke("Search", query="q", since=date(2026, 1, 2))
+    await kernel.invoke("Search", query="q", since="2026-01-02")
+    assert web.filters == [Range("date", at_least="2026-01-02")] * 2
+
+
 async def test_python_values_are_taken_as_they_are(web: Web) -> None:
     since = SearchParameter("Since when.", field="date", type=date, bound="at_least")
     kernel = kernel_with(web, parameters={"since": since, "language": SearchParameter("In which.", type=list[str])})
@@ -395,8 +445,8 @@ async def test_python_values_are_taken_as_they_are(web: Web) -> None:
     await kernel.invoke("Search", query="q", since="2026-01-02", language=("de",))
     expected = And((Range("date", at_least="2026-01-02"), AnyOf("language", ("de",))))
     assert web.filters == [expected, expected]
-    with pytest.raises(TypeError, match="Web-Search has no parameter sight"):
-        await kernel.invoke("Search", query="q", sight="a.example")
+    with pytest.raises(TypeError, match=r"^Web-Search has no parameter sight, sound$"):
+        await kernel.invoke("Search", query="q", sound="loud", sight="a.example")
 
 
 @pytest.mark.parametrize(
@@ -425,8 +475,10 @@ async def test_a_method_with_fields_of_its_own_offers_and_takes_those(web: Web) 
     assert set(properties(kernel, "GetNews")) == {"query", "count", "skip", "freshness"}
     await kernel.invoke_json("GetNews", {"query": "q", "freshness": "Day"})
     assert web.filters == [Equal("freshness", "Day")]
-    with pytest.raises(UnsupportedFilter, match="Web-GetNews cannot have the parameter 'site'"):
-        search_plugin(web, "Web", functions=("GetNews",), parameters={"site": "Which."})
+    for function, field, source in (("GetNews", "site", "'web' (GetNews)"), ("Search", "freshness", "'web'")):
+        told = f"Web-{function} cannot have the parameter '{field}'. Text search {source} cannot filter by '{field}'"
+        with pytest.raises(UnsupportedFilter, match="^" + re.escape(told)):
+            search_plugin(web, "Web", functions=(function,), parameters={field: "Which."})
     with pytest.raises(UnsupportedFilter, match="cannot filter by 'site'"):
         await web.get_news("q", TextSearchOptions(filter=Equal("site", "a")))
 
@@ -469,7 +521,7 @@ async def test_parameters_that_nothing_can_pass_are_told_to_who_asked(
     kernel = kernel_with(Empty(), filter=fixed, parameters=parameters)
     with pytest.raises(ArgumentsInvalid) as caught:
         await kernel.invoke_json("Search", {"query": "q", **given})
-    assert words in str(caught.value)
+    assert f"Web-Search: {words}" in str(caught.value)
     assert "a.example" not in str(caught.value), "what the application limits a search to is its own affair"
 
 
@@ -493,8 +545,9 @@ async def test_how_long_a_query_may_be_is_told_to_a_model_unless_the_application
 
 
 def test_a_fixed_filter_that_the_source_does_not_take_is_refused_when_the_plugin_is_made(web: Web) -> None:
-    with pytest.raises(UnsupportedFilter, match="'web' cannot filter by 'colour'"):
-        search_plugin(web, "Web", filter=Equal("colour", "red"))
+    for parameters in (None, {}):
+        with pytest.raises(UnsupportedFilter, match=r"^Text search 'web' cannot filter by 'colour'"):
+            search_plugin(web, "Web", filter=Equal("colour", "red"), parameters=parameters)
 
 
 def test_a_parameter_beside_a_fixed_filter_needs_a_source_that_combines(web: Web) -> None:

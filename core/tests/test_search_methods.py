@@ -103,6 +103,18 @@ def test_a_method_without_a_hint_has_records_of_any_type() -> None:
     assert (method.name, method.description, method.record_type) == ("GetMaps", "", Any)
 
 
+async def test_a_method_that_is_declared_with_capabilities_is_a_method_with_these() -> None:
+    class Atlas(Papers):
+        @search_method(capabilities=NEWS)
+        async def get_maps(self, query: str, options: TextSearchOptions) -> SearchResults[str]:
+            """Find maps."""
+            return SearchResults([query])
+
+    assert search_methods(Atlas)[-1] == SearchMethod("GetMaps", "get_maps", "Find maps.", str, NEWS)
+    results = await Atlas().get_maps("q", TextSearchOptions(filter=Equal("day", "x")))
+    assert await results.list() == ["q"]
+
+
 async def test_the_options_hold_for_it(papers: Papers) -> None:
     assert len(await (await papers.get_daily_news("q", None)).list()) == 5, "no options are the default options"
     assert papers.asked == [("q", TextSearchOptions())]

@@ -9,7 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portico.errors import UnsupportedFilter
-from portico.filter import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Range, check_filter, matches, wanted
+from portico.filter import (
+    And,
+    AnyOf,
+    Equal,
+    Filter,
+    FilterSupport,
+    Not,
+    Or,
+    Range,
+    Scalar,
+    check_filter,
+    matches,
+    wanted,
+)
+from portico.search_parameters import excludes_all
 
 FIELDS = st.sampled_from(["a", "b"])
 SCALARS = st.sampled_from(["", "x", "y", "1", 0, 1, 2, 1.0, 2.5, True, False, float("nan")])
@@ -45,6 +59,12 @@ def test_where_nothing_can_pass_the_filter_keeps_nothing(filter: Filter, record:
         assert not matches(filter, record)
 
 
+@given(SCALARS, st.builds(Range, st.just("a"), st.sampled_from(["", "x", 0, 1]), BOUNDS))
+def test_a_value_and_a_range_contradict_each_other_where_the_range_leaves_it_out(value: Scalar, bounds: Range) -> None:
+    both = And((Equal("a", value), bounds))
+    assert wanted(both).nothing is not matches(both, {"a": value})
+
+
 @pytest.mark.parametrize(
     "filter",
     [
@@ -61,6 +81,8 @@ def test_where_nothing_can_pass_the_filter_keeps_nothing(filter: Filter, record:
 )
 def test_a_contradiction_is_found(filter: Filter) -> None:
     assert wanted(filter).nothing
+    assert excludes_all(filter)
+    assert not excludes_all(Or((filter,))), "of Or and Not it is not known"
 
 
 @pytest.mark.parametrize(

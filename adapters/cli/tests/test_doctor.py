@@ -224,6 +224,7 @@ def test_a_package_that_cannot_be_used(
         ("click<2", "portico-acme needs click<2, and ", 'Run `pip install --upgrade "click<2"`.', True),
         ('acmesdk>=2; sys_platform == "a machine of nobody"', "", "", True),
         ('acmesdk>=2; extra == "fast"', "", "", True),
+        ('acmesdk>=2; os_name ~= "a marker that means nothing"', "", "", True),
     ],
 )
 def test_a_package_whose_requirements_are_not_met_works_or_not(
@@ -236,6 +237,26 @@ def test_a_package_whose_requirements_are_not_met_works_or_not(
         assert found["portico-acme"]["mend"] == mend
     else:
         assert found == {}
+
+
+def test_versions_that_cannot_be_compared_and_what_is_half_uninstalled_are_no_fault_of_a_package(
+    package: Make, doctor: Any, site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platform.python_version", lambda: "3.99.0+")  # as one built from its repository says
+    package("", name="acmesdk")
+    (site / "acmesdk-1.0.dist-info").rename(site / "acmesdk-2004d.of.old.dist-info")
+    (site / "acmesdk-2004d.of.old.dist-info" / "METADATA").write_text("Name: acmesdk\nVersion: 2004d-of-old\n")
+    package(
+        WITHOUT,
+        "Requires-Python: >=3.11",
+        "Requires-Dist: acmesdk>=1",
+        "Requires-Dist: acmeparts>=1",
+        modules={"portico_acme_search": SEARCH},
+    )
+    (site / "acmeparts-1.0.dist-info").mkdir()
+    found = doctor()
+    assert found.keys() == {"portico-acme"}
+    assert found["portico-acme"]["message"] == "portico-acme needs acmeparts>=1, which is not installed."
 
 
 def test_a_package_for_another_python(package: Make, doctor: Any) -> None:
@@ -326,6 +347,13 @@ def test_a_service_that_cannot_be_made(package: Make, doctor: Any, search: str, 
         ("import acmesdk\n" + SEARCH, "No module named 'acmesdk'", ANY),
         (SEARCH.replace("class Search:", "class Find:"), "has no attribute 'Search'", ANY),
         (SEARCH.replace(", services)", ")"), "it could not be made: TypeError", ANY),
+        (SEARCH.replace("): ...", "): raise SystemExit('no licence')"), "it could not be made: SystemExit", ANY),
+        (SEARCH.replace("): ...", "): print('made')"), "", ""),
+        (
+            SEARCH + "    @property\n    def index(self): raise OSError('no line')\n",
+            "Search cannot be asked what it has: OSError: no line.",
+            AUTHORS,
+        ),
         (
             SEARCH.replace("async def search", "async def seek").replace("index =", "indexes ="),
             "Search is no TextSearch: it has no index, search.",
@@ -338,6 +366,9 @@ def test_a_mistake_in_what_nobody_has_chosen_yet_is_to_note(
 ) -> None:
     package(WITHOUT, modules={"portico_acme_search": search})
     found = doctor(healthy=True)
+    if not message:
+        assert found == {}, "what it prints is not among the JSON, and no fault"
+        return
     assert list(found) == ["text search acme"]
     assert message in found["text search acme"]["message"]
     assert found["text search acme"]["mend"] == mend
@@ -345,6 +376,39 @@ def test_a_mistake_in_what_nobody_has_chosen_yet_is_to_note(
     assert list(chosen) == ["text search web"]
     assert message in chosen["text search web"]["message"]
     assert chosen["text search web"]["mend"] == mend
+
+
+def test_what_cannot_be_closed_is_told_of_and_stops_nothing(package: Make, doctor: Any) -> None:
+    closing = "    async def aclose(self): raise OSError('line cut')\n"
+    package(WITHOUT, modules={"portico_acme_search": SEARCH + closing})
+    said = "It could not be closed: OSError: line cut."
+    idle = doctor(healthy=True)
+    assert (list(idle), idle["text search acme"]["message"]) == (["text search acme"], said)
+    assert idle["text search acme"]["mend"] == AUTHORS
+    chosen = doctor(CHOSEN)
+    assert (list(chosen), chosen["services"]["message"]) == (["services"], said)
+
+
+def test_what_does_not_end_its_closing_is_not_waited_for(
+    package: Make, doctor: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("portico_cli.service_checks._PATIENCE", 0.01)
+    closing = "    async def aclose(self): await __import__('asyncio').Event().wait()\n"
+    package(WITHOUT, modules={"portico_acme_search": SEARCH + closing})
+    (found,) = doctor(healthy=True).values()
+    assert found["message"].startswith("It could not be closed within")
+
+
+def test_what_nobody_has_chosen_is_closed_before_the_next_is_made(package: Make, doctor: Any, tmp_path: Path) -> None:
+    told = tmp_path / "told.txt"
+    for name in ("acme", "bcme"):
+        write = f"):\n        with open({str(told)!r}, 'a') as told: told.write('{name} {{}}, ')\n"
+        search = SEARCH.replace("): ...", write.format("made"), 1)
+        search += f"    async def aclose(self{write.format('closed')}"
+        plugin = WITHOUT.replace('"acme"', f'"{name}"').replace("portico_acme_search", f"portico_{name}_search")
+        package(plugin, name=f"portico-{name}", modules={f"portico_{name}_search": search})
+    assert doctor(healthy=True) == {}
+    assert told.read_text() == "acme made, acme closed, bcme made, bcme closed, "
 
 
 def test_what_nobody_has_chosen_and_has_no_settings_yet_is_no_fault(package: Make, doctor: Any) -> None:
@@ -419,7 +483,7 @@ def test_a_file_of_a_secret_that_may_not_be_read(
     in_process: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The refusal of the system is made up: whoever runs the tests may be allowed to read everything."""
-    key = folder.parent / "key"
+    key = folder.parent / "my key"
     key.write_text("k")
     key.chmod(0)
     assert stat.S_IMODE(key.stat().st_mode) == 0
@@ -427,15 +491,15 @@ def test_a_file_of_a_secret_that_may_not_be_read(
 
     def refusing(self: Path, *arguments: Any, **options: Any) -> Any:
         if self == key.resolve():
-            raise PermissionError(13, "Permission denied")
+            raise PermissionError(13, "Permission denied", str(self))
         return opened(self, *arguments, **options)
 
     monkeypatch.setattr(Path, "open", refusing)
-    (folder / "portico.toml").write_text(f'[search.web]\nuse = "shelf"\nkey = {{ file = "{key}" }}\n')
+    (folder / "portico.toml").write_text('[search.web]\nuse = "shelf"\nkey = { file = "../my key" }\n')
     done = in_process("doctor", "--json")
     (check,) = [check for check in done.json["checks"] if check["state"] == "fail"]
     assert "cannot be read: Permission denied." in check["message"]
-    assert check["mend"] == f"Run `chmod u+r {key}`, as who owns it."
+    assert check["mend"] == f"Run `chmod u+r {shlex.quote(str(key.resolve()))}`, as who owns it."
 
 
 @pytest.mark.parametrize(

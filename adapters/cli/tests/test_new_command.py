@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from portico.errors import StoreError
 from portico_cli.new_packages import templates
 from portico_cli.new_packages.author import Author, author_of_git
 from portico_cli.new_packages.kinds import KINDS
@@ -97,6 +98,26 @@ class TestTheCommand:
         project = tomllib.loads((folder / "portico-mine" / "pyproject.toml").read_text("utf-8"))["project"]
         assert project["authors"] == [{"name": 'Zoë "Z" Q', "email": "zoe@example.org"}]
 
+    @pytest.mark.parametrize(
+        ("name", "email", "author"),
+        [
+            ("Zoë", "ada@", Author("Zoë", "")),
+            ("Zoë", "(none)@host.(none)", Author("Zoë", "")),
+            ("Zoë", "zoë@example.org", Author("Zoë", "")),
+            ("Zoë", "a@@b", Author("Zoë", "")),
+            ("", "12+zoe@users.example", Author("", "12+zoe@users.example")),
+            ("Zoë\\nLicense: none\\t\\b", "zoe@localhost", Author("Zoë License: none", "zoe@localhost")),
+            ("", "nobody", None),
+        ],
+    )
+    def test_what_a_build_would_fail_on_is_left_out(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, email: str, author: Author | None
+    ) -> None:
+        configuration = tmp_path / "gitconfig"
+        configuration.write_text(f'[user]\n\tname = "{name}"\n\temail = "{email}"\n', "utf-8")
+        monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(configuration))
+        assert author_of_git() == author
+
     def test_without_git_nobody_is(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         assert author_of_git() is None
         monkeypatch.setenv("PATH", str(tmp_path))
@@ -132,6 +153,17 @@ class TestTheCommand:
 
 
 class TestMaking:
+    def test_a_drive_that_is_not_there_is_an_error_like_others(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """As `--into Z:\\new` on Windows: the topmost folder is its own parent."""
+
+        def absent(*_: object) -> Any:
+            raise FileNotFoundError("no such drive")
+
+        monkeypatch.setattr(Path, "is_dir", lambda _: False)
+        monkeypatch.setattr(Path, "mkdir", absent)
+        with pytest.raises(StoreError, match="no such drive"):
+            make_folder(Path("/new"), {PurePosixPath("a.txt"): "one"})
+
     @pytest.fixture
     def broken_after_two(self) -> Iterator[dict[PurePosixPath, str]]:
         """Give files of which the third cannot be written."""

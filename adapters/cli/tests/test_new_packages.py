@@ -27,8 +27,9 @@ from portico_cli.new_packages.names import LONGEST, PackageName, package_name
 from portico_cli.new_packages.taken import refuse_taken
 from portico_cli.new_packages.templates import filled, template_folder
 
-# One for each kind: of one letter, of words and digits, of the greatest length, and one that is a word of Python.
-ODD_NAMES = {"connector": "q", "planner": "x2-go-4u", "adapter": "n" + "-abcdefghijklmn" * 2 + "o", "plugin": "import"}
+# One for each kind: of one letter, of words and digits that sounds like a test, of the greatest length, and one that is
+# a word of Python.
+ODD_NAMES = {"connector": "q", "planner": "test2-go-4u", "adapter": "n" * LONGEST, "plugin": "import"}
 
 OWN_NAMES = {"connector": "my-search", "planner": "my-way", "adapter": "my-words", "plugin": "my-own"}
 
@@ -186,6 +187,9 @@ class TestMadePackages:
     @pytest.mark.skipif(importlib.util.find_spec("ruff") is None, reason="ruff is not installed")
     @settings(max_examples=15)
     @given(kinds, names)
+    @example("connector", "n" * LONGEST)
+    @example("planner", "n" * LONGEST)
+    @example("plugin", "n" * LONGEST)
     @example("connector", "my-search")
     def test_style_and_format_do_not_depend_on_the_name(self, kind: str, name: str) -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -241,6 +245,11 @@ class TestNames:
         assert package.class_prefix.isidentifier()
         assert package.class_prefix[0].isupper()
 
+    @given(kinds, words)
+    def test_no_class_is_called_as_pytest_calls_tests(self, kind: str, rest: str) -> None:
+        for name in (f"test{rest}", f"test-{rest}"):
+            assert not PackageName(name, KINDS[kind]).class_prefix.startswith("Test")
+
     @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
     def test_a_name_that_says_what_it_is_does_not_say_it_twice_in_classes(self, kind: Kind) -> None:
         noun = kind.noun.lower()
@@ -268,7 +277,7 @@ class TestNames:
             ("中文", "letters of English"),
             ("../up", "Perhaps up?"),
             ("-", "begins with a letter"),
-            ("a" * 33, "32 are the most"),
+            ("a" * 31, "30 are the most"),
         ],
     )
     def test_what_cannot_be_a_name_is_refused(self, in_process: Any, folder: Path, given_name: str, said: str) -> None:

@@ -284,9 +284,7 @@ def _elements(record: Mapping[str, object], field: str) -> tuple[object, ...]:
 def _same(left: object, right: Scalar) -> bool:
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
-    if isinstance(left, str) or isinstance(right, str):
-        return isinstance(left, str) and isinstance(right, str) and left == right
-    return isinstance(left, int | float) and left == right
+    return isinstance(left, str | int | float) and left == right
 
 
 def _within(value: object, bounds: Range) -> bool:

@@ -300,7 +300,7 @@ def search_methods(connector: object) -> tuple[SearchMethod, ...]:
     for base in reversed(kind.__mro__):
         for name, member in vars(base).items():
             if mark := getattr(member, _MARK, ()):
-                returned = get_type_hints(member, include_extras=True).get("return", Any)
+                returned = get_type_hints(member, include_extras=True).get("return")
                 record = (get_args(returned) or (Any,))[0]
                 about = (inspect.getdoc(member) or "").partition("\n\n")[0].replace("\n", " ")
                 function = "".join(word[:1].upper() + word[1:] for word in name.split("_"))

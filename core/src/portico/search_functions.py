@@ -171,7 +171,7 @@ def _records(record: Any, codecs: tuple[TypeCodec, ...]) -> Compiled:
 
 def _known(name: str, known: Iterable[str]) -> str:
     known = tuple(known)
-    near = nearest(name, known, count=1)
+    near = nearest(name, known)
     return (f"Did you mean {near[0]!r}? " if near else "") + f"There are: {', '.join(known)}"
 
 

@@ -14,8 +14,8 @@ import pytest
 
 from portico import Filters, Kernel, function
 from portico.errors import ArgumentsInvalid, FunctionFailed, FunctionNotFound, TemplateError
-from portico.functions import FunctionPlugin
-from portico.prompts.calling import caller
+from portico.functions import Function, FunctionPlugin
+from portico.prompts.calling import caller, json_caller
 from portico.prompts.semantic_kernel import SemanticKernelTemplates
 
 
@@ -129,6 +129,7 @@ async def test_text_is_read_as_what_the_parameter_takes(kernel: Kernel) -> None:
     assert await rendered(kernel, template, input="Mario", date="2023-08-25") == "Mario 42 2023 RED"
     assert await rendered(kernel, "{{p.listed '[\"a\", \"b\"]' loud='True'}}") == "['a', 'b'] True"
     assert await rendered(kernel, "{{p.listed '[]' loud='false'}}") == "[] False"
+    assert await rendered(kernel, "{{p.listed '[\"A\"]' loud='False'}}") == "['A'] False"
     assert await rendered(kernel, "{{p.untyped '42'}}") == "'42'"
 
 
@@ -260,3 +261,17 @@ async def test_functions_of_each_kind_are_called() -> None:
     kernel.add_function(blocking)
     where.set("here")
     assert await rendered(kernel, "{{waiting 'a'}}, {{blocking 'b'}}") == "a here, b here"
+
+
+async def test_where_calls_are_of_json_what_has_no_json_form_is_told(kernel: Kernel) -> None:
+    async def carry_out(function: Function, arguments: dict[str, Any]) -> object:
+        return f"{function.full_name} {arguments}"
+
+    call = json_caller(kernel, carry_out, {"input": ("a", 1)})
+    assert await call("p-untyped", {}) == "p-untyped {'value': ['a', 1]}"
+    assert await call("p.typed", {"age": "7", "when": "2026-01-02"}, ["x"]) == (
+        "p-typed {'input': 'x', 'age': 7, 'when': '2026-01-02'}"
+    )
+    for value, why in ((Passage, "not JSON serializable"), (float("nan"), "not JSON compliant")):
+        with pytest.raises(ArgumentsInvalid, match=f"p-untyped: value: the value has no JSON form: .*{why}"):
+            call("p-untyped", {"value": value})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import weakref
 from dataclasses import dataclass
 from typing import Annotated
@@ -87,8 +86,21 @@ async def test_inputs_are_types_schemas_and_inputs_with_defaults() -> None:
 async def test_missing_and_unknown_arguments_from_code_are_told_too() -> None:
     kernel, _ = kernel_with()
     kernel.add_function(prompt_function("ask", "{{$a}}{{$b}}"))
-    with pytest.raises(ArgumentsInvalid, match="b: missing; c: unknown; the parameters are a, b"):
+    told = r"^The arguments do not fit ask: b: missing; c: unknown; the parameters are a, b\.$"
+    with pytest.raises(ArgumentsInvalid, match=told):
         await kernel.invoke("ask", a="x", c="y")
+    kernel.add_function(prompt_function("hail", "Hi"))
+    with pytest.raises(ArgumentsInvalid, match=r"a: unknown; the parameters are none\.$"):
+        await kernel.invoke("hail", a="x")
+
+
+def test_by_itself_it_is_a_question_that_changes_nothing_and_is_answered_by_text() -> None:
+    made = prompt_function("ask", "{{$a}}")
+    assert (made.full_name, made.description, made.effects, made.tags) == ("ask", "", False, frozenset())
+    assert made.manual.returns == {"type": "string"}
+    other = prompt_function("ask", "{{$a}}", plugin="Mail", description="Send.", effects=True, tags=["mail"])
+    assert (other.full_name, other.description, other.effects) == ("Mail-ask", "Send.", True)
+    assert other.tags == frozenset({"mail"})
 
 
 async def test_an_answer_may_have_a_type_or_a_schema() -> None:
@@ -208,7 +220,9 @@ async def test_filters_are_told_its_name() -> None:
 async def test_a_template_that_does_not_compile_is_refused_when_it_is_made() -> None:
     with pytest.raises(TemplateError, match="Writer-ask, line 1"):
         prompt_function("ask", "{{$}}", plugin="Writer")
-    with pytest.raises(TypeError, match="rendered already"):
+    with pytest.raises(TemplateError, match=r"^ask, line 1"):
+        prompt_function("ask", "{{$}}")
+    with pytest.raises(TypeError, match=r"^this prompt is rendered already: give the template$"):
         prompt_function("ask", await Kernel().render_prompt("<message role='user'>Hi</message>"))
 
 
@@ -216,7 +230,9 @@ async def test_a_template_that_does_not_compile_is_refused_when_it_is_made() -> 
     ("prompt", "options", "words"),
     [
         (None, {}, "a text or a compiled template, not None"),
-        ("Hi", {"inputs": ["a"]}, "inputs= is a mapping"),
+        ("Hi", {"inputs": ["a"]}, "^inputs= is a mapping, of names to types$"),
+        ("Hi", {"temprature": 3}, "^'temprature' is not an option of a turn; 'temperature' is$"),
+        ("Hi", {"zzz": 3}, "^'zzz' is not an option of a turn$"),
         ("Hi", {"inputs": {"a-b": str}}, "not 'a-b'"),
         ("Hi", {"trusted": "a"}, "takes several names"),
         ("Hi", {"returns": {"type": "text"}}, "not a JSON Schema type"),
@@ -227,9 +243,33 @@ def test_what_makes_no_function_says_why(prompt, options, words) -> None:
         prompt_function("ask", prompt, **options)
 
 
-def test_an_input_may_be_said_in_words() -> None:
-    made = prompt_function("ask", "{{$a}}", inputs={"a": "What to read."})
-    assert made.manual.parameters["properties"]["a"] == {"type": "string", "description": "What to read."}
+@pytest.mark.parametrize(
+    ("returns", "reply", "value"),
+    [
+        ({"type": "string", "enum": ["a", "b"]}, '"a"', "a"),
+        ({"type": "string", "title": "Mood", "description": "How it feels."}, '"a"', '"a"'),
+        ({"description": "Anything."}, '"a"', "a"),
+    ],
+)
+async def test_only_an_answer_that_may_be_any_text_is_asked_for_as_text(returns, reply, value) -> None:
+    kernel, _ = kernel_with(reply, capabilities=ChatCapabilities(response_schema=True))
+    ask = kernel.add_function(prompt_function("ask", "Hi", returns=returns))
+    assert await kernel.invoke(ask) == value
+
+
+async def test_a_text_in_another_language_is_read_by_that_language_alone() -> None:
+    compiled = []
+
+    class Braces:
+        name = "braces"
+
+        def compile(self, source, *, name="prompt"):
+            compiled.append((source, name))
+
+    ask = prompt_function("ask", "{{#if a}}Hi{{/if}}", plugin="Mail", language="braces", inputs={"a": str})
+    assert [parameter.name for parameter in ask.parameters] == ["a"]
+    Kernel(template_languages=[Braces()]).add_function(ask)
+    assert compiled == [("{{#if a}}Hi{{/if}}", "Mail-ask")]
 
 
 async def test_another_language_is_looked_for_when_it_enters_a_kernel() -> None:
@@ -252,20 +292,13 @@ async def test_a_compiled_template_brings_its_variables() -> None:
     await kernel.invoke(ask, name="Ada")
     assert text_of(chat) == "Hi Ada"
 
+    class Silent:
+        async def render(self, arguments, *, call):
+            return ""
 
-def test_a_schema_that_core_does_not_know_says_who_does() -> None:
-    with pytest.raises(SchemaUnsupported, match=r"validator=kernel\.schema_validator"):
-        prompt_function("ask", "Hi", inputs={"a": {"type": "string", "minLength": 3}})
-
-    class Lenient:
-        name = "lenient"
-
-        def compile(self, schema):
-            json.dumps(schema)
-            return lambda value: []
-
-    made = prompt_function("ask", "Hi", inputs={"a": {"type": "string", "minLength": 3}}, validator=Lenient())
-    assert made.structure_arguments({"a": ""}) == {"a": ""}
+    assert prompt_function("ask", Silent()).parameters == ()
+    with pytest.raises(TypeError, match=r"^the prompt is compiled already: language='x' can only be said of a text$"):
+        prompt_function("ask", Silent(), language="x")
 
 
 def test_ordinary_functions_are_bound_to_no_kernel() -> None:

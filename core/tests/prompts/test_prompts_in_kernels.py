@@ -9,6 +9,7 @@ from portico.chat import Message
 from portico.errors import PluginNotInstalled, TemplateError
 from portico.ports.chat_service import ChatService
 from portico.ports.template_language import TemplateLanguage
+from portico.prompts.rendering import Prompts, trust
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.services import FixedServices
 
@@ -96,6 +97,18 @@ async def test_a_prompt_in_a_prompt_keeps_its_values_as_data_when_it_is_trusted(
     )
 
 
+def test_what_is_trusted_is_so_inside_of_lists_and_mappings_too() -> None:
+    other = ("x", 1)
+    given = {"a": "x", "b": ["x", ("y", None)], "c": {"key": ["z"]}, "d": ["x"], "e": other}
+    trusted = trust(given, {"A", "b", "C", "E", "missing"})
+    assert trusted == given
+    assert [type(each) for each in trusted.values()] == [Trusted, list, dict, list, tuple]
+    leaves = [trusted["b"][0], trusted["b"][1][0], trusted["c"]["key"][0], trusted["e"][0]]
+    assert {type(leaf) for leaf in leaves} == {Trusted}
+    assert type(next(iter(trusted["c"]))) is type(trusted["d"][0]) is str, "keys and what is not named stay as they are"
+    assert type(other[0]) is str, "the caller's values stay as they are"
+
+
 async def test_trusted_text_goes_to_functions_as_text() -> None:
     seen = []
 
@@ -134,6 +147,29 @@ async def test_filters_get_and_return_text_and_may_keep_the_roles() -> None:
     [(role, text)] = asked(chat)
     assert role == "user"
     assert text.startswith("<message role='system'>"), "a plain string is one user message"
+
+
+async def test_functions_take_variables_inside_of_filters_too() -> None:
+    @function
+    def hail(name: str) -> str:
+        return f"Hi {name}"
+
+    async def pass_on(context, proceed):
+        context.arguments["name"] += "!"
+        return await proceed()
+
+    kernel = Kernel()
+    kernel.add_function(hail)
+    kernel.filters.prompt.append(pass_on)
+    assert await kernel.render_prompt("{{hail}}", {"name": "Ada"}) == "Hi Ada!"
+
+
+async def test_what_is_wrong_with_a_prompt_is_told_with_its_name() -> None:
+    for options, name in (({}, "prompt"), ({"name": "letter"}, "letter")):
+        with pytest.raises(TemplateError, match=f"^{name}, line 1"):
+            await Kernel().render_prompt("{{$}}", **options)
+        with pytest.raises(TemplateError, match=f"^{name}, line 1"):
+            await Prompts(Kernel()).render("{{$}}", None, **options)
 
 
 async def test_filters_come_before_what_is_trusted() -> None:
@@ -194,5 +230,5 @@ async def test_language_and_trusted_are_no_options_of_a_turn() -> None:
 
 @pytest.mark.parametrize("arguments", ["question", ["question"], [("a", "b")]])
 async def test_arguments_that_are_no_mapping_are_refused_in_words(arguments) -> None:
-    with pytest.raises(TypeError, match="arguments of a prompt are a mapping, of names to values, not "):
+    with pytest.raises(TypeError, match=f", of names to values, not {type(arguments).__name__}$"):
         await Kernel().render_prompt("Hi {{$a}}", arguments)

@@ -93,6 +93,8 @@ def test_text_before_messages_is_the_system_s_and_text_after_is_the_user_s() -> 
 def test_blanks_of_the_template_around_a_message_are_layout_and_those_of_a_value_are_not() -> None:
     prompt = own("\n <message role='user'>\n  ", "\n a ", " b\n</message>\n", "  ", "\n")
     assert said(prompt) == [("user", "\n a  b")], "a value of blanks between messages is no message"
+    around = own("\n \n Be kind. \n \n <message role='user'>\n \n x \n \n</message>\n \n And? \n \n")
+    assert said(around) == [("system", "Be kind."), ("user", "x"), ("user", "And?")]
     assert said(own("<message role='user'> ", " ", " </message>")) == [("user", " ")]
     assert said(own("<message role='user'> ", "", " </message><message role='user'/>")) == [("user", ""), ("user", "")]
 
@@ -104,6 +106,15 @@ def test_entities_of_the_template_are_decoded_once_and_those_of_values_never() -
         ("user", "&lt;&nbsp;&#xD800;&#0;&;")
     ]
     assert said(own("&lt; <message role='user'>x</message>"))[0] == ("system", "<"), "outside of messages too"
+
+
+@pytest.mark.parametrize("form", ["&#{};", "&#x{:x};", "&#X{:X};"])
+def test_a_number_is_decoded_where_it_is_one_of_a_character(form: str) -> None:
+    for number in (1, 0xD7FF, 0xE000, 0x10FFFF):
+        assert said(own(f"<message role='user'>{form.format(number)}|</message>")) == [("user", f"{chr(number)}|")]
+    for number in (0, 0xD800, 0xDFFF, 0x110000):
+        written = form.format(number)
+        assert said(own(f"<message role='user'>{written}</message>")) == [("user", written)]
 
 
 def test_a_message_may_hold_texts_and_images() -> None:
@@ -126,6 +137,8 @@ def test_a_message_may_hold_texts_and_images() -> None:
 def test_a_section_of_characters_is_text_as_it_is() -> None:
     prompt = own("<message role='user'> <![CDATA[ </message> &lt; ", "]]>", "<b>]]> &lt; </message>")
     assert said(prompt) == [("user", " </message> &lt; ]]><b> <")]
+    several = own("<message role='user'>&lt;<![CDATA[&lt;]]>&gt;<![CDATA[&amp;]]>&amp;</message>")
+    assert said(several) == [("user", "<&lt;>&amp;&")], "what stands around sections is read as ever"
 
 
 def test_a_value_in_an_attribute_is_the_attribute_s_value_whatever_it_holds() -> None:
@@ -269,6 +282,57 @@ def test_a_prompt_saved_as_text_and_trusted_has_the_same_messages(prompt: Prompt
     text = encoded(prompt)
     assert type(text) is Trusted
     assert Prompt([Piece(text, False)]).messages() == messages
+
+
+NO_ROLE = "A message's role is one of system, user, assistant, not"
+NOT_CLOSED = 'The tag <{} is not closed, or an attribute in it is not written name="value".'
+
+
+@pytest.mark.parametrize(
+    ("pieces", "sentence", "marked"),
+    [
+        (["Hi ", "Ada", "</message><message/>"], "This closes a message that was not opened.", "</message>"),
+        (["Hi <message>x</message>"], 'A message needs a role: <message role="user">.', "<message>"),
+        (
+            ["Hi <message role='", "nobody", "'>x</message>"],
+            f"{NO_ROLE} 'nobody'.",
+            "<message role='nobody'>",
+        ),
+        (
+            ["Hi <message role='tool'>x</message>"],
+            f"{NO_ROLE} 'tool'. Results of tools answer a model's calls; a template cannot write them.",
+            "<message role='tool'>",
+        ),
+        (["<message colour='red'/>"], "<message> has no attribute 'colour'; it has role and name.", "colour"),
+        (["<message role='user' role='user'/>"], "The attribute 'role' stands twice.", "role"),
+        (["Hi <message role=", "'user'", ">x</message>"], NOT_CLOSED.format("message"), "<message"),
+        (["<message role='user'><image src=x></message>"], NOT_CLOSED.format("image"), "<image"),
+        (["Hi <message role='user'>x"], "This message is not closed: </message> is missing.", "<message"),
+        (["<message role='user'><message role='user'>"], "A message cannot stand inside another one.", "<message"),
+        (["<message role='user'>x</text></message>"], "This closes a <text> that was not opened.", "</text"),
+        (["<message role='user'>x</message ", ">", ""], "The tag </message is not closed.", "</message"),
+        (
+            ["<message role='user'><text>", "<b>", "</message>"],
+            "This <text> is not closed: </text> is missing.",
+            "<text",
+        ),
+        (["<message role='user'><image src='x'/></message>"], "<image> has no attribute 'src'.", "src"),
+        (
+            ["<message role='user'>", "<b>", "<image>/etc/passwd</image></message>"],
+            "An <image> holds an http, https or data URL, and nothing else.",
+            "<image",
+        ),
+        (["<message role='user'><![CDATA[ x</message>"], "The section <![CDATA[ is not closed.", "<![CDATA["),
+    ],
+)
+def test_an_error_is_a_sentence_and_marks_what_is_wrong_with_the_values_in_it(
+    pieces: list[str], sentence: str, marked: str
+) -> None:
+    with pytest.raises(TemplateError) as raised:
+        own(*pieces).messages()
+    message, shown, mark = str(raised.value).split("\n")
+    assert message.partition(": ")[2] == sentence
+    assert shown[mark.index("^") : mark.rindex("^") + 1] == marked
 
 
 def test_a_prompt_is_changed_piece_by_piece_and_copied_whole() -> None:

@@ -156,6 +156,7 @@ def test_a_block_begins_at_the_last_braces_before_its_end(template: str, parts: 
         ("{{f $x}}", Call(None, "f", (Argument(None, Variable("x")),))),
         ("{{f\n'x'}}", Call(None, "f", (Argument(None, Quoted("'x'"), "\n"),))),
         ("{{f a='x'}}", Call(None, "f", (Argument("a", Quoted("'x'")),))),
+        ("{{f X='x'}}", Call(None, "f", (Argument("X", Quoted("'x'")),))),
         ("{{f  a = $x}}", Call(None, "f", (Argument("a", Variable("x"), "  ", " = "),))),
         ("{{f a=\n'x'}}", Call(None, "f", (Argument("a", Quoted("'x'"), " ", "=\n"),))),
         ("{{f 'x' a=$x}}", Call(None, "f", (Argument(None, Quoted("'x'")), Argument("a", Variable("x"))))),
@@ -216,6 +217,49 @@ def test_a_malformed_block_is_refused_at_its_place(template: str, column: int, w
     error = refused(template)
     assert words in str(error)
     assert (error.line, error.column) == (1, column), str(error)
+
+
+A40 = "a" * 40
+
+
+@pytest.mark.parametrize(
+    ("template", "sentence", "marked"),
+    [
+        ("{{$ }}", "The variable has no name.", "$"),
+        ("{{a='b' f}}", "A block cannot begin with a named argument: write the function first.", "a='b'"),
+        ("{{P-F $x}}", "A function is written plugin.function here: write P.F.", "P-F"),
+        ("{{/if }}", "This language has no conditions, loops and comments.", "/if"),
+        ("{{X.y.z}}", "The name of a function has at most one '.', between plugin and function.", "X.y.z"),
+        ("{{f a-b='c'}}", "The name of an argument has letters, digits and '_' only.", "a-b"),
+        ("{{f a=  }}", "The argument 'a' has no value.", "a="),
+        ("{{f 'a' $b}}", "Only the first argument may go without a name: write name=value.", "$b"),
+        ("{{f a=X}}", "The value of an argument is 'quoted' or a $variable: write a='X'.", "X"),
+        (
+            f"{{{{f {A40}}}}}",
+            f"An argument is 'quoted', a $variable or name=value, not '{A40}': write ${A40} or '{A40}'.",
+            A40,
+        ),
+        (
+            f"{{{{f {'a' * 41}}}}}",
+            f"An argument is 'quoted', a $variable or name=value, not '{'a' * 39}…'.",
+            "a" * 41,
+        ),
+        (
+            f"{{{{f {'-' * 40}}}}}",
+            f"An argument is 'quoted', a $variable or name=value, not '{'-' * 40}'.",
+            "-" * 40,
+        ),
+        (
+            f"{{{{f {'-' * 41}}}}}",
+            f"An argument is 'quoted', a $variable or name=value, not '{'-' * 39}…'.",
+            "-" * 41,
+        ),
+    ],
+)
+def test_an_error_is_one_sentence_and_marks_what_it_is_about(template: str, sentence: str, marked: str) -> None:
+    message, shown, mark = str(refused(template)).split("\n")
+    assert message.partition(": ")[2] == sentence
+    assert shown[mark.index("^") : mark.rindex("^") + 1].rstrip() == marked
 
 
 def test_an_error_shows_the_line_and_marks_what_is_wrong() -> None:

@@ -54,6 +54,9 @@ async def test_another_case_of_a_variable_is_understood_where_its_own_is_missing
     assert await rendered("{{$Name}}", name="Ada", Name="Eve") == "Eve"
     assert await rendered("{{$Name}}", name="Ada", Name=None) == ""
     assert await rendered("{{$NAME}}", name="Ada", Name="Eve") == "Eve", "as in .NET, the last one set holds"
+    recorder = Recorder()
+    await rendered("{{f $Name other=$NAME}}", recorder, name="Ada")
+    assert recorder.calls == [("f", {"other": "Ada"}, ["Ada"])], "as an argument of a function too"
 
 
 async def test_braces_are_written_as_quoted_values() -> None:

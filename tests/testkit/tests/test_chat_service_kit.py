@@ -380,6 +380,15 @@ class RemembersTheLastTurn(SpoilsWhole):
         return replace(reply, model=str(len(self.requests)))
 
 
+@caught_by("equal_requests_have_equal_replies", "reached the next call")
+class KeepsTheStopWords(Broken):
+    kept: tuple[str, ...] = ()
+
+    def take(self, request):
+        self.kept = request.stop or self.kept
+        return replace(request, stop=self.kept)
+
+
 @caught_by("concurrent_calls_do_not_mix", "there is no source 11")
 class KeepsTheRequestOnItself(Broken):
     async def complete(self, request):

@@ -27,11 +27,23 @@ class TestHashingEmbeddings(EmbeddingGeneratorKit):
         return HashingEmbeddings()
 
 
-FAULTS = KnownFaults(EmbeddingGeneratorKit, lambda kind: {"embedding_generator": kind})
+def failing(kind: type[HashingEmbeddings]) -> HashingEmbeddings:
+    generator = kind()
+    generator.embed = getattr(generator, "fail", Broken.fail)
+    return generator
+
+
+FAULTS = KnownFaults(
+    EmbeddingGeneratorKit, lambda kind: {"embedding_generator": kind, "failing_generator": lambda: failing(kind)}
+)
 
 
 class Broken(HashingEmbeddings):
     """Does right what a variant does not do wrong."""
+
+    @staticmethod
+    async def fail(texts: Sequence[str], *, purpose: Purpose = "document") -> Vectors:
+        raise ServiceUnavailable("Embedding generator 'hashing' cannot be reached.")
 
     def spoil(self, rows: np.ndarray, texts: Sequence[str], purpose: Purpose) -> np.ndarray:
         return rows
@@ -377,6 +389,36 @@ class TakesNoNoticeOfCancellation(Broken):
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.sleep(0.01)
         return await super().embed(texts, purpose=purpose)
+
+
+@FAULTS.caught_by("a_vendor_that_fails_is_an_error_of_ours", "embedding a document raised ConnectionError: down")
+class LetsTheVendorsErrorOut(Broken):
+    @staticmethod
+    async def fail(texts, *, purpose="document"):
+        raise ConnectionError("down")
+
+
+@FAULTS.caught_by("a_vendor_that_fails_is_an_error_of_ours", "embedding a query raised KeyError")
+class LetsTheVendorsErrorOutForQuestions(Broken):
+    @staticmethod
+    async def fail(texts, *, purpose="document"):
+        if purpose == "query":
+            raise KeyError("data")
+        await Broken.fail(texts)
+
+
+@FAULTS.caught_by("a_vendor_that_fails_is_an_error_of_ours", "what it stands on fails")
+class GivesZerosWhereItFails(Broken):
+    @staticmethod
+    async def fail(texts, *, purpose="document"):
+        return Vectors(bytes(len(texts) * 4), len(texts), 1)
+
+
+@FAULTS.caught_by("a_vendor_that_fails_is_an_error_of_ours", "says '' only")
+class FailsWithoutAWord(Broken):
+    @staticmethod
+    async def fail(texts, *, purpose="document"):
+        raise ServiceUnavailable("")
 
 
 class RefusesLongTexts(HashingEmbeddings):

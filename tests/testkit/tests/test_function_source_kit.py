@@ -184,10 +184,10 @@ class NoFunctions(Broken):
         return []
 
 
-@FAULTS.caught_by("it_leaves_no_task_behind", "tasks are left")
+@FAULTS.caught_by("it_leaves_no_task_behind", "1 tasks go on")
 class LeavesATask(Broken):
     async def load(self, name):
-        self.task = asyncio.create_task(asyncio.sleep(0.5))
+        self.task = asyncio.create_task(asyncio.sleep(5))
         return await super().load(name)
 
 
@@ -245,6 +245,13 @@ class TakesCancellationForAFailure(Broken):
             raise ConfigurationError(f"The words in {self.path} cannot be read.") from None
 
 
+class ClosesInSeveralTurns(WordSource):
+    """As a connection does that says good-bye after `aclose` has returned."""
+
+    async def aclose(self):
+        self.closing = asyncio.create_task(asyncio.sleep(0.02))
+
+
 class TestTheFunctionSourceKit(KitOfAKit):
     faults = FAULTS
-    correct = (Broken,)
+    correct = (Broken, ClosesInSeveralTurns)

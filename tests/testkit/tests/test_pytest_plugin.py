@@ -183,6 +183,34 @@ class TestMore(TestBase):
     project.run(body).assert_outcomes(passed=1, xfailed=2)
 
 
+def test_classes_that_are_no_kits_may_be_named_as_one(project: Project) -> None:
+    body = """
+import unittest
+
+class TestSewingKit:
+    def test_one(self):
+        assert True
+
+class TestLargeSewingKit(TestSewingKit):
+    def test_one(self):
+        assert True
+
+class DoorKit(unittest.TestCase):
+    def test_one(self):
+        self.fail("this one is overridden")
+
+class TestDoors(DoorKit):
+    def setUp(self):
+        self.open = True
+
+    def test_one(self):
+        self.assertTrue(self.open)
+
+del DoorKit
+"""
+    project.run(body).assert_outcomes(passed=3)
+
+
 SUPER = "super().test_it_is_short(poem)"
 OVERRIDES = {
     "no mark": ("", SUPER, 'overrides a standard test of PoemKit. Mark it with pytest.mark.xfail(reason="…")'),

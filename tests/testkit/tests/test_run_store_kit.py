@@ -21,6 +21,13 @@ from portico_testkit.run_store import Reopen, RunStoreKit
 class Kept(MemoryRunStore):
     """Stands for a durable store: what `reopen` gives shares what it holds."""
 
+    fails = False
+
+    async def acquire(self, run: str, *, owner: str, seconds: float) -> Lease:
+        if self.fails:
+            raise StoreError("The journal cannot be read: it is no database.")
+        return await super().acquire(run, owner=owner, seconds=seconds)
+
     def again(self) -> MemoryRunStore:
         other = type(self)()
         other.__dict__.update(self.__dict__)
@@ -47,7 +54,16 @@ class TestOneThatIsKept(RunStoreKit):
         return reopened
 
 
-FAULTS = KnownFaults(RunStoreKit, lambda kind: {"store": kind, "reopen": lambda: reopened})
+def failing(kind: type[Kept]) -> Kept:
+    store = kind()
+    store.fails = True
+    return store
+
+
+FAULTS = KnownFaults(
+    RunStoreKit,
+    lambda kind: {"store": kind, "reopen": lambda: reopened, "failing_store": lambda: failing(kind)},
+)
 
 
 @FAULTS.caught_by("each_lease_has_a_higher_token_and_the_older_are_refused")
@@ -293,6 +309,28 @@ class _LosesWritesOfOthers(Kept):
 class _TwoGetARun(Kept):
     async def acquire(self, run: str, *, owner: str, seconds: float) -> Lease:
         return await super().acquire(run, owner="any" if run == "new" else owner, seconds=seconds)
+
+
+@FAULTS.caught_by("what_cannot_be_kept_is_a_store_error", "acquire raised OSError")
+class _LetsTheDisksErrorOut(Kept):
+    async def acquire(self, run: str, *, owner: str, seconds: float) -> Lease:
+        if self.fails:
+            raise OSError("I/O error")
+        return await super().acquire(run, owner=owner, seconds=seconds)
+
+
+@FAULTS.caught_by("what_cannot_be_kept_is_a_store_error", "runs raised FileNotFoundError")
+class _LetsTheDisksErrorOutOfTheList(Kept):
+    async def runs(self) -> list[str]:
+        if self.fails:
+            raise FileNotFoundError("runs")
+        return await super().runs()
+
+
+@FAULTS.caught_by("what_cannot_be_kept_is_a_store_error", "what it stands on fails")
+class _BeginsWhatNobodyWritesDown(Kept):
+    async def acquire(self, run: str, *, owner: str, seconds: float) -> Lease:
+        return await MemoryRunStore.acquire(self, run, owner=owner, seconds=seconds)
 
 
 class TestTheRunStoreKit(KitOfAKit):

@@ -51,6 +51,16 @@ class _Detached(_Plain):
         return await asyncio.shield(self.task)
 
 
+@FAULTS.caught_by("cancelling_the_call_cancels_the_action", "a cancelled call went on")
+class _WaitsForTheActionAllTheSame(_Plain):
+    async def execute(self, run: str, name: str, action: Callable[[], Awaitable[Any]]) -> Any:
+        working = asyncio.ensure_future(action())
+        try:
+            return await asyncio.shield(working)
+        except asyncio.CancelledError:
+            return await working
+
+
 @FAULTS.caught_by("many_actions_each_have_their_own_result", "mixed up")
 @FAULTS.caught_by("an_action_that_is_done_is_executed_again_unless_the_runner_is_durable", "it is not `durable`")
 class _Remembering(_Plain):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from portico.errors import PorticoError, ServiceUnavailable, UnsupportedFilter
+from portico.errors import LimitExceeded, PorticoError, ServiceUnavailable, UnsupportedFilter
 from portico.filter import And, AnyOf, Equal, FilterSupport, Not, Range
 from portico.ports.search_index import IndexReport
 from portico.search import SearchCapabilities, SearchResults, TextSearchOptions, TextSearchResult, search_method
@@ -552,9 +552,53 @@ class ReportsChangesEveryTime(WholeSearch):
     index = Index()
 
 
+class HasMoreThanTheKitReads(WholeSearch):
+    """Finds more passages than the kit asks for, and most of those pass its filters."""
+
+    capabilities = replace(WholeSearch.capabilities, most=None)
+
+    def __init__(self, entries, **options):
+        more = [ListEntry(f"Door {number}.", fields={"colour": "red", "year": 2010}) for number in range(100)]
+        super().__init__([*entries, *more], **options)
+
+
+class GivesThirtyAtMost(HasMoreThanTheKitReads):
+    """Of what the filter keeps, as services do: not what it keeps of thirty."""
+
+    capabilities = replace(HasMoreThanTheKitReads.capabilities, most=30)
+
+    async def fetch(self, query, options):
+        found = await super().fetch(query, options)
+        total = None if found.total_count is None else min(30, found.total_count)
+        return SearchResults((await found.list())[: max(0, 30 - options.skip)], total_count=total)
+
+
+class RefusesLongQueries(WholeSearch):
+    """As services do that say how long a query may be."""
+
+    capabilities = replace(WholeSearch.capabilities, query_characters=300, query_words=50)
+    refusal = "A query has at most 300 characters and 50 words."
+
+    async def fetch(self, query, options):
+        if len(query) > 300 or len(query.split()) > 50:
+            raise LimitExceeded(self.refusal)
+        return await super().fetch(query, options)
+
+
+@FAULTS.caught_by("filters_keep_what_they_say", "leaves nothing out")
+class DropsTheFilterOfMany(HasMoreThanTheKitReads):
+    async def fetch(self, query, options):
+        return await super().fetch(query, replace(options, filter=None))
+
+
+@FAULTS.caught_by("queries_are_data", "refused without a word")
+class RefusesLongQueriesWithoutAWord(RefusesLongQueries):
+    refusal = ""
+
+
 class TestTheTextSearchKit(KitOfAKit):
     faults = FAULTS
-    correct = (WholeSearch,)
+    correct = (WholeSearch, HasMoreThanTheKitReads, GivesThirtyAtMost, RefusesLongQueries)
 
 
 async def test_a_source_that_takes_filters_is_not_passed_untried() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import Phase, settings
 
-from portico.errors import StoreError
+from portico.errors import StoreDamaged, StoreError
 from portico.filter import And, Equal, Filter, FilterSupport, matches
 from portico.ports.vector_store import VectorMatch, VectorRecord
 from portico.vectors import Vectors
@@ -66,11 +66,29 @@ class Kit(VectorStoreKit):
         return type(vector_store)()
 
 
-FAULTS = KnownFaults(Kit, lambda kind: {"vector_store": kind})
+def failing(kind: type[Broken]) -> Broken:
+    store = kind()
+    store.fails = True
+    return store
+
+
+FAULTS = KnownFaults(Kit, lambda kind: {"vector_store": kind, "failing_store": lambda: failing(kind)})
 
 
 class Broken(DictVectorStore):
     """The start of every variant that does one thing wrong."""
+
+    fails = False
+
+    async def search(self, namespace, queries, *, top=10, filter=None):
+        if self.fails:
+            raise StoreDamaged("Vector store 'dict' cannot read what it keeps. Drop 'n', and write it again.")
+        return await super().search(namespace, queries, top=top, filter=filter)
+
+    async def count(self, namespace):
+        if self.fails:
+            raise StoreError("Vector store 'dict' cannot read what it keeps.")
+        return await super().count(namespace)
 
 
 @FAULTS.caught_by("the_nearest_come_first_with_their_cosines")
@@ -413,6 +431,29 @@ class WritesOnWhenCancelled(Broken):
         await asyncio.sleep(0.01 if len(records) > 100 else 0)
         writing.cancel()
         await super().upsert(namespace, records, vectors)
+
+
+@FAULTS.caught_by("what_cannot_be_read_is_a_store_error", "search raised OSError")
+class LetsTheDisksErrorOut(Broken):
+    async def search(self, namespace, queries, *, top=10, filter=None):
+        if self.fails:
+            raise OSError("I/O error")
+        return await super().search(namespace, queries, top=top, filter=filter)
+
+
+@FAULTS.caught_by("what_cannot_be_read_is_a_store_error", "ids raised KeyError")
+class LetsAKeyErrorOutOfIds(Broken):
+    async def ids(self, namespace):
+        if self.fails:
+            raise KeyError("ids")
+        async for id in super().ids(namespace):
+            yield id
+
+
+@FAULTS.caught_by("what_cannot_be_read_is_a_store_error", "what it stands on fails")
+class FindsNothingWhereItFails(Broken):
+    async def search(self, namespace, queries, *, top=10, filter=None):
+        return await DictVectorStore.search(self, namespace, queries, top=top, filter=filter)
 
 
 class TestTheVectorStoreKit(KitOfAKit):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shlex
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -87,6 +88,7 @@ def _cache_folder() -> Finding:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        mend = f"Make it writable: `mkdir -p {folder} && chmod u+rwx {folder}`."
+        quoted = shlex.quote(str(folder))
+        mend = f"Make it writable: `mkdir -p {quoted} && chmod u+rwx {quoted}`."
         return Finding("fail", "cache folder", f"{folder} cannot be written: {error.strerror or error}.", mend)
     return Finding("ok", "cache folder", os.fspath(folder))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 from portico.errors import ConfigurationError, PluginError, PluginNotInstalled, PorticoError, StoreError
@@ -17,14 +20,18 @@ if TYPE_CHECKING:
 
 __all__ = ["checked_services"]
 
+_PATIENCE = 10.0
+"""Seconds for closing what was made."""
+
 
 async def checked_services(application: Application, plugins: Plugins, known: set[str]) -> AsyncIterator[Finding]:
     """Make each service, which opens nothing; those whose problem is told already (``known``) are left out.
 
     A service that has settings and is not the chosen one stops nobody, and neither does one that is installed and
-    not configured: of these, only what is wrong is told.
+    not configured: of these, only what is wrong is told. Each of those is closed before the next is made.
     """
-    async with application.services() as services:
+    failures: list[str] = []
+    async with _closing(application.services(), failures) as services:
         for info in PORTS:
             configured = services.names(_port(info))
             for number, name in enumerate(configured):
@@ -34,10 +41,27 @@ async def checked_services(application: Application, plugins: Plugins, known: se
             used = {*configured, *(entry.use for entry in application.configuration.entries(info))}
             for name in plugins.names(info.name):
                 if name not in used:
-                    for finding in _idle(services, plugins, info, name):
+                    async for finding in _idle(application, plugins, info, name):
                         yield finding
         async for finding in _journal(services):
             yield finding
+    for failure in failures:
+        yield Finding("fail", "services", failure, "Run `pip install --upgrade` on the package that raised it.")
+
+
+@asynccontextmanager
+async def _closing(services: HostServices, failures: list[str]) -> AsyncIterator[HostServices]:
+    """Close the services however it ends; ``failures`` gets a sentence on what that raised."""
+    try:
+        yield services
+    finally:
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await services.aclose()
+        except TimeoutError:
+            failures.append(f"It could not be closed within {_PATIENCE:.0f} seconds.")
+        except Exception as error:  # noqa: BLE001 - the code of strangers raises anything
+            failures.append(_failed("It could not be closed", error))
 
 
 def _port(info: PortInfo) -> Any:
@@ -49,7 +73,7 @@ def _port(info: PortInfo) -> Any:
 def _made(services: HostServices, plugins: Plugins, info: PortInfo, name: str, *, chosen: bool) -> Iterator[Finding]:
     """Make a configured service."""
     try:
-        service = services.get(_port(info), name)
+        service = _got(services, info, name)
     except PorticoError as error:
         if chosen or not isinstance(error, PluginNotInstalled):
             for problem in problems_of(error, info.name, name):
@@ -64,15 +88,24 @@ def _made(services: HostServices, plugins: Plugins, info: PortInfo, name: str, *
         yield Finding("ok", subject, "can be made")
 
 
-def _idle(services: HostServices, plugins: Plugins, info: PortInfo, name: str) -> Iterator[Finding]:
-    """Make one that is installed and not configured, so that a mistake shows before somebody chooses it."""
+async def _idle(application: Application, plugins: Plugins, info: PortInfo, name: str) -> AsyncIterator[Finding]:
+    """Make and close one that is installed and not configured: a mistake shows before somebody chooses it."""
+    failures: list[str] = []
+    async with _closing(application.services(), failures) as services:
+        for finding in _made_idle(services, plugins, info, name):
+            yield finding
+    for failure in failures:
+        yield Finding("warn", f"{info.noun} {name}", failure, _mend(plugins, info, name))
+
+
+def _made_idle(services: HostServices, plugins: Plugins, info: PortInfo, name: str) -> Iterator[Finding]:
     try:
         offer = plugins.offer(info.name, name)
     except PluginError:
         return  # that it cannot be chosen is told with its package
     try:
         factory_of(offer)
-        lacking = _lacking(info, services.get(_port(info), name))
+        lacking = _lacking(info, _got(services, info, name))
     except ConfigurationError:
         return  # it needs settings, and has none
     except PorticoError as error:
@@ -83,14 +116,28 @@ def _idle(services: HostServices, plugins: Plugins, info: PortInfo, name: str) -
             yield Finding("warn", f"{info.noun} {name}", lacking, _mend(plugins, info, name))
 
 
+def _got(services: HostServices, info: PortInfo, name: str) -> object:
+    # What a vendor prints must not get into the output of `--json`.
+    with redirect_stdout(sys.stderr):
+        return services.get(_port(info), name)
+
+
 def _lacking(info: PortInfo, service: object) -> str:
     """Return what a service has not of the members of its port, as a sentence; empty where nothing is missing."""
     protocol = vars(_port(info))
     members = [name for name in (*protocol.get("__annotations__", {}), *protocol) if not name.startswith("_")]
-    missing = [name for name in dict.fromkeys(members) if not hasattr(service, name)]
+    try:
+        missing = [name for name in dict.fromkeys(members) if not hasattr(service, name)]
+    except Exception as error:  # noqa: BLE001 - as above
+        return _failed(f"{type(service).__qualname__} cannot be asked what it has", error)
     if not missing:
         return ""
     return f"{type(service).__qualname__} is no {info.name}: it has no {', '.join(missing)}."
+
+
+def _failed(what: str, error: Exception) -> str:
+    text = " ".join(str(error).split()).rstrip(".")
+    return f"{what}: {type(error).__name__}{f': {text}' if text else ''}."
 
 
 def _mend(plugins: Plugins, info: PortInfo, name: str) -> str:

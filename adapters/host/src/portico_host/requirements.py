@@ -14,6 +14,7 @@ from portico_host.packages import Defect
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
+    from packaging.specifiers import SpecifierSet
 
 __all__ = ["Need", "needs_of", "unmet_needs", "what_brings", "wrong_builds"]
 
@@ -36,8 +37,11 @@ class Need:
 
     @property
     def met(self) -> bool:
-        """Whether what is installed is what is wanted; pre-releases count, for somebody has installed them."""
-        return self.installed is not None and self.requirement.specifier.contains(self.installed, prereleases=True)
+        """Whether what is installed is what is wanted; pre-releases count, for somebody has installed them.
+
+        A version that cannot be compared is nothing to complain of.
+        """
+        return self.installed is not None and _contains(self.requirement.specifier, self.installed)
 
 
 def needs_of(name: str) -> tuple[Need, ...]:
@@ -50,7 +54,7 @@ def needs_of(name: str) -> tuple[Need, ...]:
     for extra in extras:
         for requirement in _requirements(found):
             text = str(requirement)
-            if text not in needs and (requirement.marker is None or requirement.marker.evaluate({"extra": extra})):
+            if text not in needs and _holds(requirement, extra):
                 needs[text] = Need(requirement, extra, _version(requirement.name))
     return tuple(needs.values())
 
@@ -71,7 +75,7 @@ def wrong_builds(name: str) -> Iterator[Defect]:
     names = [name, *(need.requirement.name for need in needs_of(name) if need.installed is not None)]
     for each in names:
         found = _installed(each)
-        wanted = (found.metadata["Requires-Python"] if found is not None else None) or ""
+        wanted = next(iter((found.metadata.get_all("Requires-Python") if found is not None else None) or ()), "")
         tags = _tags(found)
         mend = f"Run `pip install --force-reinstall --no-cache-dir {each}` with this Python."
         if not _python_fits(wanted):
@@ -106,6 +110,26 @@ def _requirements(found: Distribution) -> Iterator[Requirement]:
             continue
 
 
+def _holds(requirement: Requirement, extra: str) -> bool:
+    from packaging.markers import UndefinedComparison, UndefinedEnvironmentName
+
+    try:
+        return requirement.marker is None or requirement.marker.evaluate({"extra": extra})
+    except (UndefinedComparison, UndefinedEnvironmentName, ValueError):
+        return False
+
+
+def _contains(specifier: SpecifierSet, version: str) -> bool:
+    from packaging.version import InvalidVersion, Version
+
+    try:
+        # A Python built from its repository is "3.14.0+".
+        known = Version(version.removesuffix("+"))
+    except InvalidVersion:
+        return True
+    return specifier.contains(known, prereleases=True)
+
+
 def _written(requirement: Requirement) -> str:
     extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
     return f"{requirement.name}{extras}{requirement.specifier}"
@@ -121,16 +145,17 @@ def _installed(name: str) -> Distribution | None:
 def _version(name: str) -> str | None:
     found = _installed(name)
     try:
-        return None if found is None else found.version or "0"
+        # None too where an installer has left a folder and no metadata.
+        return None if found is None else found.version or None
     except Exception:  # noqa: BLE001 - damaged metadata of others
-        return "0"
+        return None
 
 
 def _python_fits(wanted: str) -> bool:
     from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
     try:
-        return SpecifierSet(wanted).contains(platform.python_version(), prereleases=True)
+        return _contains(SpecifierSet(wanted), platform.python_version())
     except InvalidSpecifier:
         return True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -97,7 +98,8 @@ class SecretSource:
 
 def _mend(error: Exception, name: str) -> str:
     if isinstance(error, PermissionError):
-        return f" Run `chmod u+r {name}`, as who owns it."
+        # The file that it was: what is written in the configuration is seen from its folder, not from the shell's.
+        return f" Run `chmod u+r {shlex.quote(str(error.filename or name))}`, as who owns it."
     return " Write the secret into it, or correct its path." if isinstance(error, FileNotFoundError) else ""
 
 

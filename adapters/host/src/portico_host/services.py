@@ -328,9 +328,9 @@ class HostServices:
         self._making.append(prepared)
         try:
             return factory(prepared.settings, self)
-        except PorticoError:
+        except (PorticoError, KeyboardInterrupt):
             raise
-        except Exception as error:
+        except BaseException as error:  # SystemExit and the like must not end the program either
             failure = broken(prepared.offer, "it could not be made", error)
             scrubbed = self._structurer.scrub(str(failure))
             if scrubbed == str(failure):

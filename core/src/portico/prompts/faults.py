@@ -27,7 +27,7 @@ def fault(message: str, source: str, at: int, length: int = 1, *, name: str = "p
     begin = source.rfind("\n", 0, at) + 1
     end = source.find("\n", at)
     column = at - begin
-    first = max(0, column - _BEFORE) if column > _SHOWN - _BEFORE else 0
+    first = max(0, column - _BEFORE)
     last = min(len(source) if end < 0 else end, begin + first + _SHOWN)
     shown = "".join(letter if letter.isprintable() else " " for letter in source[begin + first : last])
     left = "… " if first else ""

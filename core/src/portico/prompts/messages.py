@@ -118,11 +118,15 @@ class _Mask:
         values = self.values[first : first + len(own) - 1]
         return "".join(text for pair in zip(own, (*values, ""), strict=True) for text in pair)
 
-    def refuse(self, message: str, at: int, length: int = 1) -> NoReturn:
+    def refuse(self, message: str, at: int, length: int) -> NoReturn:
         """Raise the error of a place, as it is in the rendered prompt."""
+        start, end = self.place(at), self.place(at + length)
+        raise fault(message, str(self.prompt), start, end - start, name="rendered prompt")
+
+    def place(self, at: int) -> int:
+        """Return where a place of the mask is in the rendered prompt."""
         before = bisect_left(self.places, at)
-        place = at - before + sum(map(len, self.values[:before]))
-        raise fault(message, str(self.prompt), place, length, name="rendered prompt")
+        return at - before + sum(map(len, self.values[:before]))
 
 
 class _Reader:

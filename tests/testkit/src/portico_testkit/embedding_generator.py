@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from portico.errors import PorticoError
+from portico.errors import ConfigurationError, PorticoError, ServiceError
 from portico.ports.embedding_generator import EmbeddingGenerator
 from portico.vectors import Vectors
+from portico_testkit._failing import fails_as
 from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.tasks import give_up, no_tasks_but
 
@@ -50,6 +51,7 @@ class EmbeddingGeneratorKit:
             def embedding_generator(self) -> AcmeEmbeddings:
                 return AcmeEmbeddings(AcmeSettings(), None)
 
+    A fixture ``failing_generator`` gives one whose vendor fails: its address leads nowhere, or its model is no model.
     It is called some hundred and fifty times, mostly with a few short texts. Run a generator that works in batches
     a second time with batches of two or three texts: what goes wrong between batches shows only there.
     """
@@ -59,6 +61,11 @@ class EmbeddingGeneratorKit:
 
     large: ClassVar[int] = 2_000
     """How many texts the tests of load embed, six to eight times in all. Lower it for a service that bills them."""
+
+    @pytest.fixture
+    def failing_generator(self) -> EmbeddingGenerator | None:
+        """Nothing, for a generator that stands on nothing."""
+        return None
 
     @pytest.mark.asyncio
     async def test_name_and_model_are_filled(self, embedding_generator: EmbeddingGenerator) -> None:
@@ -286,6 +293,16 @@ class EmbeddingGeneratorKit:
         assert before.shape[0] == len(_TEXTS)
         self._same(before, after, "after a cancelled call, equal texts have different rows")
         self._unit_or_zero(before)
+
+    @pytest.mark.asyncio
+    async def test_a_vendor_that_fails_is_an_error_of_ours(self, failing_generator: EmbeddingGenerator | None) -> None:
+        """For documents and for questions; what the vendor's library raised is its cause."""
+        if failing_generator is None:
+            pytest.skip("there is no fixture `failing_generator`: nothing stands behind the generator that could fail")
+        purposes: tuple[Literal["document", "query"], ...] = ("document", "query")
+        for purpose in purposes:
+            embedding = failing_generator.embed(_TEXTS, purpose=purpose)
+            await fails_as((ServiceError, ConfigurationError), embedding, f"embedding a {purpose}")
 
     def _same(self, one: npt.NDArray[np.float32], other: npt.NDArray[np.float32], message: str) -> None:
         assert one.shape == other.shape, f"{message}: the shapes are {one.shape} and {other.shape}"

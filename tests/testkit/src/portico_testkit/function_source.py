@@ -192,9 +192,7 @@ class FunctionSourceKit:
         before = asyncio.all_tasks()
         await _load(function_source)
         await _close(function_source)
-        await asyncio.sleep(0)
-        left = asyncio.all_tasks() - before
-        assert not left, f"tasks are left: {left}"
+        await no_tasks_but(before)
 
 
 async def _load(source: FunctionSource, name: str = "plugin") -> FunctionPlugin:

@@ -94,12 +94,18 @@ class KitClass(pytest.Class):
 def is_kit(cls: type) -> bool:
     """Return whether a class is a kit, or a part of one: each class of this package, and any that is named so.
 
+    Classes that pytest collects by themselves are none, whatever else they are named: they are not there to be
+    subclassed. Nor are those of `unittest`, which pytest runs in another way.
+
     >>> class PoemKit:
     ...     def test_it_rhymes(self, poem): ...
     >>> is_kit(PoemKit), is_kit(dict)
     (True, False)
     """
-    return cls.__name__.endswith("Kit") or cls.__module__.partition(".")[0] == _TESTKIT
+    if any(base.__name__ == "TestCase" and base.__module__ == "unittest.case" for base in cls.__mro__):
+        return False
+    named = cls.__name__.endswith("Kit") and not cls.__name__.startswith("Test")
+    return named or cls.__module__.partition(".")[0] == _TESTKIT
 
 
 def mistakes_in(cls: type) -> Iterator[str]:

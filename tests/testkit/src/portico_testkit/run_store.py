@@ -12,6 +12,7 @@ import pytest
 
 from portico.errors import StoreBusy, StoreError
 from portico.ports.run_store import Lease, RunStore
+from portico_testkit._failing import fails_as
 from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.tasks import give_up, in_time, no_tasks_but
 
@@ -46,12 +47,18 @@ class RunStoreKit:
                 return again
 
     ``reopen`` opens another store on what the first one wrote, as a new process does; the first is not closed, as
-    that of a process that was killed is not.
+    that of a process that was killed is not. A fixture ``failing_store`` gives a store that cannot read and write: its
+    file is damaged, or its folder is a file.
     """
 
     @pytest.fixture
     def reopen(self) -> Reopen | None:
         """Nothing, for a store that forgets with the process."""
+        return None
+
+    @pytest.fixture
+    def failing_store(self) -> RunStore | None:
+        """Nothing, for a store that cannot fail."""
         return None
 
     @pytest.mark.asyncio
@@ -305,6 +312,21 @@ class RunStoreKit:
         )
         taken = [each for each in got if isinstance(each, Lease)]
         assert len(taken) == 1, f"{len(taken)} of 2 processes hold one run at once: {got}"
+
+    @pytest.mark.asyncio
+    async def test_what_cannot_be_kept_is_a_store_error(self, failing_store: RunStore | None) -> None:
+        """A run that nobody writes down is not begun; what the disk or a database raised is the cause."""
+        if failing_store is None:
+            pytest.skip("there is no fixture `failing_store`: a store that cannot fail")
+        await fails_as(StoreError, failing_store.acquire("r", owner="me", seconds=60), "acquire")
+        calls: dict[str, Callable[[], Awaitable[object]]] = {
+            "read": lambda: failing_store.read("r"),
+            "held": lambda: failing_store.held("r"),
+            "runs": failing_store.runs,
+            "append": lambda: failing_store.append(Lease("r", "me", 1), [{}]),
+        }
+        for what, call in calls.items():
+            await fails_as(StoreError, call(), what, must=False)
 
 
 async def _when_free(store: RunStore, run: str, owner: str) -> Any:

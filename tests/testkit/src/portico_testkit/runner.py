@@ -117,7 +117,7 @@ class RunnerKit:
         await in_time(began.wait(), "an action did not begin", seconds=_SECONDS)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await running
+            await in_time(running, "a cancelled call went on", seconds=_SECONDS)
         assert ended.is_set(), "the action runs on after its call was cancelled"
         await no_tasks_but(tasks)
 

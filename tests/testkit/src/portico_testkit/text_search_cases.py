@@ -1,10 +1,18 @@
-"""What text searches are tried with: awkward queries, and the filters that one must refuse by what it declares."""
+"""What text searches are tried with: awkward queries, and what one may refuse, or must, by what it declares."""
 
 from __future__ import annotations
 
-from portico.filter import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Range
+from collections.abc import Sized
 
-__all__ = ["AWKWARD_QUERIES", "refused_filters"]
+from portico.errors import PorticoError
+from portico.filter import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Range
+from portico.ports.text_search import TextSearch
+from portico.search import SearchCapabilities, TextSearchResult
+
+__all__ = ["ALL", "AWKWARD_QUERIES", "is_too_long", "is_whole", "refused_filters", "tried_out"]
+
+ALL = 50
+"""How many results the kit asks for to see all of them; a source may have more."""
 
 AWKWARD_QUERIES = (
     '"',
@@ -18,6 +26,31 @@ AWKWARD_QUERIES = (
     "site:example.org filetype:pdf -word",
     "word " * 2_000,
 )
+
+
+def is_whole(text_search: TextSearch, found: Sized) -> bool:
+    """Return whether what `ALL` was asked for is all that there is, and no list that was cut."""
+    return len(found) < min(ALL, text_search.capabilities.most or ALL)
+
+
+def is_too_long(query: str, capabilities: SearchCapabilities) -> bool:
+    """Return whether a source need not take a query of this length.
+
+    >>> is_too_long("a long query", SearchCapabilities(query_words=2)), is_too_long("a query", SearchCapabilities())
+    (True, False)
+    """
+    bounds = ((len(query), capabilities.query_characters), (len(query.split()), capabilities.query_words))
+    return any(most is not None and length > most for length, most in bounds)
+
+
+async def tried_out(text_search: TextSearch, query: str) -> list[TextSearchResult]:
+    """Return what is found for a query that is longer than is declared: nothing, where it is refused properly."""
+    try:
+        return await (await text_search.get_text_search_results(query)).list()
+    except PorticoError as error:
+        assert str(error).strip(), "a query that is too long is refused without a word"
+        return []
+
 
 _CLAUSES: dict[str, type[Equal | AnyOf | Range]] = {"Equal": Equal, "AnyOf": AnyOf, "Range": Range}
 

@@ -12,15 +12,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from portico.errors import UnsupportedFilter
+from portico.errors import StoreError, UnsupportedFilter
 from portico.filter import Filter, check_filter, matches
 from portico.ports.vector_store import VectorMatch, VectorRecord, VectorStore
 from portico.vectors import Vectors
+from portico_testkit._failing import fails_as
 from portico_testkit.fakes.vector_store import DictVectorStore
 from portico_testkit.vector_strategies import Call, Delete, Drop, Get, Search, Upsert
 
 __all__ = [
     "AWKWARD_IDS",
+    "check_failing",
     "check_filtered",
     "check_writers_at_once",
     "check_writes_are_seen_whole",
@@ -145,6 +147,28 @@ async def check_filtered(store: VectorStore, namespace: str, records: Sequence[V
     came = sorted(match.id for match in found)
     expected = sorted(record.id for record in records if matches(filter, record.metadata))
     assert came == expected, f"{filter} kept {came} instead of {expected}"
+
+
+async def check_failing(store: VectorStore | None) -> None:
+    """Call each method of a store that cannot read what it keeps: a search fails, others may."""
+    if store is None:
+        pytest.skip("there is no fixture `failing_store`: a store that cannot fail")
+
+    async def ids() -> list[str]:
+        return [id async for id in store.ids("n")]
+
+    row = Vectors.from_rows([(1, 0)])
+    await fails_as(StoreError, store.search("n", row), "search")
+    others: dict[str, Callable[[], Awaitable[object]]] = {
+        "get": lambda: store.get("n", ["a"]),
+        "count": lambda: store.count("n"),
+        "ids": ids,
+        "delete": lambda: store.delete("n", ["a"]),
+        "upsert": lambda: store.upsert("n", [VectorRecord("a")], row),
+        "drop": lambda: store.drop("n"),  # the last: it may mend the store
+    }
+    for what, call in others.items():
+        await fails_as(StoreError, call(), what, must=False)
 
 
 async def check_writes_are_seen_whole(store: VectorStore) -> None:

@@ -20,6 +20,7 @@ from portico_testkit.fakes.vector_store import DictVectorStore
 from portico_testkit.tasks import give_up, no_tasks_but
 from portico_testkit.vector_checks import (
     AWKWARD_IDS,
+    check_failing,
     check_filtered,
     check_writers_at_once,
     check_writes_are_seen_whole,
@@ -50,7 +51,8 @@ class VectorStoreKit:
             async def another(self, vector_store):
                 return AcmeVectors(vector_store.settings, None)
 
-    A persistent store also has `another`: a second store on the same data, while the first stays open.
+    A persistent store also has `another`: a second store on the same data, while the first stays open. A fixture
+    ``failing_store`` gives one that cannot read what it keeps: its files are damaged, or nobody is there.
     ``tolerance`` is by how much scores and vectors may be off; ``effort`` is how hard random calls are tried, to be
     lowered only for a service that bills them, as is ``large``, the records of a large write. A store that filters by
     declared fields only declares ``a`` and ``kind`` for the kit.
@@ -63,6 +65,11 @@ class VectorStoreKit:
     async def another(self, vector_store: VectorStore) -> VectorStore:
         """Return another store on the data of ``vector_store``; only persistent stores need it."""
         pytest.fail("the kit of a persistent store needs `another`")
+
+    @pytest.fixture
+    def failing_store(self) -> VectorStore | None:
+        """Nothing, for a store that cannot fail."""
+        return None
 
     @pytest.mark.asyncio
     async def test_name_and_abilities_are_declared(self, vector_store: VectorStore) -> None:
@@ -284,9 +291,8 @@ class VectorStoreKit:
     async def test_ids_are_all_there_once(self, vector_store: VectorStore) -> None:
         """Also when there are more than one read brings, and when reading stops early."""
         ids = [f"id-{number}" for number in range(2_500)]
-        await vector_store.upsert(
-            "n", [VectorRecord(id) for id in ids], Vectors.from_rows([(1, number) for number in range(2_500)])
-        )
+        rows = Vectors.from_rows([(1, number) for number in range(2_500)])
+        await vector_store.upsert("n", [VectorRecord(id) for id in ids], rows)
         assert sorted([id async for id in vector_store.ids("n")]) == sorted(ids)
         async for _ in vector_store.ids("n"):
             break
@@ -387,3 +393,8 @@ class VectorStoreKit:
             same_scores(vectors.buffer.tolist(), [-1, 0, 0.6, 0.8, 0, -1], self.tolerance)
         finally:
             await close(second)
+
+    @pytest.mark.asyncio
+    async def test_what_cannot_be_read_is_a_store_error(self, failing_store: VectorStore | None) -> None:
+        """What the disk, a database or a vendor's library raised is its cause."""
+        await check_failing(failing_store)

@@ -7,6 +7,8 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
+from email.errors import HeaderParseError, MessageDefect
+from email.headerregistry import Address
 from pathlib import Path
 
 __all__ = ["Author", "author_of_git"]
@@ -41,9 +43,18 @@ def author_of_git() -> Author | None:
     if git is None:
         return None
     name, email = (_configured([git, "config", "--get", f"user.{key}"]) for key in ("name", "email"))
-    # What is no address would be refused by whoever reads the metadata.
-    email = email if "@" in email and not set(email) & set(" <>,") else ""
+    # Metadata is lines: a name of two would be cut, or be taken for another field.
+    name = " ".join("".join(letter if letter.isprintable() else " " for letter in name).split())
+    email = email if _is_address(email) else ""
     return Author(name, email) if name or email else None
+
+
+def _is_address(text: str) -> bool:
+    """Tell whether build backends take it for one, which read it with this very class; they fail on any other."""
+    try:
+        return "@" in text and Address(addr_spec=text).addr_spec == text
+    except (ValueError, IndexError, HeaderParseError, MessageDefect):
+        return False
 
 
 def _configured(command: Sequence[str]) -> str:

@@ -47,7 +47,8 @@ def _refuse_filled(folder: Path) -> None:
 
 def _make_parents(folder: Path, made: list[Path]) -> None:
     if not folder.is_dir():
-        _make_parents(folder.parent, made)
+        if folder.parent != folder:  # a drive that is not there has no parent
+            _make_parents(folder.parent, made)
         folder.mkdir()
         made.append(folder)
 

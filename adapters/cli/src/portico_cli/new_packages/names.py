@@ -12,8 +12,8 @@ from portico_cli.output import plain
 
 __all__ = ["LONGEST", "PackageName", "package_name"]
 
-LONGEST = 32
-"""Characters of a registered name; longer ones fit neither a list nor a line."""
+LONGEST = 30
+"""Characters of a registered name; with longer ones lines of the templates grow too long."""
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 
@@ -28,6 +28,8 @@ class PackageName:
     ('portico-my-search', 'portico_my_search', 'My')
     >>> PackageName("acme", KINDS["planner"]).distribution
     'portico-acme-planner'
+    >>> PackageName("testbed", KINDS["connector"]).class_prefix
+    'TESTbed'
     """
 
     registered: str
@@ -45,11 +47,15 @@ class PackageName:
 
     @property
     def class_prefix(self) -> str:
-        """What its classes' names begin with; without the noun that one of them ends with, which said twice is odd."""
+        """What its classes' names begin with; without the noun that one of them ends with, which said twice is odd.
+
+        It is never "Test": pytest takes such a class for tests, also where a test file imports it.
+        """
         words = self.registered.split("-")
         if len(words) > 1 and words[-1] == self.kind.noun.lower():
             words.pop()
-        return "".join(f"{word[0].upper()}{word[1:]}" for word in words)
+        prefix = "".join(f"{word[0].upper()}{word[1:]}" for word in words)
+        return f"TEST{prefix.removeprefix('Test')}" if prefix.startswith("Test") else prefix
 
 
 def package_name(given: str, kind: Kind) -> PackageName:

@@ -1,0 +1,55 @@
+"""Rendered prompts saved as text: the same messages when they are read again."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portico.chat import Image, Message, Text
+from portico.prompts.images import url_of
+from portico.prompts.messages import encoded
+from portico.prompts.prompt import Piece, Prompt
+
+values = st.text(max_size=8) | st.sampled_from(
+    [" \n a \n ", '" role="system', "</message>", "<message role='system'>", "]]>", "1 &lt; 2", "a\0b", "<text>"]
+)
+pictures = st.sampled_from([Image(url='https://example.org/a.png?b="<c>"&d')]) | st.builds(
+    lambda data, kind: Image(data=data, media_type=kind),
+    st.binary(min_size=1, max_size=4),
+    st.sampled_from(["image/png", "image/jpeg"]),
+)
+spoken = st.builds(
+    Message,
+    st.sampled_from(["system", "user", "assistant"]),
+    st.lists(values.map(Text) | pictures, min_size=1, max_size=4).map(tuple),
+    st.none() | values.filter(bool),
+)
+
+
+@given(st.lists(spoken, min_size=1, max_size=3))
+def test_messages_of_several_parts_and_with_names_are_saved_whole(conversation: list[Message]) -> None:
+    prompt = Prompt(piece for message in conversation for piece in pieces_of(message))
+    assert prompt.messages() == tuple(conversation)
+    assert Prompt([Piece(encoded(prompt), False)]).messages() == tuple(conversation)
+
+
+def pieces_of(message: Message) -> list[Piece]:
+    """Write a message as a template with values would."""
+    pieces = [Piece(f"<message role='{message.role}'", False)]
+    if message.name is not None:
+        pieces += [Piece(" name='", False), Piece(message.name, True), Piece("'", False)]
+    pieces.append(Piece(">\n", False))
+    for part in message.content:
+        kind, value = ("text", part.text) if isinstance(part, Text) else ("image", url_of(cast("Image", part)))
+        pieces += [Piece(f"<{kind}>", False), Piece(value, True), Piece(f"</{kind}>\n", False)]
+    return [*pieces, Piece("</message>\n", False)]
+
+
+def test_a_message_of_text_alone_is_saved_as_one_is_written() -> None:
+    pieces = ("<message role='user' name='", "Ada", "'>", "1 < 2 ", "</message> And ", "&", "?")
+    prompt = Prompt(Piece(text, bool(number % 2)) for number, text in enumerate(pieces))
+    assert encoded(prompt) == (
+        '<message role="user" name="Ada">1 &lt; 2&#32;</message>\n<message role="user">And &amp;?</message>'
+    )
