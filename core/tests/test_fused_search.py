@@ -184,6 +184,15 @@ async def test_where_all_fail_the_first_ones_error_is_raised() -> None:
         await found(FusedSearch({"a": Source(error=error, seconds=0.01), "b": Source(error=KeyError("x"))}))
     assert raised.value is error
     assert error.__notes__ == ["That was the source 'a'.", "The source 'b' failed too: KeyError: 'x'"]
+
+
+async def test_an_error_that_a_source_raises_again_is_told_of_once() -> None:
+    error = RateLimited("Slowly.", retry_after=7)
+    fused = FusedSearch({"a": Source(error=error), "b": Source(error=KeyError("x"))})
+    for _ in range(3):
+        with pytest.raises(RateLimited):
+            await found(fused)
+    assert error.__notes__ == ["That was the source 'a'.", "The source 'b' failed too: KeyError: 'x'"]
     with pytest.raises(ServiceError, match="The source 'b' failed: KeyError: 'x'") as other:
         await found(FusedSearch({"b": Source(error=KeyError("x"))}))
     assert isinstance(other.value.__cause__, KeyError)

@@ -244,8 +244,11 @@ def _error(failures: Mapping[str, Exception]) -> Exception:
     if not isinstance(error, PorticoError):
         failure = ServiceError(f"The source {name!r} failed: {_words(error)}")
         failure.__cause__ = error
-    if others:
-        failure.add_note(f"That was the source {name!r}.")
-    for other, why in others:
-        failure.add_note(f"The source {other!r} failed too: {_words(why)}")
+    notes = [f"The source {other!r} failed too: {_words(why)}" for other, why in others]
+    if notes:
+        notes.insert(0, f"That was the source {name!r}.")
+    for note in notes:
+        # A source may raise the same error again and again: it is its own.
+        if note not in getattr(failure, "__notes__", ()):
+            failure.add_note(note)
     return failure
