@@ -1,22 +1,36 @@
 """Run mutmut in this folder on the mutants of some modules that are not checked yet: `run_mutmut.py 2 filter`.
 
 A program of its own, since it must import neither `portico`, which mutmut replaces by the mutated one, nor this
-repository's `tests`. mutmut by itself checks what is named again and again, or else everything.
+repository's `tests`. mutmut by itself checks what is named again and again, or else everything. It also goes by a
+process that has imported everything: each mutant is a fork of that, so that what was called before the fork, at an
+import or for a cache, would never be the mutant. See `imports.py` for what is done about both.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
+
+import imports
 
 
 def main(children: int, wanted: list[str]) -> None:
     """Check the mutants of these modules and packages, or all; so many processes at a time."""
     # Here, since pytest reads every file of this folder for examples, and mutmut has an environment of its own.
     from mutmut import __main__ as mutmut
-    from mutmut.utils.format_utils import get_module_from_key
+    from mutmut.runners.harness import PytestRunner
+    from mutmut.state import state
+    from mutmut.utils.format_utils import get_module_from_key, mangled_name_from_mutant_name
 
-    collect = mutmut.collect_source_file_mutation_data
+    collect, execute, run_stats, run_tests = (
+        mutmut.collect_source_file_mutation_data,
+        PytestRunner.execute_pytest,
+        PytestRunner.run_stats,
+        PytestRunner.run_tests,
+    )
+    calls = imports.Calls(Path("at-import.json").absolute())
 
     def collect_wanted(*, mutant_names: Any) -> Any:
         mutants, data = collect(mutant_names=mutant_names)
@@ -25,8 +39,29 @@ def main(children: int, wanted: list[str]) -> None:
     def within(module: str) -> bool:
         return any(f"{module}.".startswith(f"portico.{name}.") for name in wanted)
 
+    def execute_uncached(self: Any, params: list[str], plugins: Iterable[Any] = ()) -> Any:
+        return execute(self, params, plugins=[*plugins, imports.WithoutCaches()])
+
+    def run_stats_with_imports(self: Any, *, tests: Iterable[str]) -> int:
+        with calls.recorded(state()) as plugin:
+            PytestRunner.execute_pytest = lambda self, params, plugins=(): execute_uncached(
+                self, params, [plugin, *plugins]
+            )
+            try:
+                return int(run_stats(self, tests=tests))
+            finally:
+                PytestRunner.execute_pytest = execute_uncached
+
+    def run_tests_anew(self: Any, *, mutant_name: str | None, tests: Iterable[str]) -> int:
+        if mutant_name and mangled_name_from_mutant_name(mutant_name) in calls.names():
+            imports.forget(Path("mutants").absolute())
+        return int(run_tests(self, mutant_name=mutant_name, tests=tests))
+
     if wanted:
         mutmut.collect_source_file_mutation_data = collect_wanted
+    PytestRunner.execute_pytest = execute_uncached
+    PytestRunner.run_stats = run_stats_with_imports
+    PytestRunner.run_tests = run_tests_anew
     mutmut._run((), children)
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
+from portico.errors import ServiceUnavailable
+from portico.vectors import Vectors
 from portico_cached_embeddings.embeddings import CachedEmbeddings
 from portico_testkit.embedding_generator import EmbeddingGeneratorKit
 from portico_testkit.fakes.embedding_generator import HashingEmbeddings
@@ -14,7 +17,20 @@ from portico_testkit.package import PackageKit
 from portico_wordllama.embeddings import WordllamaEmbeddings
 
 
+class Away(HashingEmbeddings):
+    """Cannot be reached."""
+
+    async def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"] = "document") -> Vectors:
+        raise ServiceUnavailable("The embeddings are away.")
+
+
 class TestOverAFake(EmbeddingGeneratorKit):
+    @pytest.fixture
+    async def failing_generator(self, tmp_path: Path) -> AsyncIterator[CachedEmbeddings]:
+        cached = CachedEmbeddings(Away(), path=tmp_path / "cache")
+        yield cached
+        await cached.aclose()
+
     @pytest.fixture
     async def embedding_generator(self, tmp_path: Path) -> AsyncIterator[CachedEmbeddings]:
         cached = CachedEmbeddings(HashingEmbeddings(), path=tmp_path / "cache")

@@ -19,6 +19,8 @@ from portico_testkit import processes
 from portico_testkit.terminal import Shown, at_terminal
 
 PACKAGES = Path(__file__).parent / "packages"
+ACME = Path(__file__).parent / "acme"
+SEARCHING = ACME / "portico_acme_search.py"
 
 
 @dataclass(frozen=True)
@@ -179,3 +181,57 @@ def in_process(
     yield run
     for name in [name for name in sys.modules if name.partition(".")[0] == "portico_shelf"]:
         del sys.modules[name]
+
+
+@pytest.fixture
+def package(install: Callable[..., Path]) -> Callable[..., None]:
+    """Return what installs `portico-acme`: its plugin module, further lines of metadata, and its other modules."""
+
+    def make(
+        plugin: str = (ACME / "portico_acme.py").read_text(),
+        *metadata: str,
+        name: str = "portico-acme",
+        wheel: str = "",
+        modules: Mapping[str, str] | None = None,
+    ) -> None:
+        module = name.replace("-", "_")
+        entry_points = {"portico": {name.removeprefix("portico-"): module}}
+        others = {SEARCHING.stem: SEARCHING.read_text()} if modules is None else modules
+        folder = install(name, entry_points, **{module: plugin}, **others)
+        info = folder / f"{module}-1.0.dist-info"
+        with (info / "METADATA").open("a") as stream:
+            stream.writelines(f"{line}\n" for line in metadata)
+        if wheel:
+            (info / "WHEEL").write_text(f"Wheel-Version: 1.0\nTag: {wheel}\n")
+
+    return make
+
+
+@pytest.fixture
+def doctor(
+    in_process: Any, site: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., dict[str, dict[str, Any]]]]:
+    """Return what runs the doctor on a configuration, and gives by subject what is not as it should be."""
+
+    def run(configuration: str = "", *, healthy: bool = False, **env: str) -> dict[str, dict[str, Any]]:
+        (folder / "portico.toml").write_text(configuration)
+        with monkeypatch.context() as patch:
+            for name, value in env.items():
+                patch.setenv(name, value)
+            done = in_process("doctor", "--json")
+        forget(site)
+        assert "Traceback" not in done.err
+        assert (done.json["healthy"], done.code) == (healthy, 0 if healthy else 1), done.out
+        checks = [check for check in done.json["checks"] if check["state"] != "ok"]
+        assert [check for check in checks if not check["mend"]] == [], "nothing says what mends these"
+        return {check["subject"]: check for check in checks}
+
+    yield run
+    forget(site)
+
+
+def forget(site: Path) -> None:
+    """Forget the modules of the made-up packages, so that each run imports them."""
+    for name, module in list(sys.modules.items()):
+        if str(site) in str(getattr(module, "__file__", "")):
+            del sys.modules[name]

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portico.errors import StoreError
+from portico_cli.failures import Misused
 from portico_cli.new_packages import templates
 from portico_cli.new_packages.author import Author, author_of_git
 from portico_cli.new_packages.kinds import KINDS
@@ -181,16 +182,64 @@ class TestMaking:
             make_folder(folder, broken_after_two)
         assert list(tmp_path.rglob("*")) == ([tmp_path / "above", folder] if there else [])
 
-    def test_what_somebody_else_put_there_meanwhile_stays(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("there", [True, False])
+    def test_no_file_is_in_place_before_the_last_is_written(self, tmp_path: Path, there: bool) -> None:
+        """So that a process which is killed leaves nothing that looks like a package."""
+        folder = tmp_path / "new"
+        seen: list[str] = []
+
+        class Watched(dict[PurePosixPath, str]):
+            def items(self) -> Any:
+                for item in super().items():
+                    seen.extend(path.name for path in folder.glob("*") if not path.name.startswith("."))
+                    yield item
+
+        if there:
+            folder.mkdir()
+        files = {PurePosixPath(path): path for path in ("a.txt", "b/c.txt", "b/d/e.txt")}
+        make_folder(folder, Watched(files))
+        assert seen == []
+        written = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
+        assert written == {"new/a.txt", "new/b/c.txt", "new/b/d/e.txt"}
+
+    @pytest.mark.parametrize("there", [True, False])
+    @pytest.mark.parametrize("failure", [KeyboardInterrupt(), OSError(28, "No space left on device")])
+    def test_nothing_is_left_when_it_fails_in_putting_the_files_in_place(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool, failure: BaseException
+    ) -> None:
+        folder = tmp_path / "new"
+        if there:
+            folder.mkdir()
+        moved = Path.rename
+        calls: list[Path] = []
+
+        def failing(path: Path, target: Path) -> Path:
+            calls.append(path)
+            if len(calls) == (2 if there else 1):
+                raise failure
+            return moved(path, target)
+
+        monkeypatch.setattr(Path, "rename", failing)
+        with pytest.raises(StoreError if isinstance(failure, OSError) else KeyboardInterrupt):
+            make_folder(folder, {PurePosixPath("a.txt"): "one", PurePosixPath("b/c.txt"): "two"})
+        assert list(tmp_path.rglob("*")) == ([folder] if there else [])
+
+    @pytest.mark.parametrize("there", [True, False])
+    def test_what_somebody_else_put_there_meanwhile_stays(self, tmp_path: Path, there: bool) -> None:
         folder = tmp_path / "new"
 
         class Meanwhile(dict[PurePosixPath, str]):
             def items(self) -> Any:
                 yield PurePosixPath("a.txt"), "ours"
+                folder.mkdir(exist_ok=True)
                 (folder / "theirs.txt").write_text("theirs")
                 yield PurePosixPath("theirs.txt"), "ours"
 
-        with pytest.raises(Exception, match="cannot be written"):
+        if there:
+            folder.mkdir()
+        with pytest.raises(
+            Misused if there else StoreError, match="is there already" if there else "cannot be written"
+        ):
             make_folder(folder, Meanwhile())
-        assert [path.name for path in folder.iterdir()] == ["theirs.txt"]
+        assert [path.name for path in tmp_path.rglob("*")] == ["new", "theirs.txt"]
         assert (folder / "theirs.txt").read_text() == "theirs"

@@ -192,7 +192,7 @@ def test_the_command_that_runs_a_written_plan_names_its_sources(
     configured.write_text(configured.read_text() + '[planner.scripted]\ncall = "tools-send"\n')
     (folder / "my notes").mkdir()
     done = in_process("plan", "Tell them", "--output", "made.json", "--source", "shelf", "--docs", "my notes")
-    assert "`portico run made.json --docs 'my notes' --source shelf`" in done.out
+    assert '`portico run made.json --docs "my notes" --source shelf`' in done.out
     assert "`portico run made.json`" in in_process("plan", "Tell them", "--output", "made.json").out
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from portico.ports.vector_store import VectorRecord
+from portico.vectors import Vectors
 from portico_faiss.config import FaissSettings
 from portico_faiss.store import FaissVectorStore
 from portico_testkit.package import PackageKit
@@ -44,6 +46,17 @@ class TestFolder(FolderKit):
     @pytest.fixture
     async def vector_store(self, tmp_path: Path) -> AsyncIterator[FaissVectorStore]:
         async for store in closing(FaissSettings(path=tmp_path / "vectors")):
+            yield store
+
+    @pytest.fixture
+    async def failing_store(self, tmp_path: Path) -> AsyncIterator[FaissVectorStore]:
+        settings = FaissSettings(path=tmp_path / "damaged")
+        async for store in closing(settings):
+            await store.upsert("n", [VectorRecord("a")], Vectors.from_rows([(1, 0)]))
+        for file in (tmp_path / "damaged").rglob("*"):
+            if file.is_file():
+                file.write_bytes(b"These are no vectors. ")
+        async for store in closing(settings):
             yield store
 
 

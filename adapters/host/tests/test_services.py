@@ -228,8 +228,12 @@ async def test_every_service_is_closed_though_some_fail(
             raise OSError(self.name)
 
     monkeypatch.setattr(module.AcmeSearch, "aclose", aclose)
-    with pytest.raises(OSError if len(failing) == 1 else ExceptionGroup):
+    with pytest.raises(PluginBroken if len(failing) == 1 else ExceptionGroup) as caught:
         await made.aclose()
+    errors = caught.value.exceptions if isinstance(caught.value, ExceptionGroup) else [caught.value]
+    for error, name in zip(errors, failing, strict=True):
+        assert f"of portico-acme is broken: it could not be closed: OSError: {name}." in str(error)
+        assert isinstance(error.__cause__, OSError)
     assert module.closed == ["acme", "chat", "plain"]
 
 
@@ -268,7 +272,31 @@ async def test_what_fails_in_closing_does_not_hide_what_failed_before(
     with pytest.raises(ValueError, match="first") as caught:
         async with made:
             raise ValueError("first")
-    assert caught.value.__notes__ == ["Closing the services failed too: OSError: stuck"]
+    (note,) = caught.value.__notes__
+    said = "Text search 'acme' of portico-acme is broken: it could not be closed: OSError: stuck."
+    assert note.startswith(f"Closing the services failed too: {said}")
+
+
+async def test_what_is_told_of_a_failed_closing_shows_no_secret(acme: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = "mellon-of-moria"
+    table = {"search": {"web": {"use": "acme", "api_key": secret}}}
+
+    async def aclose(self: Any) -> None:
+        raise OSError(f"no gate opens for {self.settings.api_key.reveal()}")
+
+    async def told(*, failed: bool) -> str:
+        made = services(table)
+        made.get(TextSearch, "web")
+        monkeypatch.setattr(sys.modules["portico_acme.search"].AcmeSearch, "aclose", aclose)
+        with pytest.raises(ValueError if failed else PluginBroken) as caught:
+            async with made:
+                if failed:
+                    raise ValueError("first")
+        return "".join(traceback.format_exception(caught.value))
+
+    for text in (await told(failed=False), await told(failed=True)):
+        assert "it could not be closed: OSError: no gate opens for ********." in text
+        assert secret not in text
 
 
 def test_the_embedded_default_keeps_vectors_in_the_users_cache(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -31,6 +32,11 @@ class TestLlamaCppChat(ChatServiceKit):
     @pytest.fixture
     def chat_service(self, loaded_chat: LlamaCppChat) -> LlamaCppChat:
         return loaded_chat
+
+    @pytest.fixture
+    def failing_service(self, tmp_path: Path) -> LlamaCppChat:
+        (tmp_path / "model.gguf").write_text("This is no model.")
+        return LlamaCppChat(LlamaCppSettings(model=str(tmp_path / "model.gguf")))
 
 
 class TestPackage(PackageKit):

@@ -15,6 +15,14 @@ from portico_testkit.embedding_generator import EmbeddingGeneratorKit
 from portico_testkit.package import PackageKit
 
 
+@pytest.fixture
+def nobody_there() -> str:
+    """Return an address where nothing listens: its port was free a moment ago."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+
+
 class TestOpenAIChat(ChatServiceKit):
     deterministic = True
     reports_usage = True
@@ -26,11 +34,8 @@ class TestOpenAIChat(ChatServiceKit):
         await chat.aclose()
 
     @pytest.fixture
-    async def failing_service(self) -> AsyncIterator[OpenAIChat]:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            address = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
-        chat = OpenAIChat(OpenAIChatSettings(model="gpt-4o-mini", base_url=address, max_retries=0))
+    async def failing_service(self, nobody_there: str) -> AsyncIterator[OpenAIChat]:
+        chat = OpenAIChat(OpenAIChatSettings(model="gpt-4o-mini", base_url=nobody_there, max_retries=0))
         yield chat
         await chat.aclose()
 
@@ -67,6 +72,13 @@ class TestOpenAIEmbeddings(EmbeddingGeneratorKit):
     @pytest.fixture
     async def embedding_generator(self, llmock_url: str) -> AsyncIterator[OpenAIEmbeddings]:
         generator = OpenAIEmbeddings(OpenAIEmbeddingsSettings(model="text-embedding-3-small", base_url=llmock_url))
+        yield generator
+        await generator.aclose()
+
+    @pytest.fixture
+    async def failing_generator(self, nobody_there: str) -> AsyncIterator[OpenAIEmbeddings]:
+        settings = OpenAIEmbeddingsSettings(model="text-embedding-3-small", base_url=nobody_there, max_retries=0)
+        generator = OpenAIEmbeddings(settings)
         yield generator
         await generator.aclose()
 

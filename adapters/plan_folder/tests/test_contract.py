@@ -35,6 +35,11 @@ class TestFolderPlanStore(PlanStoreKit):
     async def another(self, plan_store: FolderPlanStore) -> FolderPlanStore:
         return FolderPlanStore(plan_store.settings)
 
+    @pytest.fixture
+    def failing_store(self, tmp_path: Path) -> FolderPlanStore:
+        (tmp_path / "a file").write_text("This is a file, and no folder.")
+        return FolderPlanStore(PlanFolderSettings(path=tmp_path / "a file"))
+
 
 class TestPlanFiles(FunctionSourceKit):
     @pytest.fixture

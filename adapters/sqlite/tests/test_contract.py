@@ -35,6 +35,13 @@ class TestSqliteRunStore(RunStoreKit):
 
         return again
 
+    @pytest.fixture
+    async def failing_store(self, tmp_path: Path) -> AsyncIterator[SqliteRunStore]:
+        (tmp_path / "damaged.sqlite3").write_bytes(b"This is no database. " * 200)
+        store = SqliteRunStore(SqliteSettings(path=tmp_path / "damaged.sqlite3"))
+        yield store
+        await store.aclose()
+
 
 class TestPackage(PackageKit):
     distribution = "portico-sqlite"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from portico.chat import ChatCapabilities, ChatRequest, Part, Reasoning, ToolCall, ToolResult
+from portico.errors import ServiceUnavailable
 from portico.functions import function
 from portico.kernel import Kernel
 from portico.ports.chat_service import ChatService
@@ -58,6 +59,11 @@ class _Weather(PlannerKit):
     def planner(self) -> FunctionCallingPlanner:
         chat = ScriptedChat(by_what_was_asked, repeat=True, capabilities=self.capabilities)
         return FunctionCallingPlanner(FunctionCallingSettings(), FixedServices({ChatService: chat}))
+
+    @pytest.fixture
+    def failing_planner(self) -> FunctionCallingPlanner:
+        away = ScriptedChat(ServiceUnavailable("The model is away."), repeat=True, capabilities=self.capabilities)
+        return FunctionCallingPlanner(FunctionCallingSettings(), FixedServices({ChatService: away}))
 
 
 class TestFunctionCalling(_Weather):

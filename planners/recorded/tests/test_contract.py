@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from portico.errors import StoreDamaged
 from portico.functions import function
 from portico.kernel import Kernel
 from portico.plans.json_form import plan_to_json
@@ -61,6 +63,10 @@ class TestAPlanFromAFile(_Tones):
         file.write_text(json.dumps(plan_to_json(PLAN)))
         return RecordedPlanner(RecordedSettings(plan=file), FixedServices())
 
+    @pytest.fixture
+    def failing_planner(self, tmp_path: Path) -> RecordedPlanner:
+        return RecordedPlanner(RecordedSettings(plan=tmp_path), FixedServices())  # a folder, and no file
+
 
 class TestARunOfTheJournal(_Tones):
     @pytest.fixture
@@ -75,6 +81,14 @@ class TestARunOfTheJournal(_Tones):
         store = MemoryRunStore()
         pursuit = asyncio.run(Kernel(plugins=[Tone], run_store=store).pursue(GOAL, planner=OneByOne()))
         return RecordedPlanner(RecordedSettings(run=pursuit.run), FixedServices({RunStore: store}))
+
+    @pytest.fixture
+    def failing_planner(self) -> RecordedPlanner:
+        class Damaged(MemoryRunStore):
+            async def read(self, run: str) -> list[Mapping[str, Any]]:
+                raise StoreDamaged(f"The run {run} cannot be read.")
+
+        return RecordedPlanner(RecordedSettings(run="r1"), FixedServices({RunStore: Damaged()}))
 
 
 class TestPackage(PackageKit):

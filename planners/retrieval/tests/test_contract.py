@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from portico.chat import ChatRequest
+from portico.errors import ServiceUnavailable
 from portico.kernel import Kernel
 from portico.ports.chat_service import ChatService
 from portico.search_functions import search_plugin
@@ -34,6 +35,11 @@ class TestRetrievalPlanner(PlannerKit):
     def planner(self) -> RetrievalPlanner:
         chat = ScriptedChat(first_source, repeat=True)
         return RetrievalPlanner(RetrievalSettings(), FixedServices({ChatService: chat}))
+
+    @pytest.fixture
+    def failing_planner(self) -> RetrievalPlanner:
+        away = ScriptedChat(ServiceUnavailable("The model is away."), repeat=True)
+        return RetrievalPlanner(RetrievalSettings(), FixedServices({ChatService: away}))
 
     @pytest.fixture
     def goal(self) -> str:

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from portico.chat import ChatCapabilities, ChatRequest
+from portico.errors import ServiceUnavailable
 from portico.functions import function
 from portico.kernel import Kernel
 from portico.ports.chat_service import ChatService
@@ -52,6 +53,11 @@ class _Weather(PlannerKit):
     @pytest.fixture
     def goal(self) -> str:
         return "What will the weather be in Oslo?"
+
+    @pytest.fixture
+    def failing_planner(self) -> StepwisePlanner:
+        away = ScriptedChat(ServiceUnavailable("The model is away."), repeat=True)
+        return StepwisePlanner(StepwiseSettings(), FixedServices({ChatService: away}))
 
 
 class TestInLines(_Weather):

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from portico.chat import ChatCapabilities, ChatRequest
+from portico.errors import ServiceUnavailable
 from portico.functions import function
 from portico.kernel import Kernel
 from portico.ports.chat_service import ChatService
@@ -64,6 +65,11 @@ class Contract(PlannerKit):
     def planner(self) -> StructuredPlanner:
         chat = ScriptedChat(next_step, repeat=True, capabilities=self.capabilities)
         return StructuredPlanner(self.settings, FixedServices({ChatService: chat}))
+
+    @pytest.fixture
+    def failing_planner(self) -> StructuredPlanner:
+        away = ScriptedChat(ServiceUnavailable("The model is away."), repeat=True, capabilities=self.capabilities)
+        return StructuredPlanner(self.settings, FixedServices({ChatService: away}))
 
     @pytest.fixture
     def goal(self) -> str:

@@ -30,7 +30,14 @@ from portico.chat import (
     ToolResult,
     Usage,
 )
-from portico.errors import ContextOverflow, RateLimited, SchemaUnsupported, ServiceError, ServiceUnavailable
+from portico.errors import (
+    ConfigurationError,
+    ContextOverflow,
+    RateLimited,
+    SchemaUnsupported,
+    ServiceError,
+    ServiceUnavailable,
+)
 from portico.strict import strict_form
 from portico_testkit.chat_requests import STRICT
 from portico_testkit.chat_service import ChatServiceKit
@@ -945,6 +952,68 @@ class ReadsOnWhenForgotten(Broken):
         return Queued(super().stream(request))
 
 
+class Held:
+    """Holds a connection until it is closed, which has to be once and in time."""
+
+    def __init__(self, deltas, *, once=False, begun=False, going_on=False):
+        self.deltas = deltas
+        self.refused = {"closed": once, "new": begun, "at its end": going_on}
+        self.state = "new"
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        try:
+            delta = await anext(self.deltas)
+        except StopAsyncIteration:
+            self.state = "at its end"
+            raise
+        self.state = "read"
+        return delta
+
+    async def aclose(self):
+        if self.refused.get(self.state):
+            raise RuntimeError(f"the stream is {self.state}")
+        self.state = "closed"
+        await self.deltas.aclose()
+
+
+@caught_by("a_stream_or_call_given_up_leaves_it_usable", "the stream is closed")
+class ClosesItsStreamsOnce(Broken):
+    def stream(self, request):
+        return Held(super().stream(request), once=True)
+
+
+@caught_by("a_stream_or_call_given_up_leaves_it_usable", "the stream is new")
+class ClosesWhatIsReadOnly(Broken):
+    def stream(self, request):
+        return Held(super().stream(request), begun=True)
+
+
+@caught_by("a_stream_or_call_given_up_leaves_it_usable", "the stream is at its end")
+class ClosesWhatGoesOnOnly(Broken):
+    def stream(self, request):
+        return Held(super().stream(request), going_on=True)
+
+
+@caught_by("a_stream_or_call_given_up_leaves_it_usable", "has an `aclose`, as generators do")
+class EndsItsStreamsItself(Broken):
+    def stream(self, request):
+        return aiter(Unclosable(super().stream(request)))
+
+
+class Unclosable:
+    def __init__(self, deltas):
+        self.deltas = deltas
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        return await anext(self.deltas)
+
+
 @caught_by("a_stream_or_call_given_up_leaves_it_usable", "a cancelled call raised ServiceUnavailable")
 class TakesACancelledCallForAFailure(Broken):
     async def complete(self, request):
@@ -977,7 +1046,7 @@ class BlocksTheLoopInStreams(Broken):
             yield delta
 
 
-@caught_by("a_vendor_that_fails_is_a_service_error", "complete raised ConnectionError, not ServiceError")
+@caught_by("a_vendor_that_fails_is_a_service_error", "complete raised ConnectionError")
 class LetsTheVendorsErrorOut(Broken):
     async def complete(self, request):
         if self.fails:
@@ -985,7 +1054,7 @@ class LetsTheVendorsErrorOut(Broken):
         return await super().complete(request)
 
 
-@caught_by("a_vendor_that_fails_is_a_service_error", "stream raised ConnectionError, not ServiceError")
+@caught_by("a_vendor_that_fails_is_a_service_error", "stream raised ConnectionError")
 class LetsTheVendorsErrorOutOfStreams(Broken):
     async def stream(self, request):
         if self.fails:
@@ -1002,15 +1071,24 @@ class FailsWithoutAWord(Broken):
         return request
 
 
-@caught_by("a_vendor_that_fails_is_a_service_error", "with a vendor that fails")
+@caught_by("a_vendor_that_fails_is_a_service_error", "and what it stands on fails")
 class AnswersForAVendorThatFails(Broken):
     def __init__(self, fails=False):
         super().__init__()
 
 
+class HasNoModel(Broken):
+    """What is wrong is a setting, such as a model's file."""
+
+    def take(self, request):
+        if self.fails:
+            raise ConfigurationError("model.bin is no model. Set `model` of [chat.broken] to one.")
+        return super().take(request)
+
+
 class TestTheChatServiceKit(KitOfAKit):
     faults = FAULTS
-    correct = (Broken,)
+    correct = (Broken, HasNoModel)
 
 
 def test_the_strict_schema_of_the_kit_is_of_the_strict_form() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 
 import pytest
 from hypothesis import settings
@@ -167,6 +168,22 @@ class LooksOnWhenCancelled(Remembers):
         await asyncio.sleep(0)
         looking.cancel()
         return await super().before(turn)
+
+
+@FAULTS.caught_by("it_leaves_the_event_loop_free", "the event loop stood still")
+class BlocksTheLoopBefore(Remembers):
+    async def before(self, turn):
+        if not turn.earlier:
+            time.sleep(0.6)
+        return await super().before(turn)
+
+
+@FAULTS.caught_by("it_leaves_the_event_loop_free", "the event loop stood still")
+class BlocksTheLoopAfter(Remembers):
+    async def after(self, turn, outcome):
+        if not turn.earlier:
+            time.sleep(0.6)
+        await super().after(turn, outcome)
 
 
 class TestTheContextProviderKit(KitOfAKit):

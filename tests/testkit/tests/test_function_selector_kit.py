@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from dataclasses import replace
 
 import pytest
@@ -182,6 +183,25 @@ class TakesNoNoticeOfCancellation(Broken):
     async def select(self, functions, context, *, limit=None):
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.sleep(0.01)
+        return await super().select(functions, context, limit=limit)
+
+
+@FAULTS.caught_by("a_selection_leaves_the_event_loop_free", "the event loop stood still")
+class BlocksTheLoop(Broken):
+    async def select(self, functions, context, *, limit=None):
+        time.sleep(0.6)
+        return await super().select(functions, context, limit=limit)
+
+
+@FAULTS.caught_by("a_selection_leaves_the_event_loop_free", "the event loop stood still")
+class BlocksTheLoopForWhatItDoesNotKnow(Broken):
+    known: frozenset[str] = frozenset()
+
+    async def select(self, functions, context, *, limit=None):
+        described = {each.description for each in functions}
+        if described - self.known:
+            time.sleep(0.6)
+        self.known |= described
         return await super().select(functions, context, limit=limit)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -139,13 +140,42 @@ class SchemasThatAreNoJson(Broken):
         return function
 
 
-@FAULTS.caught_by("manuals_are_json_schema", "what it does not hold")
-class ReferencesToNothing(Broken):
+class Refers(Broken):
+    """Has functions whose results are of a schema with references."""
+
+    references: ClassVar[tuple[str, ...]] = ()
+
     def function(self, plugin, name, parameters):
         function = super().function(plugin, name, parameters)
-        schema = {"$ref": "#/components/schemas/Record"}
+        schema = {"title": "A record", "$defs": {"Record": {}, "a/b": {}}, "anyOf": [{"$ref": "#"}]}
+        schema["anyOf"] += [{"$ref": reference} for reference in self.references]
         function.returns = Compiled(schema, function.returns.structure, function.returns.unstructure)
         return function
+
+
+@FAULTS.caught_by("manuals_are_json_schema", r"what it does not hold: \['#/components/schemas/Record'\]")
+class RefersToNothing(Refers):
+    references = ("#/components/schemas/Record", "#/$defs/Record")
+
+
+@FAULTS.caught_by("manuals_are_json_schema", r"what it does not hold: \['Record', 'other.json#/\$defs/Record'\]")
+class RefersToOtherDocuments(Refers):
+    references = ("Record", "other.json#/$defs/Record")
+
+
+@FAULTS.caught_by("manuals_are_json_schema", r"what it does not hold: \['#/\$defs/a/b'\]")
+class RefersWithoutEscapes(Refers):
+    references = ("#/$defs/a/b", "#/$defs/a~1b")
+
+
+@FAULTS.caught_by("manuals_are_json_schema", r"not hold: \['#/\$defs/a~01b', '#/~2', '#%FF', '#\\ud800', '#second'\]")
+class RefersByWhatIsNoReference(Refers):
+    references = ("#/$defs/a~01b", "#/~2", "#%FF", "#\ud800", "#second")
+
+
+@FAULTS.caught_by("manuals_are_json_schema", r"what it does not hold: \['#/title', '#/anyOf/00', '#/anyOf/9'\]")
+class RefersToWhatIsNoSchema(Refers):
+    references = ("#/title", "#/anyOf/00", "#/anyOf/9", "#/anyOf/0")
 
 
 @FAULTS.caught_by("an_odd_argument_is_taken_or_refused")
@@ -245,6 +275,13 @@ class TakesCancellationForAFailure(Broken):
             raise ConfigurationError(f"The words in {self.path} cannot be read.") from None
 
 
+@FAULTS.caught_by("a_load_leaves_the_event_loop_free", "the event loop stood still")
+class BlocksTheLoop(Broken):
+    async def load(self, name):
+        time.sleep(0.6)
+        return await super().load(name)
+
+
 class ClosesInSeveralTurns(WordSource):
     """As a connection does that says good-bye after `aclose` has returned."""
 
@@ -252,6 +289,31 @@ class ClosesInSeveralTurns(WordSource):
         self.closing = asyncio.create_task(asyncio.sleep(0.02))
 
 
+class RefersInEveryWay(WordSource):
+    """By pointers with escapes, by a place in a list, to itself and by an anchor; data that only looks so is none."""
+
+    def function(self, plugin, name, parameters):
+        function = super().function(plugin, name, parameters)
+        schema = {
+            "$defs": {"a/b": {"prefixItems": [True, {"$anchor": "second"}]}, "50 % ~é": {}, "properties": {}},
+            "properties": {"$ref": {"enum": [{"$ref": "#/data"}], "default": {"$ref": 1}}},
+            "anyOf": [
+                {"$ref": reference}
+                for reference in (
+                    "#",
+                    "#/$defs/a~1b",
+                    "#/%24defs/a~1b/prefixItems/1",
+                    "#/$defs/50%20%25%20~0%C3%A9",
+                    "#/$defs/50 %25 ~0é",
+                    "#/properties/$ref",
+                    "#second",
+                )
+            ],
+        }
+        function.returns = Compiled(schema, function.returns.structure, function.returns.unstructure)
+        return function
+
+
 class TestTheFunctionSourceKit(KitOfAKit):
     faults = FAULTS
-    correct = (Broken, ClosesInSeveralTurns)
+    correct = (Broken, ClosesInSeveralTurns, RefersInEveryWay)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from dataclasses import replace
 
 import pytest
 from hypothesis import settings
 
+from portico.errors import StoreError
 from portico_testkit.fakes.plan_store import MemoryPlanStore
 from portico_testkit.kit_failures import KnownFaults
 from portico_testkit.kit_of_a_kit import KitOfAKit
@@ -27,11 +29,24 @@ class Quick(PlanStoreKit):
     effort = settings(max_examples=2)
 
 
-FAULTS = KnownFaults(Quick, lambda kind: {"plan_store": kind})
+def failing(kind: type[Broken]) -> Broken:
+    store = kind()
+    store.fails = True
+    return store
+
+
+FAULTS = KnownFaults(Quick, lambda kind: {"plan_store": kind, "failing_store": lambda: failing(kind)})
 
 
 class Broken(MemoryPlanStore):
     """Does right what a variant does not do wrong."""
+
+    fails = False
+
+    async def put(self, saved):
+        if self.fails:
+            raise StoreError("The plans cannot be written: no space is left.")
+        await super().put(saved)
 
 
 @FAULTS.caught_by("it_has_a_name", "the name is blank")
@@ -221,6 +236,43 @@ class WritesOnWhenCancelled(Broken):
         await asyncio.sleep(0)
         writing.cancel()
         await super().put(saved)
+
+
+@FAULTS.caught_by("it_leaves_the_event_loop_free", "the event loop stood still")
+class BlocksTheLoopInWrites(Broken):
+    async def put(self, saved):
+        time.sleep(0.6)
+        await super().put(saved)
+
+
+@FAULTS.caught_by("it_leaves_the_event_loop_free", "the event loop stood still")
+class BlocksTheLoopInReads(Broken):
+    async def plans(self):
+        time.sleep(0.6)
+        return await super().plans()
+
+
+@FAULTS.caught_by("what_cannot_be_kept_is_a_store_error", "put raised OSError")
+class LetsTheDisksErrorOut(Broken):
+    async def put(self, saved):
+        if self.fails:
+            raise OSError("No space left on device")
+        await super().put(saved)
+
+
+@FAULTS.caught_by("what_cannot_be_kept_is_a_store_error", "get raised KeyError")
+class LetsAKeyErrorOutOfGet(Broken):
+    async def get(self, goal, catalogue):
+        if self.fails:
+            raise KeyError(goal)
+        return await super().get(goal, catalogue)
+
+
+@FAULTS.caught_by("what_cannot_be_kept_is_a_store_error", "what it stands on fails")
+class KeepsNothingWhereItFails(Broken):
+    async def put(self, saved):
+        if not self.fails:
+            await super().put(saved)
 
 
 @FAULTS.caught_by("a_plan_comes_back_as_it_was")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from typing import Any
 
 import pytest
 
-from portico.errors import PlanError
+from portico.errors import PlanError, ServiceUnavailable
 from portico.functions import function
 from portico.kernel import Kernel
 from portico.plans.plan import From, Plan, PlanTemplate, Step, Value
@@ -28,9 +29,12 @@ class Echo:
     """Have the goal shouted, then answer with what came."""
 
     name = "echo"
+    fails = False
 
     async def propose(self, task: Task, *, emit: Emit) -> Any:
         await asyncio.sleep(0)
+        if self.fails and task.steps:
+            self.fail()
         if task.refused:
             raise PlanError("The only plan there is was refused.")
         if not task.functions:
@@ -38,6 +42,9 @@ class Echo:
         if not task.steps:
             return self.first(task)
         return self.last(task, emit)
+
+    def fail(self) -> None:
+        raise ServiceUnavailable("Nobody is there to shout.")
 
     def first(self, task: Task) -> Any:
         return Plan(task.goal, (Step("s1", task.functions[0].name, {"text": Value(task.goal)}),), notes={"round": 1})
@@ -72,7 +79,21 @@ def a_kernel() -> Kernel:
     return kernel
 
 
-FAULTS = KnownFaults(PlannerKit, lambda kind: {"planner": kind, "kernel": a_kernel, "goal": lambda: "hey"})
+def failing(kind: type[Echo]) -> Echo:
+    planner = kind()
+    planner.fails = True
+    return planner
+
+
+FAULTS = KnownFaults(
+    PlannerKit,
+    lambda kind: {
+        "planner": kind,
+        "failing_planner": lambda: failing(kind),
+        "kernel": a_kernel,
+        "goal": lambda: "hey",
+    },
+)
 
 
 @FAULTS.caught_by("name_is_filled")
@@ -223,12 +244,58 @@ class WritesTemplatesOfNoLanguage(Echo):
         return Plan(task.goal, (Step("s1", PlanTemplate("{{Tone.shout 'a'}}", "esperanto")),))
 
 
-@FAULTS.caught_by("without_functions_it_ends")
-class FailsWithoutSayingThatFunctionsAreMissing(Echo):
+@FAULTS.caught_by("without_functions_it_ends", "it fails and says 'no' only")
+class FailsWithoutAWord(Echo):
     async def propose(self, task, *, emit):
         if not task.functions:
-            raise PlanError("It cannot be done.")
+            raise PlanError("no")
         return await super().propose(task, emit=emit)
+
+
+class FailsInWordsOfItsOwn(Echo):
+    async def propose(self, task, *, emit):
+        if not task.functions:
+            raise PlanError("Il n'y a rien à appeler.")
+        return await super().propose(task, emit=emit)
+
+
+class KnowsOneGoal(Echo):
+    async def propose(self, task, *, emit):
+        if task.goal != "hey":
+            raise PlanError(f"Nobody shouts {task.goal[:20]!r} here.")
+        return await super().propose(task, emit=emit)
+
+
+@FAULTS.caught_by("a_proposal_leaves_the_event_loop_free", "the event loop stood still")
+class BlocksTheLoop(Echo):
+    def first(self, task):
+        time.sleep(0.6)
+        return super().first(task)
+
+
+@FAULTS.caught_by("a_proposal_leaves_the_event_loop_free", "the event loop stood still")
+class BlocksTheLoopAtTheEnd(Echo):
+    def last(self, task, emit):
+        time.sleep(0.6)
+        return super().last(task, emit)
+
+
+@FAULTS.caught_by("what_it_stands_on_fails_as_an_error_of_ours", "a pursuit raised ConnectionError: refused")
+class LetsTheVendorsErrorOut(Echo):
+    def fail(self):
+        raise ConnectionError("refused")
+
+
+@FAULTS.caught_by("what_it_stands_on_fails_as_an_error_of_ours", "what it stands on fails")
+class AnswersWhereItFails(Echo):
+    def fail(self):
+        pass
+
+
+@FAULTS.caught_by("what_it_stands_on_fails_as_an_error_of_ours", "a pursuit fails and says 'down' only")
+class FailsWithOneWord(Echo):
+    def fail(self):
+        raise ServiceUnavailable("down")
 
 
 @FAULTS.caught_by("whether_it_asks_a_model_is_said_by_true_or_false", "not True or False")
@@ -288,4 +355,4 @@ class ThinksOnWhenCancelled(Echo):
 
 class TestThePlannerKit(KitOfAKit):
     faults = FAULTS
-    correct = (Echo,)
+    correct = (Echo, FailsInWordsOfItsOwn, KnowsOneGoal)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from portico_testkit.schema_validator import SchemaValidatorKit
+from portico_testkit.vector_store import VectorStoreKit
 
 pytest_plugins = ["pytester"]
 
@@ -221,6 +222,7 @@ OVERRIDES = {
     "another test": ('@pytest.mark.xfail(reason="long")', "assert False", f"Call {SUPER.replace('poem', '…')} in it"),
     "not run, perhaps": ('@pytest.mark.xfail(False, reason="long", run=False)', "pass", "or say run=False"),
 }
+EXPECTED = '@pytest.mark.xfail(reason="long")'
 
 
 @pytest.mark.parametrize("case", OVERRIDES)
@@ -231,6 +233,66 @@ def test_an_override_is_refused(project: Project, case: str) -> None:
     )
     assert "TestLimerick: test_it_is_short" in said
     assert expected in said
+
+
+@pytest.mark.parametrize("parameters", ["self, peom", "self", "self, *fixtures", "self, **poem"])
+def test_an_override_takes_the_fixtures_of_what_it_overrides(project: Project, parameters: str) -> None:
+    said = project.refusal(
+        f"class TestLimerick(PoemKit):{POEM}\n    {EXPECTED}\n    def test_it_is_short({parameters}):\n"
+        "        super().test_it_is_short('Good night')\n"
+    )
+    assert "TestLimerick: test_it_is_short does not take poem, as the test of PoemKit does" in said
+
+
+def test_an_override_may_take_fixtures_besides(project: Project) -> None:
+    body = f"""
+class TestLimerick(PoemKit):{POEM}
+    @staticmethod
+    {EXPECTED}
+    def test_it_is_text(poem, tmp_path):
+        PoemKit().test_it_is_text("")
+
+    {EXPECTED}
+    def test_it_is_short(self, *, tmp_path, poem):
+        super().test_it_is_short(str(tmp_path))
+"""
+    project.run(body).assert_outcomes(passed=1, xfailed=2)
+
+
+def test_a_fixture_that_nobody_has_is_not_the_failure_that_is_expected(project: Project) -> None:
+    body = f"""
+class TestLimerick(PoemKit):{POEM}
+    {EXPECTED}
+    def test_it_is_short(self, poem, tmp_paht):
+        super().test_it_is_short(poem)
+
+    {EXPECTED}
+    def test_my_own(self, peom):
+        pass
+"""
+    result = project.run(body)
+    result.assert_outcomes(passed=2, errors=2)
+    result.stdout.fnmatch_lines(["*fixture 'tmp_paht' not found*", "*fixture 'peom' not found*"])
+
+
+def test_an_override_of_a_test_with_parameters_has_them_too(project: Project) -> None:
+    kit = (
+        KIT
+        + """
+    @pytest.mark.parametrize("times", [1, 2])
+    def test_it_can_be_repeated(self, poem, times):
+        assert len(poem * times) < 15
+"""
+    )
+    project.pytester.makepyfile(poem_kit=kit)
+    again = """
+    @pytest.mark.xfail(reason="it is long")
+    def test_it_can_be_repeated(self, poem, times):
+        super().test_it_can_be_repeated(poem, times)
+"""
+    project.run(f"class TestLimerick(PoemKit):{POEM}{again}").assert_outcomes(passed=3, errors=1)
+    marked = again.replace("@", '@pytest.mark.parametrize("times", [2])\n    @')
+    project.run(f"class TestLimerick(PoemKit):{POEM}{marked}").assert_outcomes(passed=3, xfailed=1)
 
 
 @pytest.mark.parametrize(
@@ -341,6 +403,27 @@ def test_kits_of_this_package_are_held_to_the_rules_too(project: Project) -> Non
     project.again().stdout.fnmatch_lines([f"TestMine: {name} overrides a standard test of SchemaValidatorKit. *"])
     project.pytester.makepyfile(test_contract=REAL)
     assert project.again().ret == pytest.ExitCode.OK
+
+
+def test_a_kit_that_has_parts_is_told_by_its_own_name(project: Project) -> None:
+    name = VectorStoreKit.test_writes_are_seen_whole.__name__
+    assert name not in vars(VectorStoreKit)
+    kit = "from portico_testkit.vector_store import VectorStoreKit"
+    body = f"{kit}\n\nclass TestMine(VectorStoreKit):\n    {name} = None\n"
+    assert "a standard test of VectorStoreKit is not taken out" in project.refusal(body)
+
+
+@pytest.mark.parametrize("instead", ["lambda self: None", "None"])
+def test_a_kit_of_this_package_is_not_changed_from_outside(
+    project: Project, monkeypatch: pytest.MonkeyPatch, instead: str
+) -> None:
+    name = SchemaValidatorKit.test_odd_values_are_judged_like_any.__name__
+    monkeypatch.setattr(SchemaValidatorKit, name, getattr(SchemaValidatorKit, name))  # to be put back afterwards
+    kit = "portico_testkit.schema_validator"
+    project.pytester.makeconftest(f"from {kit} import SchemaValidatorKit\nSchemaValidatorKit.{name} = {instead}")
+    project.pytester.makepyfile(test_contract=REAL)
+    said = f"TestMine: {name} of SchemaValidatorKit was replaced from outside, for every class. *"
+    project.again().stdout.fnmatch_lines([said])
 
 
 @pytest.fixture

@@ -585,6 +585,21 @@ class RefusesLongQueries(WholeSearch):
         return await super().fetch(query, options)
 
 
+@FAULTS.caught_by("the_bounds_that_it_declares_hold", "behind 29 it gives 10 results, 30 in all by what it says")
+class GivesThirtyOfEachPage(HasMoreThanTheKitReads):
+    capabilities = replace(HasMoreThanTheKitReads.capabilities, most=30)
+
+    async def fetch(self, query, options):
+        return await super().fetch(query, replace(options, top=min(options.top, 30)))
+
+
+@FAULTS.caught_by("the_bounds_that_it_declares_hold", r"behind 29 it gives \[\], and \[TextSearchResult.* in one list")
+class GivesNoPageThatIsNotWhole(GivesThirtyAtMost):
+    async def fetch(self, query, options):
+        cut = options.skip < 30 < options.skip + options.top
+        return SearchResults([]) if cut and options.skip else await super().fetch(query, options)
+
+
 @FAULTS.caught_by("filters_keep_what_they_say", "leaves nothing out")
 class DropsTheFilterOfMany(HasMoreThanTheKitReads):
     async def fetch(self, query, options):

@@ -114,6 +114,21 @@ class OneTooMany(Broken):
         return await super().search(namespace, queries, top=top + 1, filter=filter)
 
 
+@FAULTS.caught_by("a_top_below_one_is_refused", "DID NOT RAISE")
+class FindsNothingForNoTop(Broken):
+    async def search(self, namespace, queries, *, top=10, filter=None):
+        found = await super().search(namespace, queries, top=max(top, 1), filter=filter)
+        return found if top > 0 else [[] for _ in found]
+
+
+@FAULTS.caught_by("a_top_below_one_is_refused", "DID NOT RAISE")
+class TakesAnyTopWhereNothingIs(Broken):
+    async def search(self, namespace, queries, *, top=10, filter=None):
+        if namespace not in self._namespaces:
+            return [[] for _ in range(queries.rows)]
+        return await super().search(namespace, queries, top=top, filter=filter)
+
+
 @FAULTS.caught_by("each_query_has_its_own_list")
 class FirstQueryOnly(Broken):
     async def search(self, namespace, queries, *, top=10, filter=None):

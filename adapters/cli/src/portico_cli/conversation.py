@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
 from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from portico_cli.line_reader import LineReader
 from portico_cli.loop_runs import run_on
 from portico_cli.output import OutputClosed, OutputFailed, show
 from portico_cli.turn_account import TurnAccount
+from portico_host.typed_words import quoted
 
 if TYPE_CHECKING:
     from portico.agents.agent import ChatAgent
@@ -194,7 +194,7 @@ class Conversation:
         except PorticoError as error:
             self._screen.failed(error)
         else:
-            self._screen.note(f"Saved. `portico chat --thread {shlex.quote(name)}` goes on from here.")
+            self._screen.note(f"Saved. `portico chat --thread {quoted(name)}` goes on from here.")
 
     def _save(self) -> None:
         from portico.errors import PorticoError

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import shlex
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from portico.errors import PluginBroken
 from portico_cli.command_table import loaded
 from portico_cli.findings import Finding
 from portico_cli.service_checks import checked_services
+from portico_host.typed_words import quoted
 
 if TYPE_CHECKING:
     from portico_host import Diagnosis
@@ -26,7 +26,7 @@ __all__ = ["examine"]
 async def examine(config: Path | None) -> list[Finding]:
     """Look at everything that can be looked at without asking a service; nothing is raised for what is found."""
     diagnosis = portico_host.diagnose(config)
-    findings = [_python(), *_packages(diagnosis), *_commands(diagnosis), _configuration(diagnosis, config)]
+    findings = [_python(), *_packages(diagnosis), *_commands(diagnosis), *_configuration(diagnosis)]
     findings += [
         Finding("fail" if problem.severity == "error" else "warn", problem.subject, problem.cause, problem.mend)
         for problem in diagnosis.problems
@@ -70,13 +70,13 @@ def _commands(diagnosis: Diagnosis) -> Iterator[Finding]:
             yield Finding("ok", f"command {found.name}", f"from {found.distribution}")
 
 
-def _configuration(diagnosis: Diagnosis, config: Path | None) -> Finding:
-    if diagnosis.application is None:
-        return Finding("fail", "configuration", f"{config or 'portico.toml'} cannot be used.", "See below.")
-    path = diagnosis.application.configuration.path
-    if path is None:
-        return Finding("ok", "configuration", "No portico.toml here; the embedded default is used.")
-    return Finding("ok", "configuration", str(path))
+def _configuration(diagnosis: Diagnosis) -> Iterator[Finding]:
+    # What is wrong with it is among the problems, with what mends it.
+    if diagnosis.application is not None:
+        path = diagnosis.application.configuration.path
+        yield Finding(
+            "ok", "configuration", str(path) if path else "No portico.toml here; the embedded default is used."
+        )
 
 
 def _cache_folder() -> Finding:
@@ -88,7 +88,7 @@ def _cache_folder() -> Finding:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        quoted = shlex.quote(str(folder))
-        mend = f"Make it writable: `mkdir -p {quoted} && chmod u+rwx {quoted}`."
+        place = quoted(str(folder))
+        mend = f"Make it writable: `mkdir -p {place} && chmod u+rwx {place}`."
         return Finding("fail", "cache folder", f"{folder} cannot be written: {error.strerror or error}.", mend)
     return Finding("ok", "cache folder", os.fspath(folder))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from portico_host.typed_words import quoted
 
 if TYPE_CHECKING:
     from portico_cli.invocation import Invocation
@@ -36,7 +37,7 @@ def run_words(file: Path, origin: Mapping[str, Any]) -> str:
     """Return the command that runs the plan of a file with what it was made for: its functions are of those sources.
 
     >>> run_words(Path("plan.json"), {"sources": ["wiki", "my notes"]})
-    "portico run plan.json --source wiki --source 'my notes'"
+    'portico run plan.json --source wiki --source "my notes"'
     """
     begun = _begun("", origin)
     words = ["portico", "run", str(file)]
@@ -46,7 +47,7 @@ def run_words(file: Path, origin: Mapping[str, Any]) -> str:
         words += ["--source", name]
     if begun.chat is not None:
         words += ["--chat", begun.chat]
-    return shlex.join(words)
+    return " ".join(map(quoted, words))
 
 
 async def begun_with(invocation: Invocation, wanted: str) -> Begun:

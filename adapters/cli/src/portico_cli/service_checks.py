@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, redirect_stdout
-from typing import TYPE_CHECKING, Any
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from portico.errors import ConfigurationError, PluginError, PluginNotInstalled, PorticoError, StoreError
 from portico.ports import PORTS, PortInfo
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["checked_services"]
 
+_Failure: TypeAlias = tuple[str, str]
 _PATIENCE = 10.0
 """Seconds for closing what was made."""
 
@@ -30,7 +30,7 @@ async def checked_services(application: Application, plugins: Plugins, known: se
     A service that has settings and is not the chosen one stops nobody, and neither does one that is installed and
     not configured: of these, only what is wrong is told. Each of those is closed before the next is made.
     """
-    failures: list[str] = []
+    failures: list[_Failure] = []
     async with _closing(application.services(), failures) as services:
         for info in PORTS:
             configured = services.names(_port(info))
@@ -45,13 +45,13 @@ async def checked_services(application: Application, plugins: Plugins, known: se
                         yield finding
         async for finding in _journal(services):
             yield finding
-    for failure in failures:
-        yield Finding("fail", "services", failure, "Run `pip install --upgrade` on the package that raised it.")
+    for cause, mend in failures:
+        yield Finding("fail", "services", cause, mend or "Run `pip install --upgrade` on the package that it is of.")
 
 
 @asynccontextmanager
-async def _closing(services: HostServices, failures: list[str]) -> AsyncIterator[HostServices]:
-    """Close the services however it ends; ``failures`` gets a sentence on what that raised."""
+async def _closing(services: HostServices, failures: list[_Failure]) -> AsyncIterator[HostServices]:
+    """Close the services however it ends; ``failures`` gets what that raised, and what mends it."""
     try:
         yield services
     finally:
@@ -59,9 +59,11 @@ async def _closing(services: HostServices, failures: list[str]) -> AsyncIterator
             async with asyncio.timeout(_PATIENCE):
                 await services.aclose()
         except TimeoutError:
-            failures.append(f"It could not be closed within {_PATIENCE:.0f} seconds.")
-        except Exception as error:  # noqa: BLE001 - the code of strangers raises anything
-            failures.append(_failed("It could not be closed", error))
+            failures.append((f"It could not be closed within {_PATIENCE:.0f} seconds.", ""))
+        except (PorticoError, ExceptionGroup) as raised:
+            for error in raised.exceptions if isinstance(raised, ExceptionGroup) else (raised,):
+                if isinstance(error, PorticoError):
+                    failures += [(problem.cause, problem.mend) for problem in problems_of(error)]
 
 
 def _port(info: PortInfo) -> Any:
@@ -73,7 +75,7 @@ def _port(info: PortInfo) -> Any:
 def _made(services: HostServices, plugins: Plugins, info: PortInfo, name: str, *, chosen: bool) -> Iterator[Finding]:
     """Make a configured service."""
     try:
-        service = _got(services, info, name)
+        service = services.get(_port(info), name)
     except PorticoError as error:
         if chosen or not isinstance(error, PluginNotInstalled):
             for problem in problems_of(error, info.name, name):
@@ -90,12 +92,12 @@ def _made(services: HostServices, plugins: Plugins, info: PortInfo, name: str, *
 
 async def _idle(application: Application, plugins: Plugins, info: PortInfo, name: str) -> AsyncIterator[Finding]:
     """Make and close one that is installed and not configured: a mistake shows before somebody chooses it."""
-    failures: list[str] = []
+    failures: list[_Failure] = []
     async with _closing(application.services(), failures) as services:
         for finding in _made_idle(services, plugins, info, name):
             yield finding
-    for failure in failures:
-        yield Finding("warn", f"{info.noun} {name}", failure, _mend(plugins, info, name))
+    for cause, mend in failures:
+        yield Finding("warn", f"{info.noun} {name}", cause, mend or _mend(plugins, info, name))
 
 
 def _made_idle(services: HostServices, plugins: Plugins, info: PortInfo, name: str) -> Iterator[Finding]:
@@ -105,7 +107,7 @@ def _made_idle(services: HostServices, plugins: Plugins, info: PortInfo, name: s
         return  # that it cannot be chosen is told with its package
     try:
         factory_of(offer)
-        lacking = _lacking(info, _got(services, info, name))
+        lacking = _lacking(info, services.get(_port(info), name))
     except ConfigurationError:
         return  # it needs settings, and has none
     except PorticoError as error:
@@ -114,12 +116,6 @@ def _made_idle(services: HostServices, plugins: Plugins, info: PortInfo, name: s
     else:
         if lacking:
             yield Finding("warn", f"{info.noun} {name}", lacking, _mend(plugins, info, name))
-
-
-def _got(services: HostServices, info: PortInfo, name: str) -> object:
-    # What a vendor prints must not get into the output of `--json`.
-    with redirect_stdout(sys.stderr):
-        return services.get(_port(info), name)
 
 
 def _lacking(info: PortInfo, service: object) -> str:

@@ -16,7 +16,7 @@ from portico_host.given import Given
 from portico_host.loading import factory_of, settings_class_of
 from portico_host.mistakes import Mistake, SettingsInvalid
 from portico_host.packages import Package, Plugins, port_named
-from portico_host.requirements import unmet_needs, wrong_builds
+from portico_host.requirements import Installation
 from portico_host.services import HostServices
 from portico_host.tree import dotted
 
@@ -74,7 +74,8 @@ def check(configuration: Configuration, plugins: Plugins, *, imports: bool = Tru
 def package_problems(plugins: Plugins) -> list[Problem]:
     """Return what is wrong with the installed packages, chosen or not."""
     cause = "It is named in `disable`, `only` or PORTICO_DISABLE and is not installed."
-    return [problem for package in plugins.packages for problem in _of_package(package)] + [
+    installation = Installation()
+    return [problem for package in plugins.packages for problem in _of_package(package, installation)] + [
         Problem("warning", name, cause, f"Remove {name!r} there, or correct its spelling.")
         for name in plugins.unmatched
     ]
@@ -121,7 +122,7 @@ def _use(configuration: Configuration, port: str) -> str | None:
     return configuration.use(info) or info.default
 
 
-def _of_package(package: Package) -> Iterator[Problem]:
+def _of_package(package: Package, installation: Installation) -> Iterator[Problem]:
     name = package.distribution
     if package.state == "disabled":
         return
@@ -129,13 +130,13 @@ def _of_package(package: Package) -> Iterator[Problem]:
         state = "The package is broken. " if package.state == "broken" else ""
         yield Problem("error", name, f"{state}{defect.sentence}", defect.mend)
     told = " ".join(defect.mend for defect in package.defects)
-    for need, defect in unmet_needs(name):
-        # The command for what failed may name the same requirement already, in its quotes.
-        if defect.mend.split('"')[1] not in told:
+    for need, defect in installation.unmet_needs(name):
+        # The command for what failed may name the same requirement already.
+        if need.written not in told:
             # Another version of somebody else's may do; what is ours was made for this one.
             grave = need.installed is None or need.ours
             yield Problem("error" if grave else "warning", name, defect.sentence, defect.mend)
-    for defect in wrong_builds(name):
+    for defect in installation.wrong_builds(name):
         if defect.mend not in told:
             yield Problem("warning", name, defect.sentence, defect.mend)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from portico.errors import PluginBroken
 from portico_host.entry_points import COMMANDS, disabled_by_environment, entry_points_of, names_of
+from portico_host.printing import import_quietly
 
 __all__ = ["Command", "commands"]
 
@@ -24,6 +25,7 @@ class Command:
     def load(self) -> Any:
         """Import and return it. Raises ``PluginBroken`` when that fails."""
         try:
+            import_quietly(self.entry_point.module)
             return self.entry_point.load()
         except KeyboardInterrupt:
             raise
@@ -42,8 +44,7 @@ def commands(*, disable: Iterable[str] = ()) -> tuple[Command, ...]:
     """
     off = {name for word in (*disable, *disabled_by_environment()) for name in names_of(word)}
     found: dict[str, Command] = {}
-    for point, distribution in entry_points_of(COMMANDS):
-        owner = distribution.metadata["Name"]
+    for point, owner, _ in entry_points_of(COMMANDS):
         if not names_of(owner) & off:
             command = Command(point.name, owner, point)
             present = found.get(point.name)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import redirect_stdout
 from dataclasses import replace
 from importlib.metadata import EntryPoint
 
@@ -15,6 +13,7 @@ from portico.registration import Registration
 from portico_host.entry_points import COMMANDS, GROUP, disabled_by_environment, entry_points_of, folded, names_of
 from portico_host.hooks import Hook, hooks_of
 from portico_host.packages import Defect, Offer, Package, Plugins, State, title
+from portico_host.printing import import_quietly, printing_to_stderr
 
 __all__ = ["discover"]
 
@@ -45,8 +44,8 @@ def discover(*, disable: Iterable[str] = (), only: Iterable[str] | None = None) 
     named = {folded(word): word for word in (*disable, *from_environment, *(only or ()))}
     if named.keys() - matched:
         # A package may have commands and nothing else.
-        for _, distribution in entry_points_of(COMMANDS):
-            matched |= names_of(distribution.metadata["Name"])
+        for _, owner, _ in entry_points_of(COMMANDS):
+            matched |= names_of(owner)
     unmatched = tuple(word for name, word in named.items() if name not in matched)
     return Plugins(tuple(_with_conflicts(packages)), unmatched)
 
@@ -56,19 +55,14 @@ def _switched_off(word: str, where: str) -> Defect:
 
 
 def _found() -> list[tuple[EntryPoint, str, str]]:
-    points = [
-        (point, distribution.metadata["Name"], distribution.version or "unknown")
-        for point, distribution in entry_points_of(GROUP)
-    ]
-    return sorted(points, key=lambda found: (found[0].name, found[1]))
+    return sorted(entry_points_of(GROUP), key=lambda found: (found[0].name, found[1]))
 
 
 def _load(entry: EntryPoint, distribution: str, version: str) -> Package:
     started = time.perf_counter()
     try:
-        # What a package prints on import must not get into the output of `--json`.
-        with redirect_stdout(sys.stderr):
-            module = entry.load()
+        import_quietly(entry.module)
+        module = entry.load()
         hooks = hooks_of(module, entry.name)
     except KeyboardInterrupt:
         raise
@@ -81,7 +75,7 @@ def _load(entry: EntryPoint, distribution: str, version: str) -> Package:
     cause: BaseException | None = None
     for hook in hooks.found:
         try:
-            with redirect_stdout(sys.stderr):
+            with printing_to_stderr():
                 result = hook.call()
         except KeyboardInterrupt:
             raise

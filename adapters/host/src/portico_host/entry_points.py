@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from importlib.metadata import Distribution, EntryPoint, distributions
+from importlib.metadata import EntryPoint, PackageMetadata, distributions
 
-__all__ = ["COMMANDS", "GROUP", "disabled_by_environment", "entry_points_of", "folded", "names_of"]
+__all__ = ["COMMANDS", "GROUP", "disabled_by_environment", "entry_points_of", "first_of", "folded", "names_of"]
 
 GROUP = "portico"
 COMMANDS = "portico.commands"
 
 
-def entry_points_of(group: str) -> Iterator[tuple[EntryPoint, Distribution]]:
-    """Yield the entry points of a group, each distribution once and by itself.
+def entry_points_of(group: str) -> Iterator[tuple[EntryPoint, str, str]]:
+    """Yield the entry points of a group with name and version of the distribution, each once and by itself.
 
     ``importlib.metadata.entry_points`` reads all distributions in one go, so that one unreadable file would
     hide every package.
@@ -25,13 +25,19 @@ def entry_points_of(group: str) -> Iterator[tuple[EntryPoint, Distribution]]:
             if group not in (distribution.read_text("entry_points.txt") or ""):
                 continue
             points = distribution.entry_points.select(group=group)
-            name = folded(distribution.metadata["Name"] or "")
+            metadata = distribution.metadata
+            name, version = first_of(metadata, "Name"), first_of(metadata, "Version") or "unknown"
         except Exception:  # noqa: BLE001, S112 - damaged metadata of others; pip reports it
             continue
-        if name not in seen:
-            seen.add(name)
+        if folded(name) not in seen:
+            seen.add(folded(name))
             for point in points:
-                yield point, distribution
+                yield point, name, version
+
+
+def first_of(metadata: PackageMetadata, field: str) -> str:
+    """Return a field of a distribution's metadata, empty where there is none."""
+    return next(iter(metadata.get_all(field) or ()), "")
 
 
 def disabled_by_environment() -> tuple[str, ...]:

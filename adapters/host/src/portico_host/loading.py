@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from contextlib import redirect_stdout
-from importlib import import_module
 from typing import Any
 
 from portico.errors import PluginBroken
 from portico_host.fields import is_settings_class, settings_fields
 from portico_host.packages import Offer
+from portico_host.printing import import_quietly
 
 __all__ = ["broken", "factory_of", "settings_class_of"]
 
@@ -52,9 +50,7 @@ def broken(offer: Offer, what: str, error: BaseException) -> PluginBroken:
 def _imported(offer: Offer, reference: str) -> Any:
     module, _, attribute = reference.partition(":")
     try:
-        # What a vendor prints on import must not get into the output of `--json`.
-        with redirect_stdout(sys.stderr):
-            value: Any = import_module(module)
+        value: Any = import_quietly(module)
         for part in attribute.split("."):
             value = getattr(value, part)
     except KeyboardInterrupt:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-import shlex
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import distribution as installed_distribution
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from portico_host.requirements import unmet_needs, what_brings, wrong_builds
+from portico_host.entry_points import folded
+from portico_host.requirements import Installation
+from portico_host.typed_words import quoted
 
 __all__ = ["mend_by_authors", "mend_of_failure"]
 
+_CORE = "portico-core"
 _DEEPEST = 5
 
 
@@ -53,24 +55,24 @@ def _mend_where_it_is_worked_on(distribution: str) -> str:
         folder = url2pathname(urlsplit(told["url"]).path)
     except (PackageNotFoundError, OSError, ValueError, KeyError, AttributeError, TypeError):
         return ""
-    return f"Run `pip install -e {shlex.quote(folder)}` when it is mended there."
+    return f"Run `pip install -e {quoted(folder)}` when it is mended there."
 
 
 def _command(distribution: str, error: BaseException) -> str | None:
     module = (error.name or "") if isinstance(error, ImportError) else ""
     top = module.partition(".")[0]
-    unmet = list(unmet_needs(distribution))
+    installation = Installation()
     if top == "portico" or (isinstance(error, TypeError) and "Registration.__init__()" in str(error)):
-        wanted = next((need.requirement for need, _ in unmet if need.requirement.name == "portico-core"), None)
-        return f'pip install --upgrade "portico-core{wanted.specifier if wanted else ""}" {distribution}'
+        unmet = [need for need, _ in installation.unmet_needs(distribution)]
+        wanted = next((need.written for need in unmet if folded(need.requirement.name) == _CORE), _CORE)
+        return f"pip install --upgrade {quoted(wanted)} {distribution}"
     if isinstance(error, ModuleNotFoundError):
-        own = distribution.replace("-", "_")
-        if top == own:
+        if folded(top) == folded(distribution):
             return f"pip install --force-reinstall --no-deps {distribution}"
-        brings = what_brings(distribution, module)
-        return f'pip install "{brings}"' if brings else None
+        brings = installation.what_brings(distribution, module)
+        return f"pip install {quoted(brings)}" if brings else None
     if isinstance(error, ImportError):
-        for defect in wrong_builds(distribution):
+        for defect in installation.wrong_builds(distribution):
             return defect.mend.partition("`")[2].partition("`")[0]
     return None
 

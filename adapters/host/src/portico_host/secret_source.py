@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +11,7 @@ from portico.registration import Secret
 from portico_host.faults import Wrong, kind_of
 from portico_host.given import Given
 from portico_host.mistakes import unknown_word
+from portico_host.typed_words import quoted
 
 __all__ = ["EXPECTED", "SecretSource"]
 
@@ -99,7 +99,7 @@ class SecretSource:
 def _mend(error: Exception, name: str) -> str:
     if isinstance(error, PermissionError):
         # The file that it was: what is written in the configuration is seen from its folder, not from the shell's.
-        return f" Run `chmod u+r {shlex.quote(str(error.filename or name))}`, as who owns it."
+        return f" Run `chmod u+r {quoted(str(error.filename or name))}`, as who owns it."
     return " Write the secret into it, or correct its path." if isinstance(error, FileNotFoundError) else ""
 
 

@@ -73,7 +73,9 @@ class HostServices:
         except Exception as closing:
             if error is None:
                 raise
-            error.add_note(f"Closing the services failed too: {type(closing).__name__}: {closing}")
+            told = closing.exceptions if isinstance(closing, ExceptionGroup) else (closing,)
+            for each in told:
+                error.add_note(f"Closing the services failed too: {each}")
 
     def get(self, port: Callable[..., P], name: str | None = None) -> P:
         """Return the service configured for ``port``, or the one of that name, made when first asked for.
@@ -198,20 +200,22 @@ class HostServices:
     async def aclose(self) -> None:
         """Close every service that was made, the latest first; a second call does nothing.
 
-        All are closed whatever happens; what they raised comes out at the end, several as an exception group.
+        All are closed whatever happens; what they raised comes out at the end, several as an exception group. It is
+        ``PluginBroken`` where it is no error of Portico's.
         """
         with self._lock:
             self._closed = True
-            made = list(self._made.values())
+            made = [(self._prepared[key].offer, service) for key, service in self._made.items()]
             self._made.clear()
         errors: list[BaseException] = []
-        for service in reversed(made):
+        for offer, service in reversed(made):
             close = getattr(service, "aclose", None)
             if close is not None:
                 try:
                     await close()
                 except BaseException as error:  # noqa: BLE001 - the others are closed before it goes on
-                    errors.append(error)
+                    strange = isinstance(error, Exception) and not isinstance(error, PorticoError)
+                    errors.append(self._fault(offer, "it could not be closed", error) if strange else error)
         if len(errors) == 1:
             raise errors[0]
         if errors:
@@ -330,15 +334,21 @@ class HostServices:
             return factory(prepared.settings, self)
         except (PorticoError, KeyboardInterrupt):
             raise
-        except BaseException as error:  # SystemExit and the like must not end the program either
-            failure = broken(prepared.offer, "it could not be made", error)
-            scrubbed = self._structurer.scrub(str(failure))
-            if scrubbed == str(failure):
-                raise failure from error
+        except BaseException as error:  # noqa: BLE001 - SystemExit and the like must not end the program either
+            failure = self._fault(prepared.offer, "it could not be made", error)
         finally:
             self._making.pop()
-        # The cause would show the secret in a traceback.
-        raise PluginBroken(scrubbed)
+        raise failure
+
+    def _fault(self, offer: Offer, what: str, error: BaseException) -> PluginBroken:
+        """Return the error for a package that raised, without the secrets that were made for its settings."""
+        failure = broken(offer, what, error)
+        scrubbed = self._structurer.scrub(str(failure))
+        if scrubbed != str(failure):
+            # The cause would show the secret in a traceback.
+            return PluginBroken(scrubbed)
+        failure.__cause__ = error
+        return failure
 
 
 def _sources_named(settings: Any) -> Iterator[tuple[str, str]]:

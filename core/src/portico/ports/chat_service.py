@@ -15,7 +15,8 @@ class ChatService(Protocol):
 
     Behaviour: an option outside ``capabilities`` raises ``UnsupportedOption`` before anything is sent. Calls
     may run concurrently on one service. Cancelling a call stops it at the vendor too.
-    Errors: a subclass of ``ServiceError``; the vendor's exception is its cause.
+    Errors: a subclass of ``ServiceError``, whose cause is the vendor's exception; ``ConfigurationError`` where a
+    setting is wrong.
     """
 
     name: str
@@ -30,6 +31,8 @@ class ChatService(Protocol):
     def stream(self, request: ChatRequest) -> AsyncIterator[ChatDelta]:
         """Yield the reply in pieces; the pieces' texts joined are the reply's text.
 
-        The last delta carries the ``reply``, equal to what `complete` would have returned.
+        The last delta carries the ``reply``, equal to what `complete` would have returned. As an asynchronous
+        generator, the stream has an ``aclose``, which stops the call and gives its connection back. It may be called
+        before the first piece, between two, after the last, and again. A stream that is forgotten ends likewise.
         """
         ...

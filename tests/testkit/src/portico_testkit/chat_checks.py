@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,6 +29,7 @@ __all__ = [
     "Caller",
     "Pieces",
     "answer",
+    "check_ended_streams",
     "check_equal_replies",
     "check_json",
     "check_refusal",
@@ -220,6 +222,24 @@ def comparable(reply: ChatReply) -> ChatReply:
     )
     usage = replace(reply.usage, cached_tokens=0)
     return replace(reply, message=replace(reply.message, content=content), usage=usage)
+
+
+async def check_ended_streams(chat_service: ChatService, request: ChatRequest) -> None:
+    """Close streams before the first piece, after it and after the last, twice each; then forget one."""
+    for pieces in (0, 1, None):
+        stream: Any = chat_service.stream(request)
+        assert hasattr(stream, "aclose"), "a stream has an `aclose`, as generators do: how else is it to be ended early"
+        if pieces is None:
+            async for _ in stream:
+                pass
+        elif pieces:
+            await anext(stream)
+        for _ in range(2):
+            await stream.aclose()
+    stream = chat_service.stream(request)
+    await anext(stream)
+    del stream
+    gc.collect()
 
 
 async def check_equal_replies(caller: Caller, requests: Sequence[ChatRequest]) -> None:

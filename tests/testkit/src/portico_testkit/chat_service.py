@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import Awaitable
 from functools import partial
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 import pytest
 
 from portico.chat import ChatCapabilities, ChatReply, ChatRequest, Message, Source, ToolChoice, ToolResult
-from portico.errors import ContextOverflow, ServiceError, UnsupportedOption
+from portico.errors import ConfigurationError, ContextOverflow, ServiceError, UnsupportedOption
 from portico.ports.chat_service import ChatService
 from portico_testkit import chat_schema_checks, chat_tool_checks
-from portico_testkit.chat_checks import WAYS, Caller, answer, check_equal_replies, comparable
+from portico_testkit._failing import fails_as
+from portico_testkit.chat_checks import WAYS, Caller, answer, check_ended_streams, check_equal_replies, comparable
 from portico_testkit.chat_odd_requests import attached, blank, hostile_sources, odd, refused
 from portico_testkit.chat_requests import CLOCK, DICE, QUESTION, SCHEMAS, SOURCES, ask, histories, sampling
 from portico_testkit.event_loop import leaves_the_event_loop_free
@@ -322,20 +322,12 @@ class ChatServiceKit:
 
     @pytest.mark.asyncio
     async def test_a_stream_or_call_given_up_leaves_it_usable(self, chat_service: ChatService) -> None:
-        """Closed after the first piece, never read, or cancelled while it runs: no task of it goes on."""
+        """Closed at whatever moment, never read, forgotten or cancelled while it runs: no task of it goes on."""
         caller = self._caller(chat_service)
         request = caller.bounded(self._numbered(chat_service, 1))
         before, _ = [await caller.answer(way, request) for way in WAYS]
         tasks = asyncio.all_tasks()
-        stream = chat_service.stream(request)
-        assert hasattr(stream, "aclose"), "a stream has an `aclose`, as generators do: how else is it to be ended early"
-        await anext(stream)
-        await stream.aclose()
-        await cast("Any", chat_service.stream(request)).aclose()
-        stream = chat_service.stream(request)
-        await anext(stream)
-        del stream
-        gc.collect()
+        await check_ended_streams(chat_service, request)
         for way in WAYS:
             for pause in (0.0, 0.001, 0.02):
                 await give_up(partial(answer, chat_service, way, request), turns=1, seconds=pause)
@@ -361,19 +353,12 @@ class ChatServiceKit:
 
     @pytest.mark.asyncio
     async def test_a_vendor_that_fails_is_a_service_error(self, failing_service: ChatService | None) -> None:
-        """It says whose it is; what the vendor's library raised is its cause."""
+        """Or a mistake in the configuration. It says whose it is; what the vendor's library raised is its cause."""
         if failing_service is None:
             pytest.skip("there is no fixture `failing_service`: nothing stands behind the service that could fail")
         for way in WAYS:
-            try:
-                reply = await answer(failing_service, way, ask("Say good morning."))
-            except ServiceError as error:
-                said = str(error)
-                assert len(said) > 10, f"{way} fails and says {said!r} only"
-            except Exception as error:
-                raise AssertionError(f"{way} raised {type(error).__name__}, not ServiceError: {error}") from error
-            else:
-                pytest.fail(f"{way} answered {reply} with a vendor that fails")
+            answering = answer(failing_service, way, ask("Say good morning."))
+            await fails_as((ServiceError, ConfigurationError), answering, way)
 
     def _caller(self, chat_service: ChatService) -> Caller:
         return Caller(chat_service, self.max_output)

@@ -20,6 +20,7 @@ from portico.kernel import Kernel
 from portico.ports.context_provider import ContextProvider
 from portico.turns import Turn
 from portico_testkit.chat_strategies import conversations
+from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.tasks import give_up, no_tasks_but
 
@@ -129,6 +130,22 @@ class ContextProviderKit:
         turn = _turn(Thread(), Message.of("user", self.questions[0]))
         _check(await context_provider.before(turn))
         await context_provider.after(turn, _ENDED)
+
+    @pytest.mark.asyncio
+    async def test_it_leaves_the_event_loop_free(self, context_provider: ContextProvider) -> None:
+        """Before a turn and after it: what takes long is done beside the loop."""
+
+        async def talk(number: int) -> None:
+            thread = Thread(f"kit-{number}")
+            for question in self.questions:
+                turn = _turn(thread, Message.of("user", f"{question} ({number})"))
+                await context_provider.before(turn)
+                await asyncio.sleep(0)
+                await context_provider.after(turn, _ENDED)
+                await asyncio.sleep(0)
+                thread.add(*turn.new, _ANSWERED.message)
+
+        await leaves_the_event_loop_free(talk)
 
     @pytest.mark.asyncio
     async def test_an_agent_can_work_with_it(self, context_provider: ContextProvider) -> None:

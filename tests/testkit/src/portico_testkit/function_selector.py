@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
@@ -11,6 +12,7 @@ import pytest
 
 from portico.functions import FunctionManual
 from portico.ports.function_selector import FunctionSelector, Selection
+from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.tasks import give_up, no_tasks_but
 
 __all__ = ["FunctionSelectorKit"]
@@ -222,6 +224,17 @@ class FunctionSelectorKit:
         async with asyncio.timeout(60):
             selection = await function_selector.select(_MANUALS, ["Send the letter by mail."])
         _checked(selection, _MANUALS, function_selector.limit)
+
+    @pytest.mark.asyncio
+    async def test_a_selection_leaves_the_event_loop_free(self, function_selector: FunctionSelector) -> None:
+        """It comes before each turn. What takes long is done beside the loop, for functions that are new to it too."""
+        questions = list(_QUESTIONS)
+
+        def select(number: int) -> Awaitable[Selection]:
+            new = [replace(each, description=f"{each.description} It is number {number}.") for each in _MANUALS]
+            return function_selector.select(new, [questions[number]])
+
+        await leaves_the_event_loop_free(select)
 
 
 def _checked(selection: Selection, manuals: Sequence[FunctionManual], most: int) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -15,12 +14,13 @@ from portico.errors import ArgumentsInvalid, ConfigurationError
 from portico.functions import Function, FunctionPlugin
 from portico.kernel import Kernel
 from portico.ports.function_source import FunctionSource
+from portico_testkit._schema_references import lost_references
+from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.tasks import give_up, no_tasks_but
 
 __all__ = ["FunctionSourceKit"]
 
 _NAME = re.compile(r"[0-9A-Za-z_]+")
-_DATA = frozenset({"const", "default", "enum", "examples"})
 _ODD_VALUES: tuple[Any, ...] = (
     None,
     True,
@@ -97,7 +97,7 @@ class FunctionSourceKit:
             for schema in (manual.parameters, manual.returns):
                 text = json.dumps(schema, allow_nan=False)
                 assert json.loads(text) == schema, f"a schema of {function.name} is another after its JSON form"
-                lost = [reference for reference in _references(schema) if not _leads_somewhere(reference, schema)]
+                lost = lost_references(schema)
                 assert not lost, f"a schema of {function.name} refers to what it does not hold: {lost}"
             assert manual.parameters["type"] == "object", f"the parameters of {function.name} are no object"
             known = manual.parameters["properties"]
@@ -142,6 +142,12 @@ class FunctionSourceKit:
             await give_up(partial(_load, function_source), turns=moments)
         await no_tasks_but(tasks)
         assert (await _load(function_source)).functions
+        await _close(function_source)
+
+    @pytest.mark.asyncio
+    async def test_a_load_leaves_the_event_loop_free(self, function_source: FunctionSource) -> None:
+        """What waits for a disk or a server does so beside the loop: a whole application waits for it otherwise."""
+        await leaves_the_event_loop_free(lambda number: _load(function_source, f"plugin{number}"))
         await _close(function_source)
 
     @pytest.mark.asyncio
@@ -216,24 +222,3 @@ def _of_function(function: Function) -> tuple[Any, ...]:
     manual = function.manual
     told = json.dumps([manual.parameters, manual.returns])
     return manual.name, manual.description, told, manual.effects, manual.tags
-
-
-def _references(schema: Any) -> Iterator[str]:
-    """Yield every ``$ref`` that is a keyword; what only looks like one is data."""
-    if isinstance(schema, list):
-        for part in schema:
-            yield from _references(part)
-    elif isinstance(schema, Mapping):
-        for key, part in schema.items():
-            if key == "$ref" and isinstance(part, str):
-                yield part
-            elif key in ("properties", "patternProperties", "$defs", "dependentSchemas") and isinstance(part, Mapping):
-                for inner in part.values():
-                    yield from _references(inner)
-            elif key not in _DATA:
-                yield from _references(part)
-
-
-def _leads_somewhere(reference: str, root: Mapping[str, Any]) -> bool:
-    definitions = root.get("$defs", {})
-    return reference == "#" or reference.removeprefix("#/$defs/") in definitions

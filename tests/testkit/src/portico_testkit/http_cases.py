@@ -12,6 +12,7 @@ from portico_testkit.raw_server import Play
 __all__ = [
     "BROKEN",
     "NO_ADDRESSES",
+    "SECRET",
     "SLOW",
     "VALUES",
     "bomb",
@@ -40,6 +41,8 @@ NO_ADDRESSES = (
     "http://a\r\nb/find",
 )
 VALUES = ("a b", "a&b=c#d", "100%", "+", "中文 ü", "line\nbreak\r\n", "'\"<>\\", "", "/?:@", "..", "%20")
+SECRET = "k3y-0f-the-4ccount"
+"""What is passed as a secret, with nothing in it that a URL would encode."""
 
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 

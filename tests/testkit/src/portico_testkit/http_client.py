@@ -8,30 +8,23 @@ import gzip
 import json
 import logging
 import zlib
-from collections.abc import Awaitable
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 import pytest
 
-from portico.errors import ConfigurationError, LimitExceeded, PorticoError, ServiceTimeout, ServiceUnavailable
-from portico.http import HttpRequest, HttpResponse, retry_after
+from portico.errors import PorticoError
+from portico.http import HttpRequest, HttpResponse
 from portico.ports.http_client import HttpClient
 from portico.registration import Secret
-from portico_testkit.http_cases import BROKEN, NO_ADDRESSES, SLOW, VALUES, bomb, endless, hanging, seen_of, silent
+from portico_testkit._http_failures import HttpFailures as _HttpFailures
+from portico_testkit.http_cases import SECRET, VALUES, endless, hanging, seen_of, silent
 from portico_testkit.raw_server import Play, RawServer, whole
 from portico_testkit.tasks import in_time, no_tasks_but
 
 __all__ = ["HttpClientKit"]
 
-T = TypeVar("T")
 
-_PATIENCE = 10.0
-"""Seconds beyond the client's own bound, for a busy machine."""
-_TOLD = "k3y-0f-the-4ccount"
-"""What the tests pass as a secret, with nothing in it that a URL would encode."""
-
-
-class HttpClientKit:
+class HttpClientKit(_HttpFailures):
     """Subclass it and give a fixture named ``http_client``::
 
         class TestAcmeHttp(HttpClientKit):
@@ -77,7 +70,8 @@ class HttpClientKit:
     async def test_parameters_reach_the_service_as_they_are(self, http_client: HttpClient) -> None:
         """Behind those of the address, whatever is in them; None is left out, a secret is revealed here only."""
         params = {f"p{number}": value for number, value in enumerate(VALUES)}
-        sent = {**params, "int": 7, "float": 0.5, "yes": True, "no": False, "none": None, "key": Secret(_TOLD), "ü&": 1}
+        sent: dict[str, object] = {**params, "int": 7, "float": 0.5, "yes": True, "no": False, "none": None}
+        sent |= {"key": Secret(SECRET), "ü&": 1}
         async with RawServer(whole()) as server:
             for base in ("/find", "/find?fixed=1", "/find?fixed=1&"):
                 await self.soon(http_client.send(HttpRequest(server.url + base, sent)))
@@ -85,7 +79,7 @@ class HttpClientKit:
         plain = server.requests.pop()
         assert plain.target == "/plain?a=b%20c", f"an address without parameters became {plain.target}"
         expected = [*params.items(), ("int", "7"), ("float", "0.5"), ("yes", "true"), ("no", "false")]
-        expected += [("key", _TOLD), ("ü&", "1")]
+        expected += [("key", SECRET), ("ü&", "1")]
         for request, fixed in zip(server.requests, ([], [("fixed", "1")], [("fixed", "1")]), strict=True):
             assert request.path == "/find"
             came = [pair for pair in request.params if pair != ("", "")]
@@ -97,7 +91,7 @@ class HttpClientKit:
     async def test_headers_reach_the_service_as_they_are(self, http_client: HttpClient) -> None:
         """None is left out, a secret is revealed, and what the connector says goes before what is usual."""
         headers: dict[str, object] = {
-            "X-Key": Secret(_TOLD),
+            "X-Key": Secret(SECRET),
             "X-Int": 7,
             "X-Yes": True,
             "X-None": None,
@@ -108,7 +102,7 @@ class HttpClientKit:
             await self.soon(http_client.send(HttpRequest(server.url, headers=request.headers)))
             await self.soon(http_client.send(HttpRequest(server.url)))
         first, second = server.requests
-        expected = {"x-key": _TOLD, "x-int": "7", "x-yes": "true", "x-text": str(headers["X-Text"])}
+        expected = {"x-key": SECRET, "x-int": "7", "x-yes": "true", "x-text": str(headers["X-Text"])}
         expected |= {"user-agent": "mine/1", "accept": "application/json"}
         for name, value in expected.items():
             assert first.header(name) == [value], f"the header {name} came as {first.header(name)}"
@@ -120,13 +114,13 @@ class HttpClientKit:
     async def test_no_value_becomes_a_header_of_its_own(self, http_client: HttpClient) -> None:
         """A line break in a value would end it; the error does not show a secret."""
         async with RawServer(whole()) as server:
-            for value in (f"{_TOLD}\r\nX-Added: 1", Secret(f"{_TOLD}\nX-Added: 1"), "nul\x00"):
+            for value in (f"{SECRET}\r\nX-Added: 1", Secret(f"{SECRET}\nX-Added: 1"), "nul\x00"):
                 with pytest.raises(PorticoError) as raised:
                     await self.soon(http_client.send(HttpRequest(server.url, headers={"X-Key": value})))
                 assert "X-Key" in str(raised.value), f"the error does not name the header: {raised.value}"
-                assert _TOLD not in seen_of(raised.value), "the error shows the value"
-            await self.soon(http_client.send(HttpRequest(server.url, headers={"X-Key": Secret(f" {_TOLD}\n")})))
-        assert [request.header("x-key") for request in server.requests] == [[_TOLD]], "space around a value is no part"
+                assert SECRET not in seen_of(raised.value), "the error shows the value"
+            await self.soon(http_client.send(HttpRequest(server.url, headers={"X-Key": Secret(f" {SECRET}\n")})))
+        assert [request.header("x-key") for request in server.requests] == [[SECRET]], "space around a value is no part"
 
     @pytest.mark.asyncio
     async def test_a_body_is_json(self, http_client: HttpClient) -> None:
@@ -169,136 +163,30 @@ class HttpClientKit:
             assert response.body == text, f"a body sent {how} came as {response.body[:60]!r}…"
 
     @pytest.mark.asyncio
-    @pytest.mark.parametrize("status", [429, 503])
-    async def test_who_asks_for_patience_is_asked_again(self, http_client: HttpClient, status: int) -> None:
-        """After the time that it names, a few times; then its answer comes back, with what it asks for."""
-        busy = whole(status, b"busy", {"Retry-After": "0"})
-        async with RawServer(busy, whole(200, b"ready")) as server:
-            response = await self.soon(http_client.send(HttpRequest(server.url, {"q": "a"}, json={"b": 1})))
-        assert (response.status, response.body) == (200, b"ready"), "a busy service was not asked again"
-        first, second = server.requests
-        assert first == second, "the second request is not the first"
-        async with RawServer(busy) as server:
-            response = await self.soon(http_client.send(HttpRequest(server.url)))
-        assert (response.status, response.headers.get("retry-after")) == (status, "0")
-        assert len(server.requests) == self.times, f"it was asked {len(server.requests)} times, not {self.times}"
-        async with RawServer(whole(status), whole(200, b"ready")) as server:
-            response = await self.soon(http_client.send(HttpRequest(server.url)))
-        assert response.body == b"ready", "a busy service that names no time was not asked again"
-
-    @pytest.mark.asyncio
-    @pytest.mark.parametrize("wait", ["3600", "Wed, 21 Oct 2076 07:28:00 GMT"])
-    async def test_long_waits_are_the_callers_affair(self, http_client: HttpClient, wait: str) -> None:
-        """The answer comes back at once with the time, and nothing is sent in vain."""
-        async with RawServer(whole(429, b"busy", {"Retry-After": wait})) as server:
-            response = await self.soon(http_client.send(HttpRequest(server.url)))
-        assert (response.status, response.headers["retry-after"], len(server.requests)) == (429, wait, 1)
-        assert (retry_after(response.headers) or 0) >= 3_599
-
-    @pytest.mark.asyncio
-    async def test_other_failures_are_not_repeated(self, http_client: HttpClient) -> None:
-        """What is wrong with a request stays wrong."""
-        for status in (400, 401, 403, 404, 500):
-            async with RawServer(whole(status, b"no")) as server:
-                await self.soon(http_client.send(HttpRequest(server.url)))
-            assert len(server.requests) == 1, f"after {status} the request was sent {len(server.requests)} times"
-
-    @pytest.mark.asyncio
-    async def test_a_connection_that_fails_is_tried_again(self, http_client: HttpClient) -> None:
-        """Connections are lost now and then."""
-        async with RawServer(b"", whole(200, b"here")) as server:
-            response = await self.soon(http_client.send(HttpRequest(server.url)))
-        assert response.body == b"here"
-        async with RawServer(b"") as server:
-            with pytest.raises(ServiceUnavailable) as raised:
-                await self.soon(http_client.send(HttpRequest(server.url)))
-        assert len(server.requests) == self.times, f"it was asked {len(server.requests)} times, not {self.times}"
-        assert "127.0.0.1" in str(raised.value), f"the error does not say whose it is: {raised.value}"
-
-    @pytest.mark.asyncio
-    async def test_nobody_there_is_unavailable(self, http_client: HttpClient) -> None:
-        """The message says where."""
-        async with RawServer(whole()) as server:
-            port = server.port
-        with pytest.raises(ServiceUnavailable, match=str(port)):
-            await self.soon(http_client.send(HttpRequest(f"http://127.0.0.1:{port}/find")))
-
-    @pytest.mark.asyncio
-    @pytest.mark.parametrize("address", NO_ADDRESSES)
-    async def test_an_address_that_is_none_is_a_mistake_in_the_configuration(
-        self, http_client: HttpClient, address: str
-    ) -> None:
-        """Nothing is sent."""
-        with pytest.raises(ConfigurationError):
-            await self.soon(http_client.send(HttpRequest(address, {"q": "ports", "key": Secret(_TOLD)})))
-
-    @pytest.mark.asyncio
-    @pytest.mark.parametrize("slow", SLOW, ids=lambda play: play.__name__)
-    async def test_slowness_is_bounded(self, http_client: HttpClient, slow: Play) -> None:
-        """Also where a byte comes now and then, in the head or in the body."""
-        async with RawServer(slow) as server:
-            with pytest.raises(ServiceTimeout) as raised:
-                await self.soon(http_client.send(HttpRequest(server.url)))
-        assert str(server.port) in str(raised.value), f"the error does not say whose it is: {raised.value}"
-        assert any(letter.isdigit() for letter in str(raised.value).replace(str(server.port), "")), "no bound is named"
-
-    @pytest.mark.asyncio
-    async def test_size_is_bounded(self, http_client: HttpClient) -> None:
-        """What is allowed comes whole, and a byte more is refused, compressed or not; nothing is read to its end."""
-        for body in (b"x" * self.most, b"x" * (self.most + 1)):
-            for play in (whole(200, body), whole(200, gzip.compress(body), {"Content-Encoding": "gzip"})):
-                async with RawServer(play) as server:
-                    if len(body) == self.most:
-                        assert (await self.soon(http_client.send(HttpRequest(server.url)))).body == body
-                        continue
-                    with pytest.raises(LimitExceeded) as raised:
-                        await self.soon(http_client.send(HttpRequest(server.url)))
-                    assert f"{self.most:,}" in str(raised.value), f"the bound is not in the error: {raised.value}"
-        for unbounded in (endless, bomb):
-            async with RawServer(unbounded) as server:
-                with pytest.raises(LimitExceeded):
-                    await self.soon(http_client.send(HttpRequest(server.url)))
-                assert len(server.requests) == 1, "what is too large was asked for again"
-
-    @pytest.mark.asyncio
-    @pytest.mark.parametrize("broken", BROKEN, ids=lambda said: repr(said[:24]))
-    async def test_what_is_not_http_is_an_error_of_ours(self, http_client: HttpClient, broken: bytes) -> None:
-        """A server may say anything."""
-
-        async def say(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            writer.write(broken)
-            writer.close()
-
-        async with RawServer(say) as server:
-            with pytest.raises(PorticoError) as raised:
-                await self.soon(http_client.send(HttpRequest(server.url)))
-        assert "127.0.0.1" in str(raised.value), f"the error does not say whose it is: {raised.value}"
-
-    @pytest.mark.asyncio
     async def test_secrets_are_neither_in_errors_nor_in_logs(
         self, http_client: HttpClient, caplog: pytest.LogCaptureFixture
     ) -> None:
         """Not in a parameter, not in a header, whatever happens and however much is logged."""
         caplog.set_level(logging.DEBUG)
-        said = {"Location": f"/x?key={_TOLD}", "X-Key": f"{_TOLD} is wrong"}
-        redirect, refusal = whole(302, b"", said), whole(403, _TOLD.encode(), said)
+        said = {"Location": f"/x?key={SECRET}", "X-Key": f"{SECRET} is wrong"}
+        redirect, refusal = whole(302, b"", said), whole(403, SECRET.encode(), said)
         plays: tuple[Play, ...] = (whole(), redirect, refusal, b"", b"nonsense\r\n\r\n", silent, hanging, endless)
         for play in plays:
             async with RawServer(play) as server:
                 address = f"{server.url}/find"
-                request = HttpRequest(address, {"key": Secret(_TOLD)}, {"X-Key": Secret(_TOLD)})
+                request = HttpRequest(address, {"key": Secret(SECRET)}, {"X-Key": Secret(SECRET)})
                 with contextlib.suppress(PorticoError):
                     await self._discreetly(http_client, request)
         with contextlib.suppress(PorticoError):
             await self._discreetly(http_client, HttpRequest(address, request.params, request.headers))
         logged = " ".join(f"{record.getMessage()} {record.args}" for record in caplog.records)
-        assert _TOLD not in logged, f"a secret was logged: …{logged[max(0, logged.index(_TOLD) - 200) :][:260]}…"
+        assert SECRET not in logged, f"a secret was logged: …{logged[max(0, logged.index(SECRET) - 200) :][:260]}…"
 
     async def _discreetly(self, http_client: HttpClient, request: HttpRequest) -> None:
         try:
             await self.soon(http_client.send(request))
         except PorticoError as error:
-            assert _TOLD not in seen_of(error), f"an error shows a secret: {type(error).__name__}"
+            assert SECRET not in seen_of(error), f"an error shows a secret: {type(error).__name__}"
             raise
 
     @pytest.mark.asyncio
@@ -364,7 +252,7 @@ class HttpClientKit:
                     await self.soon(http_client.send(HttpRequest(server.url)))
             for _ in range(2):
                 await _close(http_client)
-            await in_time(_all_closed(server), "connections were open", seconds=_PATIENCE)
+            await in_time(_all_closed(server), "connections were open")
         await no_tasks_but(before)
 
     @pytest.mark.asyncio
@@ -382,11 +270,6 @@ class HttpClientKit:
             answers = await self.soon(asyncio.gather(*asked))
             assert answers == [[b"here"] * 3] * 3
             assert (await self.soon(http_client.send(HttpRequest(server.url)))).body == b"here"
-
-    async def soon(self, awaitable: Awaitable[T]) -> T:
-        """Wait for something that is to be over in ``seconds``, or a while later."""
-        what = f"there is no end, though the client is to give up after {self.seconds:g} seconds; it goes on"
-        return await in_time(awaitable, what, seconds=self.seconds + _PATIENCE)
 
 
 async def _all_closed(server: RawServer) -> None:

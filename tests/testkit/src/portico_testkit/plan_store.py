@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
@@ -14,6 +15,8 @@ from portico.errors import StoreError
 from portico.plans.json_form import plan_from_json, plan_to_json
 from portico.plans.plan import Plan
 from portico.ports.plan_store import PlanStore, SavedPlan
+from portico_testkit._failing import fails_as
+from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.strategies import plans
 from portico_testkit.tasks import give_up, no_tasks_but
 
@@ -57,7 +60,8 @@ class PlanStoreKit:
                 return AcmePlans(plan_store.settings, None)
 
     ``another`` is a second store on the same plans, while the first is in use; one that keeps plans in memory only
-    gives itself. ``effort`` is how hard random plans are tried.
+    gives itself. A fixture ``failing_store`` gives one that cannot write: its folder is a file, or nobody is there.
+    ``effort`` is how hard random plans are tried.
     """
 
     effort: ClassVar[settings] = settings(max_examples=25)
@@ -65,6 +69,11 @@ class PlanStoreKit:
     async def another(self, plan_store: PlanStore) -> PlanStore:
         """Return another store on the plans of ``plan_store``."""
         return plan_store
+
+    @pytest.fixture
+    def failing_store(self) -> PlanStore | None:
+        """Nothing, for a store that cannot fail."""
+        return None
 
     @pytest.mark.asyncio
     async def test_it_has_a_name(self, plan_store: PlanStore) -> None:
@@ -253,6 +262,32 @@ class PlanStoreKit:
         await no_tasks_but(tasks)
         await plan_store.put(_saved())
         _same(await plan_store.get("Shout", "c1"), _saved())
+
+    @pytest.mark.asyncio
+    async def test_it_leaves_the_event_loop_free(self, plan_store: PlanStore) -> None:
+        """What waits for a disk or a database does so beside the loop: a whole application waits for it otherwise."""
+
+        async def keep_and_read(number: int) -> None:
+            await plan_store.put(_saved(f"goal {number}", plan=_long(number)))
+            await plan_store.get(f"goal {number}", "c1")
+            await plan_store.plans()
+            await plan_store.remove(f"goal {number}", "c1")
+
+        await leaves_the_event_loop_free(keep_and_read)
+
+    @pytest.mark.asyncio
+    async def test_what_cannot_be_kept_is_a_store_error(self, failing_store: PlanStore | None) -> None:
+        """A plan that is not kept is told of; what the disk or a database raised is the cause."""
+        if failing_store is None:
+            pytest.skip("there is no fixture `failing_store`: a store that cannot fail")
+        await fails_as(StoreError, failing_store.put(_saved()), "put")
+        calls: dict[str, Callable[[], Awaitable[object]]] = {
+            "get": lambda: failing_store.get("Shout", "c1"),
+            "plans": failing_store.plans,
+            "remove": lambda: failing_store.remove("Shout", "c1"),
+        }
+        for what, call in calls.items():
+            await fails_as(StoreError, call(), what, must=False)
 
 
 def _saved(

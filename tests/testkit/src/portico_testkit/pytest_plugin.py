@@ -5,7 +5,9 @@ nothing that they would wait for. A class of tests that subclasses a kit is held
 
 - a standard test is overridden only with ``xfail(reason=…)``, so that what a service cannot do is on record. ``skip``
   and ``skipif`` do not do: ``xfail`` takes a condition and ``run=False`` too, and tells when the reason is gone;
-- an override runs what it overrides, unless ``run=False`` says that it cannot be run;
+- an override runs what it overrides and takes the fixtures that that one takes, unless ``run=False`` says that it
+  cannot be run. A fixture that is not found is an error, where pytest would take it for the failure that is expected;
+- a test of a kit of this package is not replaced from outside, for all classes at once;
 - ``xfail`` and ``skip`` have a reason wherever they stand, and no ``xfail`` stands for a whole kit.
 
 Tests of one's own, fixtures, class attributes and other methods are free. Asynchronous tests and fixtures of a kit run
@@ -29,6 +31,7 @@ __all__ = [
     "pytest_configure",
     "pytest_fixture_setup",
     "pytest_pycollect_makeitem",
+    "pytest_runtest_makereport",
 ]
 
 _TESTKIT = "portico_testkit"
@@ -70,6 +73,19 @@ def pytest_fixture_setup(
     return (yield)
 
 
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Have a fixture that a test of a kit names and nobody has be an error, though a failure is expected."""
+    report = yield
+    lacking = call.excinfo is not None and call.excinfo.errisinstance(pytest.FixtureLookupError)
+    if lacking and hasattr(report, "wasxfail") and item.getparent(KitClass) is not None:
+        report.outcome = "failed"
+        del report.wasxfail
+    return report
+
+
 class KitClass(pytest.Class):
     """A class of tests that subclasses a kit."""
 
@@ -105,7 +121,7 @@ def is_kit(cls: type) -> bool:
     if any(base.__name__ == "TestCase" and base.__module__ == "unittest.case" for base in cls.__mro__):
         return False
     named = cls.__name__.endswith("Kit") and not cls.__name__.startswith("Test")
-    return named or cls.__module__.partition(".")[0] == _TESTKIT
+    return named or _is_ours(cls.__module__)
 
 
 def mistakes_in(cls: type) -> Iterator[str]:
@@ -124,31 +140,45 @@ def mistakes_in(cls: type) -> Iterator[str]:
             yield f"xfail on the class {_HIDES}"
         elif mark.name in {"skip", "skipif"} and not _reason(mark):
             yield f"{mark.name} on the class has no reason. Say reason=…, so that it is on record."
-    for name in dict.fromkeys(name for base in cls.__mro__ for name in vars(base) if name.startswith("test")):
-        owners = _owners(cls, name)
-        overridden = next((owner for owner in owners[1:] if _overrides(owners[0], owner)), None)
-        effective = inspect.getattr_static(owners[0], name)
-        test = getattr(effective, "__func__", effective)
-        if not callable(test):
-            if overridden is not None:
-                yield f"{name} is {test!r} here: a standard test of {overridden.__name__} is not taken out. {_HOW}"
-            continue
-        xfails = _marks(test, "xfail")
-        for mark in (*xfails, *_marks(test, "skip"), *_marks(test, "skipif")):
-            if not _reason(mark):
-                yield f'{name} has {mark.name} without a reason. Say reason="…", so that it is on record.'
-        if overridden is None:
-            continue
-        if not xfails:
-            yield f"{name} overrides a standard test of {overridden.__name__}. {_HOW}"
-        elif not any(_never_runs(mark) for mark in xfails) and name not in _names_in(test):
-            yield (
-                f"{name} is expected to fail and does not run the test of {overridden.__name__}. "
-                f"Call super().{name}(…) in it, or say run=False."
-            )
+    for name in _names_of_tests(cls):
+        yield from _mistakes_in_test(cls, name)
+
+
+def _mistakes_in_test(cls: type, name: str) -> Iterator[str]:
+    owners = _owners(cls, name)
+    for owner in owners:
+        if _is_ours(owner.__module__) and not _is_ours(getattr(vars(owner)[name], "__module__", None)):
+            yield f"{name} of {_subclassed(cls, owner)} was replaced from outside, for every class. {_IN_ONE}"
+    overridden = next((owner for owner in owners[1:] if _overrides(owners[0], owner)), None)
+    kit = _subclassed(cls, overridden or cls)
+    effective = inspect.getattr_static(owners[0], name)
+    test = getattr(effective, "__func__", effective)
+    if not callable(test):
+        if overridden is not None:
+            yield f"{name} is {test!r} here: a standard test of {kit} is not taken out. {_HOW}"
+        return
+    xfails = _marks(test, "xfail")
+    for mark in (*xfails, *_marks(test, "skip"), *_marks(test, "skipif")):
+        if not _reason(mark):
+            yield f'{name} has {mark.name} without a reason. Say reason="…", so that it is on record.'
+    if overridden is None:
+        return
+    if not xfails:
+        yield f"{name} overrides a standard test of {kit}. {_HOW}"
+    elif any(_never_runs(mark) for mark in xfails):
+        return
+    elif name not in _names_in(test):
+        yield (
+            f"{name} is expected to fail and does not run the test of {kit}. "
+            f"Call super().{name}(…) in it, or say run=False."
+        )
+    elif lost := _fixtures(overridden, name) - _fixtures(owners[0], name):
+        yield f"{name} does not take {', '.join(sorted(lost))}, as the test of {kit} does. {_ALIKE}"
 
 
 _HIDES = "would hide every failure. Override the test that cannot pass, and mark that."
+_ALIKE = "Give it the same parameters."
+_IN_ONE = "Override it in the class that cannot pass it."
 _HOW = 'Mark it with pytest.mark.xfail(reason="…"), or rename yours.'
 
 
@@ -161,8 +191,19 @@ def _overrides(owner: type, other: type) -> bool:
     return is_kit(other) and not (is_kit(owner) and packages[0] == packages[1])
 
 
+def _subclassed(cls: type, owner: type) -> str:
+    """Return the name of the kit that a class subclasses and that has ``owner`` for a part, or is it."""
+    package = owner.__module__.partition(".")[0]
+    kits = (base for base in cls.__mro__ if is_kit(base) and issubclass(base, owner))
+    return next((base for base in kits if base.__module__.partition(".")[0] == package), owner).__name__
+
+
+def _names_of_tests(cls: type) -> Iterable[str]:
+    return dict.fromkeys(name for base in cls.__mro__ for name in vars(base) if name.startswith("test"))
+
+
 def _tests_of(cls: type) -> Iterator[tuple[str, Any]]:
-    for name in dict.fromkeys(name for base in cls.__mro__ for name in vars(base) if name.startswith("test")):
+    for name in _names_of_tests(cls):
         test = inspect.getattr_static(cls, name)
         test = getattr(test, "__func__", test)
         if callable(test) and not isinstance(test, type):
@@ -172,6 +213,18 @@ def _tests_of(cls: type) -> Iterator[tuple[str, Any]]:
 def _owners(cls: type, name: str) -> list[type]:
     """Return the classes that define a test, the one that counts first."""
     return [base for base in cls.__mro__ if name in vars(base)]
+
+
+def _is_ours(module: object) -> bool:
+    return isinstance(module, str) and module.partition(".")[0] == _TESTKIT
+
+
+def _fixtures(owner: type, name: str) -> set[str]:
+    """Return the names of what pytest gives to a test of a class."""
+    test = vars(owner)[name]
+    parameters = list(inspect.signature(getattr(test, "__func__", test)).parameters.values())
+    given = parameters if isinstance(test, staticmethod) else parameters[1:]
+    return {each.name for each in given if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)}
 
 
 def _class_marks(cls: type) -> Iterator[pytest.Mark]:

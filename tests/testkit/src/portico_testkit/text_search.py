@@ -6,23 +6,32 @@ import asyncio
 import copy
 import itertools
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 import pytest
 
 from portico.errors import ConfigurationError, ServiceError, StoreError, UnsupportedFilter
-from portico.filter import And, Filter, FilterSupport, Not, Or, matches
+from portico.filter import Filter, FilterSupport
 from portico.ports.text_search import TextSearch
-from portico.search import SearchResults, TextSearchOptions, TextSearchResult, search_methods
+from portico.search import TextSearchOptions, TextSearchResult, search_methods
+from portico_testkit._text_search_filters import SearchFilters as _SearchFilters
 from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.tasks import give_up, no_tasks_but
-from portico_testkit.text_search_cases import ALL, AWKWARD_QUERIES, is_too_long, is_whole, refused_filters, tried_out
+from portico_testkit.text_search_cases import (
+    ALL,
+    AWKWARD_QUERIES,
+    all_by,
+    found_by,
+    is_too_long,
+    refused_filters,
+    tried_out,
+)
 
 __all__ = ["TextSearchKit"]
 
 
-class TextSearchKit:
+class TextSearchKit(_SearchFilters):
     """Subclass it, say what the source is asked, and give a fixture named ``text_search``::
 
         class TestAcmeSearch(TextSearchKit):
@@ -51,10 +60,6 @@ class TextSearchKit:
     awkward: ClassVar[tuple[str, ...]] = AWKWARD_QUERIES
     unknown_field: ClassVar[str] = "no_such_field"
     answers_further: ClassVar[bool] = True
-
-    def fields_of(self, record: Any) -> Mapping[str, object] | None:
-        """Return a record's values of the fields that are filtered by."""
-        return None
 
     def best(self) -> str | None:
         """Return words that stand in the best passage for ``query`` only; None where nobody can know."""
@@ -91,9 +96,9 @@ class TextSearchKit:
     @pytest.mark.asyncio
     async def test_the_query_finds_something(self, text_search: TextSearch) -> None:
         """All other tests stand on it."""
-        found = await _all(text_search, self.query)
+        found = await all_by(text_search, self.query)
         assert len(found) >= 3, f"{self.query!r} finds {len(found)} passages; the kit needs three"
-        other = await _all(text_search, self.other_query)
+        other = await all_by(text_search, self.other_query)
         assert other, f"{self.other_query!r} finds nothing"
         assert other != found, f"{self.query!r} and {self.other_query!r} find the same passages in the same order"
 
@@ -103,7 +108,7 @@ class TextSearchKit:
         best = self.best()
         if best is None:
             pytest.skip("the kit is not told by `best` which passage should come first")
-        first, *others = [result.value for result in await _all(text_search, self.query)]
+        first, *others = [result.value for result in await all_by(text_search, self.query)]
         assert best in first, f"{best!r} is not in the first passage: {first!r}"
         assert not any(best in other for other in others), f"{best!r} is in several passages"
 
@@ -125,13 +130,13 @@ class TextSearchKit:
     @pytest.mark.asyncio
     async def test_skip_leaves_out_the_first(self, text_search: TextSearch) -> None:
         """Pages neither overlap nor leave gaps, and the best come first on whatever page."""
-        every = await _all(text_search, self.query)
+        every = await all_by(text_search, self.query)
         last = len(every) - (1 if len(every) < ALL else 2)  # behind a list that is full there may be more
         for skip, top in itertools.product((0, 1, 2, last), (1, 2)):
-            page = await _found(text_search, self.query, TextSearchOptions(top=top, skip=skip))
+            page = await found_by(text_search, self.query, TextSearchOptions(top=top, skip=skip))
             expected = every[skip : skip + top]
             assert page == expected, f"skip={skip}, top={top} gave {page}, not {expected}"
-        beyond = await _found(text_search, self.query, TextSearchOptions(top=2, skip=10_000))
+        beyond = await found_by(text_search, self.query, TextSearchOptions(top=2, skip=10_000))
         assert beyond == [], f"beyond the last result there is {beyond}"
 
     @pytest.mark.asyncio
@@ -139,7 +144,7 @@ class TextSearchKit:
         """They differ in form only."""
         options = TextSearchOptions(top=4)
         texts = await (await text_search.search(self.query, options)).list()
-        results = await _found(text_search, self.query, options)
+        results = await found_by(text_search, self.query, options)
         records = await (await text_search.get_search_results(self.query, options)).list()
         assert texts == [result.value for result in results], "search and get_text_search_results differ"
         assert len(records) == len(results), "get_search_results finds another number"
@@ -162,7 +167,7 @@ class TextSearchKit:
     @pytest.mark.asyncio
     async def test_results_have_text_and_links_that_open(self, text_search: TextSearch) -> None:
         """A citation needs both; a name or link that is not known is None, never empty."""
-        for result in await _all(text_search, self.query):
+        for result in await all_by(text_search, self.query):
             assert isinstance(result, TextSearchResult), f"{result!r} is no TextSearchResult"
             assert isinstance(result.value, str), f"the value is {result.value!r}"
             assert result.value.strip(), f"{result.name} has an empty value"
@@ -174,19 +179,19 @@ class TextSearchKit:
     async def test_a_blank_query_finds_nothing(self, text_search: TextSearch) -> None:
         """There is nothing to be near to."""
         for query in ("", "  \t\n"):
-            found = await _found(text_search, query, None)
+            found = await found_by(text_search, query, None)
             assert found == [], f"{query!r} finds {len(found)} passages"
 
     @pytest.mark.asyncio
     async def test_options_of_one_call_do_not_reach_the_next(self, text_search: TextSearch) -> None:
         """A shared options object is how they would."""
-        before = await _found(text_search, self.query, None)
+        before = await found_by(text_search, self.query, None)
         for options in (
             TextSearchOptions(top=1, skip=1),
             *(TextSearchOptions(top=1, filter=filter) for filter in self.filters),
         ):
-            await _found(text_search, self.query, options)
-            assert await _found(text_search, self.query, None) == before, f"{options} changed the next call"
+            await found_by(text_search, self.query, options)
+            assert await found_by(text_search, self.query, None) == before, f"{options} changed the next call"
 
     @pytest.mark.asyncio
     async def test_concurrent_calls_do_not_mix(self, text_search: TextSearch) -> None:
@@ -198,15 +203,15 @@ class TextSearchKit:
             for skip in (0, 1)
         ]
         asked += [(self.query, TextSearchOptions(filter=filter)) for filter in (*self.filters, None)]
-        alone = [await _found(text_search, *call) for call in asked]
-        together = await asyncio.gather(*(_found(text_search, *call) for call in asked))
+        alone = [await found_by(text_search, *call) for call in asked]
+        together = await asyncio.gather(*(found_by(text_search, *call) for call in asked))
         for call, expected, found in zip(asked, alone, together, strict=True):
             assert found == expected, f"{call} finds something else beside other calls"
 
     @pytest.mark.asyncio
     async def test_streams_read_alternately_do_not_mix(self, text_search: TextSearch) -> None:
         """Each result set has its own place, and may be left half read."""
-        expected = await _found(text_search, self.query, TextSearchOptions(top=3))
+        expected = await found_by(text_search, self.query, TextSearchOptions(top=3))
         one = aiter(await text_search.get_text_search_results(self.query, TextSearchOptions(top=3)))
         two = aiter(await text_search.get_text_search_results(self.query, TextSearchOptions(top=3)))
         read = [(await anext(one, None), await anext(two, None)) for _ in range(2)]
@@ -224,7 +229,7 @@ class TextSearchKit:
             return
         total = counted.total_count
         assert isinstance(total, int), f"total_count is {total!r} and was declared"
-        every = len(await _all(text_search, self.query))
+        every = len(await all_by(text_search, self.query))
         assert total >= every, f"total_count is {total}, and there are {every}"
         if total > every:
             return  # an estimate, or more than are shown
@@ -234,81 +239,39 @@ class TextSearchKit:
         for filter in self.filters:
             options = TextSearchOptions(top=1, include_total_count=True, filter=filter)
             counted = await text_search.search(self.query, options)
-            kept = len(await _all(text_search, self.query, filter))
+            kept = len(await all_by(text_search, self.query, filter))
             assert counted.total_count == kept, f"total_count is {counted.total_count}, and {filter} keeps {kept}"
-
-    @pytest.mark.asyncio
-    async def test_filters_keep_what_they_say(self, text_search: TextSearch) -> None:
-        """A filtered search finds the passages that the filter keeps, all of them, and no others."""
-        every = await (await text_search.get_search_results(self.query, TextSearchOptions(top=ALL))).list()
-        unfiltered = await _all(text_search, self.query)
-        fields = text_search.capabilities.filter.fields
-        assert self.filters or fields == {}, "the source takes filters, and the kit has none to try: give it `filters`"
-        for filter in self.filters:
-            options = TextSearchOptions(top=ALL, filter=filter)
-            kept = await (await text_search.get_search_results(self.query, options)).list()
-            assert kept, f"{filter} keeps nothing of {self.query!r}"
-            left_out = await _all(text_search, self.query, filter) != unfiltered
-            assert left_out, f"{filter} leaves nothing out of {self.query!r}"
-            told = [self.fields_of(record) for record in kept]
-            wrong = [of_record for of_record in told if of_record is not None and not matches(filter, of_record)]
-            assert not wrong, f"{filter} kept {wrong}"
-            known = [of_record for record in every if (of_record := self.fields_of(record)) is not None]
-            if len(known) == len(every) and is_whole(text_search, every):
-                expected = sum(matches(filter, of_record) for of_record in known)
-                assert len(kept) == expected, f"{filter} kept {len(kept)} passages; {expected} pass it"
-
-    @pytest.mark.asyncio
-    async def test_filters_combine_as_declared(self, text_search: TextSearch) -> None:
-        """Not is the complement, And and Or of one filter are that filter."""
-        combine = text_search.capabilities.filter.combine
-        every = await _all(text_search, self.query)
-        for filter in self.filters:
-            kept = await _all(text_search, self.query, filter)
-            if "And" in combine:
-                assert await _all(text_search, self.query, And((filter, filter))) == kept, f"And of twice {filter}"
-            if "Or" in combine:
-                assert await _all(text_search, self.query, Or((filter, filter))) == kept, f"Or of twice {filter}"
-            if "Not" in combine and is_whole(text_search, every):
-                rest, expected = len(await _all(text_search, self.query, Not(filter))), len(every) - len(kept)
-                assert rest == expected, f"Not({filter}) keeps {rest} of {expected}"
-
-    @pytest.mark.asyncio
-    async def test_other_filters_are_refused(self, text_search: TextSearch) -> None:
-        """Nothing is dropped in silence: a filter that cannot be applied is an error that says what can."""
-        for filter in refused_filters(text_search.capabilities.filter, self.unknown_field):
-            with pytest.raises(UnsupportedFilter) as caught:
-                await _found(text_search, self.query, TextSearchOptions(filter=filter))
-            fields = text_search.capabilities.filter.fields or {}
-            unnamed = [field for field in fields if field not in str(caught.value)]
-            assert not unnamed, f"the message for {filter} does not name {unnamed}: {caught.value}"
 
     @pytest.mark.asyncio
     async def test_queries_are_data(self, text_search: TextSearch) -> None:
         """No query is read as a query language's syntax, and none brings the source down."""
-        before = await _found(text_search, self.query, None)
+        before = await found_by(text_search, self.query, None)
         for query in self.awkward:
             long = is_too_long(query, text_search.capabilities)
-            found = await (tried_out(text_search, query) if long else _found(text_search, query, None))
+            found = await (tried_out(text_search, query) if long else found_by(text_search, query, None))
             assert len(found) <= 5, f"{query[:40]!r} finds {len(found)} passages"
-        assert await _found(text_search, self.query, None) == before, "an awkward query changed the source"
+        assert await found_by(text_search, self.query, None) == before, "an awkward query changed the source"
 
     @pytest.mark.asyncio
     async def test_the_bounds_that_it_declares_hold(self, text_search: TextSearch) -> None:
         """Callers cut their queries, and stop asking, by these."""
         declared = text_search.capabilities
         if declared.most is not None:
-            found = await _found(text_search, self.query, TextSearchOptions(top=declared.most + 10))
-            assert len(found) <= declared.most, (
-                f"it gives {len(found)} results, {declared.most} at most by what it says"
-            )
+            most = declared.most
+            found = await found_by(text_search, self.query, TextSearchOptions(top=most + 10))
+            assert len(found) <= most, f"it gives {len(found)} results, {most} at most by what it says"
+            for skip in (most - 1, most, most + 7):
+                page = await found_by(text_search, self.query, TextSearchOptions(top=10, skip=skip))
+                left = max(0, most - skip)
+                assert len(page) <= left, f"behind {skip} it gives {len(page)} results, {most} in all by what it says"
+                assert page == found[skip:], f"behind {skip} it gives {page}, and {found[skip:]} in one list"
         if not self.awkward:
             return
         if (characters := declared.query_characters) is not None:
-            await _found(text_search, "x" * characters, None)
+            await found_by(text_search, "x" * characters, None)
             await tried_out(text_search, "x" * (characters + 1))
         if (words := declared.query_words) is not None:
-            await _found(text_search, "a " * (words - 1) + "b", None)
+            await found_by(text_search, "a " * (words - 1) + "b", None)
             await tried_out(text_search, "a " * words + "b")
 
     @pytest.mark.asyncio
@@ -330,12 +293,12 @@ class TextSearchKit:
     async def test_a_search_given_up_leaves_it_usable(self, text_search: TextSearch) -> None:
         """Cancelled at any moment, or its results left half read: nothing of it goes on."""
         three = TextSearchOptions(top=3)
-        expected = await _found(text_search, self.query, three)
+        expected = await found_by(text_search, self.query, three)
         tasks = asyncio.all_tasks()
         for turns in (0, 1, 2, 3, 5, 8, 13):
-            await give_up(lambda: _found(text_search, self.query, None), turns=turns)
+            await give_up(lambda: found_by(text_search, self.query, None), turns=turns)
         for seconds in (0.001, 0.005, 0.02):
-            await give_up(lambda: _found(text_search, self.other_query, None), seconds=seconds)
+            await give_up(lambda: found_by(text_search, self.other_query, None), seconds=seconds)
         for read in range(3):
             results = await text_search.get_text_search_results(self.query, three)
             stream = aiter(results)
@@ -344,13 +307,15 @@ class TextSearchKit:
             await results.aclose()
             await results.aclose()
         await no_tasks_but(tasks)
-        assert await _found(text_search, self.query, three) == expected, "after searches were given up it finds others"
+        assert await found_by(text_search, self.query, three) == expected, (
+            "after searches were given up it finds others"
+        )
 
     @pytest.mark.asyncio
     async def test_a_search_leaves_the_event_loop_free(self, text_search: TextSearch) -> None:
         """What takes long is done beside the loop: a whole application waits for it otherwise."""
         queries = (self.query, self.other_query, self.query)
-        await leaves_the_event_loop_free(lambda number: _all(text_search, queries[number]))
+        await leaves_the_event_loop_free(lambda number: all_by(text_search, queries[number]))
 
     @pytest.mark.asyncio
     async def test_a_source_that_fails_is_an_error_of_ours(self, failing_search: TextSearch | None) -> None:
@@ -378,18 +343,9 @@ class TextSearchKit:
         if text_search.index is None:
             return
         await text_search.index.update()
-        before = await _all(text_search, self.query)
+        before = await all_by(text_search, self.query)
         report = await text_search.index.update()
         done = (report.added, report.changed, report.renamed, report.removed, report.embedded)
         assert done == (0, 0, 0, 0, 0), f"an update after an update reports {report}"
         assert report.passages >= 3, f"the index holds {report.passages} passages"
-        assert await _all(text_search, self.query) == before, "an update without changes changed the results"
-
-
-async def _found(search: TextSearch, query: str, options: TextSearchOptions | None) -> list[TextSearchResult]:
-    results: SearchResults[TextSearchResult] = await search.get_text_search_results(query, options)
-    return await results.list()
-
-
-async def _all(search: TextSearch, query: str, filter: Filter | None = None) -> list[TextSearchResult]:
-    return await _found(search, query, TextSearchOptions(top=ALL, filter=filter))
+        assert await all_by(text_search, self.query) == before, "an update without changes changed the results"

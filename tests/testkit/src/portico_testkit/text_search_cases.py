@@ -1,4 +1,4 @@
-"""What text searches are tried with: awkward queries, and what one may refuse, or must, by what it declares."""
+"""How text searches are asked and what they are tried with: awkward queries, and what one may refuse, or must."""
 
 from __future__ import annotations
 
@@ -7,9 +7,18 @@ from collections.abc import Sized
 from portico.errors import PorticoError
 from portico.filter import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Range
 from portico.ports.text_search import TextSearch
-from portico.search import SearchCapabilities, TextSearchResult
+from portico.search import SearchCapabilities, TextSearchOptions, TextSearchResult
 
-__all__ = ["ALL", "AWKWARD_QUERIES", "is_too_long", "is_whole", "refused_filters", "tried_out"]
+__all__ = [
+    "ALL",
+    "AWKWARD_QUERIES",
+    "all_by",
+    "found_by",
+    "is_too_long",
+    "is_whole",
+    "refused_filters",
+    "tried_out",
+]
 
 ALL = 50
 """How many results the kit asks for to see all of them; a source may have more."""
@@ -26,6 +35,16 @@ AWKWARD_QUERIES = (
     "site:example.org filetype:pdf -word",
     "word " * 2_000,
 )
+
+
+async def found_by(search: TextSearch, query: str, options: TextSearchOptions | None) -> list[TextSearchResult]:
+    """Return the results of a search, read to their end."""
+    return await (await search.get_text_search_results(query, options)).list()
+
+
+async def all_by(search: TextSearch, query: str, filter: Filter | None = None) -> list[TextSearchResult]:
+    """Return all results of a search, or as many as the kit asks for."""
+    return await found_by(search, query, TextSearchOptions(top=ALL, filter=filter))
 
 
 def is_whole(text_search: TextSearch, found: Sized) -> bool:

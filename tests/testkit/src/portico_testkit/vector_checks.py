@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
@@ -24,8 +23,6 @@ __all__ = [
     "AWKWARD_IDS",
     "check_failing",
     "check_filtered",
-    "check_writers_at_once",
-    "check_writes_are_seen_whole",
     "close",
     "compare",
     "find",
@@ -169,48 +166,6 @@ async def check_failing(store: VectorStore | None) -> None:
     }
     for what, call in others.items():
         await fails_as(StoreError, call(), what, must=False)
-
-
-async def check_writes_are_seen_whole(store: VectorStore) -> None:
-    """Search while writers replace all records: each search sees one batch."""
-    size, rounds = 20, 15
-    vectors = Vectors.from_rows([(1, number) for number in range(size)])
-
-    async def write(batch: int) -> None:
-        records = [VectorRecord(str(number), {"batch": batch}) for number in range(size)]
-        await store.upsert("n", records, vectors)
-
-    async def replace() -> None:
-        for batch in range(1, rounds):
-            await write(batch)
-            await asyncio.sleep(0)
-
-    async def read() -> None:
-        for _ in range(rounds * 2):
-            found = await find(store, (1, 0), top=100)
-            batches = {match.metadata["batch"] for match in found}
-            assert (len(found), len(batches)) == (size, 1), f"{len(found)} records of batches {batches}"
-            await asyncio.sleep(0)
-
-    await write(0)
-    await asyncio.gather(replace(), *(read() for _ in range(4)))
-
-
-async def check_writers_at_once(store: VectorStore, tolerance: float) -> None:
-    """Write from several tasks at once: every record is there, with its own vector."""
-    angles = {f"{writer}-{number}": (writer * 10 + number) / 100 for writer in range(8) for number in range(10)}
-
-    async def write(writer: int) -> None:
-        for number in range(10):
-            id = f"{writer}-{number}"
-            row = (math.cos(angles[id]), math.sin(angles[id]))
-            await store.upsert("n", [VectorRecord(id, {"angle": angles[id]})], Vectors.from_rows([row]))
-
-    await asyncio.gather(*(write(writer) for writer in range(8)))
-    found = await find(store, (1, 0), top=100)
-    assert sorted(match.id for match in found) == sorted(angles)
-    for match in found:
-        assert abs(match.score - math.cos(angles[match.id])) < tolerance, f"{match.id} has another's vector"
 
 
 async def put(store: VectorStore, rows: Mapping[str, Sequence[float]]) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import math
-from functools import partial
 from typing import Any, ClassVar
 
 import pytest
@@ -15,15 +13,12 @@ from hypothesis import strategies as st
 from portico.filter import Equal, Filter, FilterSupport
 from portico.ports.vector_store import VectorRecord, VectorStore
 from portico.vectors import Vectors
-from portico_testkit.event_loop import leaves_the_event_loop_free
+from portico_testkit._vector_concurrency import VectorConcurrency as _VectorConcurrency
 from portico_testkit.fakes.vector_store import DictVectorStore
-from portico_testkit.tasks import give_up, no_tasks_but
 from portico_testkit.vector_checks import (
     AWKWARD_IDS,
     check_failing,
     check_filtered,
-    check_writers_at_once,
-    check_writes_are_seen_whole,
     close,
     compare,
     find,
@@ -38,7 +33,7 @@ from portico_testkit.vector_strategies import Call, calls, filters, metadata, te
 __all__ = ["VectorStoreKit"]
 
 
-class VectorStoreKit:
+class VectorStoreKit(_VectorConcurrency):
     """Subclass it and give a fixture named ``vector_store``; a new, empty store for each test::
 
         class TestAcmeVectors(VectorStoreKit):
@@ -94,6 +89,16 @@ class VectorStoreKit:
         for top in (1, 3, 11, 50):
             found = await find(vector_store, (1, 0), top=top)
             assert [match.id for match in found] == [str(number) for number in range(10, -1, -1)][:top]
+
+    @pytest.mark.asyncio
+    async def test_a_top_below_one_is_refused(self, vector_store: VectorStore) -> None:
+        """It means nothing, and Python's own slices would take -1 for all but the last."""
+        await put(vector_store, {"a": (1, 0), "b": (0, 1)})
+        for namespace in ("n", "nowhere"):
+            for top in (0, -1):
+                with pytest.raises(ValueError):
+                    await vector_store.search(namespace, Vectors.from_rows([(1, 0)]), top=top)
+        assert len(await find(vector_store, (1, 0))) == 2
 
     @pytest.mark.asyncio
     async def test_each_query_has_its_own_list(self, vector_store: VectorStore) -> None:
@@ -307,57 +312,6 @@ class VectorStoreKit:
         assert await find(vector_store, (1, 0)) == []
         await put(vector_store, {"a": (1, 0, 0)})
         assert [match.id for match in await find(vector_store, (1, 0, 0))] == ["a"]
-
-    @pytest.mark.asyncio
-    async def test_writes_are_seen_whole(self, vector_store: VectorStore) -> None:
-        """Searches while writers replace all records see one batch, never parts of two."""
-        await check_writes_are_seen_whole(vector_store)
-
-    @pytest.mark.asyncio
-    async def test_writers_at_once_lose_nothing(self, vector_store: VectorStore) -> None:
-        """Every record of every call is there, with its own vector."""
-        await check_writers_at_once(vector_store, self.tolerance)
-
-    @pytest.mark.asyncio
-    async def test_a_cancelled_write_is_whole_or_absent(self, vector_store: VectorStore) -> None:
-        """And the store goes on working."""
-        size = 3_000
-        vectors = Vectors.from_rows([(1, number) for number in range(size)])
-        tasks = asyncio.all_tasks()
-        for attempt in range(4):
-            records = [VectorRecord(f"{attempt}-{number}") for number in range(size)]
-            await give_up(partial(vector_store.upsert, "n", records, vectors), seconds=0.002 * attempt)
-            count = await vector_store.count("n")
-            assert count % size == 0, f"{count % size} of {size} records of a cancelled write"
-            for call in (vector_store.search, vector_store.get, vector_store.delete, vector_store.drop):
-                wanted = [vectors] if call == vector_store.search else [["nobody"]] if call != vector_store.drop else []
-                await give_up(partial(call, "other", *wanted), turns=attempt)
-        await no_tasks_but(tasks)
-        await put(vector_store, {"after": (1, 0)})
-        assert (await vector_store.get("n", ["after"]))[0] == [VectorRecord("after")]
-
-    @pytest.mark.asyncio
-    async def test_searches_at_once_do_not_mix(self, vector_store: VectorStore) -> None:
-        """Each has its own queries and its own ``top``, whatever it waits for."""
-        await put(vector_store, {str(number): (math.cos(number / 40), math.sin(number / 40)) for number in range(100)})
-        angles = [(number % 10 * 0.25, 1 + number % 3) for number in range(24)]
-        searches = [find(vector_store, (math.cos(angle), math.sin(angle)), top=top) for angle, top in angles]
-        for (angle, top), found in zip(angles, await asyncio.gather(*searches), strict=True):
-            nearest = sorted(range(100), key=lambda number: abs(number / 40 - angle))[:1]
-            ids = [match.id for match in found]
-            assert (ids[:1], len(ids)) == ([str(nearest[0])], top), f"at {angle}, with top {top}, it found {ids}"
-
-    @pytest.mark.asyncio
-    async def test_it_leaves_the_event_loop_free(self, vector_store: VectorStore) -> None:
-        """Many records written and many queries asked at once do not hold up a whole application."""
-        records = [VectorRecord(str(number)) for number in range(self.large)]
-        rows = Vectors.from_rows([[float(number % 97), *[1.0] * 15] for number in range(self.large)])
-
-        async def write_and_search(number: int) -> None:
-            await vector_store.upsert(f"large {number}", records, rows)
-            await vector_store.search(f"large {number}", rows.slice(0, 20), top=5)
-
-        await leaves_the_event_loop_free(write_and_search)
 
     @pytest.mark.asyncio
     async def test_any_history_ends_as_in_a_dictionary(self, vector_store: VectorStore) -> None:

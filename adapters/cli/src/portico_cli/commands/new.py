@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +11,7 @@ import click
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
 from portico_cli.new_packages.kinds import KINDS
 from portico_cli.output import safe_text, show, write_json
+from portico_host.typed_words import quoted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -87,9 +86,8 @@ def _lines(package: PackageName, folder: Path, paths: list[str]) -> Iterator[Ren
 
 
 def _commands(folder: Path) -> list[str]:
-    """Return the three commands that come next; where a folder is quoted as the shell here wants it."""
-    quoted = f'"{folder}"' if os.name == "nt" else shlex.quote(str(folder))
-    return [f"cd {quoted}", "pip install -e . portico-testkit", "pytest"]
+    """Return the three commands that come next."""
+    return [f"cd {quoted(str(folder))}", "pip install -e . portico-testkit", "pytest"]
 
 
 def _attempt(package: PackageName) -> str:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import secrets
+import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from portico.errors import StoreError
@@ -15,48 +18,67 @@ __all__ = ["make_folder"]
 def make_folder(folder: Path, files: Mapping[PurePosixPath, str]) -> None:
     """Write the files into a folder that is made for them, or is empty.
 
-    What was made is taken away again when it cannot be done, or is interrupted. Raises `Misused` where the folder holds
+    They are written elsewhere and put in place when all are there, so that nothing half-made ever stands in it. What
+    was made is taken away again when it cannot be done, or is interrupted. Raises `Misused` where the folder holds
     something or is none, ``StoreError`` where it cannot be written.
     """
-    made: list[Path] = []
+    name = f".portico-new-{secrets.token_hex(4)}"
+    unfinished = folder.parent / name
+    parents: list[Path] = []
     try:
-        _refuse_filled(folder)
+        there = os.path.lexists(folder)
+        if there:
+            _refuse_filled(folder)
+            # What is beside a folder that is there may be another file system, or somebody else's.
+            unfinished = folder / name
+        _make_folders(unfinished, parents)
         for path, text in files.items():
-            place = folder / path
-            _make_parents(place.parent, made)
+            place = unfinished / path
+            place.parent.mkdir(parents=True, exist_ok=True)
             with place.open("x", encoding="utf-8", newline="\n") as stream:
-                made.append(place)
                 stream.write(text)
+        if there:
+            _move_up(unfinished)
+        else:
+            unfinished.rename(folder)
     except BaseException as error:
-        _take_away(made)
+        shutil.rmtree(unfinished, ignore_errors=True)
+        for parent in reversed(parents):
+            with suppress(OSError):  # somebody put something there meanwhile
+                parent.rmdir()
         if isinstance(error, OSError):
             raise StoreError(f"{folder} cannot be written: {error.strerror or error}.") from error
         raise
 
 
-def _refuse_filled(folder: Path) -> None:
-    if not os.path.lexists(folder):
-        return
+def _refuse_filled(folder: Path, *, but: str = "") -> None:
     if not folder.is_dir():
         raise Misused(f"{folder} is there already, and is no folder. Give another one with --into.")
     with os.scandir(folder) as entries:
-        first = next(entries, None)
+        first = next((entry for entry in entries if entry.name != but), None)
     if first is not None:
         raise Misused(f"{folder} is there already, and not empty: it holds {first.name}. Give another one with --into.")
 
 
-def _make_parents(folder: Path, made: list[Path]) -> None:
+def _make_folders(folder: Path, made: list[Path]) -> None:
     if not folder.is_dir():
         if folder.parent != folder:  # a drive that is not there has no parent
-            _make_parents(folder.parent, made)
+            _make_folders(folder.parent, made)
         folder.mkdir()
         made.append(folder)
 
 
-def _take_away(made: list[Path]) -> None:
-    for path in reversed(made):
-        try:
-            path.rmdir() if path.is_dir() else path.unlink()
-        except OSError:
-            # Somebody put something there meanwhile: it is theirs.
-            continue
+def _move_up(unfinished: Path) -> None:
+    """Move what a folder holds into the one that it is in, which is empty otherwise; all of it, or nothing."""
+    folder = unfinished.parent
+    _refuse_filled(folder, but=unfinished.name)
+    paths = list(unfinished.iterdir())
+    try:
+        for path in paths:
+            path.rename(folder / path.name)
+        unfinished.rmdir()
+    except BaseException:
+        for path in paths:
+            with suppress(OSError):  # it was not moved yet
+                (folder / path.name).rename(path)
+        raise

@@ -74,7 +74,7 @@ class DictVectorStore:
     ) -> list[list[VectorMatch]]:
         """Compare every record with every query."""
         if top < 1:
-            raise ValueError(f"top is {top}")
+            raise ValueError(f"top is {top}; it must be at least 1")
         check_filter(filter, self.filter_support, f"Vector store {self.name!r}")
         rows = _rows(queries)
         if self._dimensions.get(namespace, queries.dimensions) != queries.dimensions:

@@ -1,0 +1,273 @@
+"""`portico doctor` tells of every way in which a package can fail, and what mends it.
+
+Each package is made in a folder of the test's own, with the metadata that `pip install` would leave.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.request import url2pathname
+
+import pytest
+
+from portico_host.typed_words import quoted
+
+ACME = Path(__file__).parent / "acme"
+PLUGIN = (ACME / "portico_acme.py").read_text()
+SEARCH = (ACME / "portico_acme_search.py").read_text()
+CHOSEN = '[search.web]\nuse = "acme"\n'
+AUTHORS = "Run `pip install --upgrade portico-acme`, or tell its authors and set PORTICO_DISABLE=acme."
+ANY = "Run `pip install --upgrade portico-acme`, `pip uninstall portico-acme`, or set PORTICO_DISABLE=acme."
+CORE = 'Run `pip install --upgrade "portico-core>=99" portico-acme`.'
+Make = Callable[..., None]
+
+
+@pytest.mark.parametrize(
+    ("plugin", "metadata", "message", "mend"),
+    [
+        pytest.param("raise OSError('no acme')", [], "import failed: OSError: no acme.", ANY, id="import raises"),
+        pytest.param(
+            "import acmesdk.client",
+            ["Requires-Dist: acmesdk[http]<3,>=2"],
+            "No module named 'acmesdk'.",
+            'Run `pip install "acmesdk[http]<3,>=2"`.',
+            id="a vendor that is required is missing",
+        ),
+        pytest.param(
+            "import yaml_of_acme",
+            ["Requires-Dist: acme-parts>=1", "Requires-Dist: portico-core"],
+            "No module named 'yaml_of_acme'.",
+            'Run `pip install "acme-parts>=1"`.',
+            id="a vendor whose module has another name is missing",
+        ),
+        pytest.param(
+            "import acmefast",
+            ["Provides-Extra: fast", 'Requires-Dist: acmefast>=1; extra == "fast"'],
+            "No module named 'acmefast'.",
+            'Run `pip install "portico-acme[fast]"`.',
+            id="a vendor of an extra is missing",
+        ),
+        pytest.param(
+            "import portico_acme.parts",
+            [],
+            "portico_acme.parts",
+            "Run `pip install --force-reinstall --no-deps portico-acme`.",
+            id="a module of its own is missing",
+        ),
+        pytest.param(
+            "from portico.registration import Enrolment",
+            ["Requires-Dist: portico-core>=99"],
+            "cannot import name 'Enrolment'",
+            CORE,
+            id="core is too old for a name",
+        ),
+        pytest.param(
+            "import portico.enrolment", ["Requires-Dist: portico-core>=99"], "portico.enrolment", CORE, id="or a module"
+        ),
+        pytest.param(
+            PLUGIN.replace("summary=", "colour='red', summary="),
+            ["Requires-Dist: portico-core>=99"],
+            "Its hook portico_text_searches failed: TypeError:",
+            CORE,
+            id="or a field of a registration",
+        ),
+        pytest.param(
+            PLUGIN.replace("    return", "    raise KeyError('acme')\n    return"),
+            [],
+            "Its hook portico_text_searches failed: KeyError: 'acme'.",
+            ANY,
+            id="a hook raises",
+        ),
+        pytest.param(
+            PLUGIN.replace("[Registration", "(Registration").replace(")]", "))"),
+            [],
+            "Its hook portico_text_searches returned a Registration, not a list of Registrations.",
+            AUTHORS,
+            id="a hook returns no list",
+        ),
+        pytest.param(
+            PLUGIN.replace("return [", "return ['acme', "),
+            [],
+            "Its hook portico_text_searches returned a str among its Registrations.",
+            AUTHORS,
+            id="a hook returns something else",
+        ),
+        pytest.param(
+            PLUGIN.replace("text_searches", "text_search"),
+            [],
+            "Its function portico_text_search is no hook and is not called. The nearest is portico_text_searches.",
+            AUTHORS,
+            id="a hook is misspelt",
+        ),
+        pytest.param(
+            PLUGIN.replace("summary=", "port_version=0, summary="),
+            [],
+            "port_version is a whole number from 1, not 0",
+            ANY,
+            id="a version of a port is none",
+        ),
+        pytest.param(
+            PLUGIN.replace("summary=", "port_version=2, summary="),
+            [],
+            "was built for version 2 of the port TextSearch; the portico-core that is installed has version 1.",
+            "The core is the older side: run `pip install --upgrade portico-core`.",
+            id="it is for another version of a port",
+        ),
+    ],
+)
+def test_a_package_that_cannot_be_used(
+    package: Make, doctor: Any, plugin: str, metadata: list[str], message: str, mend: str
+) -> None:
+    package(plugin, *metadata)
+    found = doctor()
+    assert message in found["portico-acme"]["message"]
+    assert found["portico-acme"]["mend"] == mend
+    assert list(found) == ["portico-acme"], "everything else works"
+
+
+@pytest.mark.parametrize(
+    ("required", "message", "mend", "healthy"),
+    [
+        (
+            "portico-core>=99",
+            "portico-acme needs portico-core>=99, and ",
+            'Run `pip install --upgrade "portico-core>=99"`.',
+            False,
+        ),
+        (
+            "acmesdk>=2",
+            "portico-acme needs acmesdk>=2, which is not installed.",
+            'Run `pip install "acmesdk>=2"`.',
+            False,
+        ),
+        ("click<2", "portico-acme needs click<2, and ", 'Run `pip install --upgrade "click<2"`.', True),
+        ('acmesdk>=2; sys_platform == "a machine of nobody"', "", "", True),
+        ('acmesdk>=2; extra == "fast"', "", "", True),
+        ('acmesdk>=2; os_name ~= "a marker that means nothing"', "", "", True),
+    ],
+)
+def test_a_package_whose_requirements_are_not_met_works_or_not(
+    package: Make, doctor: Any, required: str, message: str, mend: str, healthy: bool
+) -> None:
+    package(PLUGIN, "Provides-Extra: fast", f"Requires-Dist: {required}")
+    found = doctor(healthy=healthy)
+    if message:
+        assert found["portico-acme"]["message"].startswith(message)
+        assert found["portico-acme"]["mend"] == mend
+    else:
+        assert found == {}
+
+
+def test_versions_that_cannot_be_compared_and_what_is_half_uninstalled_are_no_fault_of_a_package(
+    package: Make, doctor: Any, site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platform.python_version", lambda: "3.99.0+")  # as one built from its repository says
+    package("", name="acmesdk")
+    (site / "acmesdk-1.0.dist-info").rename(site / "acmesdk-2004d.of.old.dist-info")
+    (site / "acmesdk-2004d.of.old.dist-info" / "METADATA").write_text("Name: acmesdk\nVersion: 2004d-of-old\n")
+    package(
+        PLUGIN,
+        "Requires-Python: >=3.11",
+        "Requires-Dist: acmesdk>=1",
+        "Requires-Dist: acmeparts>=1",
+        modules={"portico_acme_search": SEARCH},
+    )
+    (site / "acmeparts-1.0.dist-info").mkdir()
+    found = doctor()
+    assert found.keys() == {"portico-acme"}
+    assert found["portico-acme"]["message"] == "portico-acme needs acmeparts>=1, which is not installed."
+
+
+def test_a_package_for_another_python(package: Make, doctor: Any) -> None:
+    package(PLUGIN, "Requires-Python: >=4")
+    found = doctor(healthy=True)["portico-acme"]
+    assert found["message"].startswith("portico-acme needs Python >=4; this is Python 3.")
+    assert found["mend"] == "Run `pip install --force-reinstall --no-cache-dir portico-acme` with this Python."
+
+
+def test_a_vendor_that_was_built_for_another_python(package: Make, doctor: Any) -> None:
+    package("", name="acmesdk", wheel="cp27-cp27m-win32", modules={"acme_compiled": "raise ImportError('bad magic')"})
+    package(
+        PLUGIN,
+        "Requires-Dist: acmesdk",
+        modules={"portico_acme_search": "import acme_compiled\n" + SEARCH},
+    )
+    said = "acmesdk was built for cp27-cp27m-win32, which this Python"
+    mend = "Run `pip install --force-reinstall --no-cache-dir acmesdk`"
+    note = doctor(healthy=True)["portico-acme"]
+    assert (note["state"], note["message"].startswith(said), note["mend"].startswith(mend)) == ("warn", True, True)
+    failed = doctor(CHOSEN)["text search web"]
+    assert "ImportError: bad magic" in failed["message"]
+    assert failed["mend"] == f"{mend}."
+
+
+def test_two_packages_with_one_name(package: Make, doctor: Any) -> None:
+    package()
+    package(PLUGIN, name="portico-copy")
+    found = doctor(CHOSEN)
+    assert found["portico-acme"]["message"] == "Text search 'acme' is registered by portico-copy too."
+    assert found["portico-acme"]["mend"] == "Run `pip uninstall portico-copy` or `pip uninstall portico-acme`."
+    assert "portico-acme and portico-copy" in found["text search web"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("table", "env", "mend"),
+    [
+        ("", {"PORTICO_DISABLE": "acme"}, "Take `acme` out of PORTICO_DISABLE."),
+        ('[plugins]\ndisable = ["portico-acme"]\n', {}, "Take `portico-acme` out of `disable` in [plugins]."),
+    ],
+)
+def test_a_package_that_is_chosen_and_switched_off(
+    package: Make, doctor: Any, table: str, env: dict[str, str], mend: str
+) -> None:
+    package()
+    found = doctor(CHOSEN + table, **env)
+    assert "its package portico-acme is disabled" in found["text search web"]["message"]
+    assert found["text search web"]["mend"] == mend
+    assert doctor(table, healthy=True, **env) == {}, "switched off on purpose is no fault"
+
+
+def test_a_package_that_only_leaves_out(package: Make, doctor: Any, portico: Any) -> None:
+    package()
+    listed = '["wordllama", "faiss", "extractive", "retrieval-planner", "documents"]'
+    found = doctor(f"{CHOSEN}[plugins]\nonly = {listed}\n")
+    assert found["text search web"]["mend"] == "Add `acme` to `only` in [plugins]."
+
+
+def test_a_package_that_is_worked_on_is_mended_where_it_lies(package: Make, doctor: Any, site: Path) -> None:
+    package(PLUGIN.replace("text_searches", "text_search"))
+    editable = {"url": "file:///home/ada/portico%20acme", "dir_info": {"editable": True}}
+    info = next(site.glob("portico_acme-*.dist-info"))
+    (info / "direct_url.json").write_text(json.dumps(editable))
+    folder = url2pathname("/home/ada/portico acme")
+    assert doctor()["portico-acme"]["mend"] == f"Run `pip install -e {quoted(folder)}` when it is mended there."
+    (info / "direct_url.json").write_text("[")
+    assert doctor()["portico-acme"]["mend"] == AUTHORS
+
+
+def test_a_command_that_cannot_be_imported(install: Callable[..., Path], doctor: Any) -> None:
+    install(
+        "portico-tidy", {"portico.commands": {"tidy": "portico_tidy:tidy"}}, portico_tidy="raise OSError('no tidy')"
+    )
+    found = doctor()["command tidy"]
+    assert "OSError: no tidy" in found["message"]
+    assert found["mend"] == "Run `pip install --upgrade portico-tidy`, or `pip uninstall portico-tidy`."
+
+
+def test_a_name_that_switches_nothing_off_is_to_note(doctor: Any) -> None:
+    found = doctor(healthy=True, PORTICO_DISABLE="amce")["amce"]
+    assert found["mend"] == "Remove 'amce' there, or correct its spelling."
+
+
+def test_people_are_told_the_same(package: Make, in_process: Any, folder: Path) -> None:
+    package("import acmesdk", "Requires-Dist: acmesdk>=2")
+    told = in_process("doctor")
+    assert told.code == 1
+    lines = told.out.splitlines()
+    (failed,) = [number for number, line in enumerate(lines) if line.startswith("fail")]
+    assert lines[failed].startswith("fail  portico-acme  The package is broken. Its import failed: ModuleNotFoundError")
+    assert lines[failed + 1] == '      → Run `pip install "acmesdk>=2"`.'
+    assert told.out.endswith("\n1 failed, 0 to note.\n")

@@ -1,0 +1,157 @@
+"""`portico doctor` makes every service that is installed, and tells of those that cannot be made, used or closed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ACME = Path(__file__).parent / "acme"
+PLUGIN = (ACME / "portico_acme.py").read_text()
+SEARCH = (ACME / "portico_acme_search.py").read_text()
+CHOSEN = '[search.web]\nuse = "acme"\n'
+AUTHORS = "Run `pip install --upgrade portico-acme`, or tell its authors and set PORTICO_DISABLE=acme."
+ANY = "Run `pip install --upgrade portico-acme`, `pip uninstall portico-acme`, or set PORTICO_DISABLE=acme."
+Make = Callable[..., None]
+
+
+@pytest.mark.parametrize(
+    ("search", "message", "mend"),
+    [
+        (SEARCH.replace("): ...", "): raise OSError('no acme')"), "it could not be made: OSError: no acme.", ANY),
+        (
+            "import acmesdk\n" + SEARCH,
+            "cannot be imported: ModuleNotFoundError: No module",
+            "Run `pip install acmesdk`.",
+        ),
+        (SEARCH.replace("class Search:", "class Find:"), "has no attribute 'Search'", ANY),
+        (
+            SEARCH.replace("class Search:", "Search = 5\nclass Find:"),
+            "cannot be called.",
+            AUTHORS,
+        ),
+    ],
+)
+def test_a_service_that_cannot_be_made(package: Make, doctor: Any, search: str, message: str, mend: str) -> None:
+    required = "Requires-Dist: acmesdk" if "acmesdk" in search else "Keywords: none"
+    package(PLUGIN, required, modules={"portico_acme_search": search})
+    found = doctor(CHOSEN)["text search web"]
+    assert "of portico-acme is broken" in found["message"]
+    assert message in found["message"]
+    assert found["mend"] == mend
+
+
+@pytest.mark.parametrize(
+    ("search", "message", "mend"),
+    [
+        ("import acmesdk\n" + SEARCH, "No module named 'acmesdk'", ANY),
+        (SEARCH.replace("class Search:", "class Find:"), "has no attribute 'Search'", ANY),
+        (SEARCH.replace(", services)", ")"), "it could not be made: TypeError", ANY),
+        (SEARCH.replace("): ...", "): raise SystemExit('no licence')"), "it could not be made: SystemExit", ANY),
+        (SEARCH.replace("): ...", "): print('made')"), "", ""),
+        (
+            SEARCH + "    @property\n    def index(self): raise OSError('no line')\n",
+            "Search cannot be asked what it has: OSError: no line.",
+            AUTHORS,
+        ),
+        (
+            SEARCH.replace("async def search", "async def seek").replace("index =", "indexes ="),
+            "Search is no TextSearch: it has no index, search.",
+            AUTHORS,
+        ),
+    ],
+)
+def test_a_mistake_in_what_nobody_has_chosen_yet_is_to_note(
+    package: Make, doctor: Any, search: str, message: str, mend: str
+) -> None:
+    package(PLUGIN, modules={"portico_acme_search": search})
+    found = doctor(healthy=True)
+    if not message:
+        assert found == {}, "what it prints is not among the JSON, and no fault"
+        return
+    assert list(found) == ["text search acme"]
+    assert message in found["text search acme"]["message"]
+    assert found["text search acme"]["mend"] == mend
+    chosen = doctor(CHOSEN)
+    assert list(chosen) == ["text search web"]
+    assert message in chosen["text search web"]["message"]
+    assert chosen["text search web"]["mend"] == mend
+
+
+def test_what_cannot_be_closed_is_told_of_and_stops_nothing(package: Make, doctor: Any) -> None:
+    closing = "    async def aclose(self): raise OSError('line cut')\n"
+    package(modules={"portico_acme_search": SEARCH + closing})
+    said = "Text search 'acme' of portico-acme is broken: it could not be closed: OSError: line cut."
+    idle = doctor(healthy=True)
+    assert (list(idle), idle["text search acme"]["message"]) == (["text search acme"], said)
+    assert idle["text search acme"]["mend"] == ANY
+    chosen = doctor(CHOSEN)
+    assert (list(chosen), chosen["services"]["message"]) == (["services"], said)
+    assert chosen["services"]["mend"] == ANY
+
+
+def test_what_is_told_of_a_failed_closing_shows_no_secret(package: Make, doctor: Any) -> None:
+    plugin = PLUGIN.replace("settings=None", "settings='portico_acme_search:Settings'")
+    search = SEARCH.replace("services): ...", "services): self.settings = settings")
+    search += "    async def aclose(self): raise OSError(f'no line for {self.settings.key.reveal()}')\n"
+    package(plugin, modules={"portico_acme_search": search})
+    found = doctor(f'{CHOSEN}key = {{ env = "ACME_KEY" }}\n', ACME_KEY="mellon-of-moria")
+    assert "could not be closed: OSError: no line for ********." in found["services"]["message"]
+    assert "mellon" not in str(found)
+
+
+def test_what_does_not_end_its_closing_is_not_waited_for(
+    package: Make, doctor: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("portico_cli.service_checks._PATIENCE", 0.01)
+    closing = "    async def aclose(self): await __import__('asyncio').Event().wait()\n"
+    package(PLUGIN, modules={"portico_acme_search": SEARCH + closing})
+    (found,) = doctor(healthy=True).values()
+    assert found["message"].startswith("It could not be closed within")
+
+
+def test_what_nobody_has_chosen_is_closed_before_the_next_is_made(package: Make, doctor: Any, tmp_path: Path) -> None:
+    told = tmp_path / "told.txt"
+    for name in ("acme", "bcme"):
+        write = f"):\n        with open({str(told)!r}, 'a') as told: told.write('{name} {{}}, ')\n"
+        search = SEARCH.replace("): ...", write.format("made"), 1)
+        search += f"    async def aclose(self{write.format('closed')}"
+        plugin = PLUGIN.replace('"acme"', f'"{name}"').replace("portico_acme_search", f"portico_{name}_search")
+        package(plugin, name=f"portico-{name}", modules={f"portico_{name}_search": search})
+    assert doctor(healthy=True) == {}
+    assert told.read_text() == "acme made, acme closed, bcme made, bcme closed, "
+
+
+def test_what_nobody_has_chosen_and_has_no_settings_yet_is_no_fault(package: Make, doctor: Any) -> None:
+    package(PLUGIN.replace("settings=None", "settings='portico_acme_search:Settings'"))
+    assert doctor(healthy=True) == {}
+
+
+def test_a_damaged_journal(doctor: Any, folder: Path) -> None:
+    journal = folder / "runs.sqlite3"
+    configuration = f'[runs.sqlite]\npath = "{journal.as_posix()}"\n'
+    assert doctor(configuration, healthy=True) == {}
+    assert not journal.exists(), "looking at it makes none"
+    journal.write_bytes(b"no database " * 100)
+    found = doctor(configuration)["journal sqlite"]
+    assert found["message"].startswith(f"The journal {journal} is damaged: ")
+    assert found["mend"].startswith("Move it away")
+
+
+def test_a_damaged_index_is_nobodys_trouble(
+    in_process: Any, doctor: Any, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next update makes it anew and says so, hence the doctor need not look into it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (folder / "docs").mkdir()
+    (folder / "docs" / "tea.md").write_text("# Tea\n\nGreen tea is steeped at eighty degrees.\n")
+    assert in_process("index", "docs").code == 0
+    (catalogue,) = tmp_path.joinpath("cache").rglob("catalogue.sqlite")
+    catalogue.write_bytes(b"no database " * 100)
+    assert doctor('[search.docs]\nuse = "documents"\npath = "docs"\n', healthy=True) == {}
+    again = in_process("index", "docs", "--json")
+    assert again.code == 0
+    assert "was damaged" in str(again.json)
+    assert in_process("search", "green tea", "--json").json["results"][0]["text"].endswith("eighty degrees.")
