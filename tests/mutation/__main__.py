@@ -4,7 +4,8 @@ A MODULE is one of core or a package of them (`filter`, `plans.checking`); witho
 names, an hour or two. A run that is stopped goes on where it was: results lie in `.nox/mutated`, by the hash of each
 function. When tests have changed, what survived is tried again; `--fresh` begins anew. `--report` runs nothing.
 
-Ends with 1 where less than 85% are killed. Survivors that `survivors.txt` does not list are printed in its form.
+Ends with 1 where less than 85% are caught, where one survived that `survivors.txt` does not list, which is printed in
+its form, and, without a MODULE, where one is not checked. A mutant that runs without end is caught.
 """
 
 from __future__ import annotations
@@ -122,24 +123,31 @@ def report(wanted: list[str]) -> int:
         if verdict in {Verdict.SURVIVED, Verdict.UNTESTED}
     ]
     complete = {module for module, mutants in found.items() if all(one != Verdict.UNCHECKED for _, one in mutants)}
-    compare(complete, survived)
     checked = total.total() - total[Verdict.UNCHECKED]
-    if checked and caught(total) / checked >= LEAST:
-        return 0
-    print(f"Fewer than {LEAST:.0%} of the mutants are killed.", file=sys.stderr)
-    return 1
+    wrong: list[str] = []
+    if not checked or caught(total) / checked < LEAST:
+        wrong.append(f"Fewer than {LEAST:.0%} of the mutants are caught.")
+    if new := compare(complete, survived):
+        wrong.append(f"{new} survived without an entry.")
+    if total[Verdict.UNCHECKED] and not wanted:
+        wrong.append(f"{total[Verdict.UNCHECKED]} are not checked.")
+    for sentence in wrong:
+        print(sentence, file=sys.stderr)
+    return 1 if wrong else 0
 
 
-def compare(complete: set[str], survived: list[Mutant]) -> None:
-    """Print where the list of survivors and the results differ."""
+def compare(complete: set[str], survived: list[Mutant]) -> int:
+    """Print where the list of survivors and the results differ; return how many are not listed."""
     listed = parse((HERE / "survivors.txt").read_text("utf-8"))
+    new = unlisted(survived, listed)
     for mutants, reason, heading in (
-        (unlisted(survived, listed), "?", "survived without an entry in {}. Write a test, or an entry with a reason:"),
+        (new, "?", "survived without an entry in {}. Write a test, or an entry with a reason:"),
         (outdated(complete, survived, listed), "", "entries of {} do not survive any more. Remove them:"),
     ):
         if mutants:
             print(f"\n{len(mutants)} {heading.format('tests/mutation/survivors.txt')}\n")
             print("\n".join(entry(mutant, reason) for mutant in mutants))
+    return len(new)
 
 
 def row(name: str, counts: Counter[Verdict], width: int) -> str:

@@ -86,11 +86,12 @@ class _AtImport:
         for name, tests in tests_of.items():
             of_module[_module_of(name)] |= tests
             of_module[_module_of(name).rpartition(".")[0]] |= tests
-        return {
-            name: set().union(*(self.tests_in[file.partition("::")[0]] for file in files))
-            | (of_module[_module_of(name)] or of_module[_module_of(name).rpartition(".")[0]])
-            for name, files in self.called.items()
-        }
+        found: dict[str, set[str]] = {}
+        for name, files in self.called.items():
+            module = _module_of(name)
+            own = of_module[module].union(*(self.tests_in[file.partition("::")[0]] for file in files))
+            found[name] = own or of_module[module.rpartition(".")[0]]
+        return found
 
 
 def forget(folder: Path) -> None:

@@ -13,12 +13,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import imports
-
 
 def main(children: int, wanted: list[str]) -> None:
     """Check the mutants of these modules and packages, or all; so many processes at a time."""
     # Here, since pytest reads every file of this folder for examples, and mutmut has an environment of its own.
+    import imports
     from mutmut import __main__ as mutmut
     from mutmut.runners.harness import PytestRunner
     from mutmut.state import state

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.mutation.__main__ import HERE, report
+from tests.mutation.imports import Calls, WithoutCaches
 from tests.mutation.results import Mutant, Verdict, changed, modules, results
 from tests.mutation.survivors import REASONS, Survivor, Unreadable, entry, outdated, parse, unlisted
+
+from portico.plans.xml_form.names import _full_name
 
 LINES = st.lists(st.sampled_from(["a = 1", "- b", "+ c", "= d", "# e", "module:function"]), max_size=3).map(tuple)
 MUTANTS = st.builds(Mutant, st.sampled_from(["fusion:fuse", "plans.path:Path.of"]), LINES, LINES)
@@ -105,26 +110,70 @@ def test_mutants_are_read_with_their_place_their_lines_and_what_became_of_them(t
 
 
 @pytest.mark.parametrize(
-    ("statuses", "share", "ends"),
+    ("statuses", "share", "wrong"),
     [
-        ([1, 1, None], "100.0%", 0),
-        ([1, -24, 1], "100.0%", 0),
-        ([1, 33, 3], "66.7%", 1),
-        ([0, 1, 1], "66.7%", 1),
-        ([None, None, None], "-", 1),
+        ([1, 1, None], "100.0%", []),
+        ([1, -24, 1], "100.0%", []),
+        ([1, 33, 3], "66.7%", ["Fewer than 85%", "1 survived without"]),
+        ([0, 1, 1], "66.7%", ["Fewer than 85%", "1 survived without"]),
+        ([None, None, None], "-", ["Fewer than 85%"]),
     ],
 )
 def test_the_share_is_of_what_was_checked_and_too_small_a_one_fails(
     statuses: list[int | None],
     share: str,
-    ends: int,
+    wrong: list[str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr("tests.mutation.__main__.FOLDER", left_behind(tmp_path, statuses))
-    assert report(["plans"]) == ends
-    said = capsys.readouterr().out
-    assert f" {share}" in said
-    assert ("plans.one:" in said) == (ends == 1 and None not in statuses)
+    assert report(["plans"]) == (1 if wrong else 0)
+    said = capsys.readouterr()
+    assert f" {share}" in said.out
+    assert ("plans.one:" in said.out) == (len(wrong) == 2)
+    assert [line[: len(words)] for line, words in zip(said.err.splitlines(), wrong, strict=True)] == wrong
     assert report(["filter"]) == 2
+
+
+def test_one_survivor_without_an_entry_fails_and_so_does_the_whole_with_one_that_is_not_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("tests.mutation.__main__.LEAST", 0.5)
+    monkeypatch.setattr("tests.mutation.__main__.FOLDER", left_behind(tmp_path, [1, 0, None]))
+    assert report(["plans"]) == 1
+    assert capsys.readouterr().err == "1 survived without an entry.\n"
+    mutant = Mutant("plans.one:f", ("return a + 1",), ("return a + 2",))
+    monkeypatch.setattr("tests.mutation.__main__.HERE", tmp_path)
+    (tmp_path / "survivors.txt").write_text(entry(mutant, "types: it is no number"), "utf-8")
+    assert report(["plans"]) == 0
+    assert report([]) == 1
+    assert capsys.readouterr().err == "1 are not checked.\n"
+
+
+def test_a_test_begins_with_the_caches_of_core_empty() -> None:
+    _full_name.cache_clear()
+    _full_name("Paris")
+    WithoutCaches().pytest_runtest_setup()
+    assert _full_name.cache_info().currsize == 0
+
+
+def test_what_an_import_calls_is_tried_by_the_tests_of_the_file_and_of_its_module(tmp_path: Path) -> None:
+    state = SimpleNamespace(
+        tests_by_mangled_function_name=defaultdict(
+            set, {"portico.plans.limits.x_least": {"first"}, "portico.plans.limits.x_items": {"tests/b.py::limits"}}
+        )
+    )
+    calls = Calls(tmp_path / "at-import.json")
+    with calls.recorded(state) as plugin:
+        plugin.tests_in["tests/a.py"] = {"tests/a.py::one", "tests/a.py::two"}
+        plugin.called["portico.plans.limits.x_least"] = set()  # imported by whichever file came first
+        plugin.called["portico.plans.form.x_schema"] = {"tests/a.py"}
+        plugin.called["portico.plans.marks.x_all"] = set()
+    assert state.tests_by_mangled_function_name == {
+        "portico.plans.limits.x_least": {"first", "tests/b.py::limits"},
+        "portico.plans.limits.x_items": {"tests/b.py::limits"},
+        "portico.plans.form.x_schema": {"tests/a.py::one", "tests/a.py::two"},
+        "portico.plans.marks.x_all": {"first", "tests/b.py::limits"},  # nothing is known of its module
+    }
+    assert Calls(calls.file).names() == plugin.called.keys()
