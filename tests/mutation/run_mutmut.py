@@ -9,9 +9,14 @@ import or for a cache, would never be the mutant. See `imports.py` for what is d
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
+
+_FIRST = 12
+_SECONDS = 10.0
 
 
 def main(children: int, wanted: list[str]) -> None:
@@ -29,6 +34,7 @@ def main(children: int, wanted: list[str]) -> None:
         PytestRunner.run_stats,
         PytestRunner.run_tests,
     )
+    functions_of: Counter[str] = Counter()
     calls = imports.Calls(Path("at-import.json").absolute())
 
     def collect_wanted(*, mutant_names: Any) -> Any:
@@ -52,9 +58,16 @@ def main(children: int, wanted: list[str]) -> None:
                 PytestRunner.execute_pytest = execute_uncached
 
     def run_tests_anew(self: Any, *, mutant_name: str | None, tests: Iterable[str]) -> int:
-        if mutant_name and mangled_name_from_mutant_name(mutant_name) in calls.names():
+        if not functions_of:  # best before the first fork, in the run of all tests on no mutant
+            functions_of.update(Counter(chain.from_iterable(state().tests_by_mangled_function_name.values())))
+        if mutant_name is None:
+            return int(run_tests(self, mutant_name=None, tests=tests))
+        if mangled_name_from_mutant_name(mutant_name) in calls.names():
             imports.forget(Path("mutants").absolute())
-        return int(run_tests(self, mutant_name=mutant_name, tests=tests))
+        for some in tried(list(tests), functions_of, state().duration_by_test):
+            if status := int(run_tests(self, mutant_name=mutant_name, tests=some)):
+                return status
+        return 0
 
     if wanted:
         mutmut.collect_source_file_mutation_data = collect_wanted
@@ -62,6 +75,24 @@ def main(children: int, wanted: list[str]) -> None:
     PytestRunner.run_stats = run_stats_with_imports
     PytestRunner.run_tests = run_tests_anew
     mutmut._run((), children)
+
+
+def tried(tests: list[str], functions: Mapping[str, int], seconds: Mapping[str, float]) -> Iterator[list[str]]:
+    """Give the tests of a mutant: first a few that call the fewest functions, which are those that are about it.
+
+    Then the quick ones, up to `_SECONDS` of them all: what survives those is said to survive.
+    """
+    first = sorted(tests, key=lambda test: (seconds[test] > _SECONDS / 10, functions[test], seconds[test]))[:_FIRST]
+    yield first
+    spent = sum(seconds[test] for test in first)
+    others = []
+    for test in sorted(set(tests) - set(first), key=seconds.__getitem__):
+        spent += seconds[test]
+        if spent > _SECONDS:
+            break
+        others.append(test)
+    if others:
+        yield others
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.mutation.__main__ import HERE, report
 from tests.mutation.imports import Calls, WithoutCaches
 from tests.mutation.results import Mutant, Verdict, changed, modules, results
+from tests.mutation.run_mutmut import tried
 from tests.mutation.survivors import REASONS, Survivor, Unreadable, entry, outdated, parse, unlisted
 
 from portico.plans.xml_form.names import _full_name
@@ -177,3 +178,14 @@ def test_what_an_import_calls_is_tried_by_the_tests_of_the_file_and_of_its_modul
         "portico.plans.marks.x_all": {"first", "tests/b.py::limits"},  # nothing is known of its module
     }
     assert Calls(calls.file).names() == plugin.called.keys()
+
+
+def test_a_mutant_is_tried_by_the_tests_that_are_about_it_first_and_by_slow_ones_last_or_not_at_all() -> None:
+    about, quick, slow = ([f"{name}{number}" for number in range(20)] for name in ("about", "quick", "slow"))
+    functions = {**dict.fromkeys(about, 2), **dict.fromkeys([*quick, *slow], 300)}
+    seconds = {**dict.fromkeys(about, 0.2), **dict.fromkeys(quick, 0.1), **dict.fromkeys(slow, 4.0)}
+    first, others = tried([*slow, *quick, *about], functions, seconds)
+    assert set(first) < set(about)
+    assert set(others) >= {*quick, *about} - set(first)
+    assert len(set(others) & set(slow)) == 1  # ten seconds in all
+    assert list(tried(slow[:1], functions, seconds)) == [slow[:1]]
