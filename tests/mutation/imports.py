@@ -68,11 +68,10 @@ class _AtImport:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_make_collect_report(self, collector: pytest.Collector) -> Iterator[None]:
-        before = set(sys.modules)
         report = yield
+        # By the file, or by a module of core that it is the first to import: one cannot tell.
         for name in self.state._stats:
-            # A module of core that was there already was called by the file; another one may be of any file.
-            self.called[name].update([collector.nodeid] if _module_of(name) in before else [])
+            self.called[name].add(collector.nodeid)
         self.state._stats.clear()
         return report
 

@@ -168,9 +168,9 @@ def test_what_an_import_calls_is_tried_by_the_tests_of_the_file_and_of_its_modul
     calls = Calls(tmp_path / "at-import.json")
     with calls.recorded(state) as plugin:
         plugin.tests_in["tests/a.py"] = {"tests/a.py::one", "tests/a.py::two"}
-        plugin.called["portico.plans.limits.x_least"] = set()  # imported by whichever file came first
+        plugin.called["portico.plans.limits.x_least"] = {"tests/c.py"}
         plugin.called["portico.plans.form.x_schema"] = {"tests/a.py"}
-        plugin.called["portico.plans.marks.x_all"] = set()
+        plugin.called["portico.plans.marks.x_all"] = {"tests/c.py"}
     assert state.tests_by_mangled_function_name == {
         "portico.plans.limits.x_least": {"first", "tests/b.py::limits"},
         "portico.plans.limits.x_items": {"tests/b.py::limits"},

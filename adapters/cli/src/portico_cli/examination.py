@@ -28,7 +28,13 @@ async def examine(config: Path | None) -> list[Finding]:
     diagnosis = portico_host.diagnose(config)
     findings = [_python(), *_packages(diagnosis), *_commands(diagnosis), *_configuration(diagnosis)]
     findings += [
-        Finding("fail" if problem.severity == "error" else "warn", problem.subject, problem.cause, problem.mend)
+        Finding(
+            "fail" if problem.severity == "error" else "warn",
+            problem.subject,
+            problem.cause,
+            problem.mend,
+            problem.error,
+        )
         for problem in diagnosis.problems
     ]
     findings.append(_cache_folder())
@@ -65,6 +71,7 @@ def _commands(diagnosis: Diagnosis) -> Iterator[Finding]:
                 # The message's own advice is the same as the one beside it.
                 str(error).partition(" Run `pip")[0],
                 f"Run `pip install --upgrade {found.distribution}`, or `pip uninstall {found.distribution}`.",
+                error.__cause__,
             )
         else:
             yield Finding("ok", f"command {found.name}", f"from {found.distribution}")

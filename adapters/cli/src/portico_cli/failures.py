@@ -23,6 +23,7 @@ __all__ = [
     "described",
     "report",
     "write_error",
+    "write_traceback",
 ]
 
 DONE, FAILED, MISUSED, INFEASIBLE, HELD, INTERRUPTED = 0, 1, 2, 3, 4, 130
@@ -45,8 +46,7 @@ def report(error: BaseException, invocation: Invocation) -> int:
         click.echo(error.ctx.get_help())
         return MISUSED
     kind, message, code = described(error)
-    if invocation.debug or os.environ.get("PORTICO_DEBUG", "") not in ("", "0"):
-        write_error("".join(traceback.format_exception(error)).rstrip())
+    write_traceback(error, invocation)
     resumed = _resumed_by(invocation)
     if invocation.json and not isinstance(error, OutputFailed):
         run = {"run": invocation.run} if invocation.run else {}
@@ -57,6 +57,12 @@ def report(error: BaseException, invocation: Invocation) -> int:
         message += f"\n{usage}\nTry `{error.ctx.command_path} --help`."
     write_error(f"{_red('Error:')} {plain(message)}{resumed}")
     return code
+
+
+def write_traceback(error: BaseException, invocation: Invocation) -> None:
+    """Write the traceback of an error to standard error, where somebody asked for it."""
+    if invocation.debug or os.environ.get("PORTICO_DEBUG", "") not in ("", "0"):
+        write_error(plain("".join(traceback.format_exception(error)).rstrip()))
 
 
 def described(error: BaseException) -> tuple[str, str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 __all__ = ["Finding"]
@@ -10,9 +10,10 @@ __all__ = ["Finding"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line: a state, what it is about, what was found, and what mends it."""
+    """One line: a state, what it is about, what was found, what mends it, and what a package raised, if any did."""
 
     state: Literal["ok", "warn", "fail"]
     subject: str
     message: str = ""
     mend: str = ""
+    error: BaseException | None = field(default=None, compare=False, repr=False)

@@ -16,7 +16,15 @@ if TYPE_CHECKING:
 
     from portico_host import Command, Offer, Package, Plugins
 
-__all__ = ["detail_lines", "details_to_json", "offer_to_json", "package_to_json", "packages_named", "value_words"]
+__all__ = [
+    "detail_lines",
+    "details_to_json",
+    "offer_to_json",
+    "package_to_json",
+    "packages_named",
+    "problem_style",
+    "value_words",
+]
 
 
 def packages_named(plugins: Plugins, name: str) -> tuple[Package, ...]:
@@ -90,7 +98,7 @@ def detail_lines(package: Package, commands: tuple[Command, ...], state: Text) -
 
     yield Text.assemble(safe_text(package.distribution, "bold"), " ", safe_text(package.version, "dim"), " ", state)
     for defect in package.defects:
-        yield Hanging(safe_text(defect.sentence), "! ", "  ", "dim" if package.state == "disabled" else "red")
+        yield Hanging(safe_text(defect.sentence), "! ", "  ", problem_style(package))
         if defect.mend:
             yield Hanging(safe_text(defect.mend), "  → ", "    ", "dim")
     for offer in package.offers:
@@ -109,6 +117,11 @@ def detail_lines(package: Package, commands: tuple[Command, ...], state: Text) -
     if names:
         yield Text()
         yield Hanging(safe_text(names), "commands: ", "  ", "dim")
+
+
+def problem_style(package: Package) -> str:
+    """Return the style of what is said to be wrong with a package."""
+    return {"disabled": "dim", "empty": "yellow"}.get(package.state, "red")
 
 
 def _heading(offer: Offer) -> Text:

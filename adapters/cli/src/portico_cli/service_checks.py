@@ -35,7 +35,7 @@ async def checked_services(application: Application, plugins: Plugins, known: se
         for info in PORTS:
             configured = services.names(_port(info))
             for number, name in enumerate(configured):
-                for finding in _made(services, plugins, info, name, chosen=info.many or number == 0):
+                for finding in _made(services, info, name, chosen=info.many or number == 0):
                     if finding.message not in known:
                         yield finding
             used = {*configured, *(entry.use for entry in application.configuration.entries(info))}
@@ -72,22 +72,16 @@ def _port(info: PortInfo) -> Any:
     return getattr(portico, info.name)
 
 
-def _made(services: HostServices, plugins: Plugins, info: PortInfo, name: str, *, chosen: bool) -> Iterator[Finding]:
+def _made(services: HostServices, info: PortInfo, name: str, *, chosen: bool) -> Iterator[Finding]:
     """Make a configured service."""
     try:
-        service = services.get(_port(info), name)
+        services.get(_port(info), name)
     except PorticoError as error:
         if chosen or not isinstance(error, PluginNotInstalled):
             for problem in problems_of(error, info.name, name):
-                yield Finding("fail" if chosen else "warn", problem.subject, problem.cause, problem.mend)
+                yield Finding("fail" if chosen else "warn", problem.subject, problem.cause, problem.mend, problem.error)
         return
-    lacking = _lacking(info, service)
-    subject = f"{info.noun} {name}"
-    if lacking:
-        mend = _mend(plugins, info, services.prepare(info.name, name).entry.use)
-        yield Finding("fail" if chosen else "warn", subject, lacking, mend)
-    else:
-        yield Finding("ok", subject, "can be made")
+    yield Finding("ok", f"{info.noun} {name}", "can be made")
 
 
 async def _idle(application: Application, plugins: Plugins, info: PortInfo, name: str) -> AsyncIterator[Finding]:
@@ -107,33 +101,12 @@ def _made_idle(services: HostServices, plugins: Plugins, info: PortInfo, name: s
         return  # that it cannot be chosen is told with its package
     try:
         factory_of(offer)
-        lacking = _lacking(info, services.get(_port(info), name))
+        services.get(_port(info), name)
     except ConfigurationError:
         return  # it needs settings, and has none
     except PorticoError as error:
         for problem in problems_of(error, info.name, name):
-            yield Finding("warn", problem.subject, problem.cause, problem.mend)
-    else:
-        if lacking:
-            yield Finding("warn", f"{info.noun} {name}", lacking, _mend(plugins, info, name))
-
-
-def _lacking(info: PortInfo, service: object) -> str:
-    """Return what a service has not of the members of its port, as a sentence; empty where nothing is missing."""
-    protocol = vars(_port(info))
-    members = [name for name in (*protocol.get("__annotations__", {}), *protocol) if not name.startswith("_")]
-    try:
-        missing = [name for name in dict.fromkeys(members) if not hasattr(service, name)]
-    except Exception as error:  # noqa: BLE001 - as above
-        return _failed(f"{type(service).__qualname__} cannot be asked what it has", error)
-    if not missing:
-        return ""
-    return f"{type(service).__qualname__} is no {info.name}: it has no {', '.join(missing)}."
-
-
-def _failed(what: str, error: Exception) -> str:
-    text = " ".join(str(error).split()).rstrip(".")
-    return f"{what}: {type(error).__name__}{f': {text}' if text else ''}."
+            yield Finding("warn", problem.subject, problem.cause, problem.mend, problem.error)
 
 
 def _mend(plugins: Plugins, info: PortInfo, name: str) -> str:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from portico.errors import ConfigurationError, PorticoError
 from portico_host.checking import Problem, check, package_problems, problems_of
 from portico_host.command_points import Command, commands
-from portico_host.configuration import Configuration, read_configuration
+from portico_host.configuration import Configuration, read_configuration, read_what_fits
 from portico_host.discovery import discover
 from portico_host.effective import EffectiveSetting, effective_settings
 from portico_host.loading import broken
+from portico_host.mistakes import SettingsInvalid
 from portico_host.packages import Plugins, port_named
 from portico_host.services import HostServices
 
@@ -157,7 +158,7 @@ class Application:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What is wrong, together with the packages; ``application`` is None when the configuration cannot be read."""
+    """What is wrong, together with the packages; ``application`` is None when the configuration cannot be used."""
 
     problems: tuple[Problem, ...]
     plugins: Plugins
@@ -190,13 +191,16 @@ def open(
 
 
 def diagnose(config: Path | str | None = None, overrides: Mapping[str, Any] | None = None) -> Diagnosis:
-    """Check everything, and go on with the packages when the configuration itself is wrong."""
+    """Check everything, and go on with the packages, and with what fits, when the configuration itself is wrong."""
     try:
-        application = load(config, overrides)
+        configuration, mistakes = read_what_fits(config, overrides=overrides)
     except PorticoError as error:
         plugins = discover()
         return Diagnosis((*problems_of(error), *package_problems(plugins)), plugins, None)
-    return Diagnosis(tuple(application.check()), application.plugins, application)
+    application = Application(configuration)
+    told = problems_of(SettingsInvalid(mistakes)) if mistakes else []
+    problems = tuple(dict.fromkeys([*told, *application.check()]))
+    return Diagnosis(problems, application.plugins, None if mistakes else application)
 
 
 def _if_chosen(services: HostServices, port: Callable[..., P]) -> P | None:

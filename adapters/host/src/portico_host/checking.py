@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -14,6 +14,7 @@ from portico_host.configuration import FILE_NAME, Configuration
 from portico_host.fields import secret_values
 from portico_host.given import Given
 from portico_host.loading import factory_of, settings_class_of
+from portico_host.mending import mend_by_authors
 from portico_host.mistakes import Mistake, SettingsInvalid
 from portico_host.packages import Package, Plugins, port_named
 from portico_host.requirements import Installation
@@ -22,20 +23,29 @@ from portico_host.tree import dotted
 
 __all__ = ["Problem", "check", "package_problems", "problems_of"]
 
-_INSTALL = re.compile(r"`pip install [^`]+`")
+# What is to be installed beside what there is; other commands of pip mend what is installed already.
+_INSTALL = re.compile(r"`pip install (?!-)[^`]+`")
+_MEANT = re.compile(r"Did you mean ([\w-]+)\?")
 _MEND = re.compile(
-    r" ((?:The \w+ is the older side: run|Run) `(?:pip|export|chmod|portico) .*|(?:Take|Add) `[^`]+` .*)$"
+    r" ((?:The \w+ is the older side: run|Run) `(?:pip|export|chmod|portico) .*|(?:Take|Add) `[^`]+` .*"
+    r"|Mend it in .*|Correct the entry point .*)$"
 )
+_SLOW = 1.0
+"""Seconds that the import of a package may take; all take part in every command."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that does not work ("error") or is unwise ("warning"): whose, why, and what mends it."""
+    """Something that does not work ("error") or is unwise ("warning"): whose, why, and what mends it.
+
+    ``error`` is what a package raised, where it did.
+    """
 
     severity: Literal["error", "warning"]
     subject: str
     cause: str
     mend: str
+    error: BaseException | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.severity}: {self.subject}: {self.cause} {self.mend}"
@@ -92,13 +102,17 @@ def problems_of(error: PorticoError, port: str | None = None, name: str | None =
     cause, mend = _parted(str(error))
     if isinstance(error, PluginNotInstalled):
         # What is missing may be another that the service stands on, and what is switched off is there.
-        command = _INSTALL.search(str(error))
-        cause, mend = (str(error), f"Run {command[0]}, or choose another.") if command else (cause, mend)
+        command, meant = _INSTALL.search(str(error)), _MEANT.search(str(error))
+        if meant and port is not None:
+            key = port_named(port).key
+            cause, mend = str(error), f'Set `{key} = "{meant[1]}"`{f", or run {command[0]}" if command else ""}.'
+        elif command:
+            cause, mend = str(error), f"Run {command[0]}, or choose another."
     elif isinstance(error, PluginConflict):
         mend = "Run `pip uninstall` on one of them."
     elif isinstance(error, ConfigurationError):
         mend = mend or "Edit the configuration."
-    return [Problem("error", subject, cause, mend or "Choose another.")]
+    return [Problem("error", subject, cause, mend or "Choose another.", error.__cause__)]
 
 
 def _parted(text: str) -> tuple[str, str]:
@@ -126,9 +140,13 @@ def _of_package(package: Package, installation: Installation) -> Iterator[Proble
     name = package.distribution
     if package.state == "disabled":
         return
-    for defect in package.defects:
+    for number, defect in enumerate(package.defects):
         state = "The package is broken. " if package.state == "broken" else ""
-        yield Problem("error", name, f"{state}{defect.sentence}", defect.mend)
+        severity: Literal["error", "warning"] = "warning" if package.state == "empty" else "error"
+        yield Problem(severity, name, f"{state}{defect.sentence}", defect.mend, None if number else package.cause)
+    if package.seconds > _SLOW:
+        cause = f"Its import took {package.seconds:.1f} s, which every command waits for; it need import core only."
+        yield Problem("warning", name, cause, mend_by_authors(name, package.name))
     told = " ".join(defect.mend for defect in package.defects)
     for need, defect in installation.unmet_needs(name):
         # The command for what failed may name the same requirement already.

@@ -31,6 +31,7 @@ __all__ = [
     "loose",
     "names_what_it_uses",
     "read_configuration",
+    "read_what_fits",
 ]
 
 FILE_NAME = "portico.toml"
@@ -177,6 +178,23 @@ def read_configuration(
     No other folder is looked at. ``environ`` is the process's unless given. Raises ``SettingsInvalid``, a
     ``ConfigurationError``, with every mistake that shows without asking the plugins.
     """
+    configuration, mistakes = read_what_fits(path, overrides=overrides, environ=environ)
+    if mistakes:
+        raise SettingsInvalid(mistakes)
+    return configuration
+
+
+def read_what_fits(
+    path: Path | str | None = None,
+    *,
+    overrides: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> tuple[Configuration, tuple[Mistake, ...]]:
+    """Read it as `read_configuration` does, and leave out what is wrong; the mistakes come with the rest.
+
+    So all others can be found too, those that only the plugins know. Of a table of one's own, ``[search.docs]``, all is
+    left out, since without its `use` the rest means nothing. Raises ``ConfigurationError`` for a file that is no TOML.
+    """
     environ = os.environ if environ is None else environ
     file = Path(path) if path is not None else Path(FILE_NAME)
     if path is None and not file.is_file():
@@ -198,9 +216,9 @@ def read_configuration(
         environ,
     )
     check.ports()
-    if tree.mistakes:
-        raise SettingsInvalid(tree.mistakes)
-    return configuration
+    for key in check.wrong:
+        _leave_out(tree.values, key)
+    return configuration, tuple(tree.mistakes)
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -243,6 +261,7 @@ class _Shape:
         self.tree = tree
         self.structurer = structurer
         self.file = file
+        self.wrong: list[Key] = []
 
     def host_tables(self) -> tuple[PluginChoice, SecretRules, LoopBudget]:
         budget = {key: value for key, value in loose(self.tree.values.get("planner")).items() if key != "use"}
@@ -335,7 +354,19 @@ class _Shape:
             return cls()
 
     def _mistake(self, key: Key, message: str) -> None:
+        self.wrong.append(key)
         self.tree.mistakes.append(Mistake(self.tree.place(key) or self.file, dotted(key), message))
+
+
+def _leave_out(values: dict[str, Any], key: Key) -> None:
+    """Take a key out of the raw values, and with one inside a named table the whole of that."""
+    named = any(port.table == key[0] and port.many for port in PORTS) and len(key) > 2
+    *outer, last = key[:2] if named else key
+    inner: Any = values
+    for part in outer:
+        inner = inner.get(part) if isinstance(inner, dict) else None
+    if isinstance(inner, dict):
+        inner.pop(last, None)
 
 
 def _table(value: Any) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ from importlib.metadata import EntryPoint
 from portico.ports import PortInfo
 from portico.registration import Registration
 from portico_host.entry_points import COMMANDS, GROUP, disabled_by_environment, entry_points_of, folded, names_of
-from portico_host.hooks import Hook, hooks_of
+from portico_host.hooks import Hook, NoModule, hooks_of, no_hook_in
 from portico_host.packages import Defect, Offer, Package, Plugins, State, title
 from portico_host.printing import import_quietly, printing_to_stderr
 
@@ -60,6 +60,13 @@ def _found() -> list[tuple[EntryPoint, str, str]]:
 
 def _load(entry: EntryPoint, distribution: str, version: str) -> Package:
     started = time.perf_counter()
+
+    def fared(
+        state: State, defects: Iterable[Defect], cause: BaseException | None = None, offers: Iterable[Offer] = ()
+    ) -> Package:
+        seconds = time.perf_counter() - started
+        return Package(entry.name, distribution, version, state, tuple(defects), tuple(offers), cause, seconds)
+
     try:
         import_quietly(entry.module)
         module = entry.load()
@@ -67,9 +74,7 @@ def _load(entry: EntryPoint, distribution: str, version: str) -> Package:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - SystemExit and the like must not end the program either
-        defect = _failed("Its import failed", entry, distribution, error)
-        seconds = time.perf_counter() - started
-        return Package(entry.name, distribution, version, "broken", (defect,), cause=error, seconds=seconds)
+        return fared("broken", [_failed("Its import failed", entry, distribution, error)], error)
     defects = [_mistaken(problem, entry, distribution) for problem in hooks.problems]
     offers: list[Offer] = []
     cause: BaseException | None = None
@@ -86,15 +91,28 @@ def _load(entry: EntryPoint, distribution: str, version: str) -> Package:
         kept, faults = _checked(hook, result)
         defects += [_mistaken(fault, entry, distribution) for fault in faults]
         offers += [Offer(hook.port, registration, entry.name, distribution) for registration in kept]
-    seconds = time.perf_counter() - started
-    state: State = "broken" if defects else "ok"
-    return Package(entry.name, distribution, version, state, tuple(defects), tuple(offers), cause, seconds)
+    if not hooks.found and not defects and not _has_commands(distribution):
+        return fared("empty", [_mistaken(no_hook_in(module), entry, distribution)])
+    return fared("broken" if defects else "ok", defects, cause, offers)
+
+
+def _has_commands(distribution: str) -> bool:
+    return any(folded(owner) == folded(distribution) for _, owner, _ in entry_points_of(COMMANDS))
 
 
 def _failed(what: str, entry: EntryPoint, distribution: str, error: BaseException) -> Defect:
-    from portico_host.mending import mend_of_failure
+    from portico_host.mending import mend_of_entry_point, mend_of_failure
+    from portico_host.raised_at import raised_at
 
-    return Defect(f"{what}: {_sentence(error)}", mend_of_failure(distribution, entry.name, error))
+    mend = mend_of_entry_point if _leads_nowhere(entry, error) else mend_of_failure
+    return Defect(f"{what}: {_sentence(error)}{raised_at(error, entry.module)}", mend(distribution, entry.name, error))
+
+
+def _leads_nowhere(entry: EntryPoint, error: BaseException) -> bool:
+    """Whether an error is the entry point's own: its module is not there, or what is there is no module of hooks."""
+    if isinstance(error, ModuleNotFoundError):
+        return f"{entry.module}.".startswith(f"{error.name}.")
+    return isinstance(error, NoModule) or (isinstance(error, AttributeError) and bool(entry.attr))
 
 
 def _mistaken(what: str, entry: EntryPoint, distribution: str) -> Defect:

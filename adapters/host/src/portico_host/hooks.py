@@ -13,7 +13,7 @@ from pluggy import HookspecMarker, PluginManager
 from portico.errors import nearest
 from portico.ports import PORTS, PortInfo
 
-__all__ = ["Hook", "Hooks", "hooks_of"]
+__all__ = ["Hook", "Hooks", "NoModule", "hooks_of", "no_hook_in"]
 
 _PROJECT = "portico"
 _PREFIX = "portico_"
@@ -40,14 +40,18 @@ class Hooks:
     problems: tuple[str, ...]
 
 
+class NoModule(TypeError):
+    """An entry point leads to something that is no module."""
+
+
 def hooks_of(module: ModuleType, name: str) -> Hooks:
     """Return the hooks that ``module`` implements, in the order of the ports.
 
     Pluggy finds and checks them; each is handed back by itself, because pluggy's own call stops at the first
-    one that raises. Raises ``TypeError`` when the entry point is no module.
+    one that raises. Raises `NoModule` when the entry point is none.
     """
     if not isinstance(module, ModuleType):
-        raise TypeError(f"the entry point must be a module with hook functions, not a {type(module).__name__}")
+        raise NoModule(f"the entry point must be a module with hook functions, not a {type(module).__name__}")
     manager = _HooksByName(_PROJECT)
     manager.add_hookspecs(_specifications())
     manager.register(module, name)
@@ -57,6 +61,18 @@ def hooks_of(module: ModuleType, name: str) -> Hooks:
         for implementation in getattr(manager.hook, port.hook).get_hookimpls()
     )
     return Hooks(found, tuple(_lookalikes(module)))
+
+
+def no_hook_in(module: ModuleType) -> str:
+    """Say that a module has no hook, with the one that a function of it is nearest to."""
+    said = f"It registers nothing: no function of {module.__name__} is a hook."
+    names = sorted(_hook_names())
+    for attribute, value in vars(module).items():
+        if inspect.isfunction(value) and value.__module__ == module.__name__:
+            near = nearest(attribute, [*names, *(name.removeprefix(_PREFIX) for name in names)], count=1)
+            if near:
+                return f"{said} Its {attribute} would be one as {_PREFIX}{near[0].removeprefix(_PREFIX)}."
+    return f"{said} The hooks are {', '.join(names)}."
 
 
 class _HooksByName(PluginManager):

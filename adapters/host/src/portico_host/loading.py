@@ -9,16 +9,14 @@ from portico_host.fields import is_settings_class, settings_fields
 from portico_host.packages import Offer
 from portico_host.printing import import_quietly
 
-__all__ = ["broken", "factory_of", "settings_class_of"]
+__all__ = ["broken", "factory_of", "faulty", "settings_class_of"]
 
 
 def factory_of(offer: Offer) -> Any:
     """Import a registration's factory. Raises ``PluginBroken`` with the cause."""
     factory = _imported(offer, offer.registration.factory)
     if not callable(factory):
-        raise PluginBroken(
-            f"{_whose(offer)}: its factory {offer.registration.factory} cannot be called. {_advice(offer)}"
-        )
+        raise faulty(offer, f"its factory {offer.registration.factory} cannot be called")
     return factory
 
 
@@ -29,9 +27,7 @@ def settings_class_of(offer: Offer) -> type[Any] | None:
         return None
     cls = _imported(offer, settings) if isinstance(settings, str) else settings
     if not is_settings_class(cls):
-        raise PluginBroken(
-            f"{_whose(offer)}: its settings are neither an attrs class nor a dataclass. {_advice(offer)}"
-        )
+        raise faulty(offer, "its settings are neither an attrs class nor a dataclass")
     try:
         settings_fields(cls)
     except Exception as error:
@@ -42,9 +38,18 @@ def settings_class_of(offer: Offer) -> type[Any] | None:
 def broken(offer: Offer, what: str, error: BaseException) -> PluginBroken:
     """Return the error for a package that raised."""
     from portico_host.mending import mend_of_failure
+    from portico_host.raised_at import raised_at
 
     sentence = f"{_whose(offer)}: {what}: {type(error).__name__}: {error}".rstrip(".")
-    return PluginBroken(f"{sentence}. {mend_of_failure(offer.distribution, offer.package, error)}")
+    where = raised_at(error, offer.registration.factory)
+    return PluginBroken(f"{sentence}.{where} {mend_of_failure(offer.distribution, offer.package, error)}")
+
+
+def faulty(offer: Offer, what: str) -> PluginBroken:
+    """Return the error for a package with a mistake in it, which only its authors can mend."""
+    from portico_host.mending import mend_by_authors
+
+    return PluginBroken(f"{_whose(offer)}: {what}. {mend_by_authors(offer.distribution, offer.package)}")
 
 
 def _imported(offer: Offer, reference: str) -> Any:
@@ -58,12 +63,6 @@ def _imported(offer: Offer, reference: str) -> Any:
     except BaseException as error:
         raise broken(offer, f"{reference} cannot be imported", error) from error
     return value
-
-
-def _advice(offer: Offer) -> str:
-    from portico_host.mending import mend_by_authors
-
-    return mend_by_authors(offer.distribution, offer.package)
 
 
 def _whose(offer: Offer) -> str:

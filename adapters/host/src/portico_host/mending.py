@@ -1,10 +1,11 @@
-"""What mends a package that raised, as one sentence with the command to type."""
+"""What mends a package that raised, as one sentence with what to type or where to look."""
 
 from __future__ import annotations
 
 import json
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import distribution as installed_distribution
+from importlib.util import find_spec
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -12,7 +13,7 @@ from portico_host.entry_points import folded
 from portico_host.requirements import Installation
 from portico_host.typed_words import quoted
 
-__all__ = ["mend_by_authors", "mend_of_failure"]
+__all__ = ["mend_by_authors", "mend_of_entry_point", "mend_of_failure"]
 
 _CORE = "portico-core"
 _DEEPEST = 5
@@ -22,58 +23,107 @@ def mend_of_failure(distribution: str, package: str, error: BaseException) -> st
     """Return what mends ``error``, raised when a package was imported, asked or made.
 
     A missing module names what brings it; a name that core has not, or a requirement that is not met, the upgrade; a
-    compiled module for another Python the new installation. ``package`` is the entry point's name.
+    compiled module for another Python the new installation. ``package`` is the entry point's name. Of a package that is
+    worked on where it lies (PEP 610), the files are read again by the next command: only what its metadata says, which
+    was made when it was installed, needs `pip`.
     """
-    worked_on = _mend_where_it_is_worked_on(distribution)
+    folder = _where_it_is_worked_on(distribution)
     for cause in _causes(error):
         try:
-            command = _command(distribution, cause)
+            mend = _mend_there(distribution, folder, cause) if folder else _mend_by_command(distribution, cause)
         except Exception:  # noqa: BLE001 - errors and metadata of strangers may be damaged in any way
-            command = None
-        if command is not None and worked_on and command.startswith("pip install --force-reinstall --no-deps"):
-            return worked_on  # a module of its own that is not there: not yet written, or misspelt
-        if command is not None:
-            return f"Run `{command}`."
-    return worked_on or (
+            mend = None
+        if mend is not None:
+            return mend
+    return _saved(folder) or (
         f"Run `pip install --upgrade {distribution}`, `pip uninstall {distribution}`, or set PORTICO_DISABLE={package}."
     )
 
 
+def mend_of_entry_point(distribution: str, package: str, error: BaseException) -> str:
+    """Return what mends an entry point that leads to nothing, or to what is no module."""
+    folder = _where_it_is_worked_on(distribution)
+    if not folder:
+        return mend_of_failure(distribution, package, error)
+    return f"Correct the entry point {package!r} in pyproject.toml, then run `pip install -e {quoted(folder)}`."
+
+
 def mend_by_authors(distribution: str, package: str) -> str:
     """Say what helps against a mistake in the package itself, which only its authors can mend."""
-    return _mend_where_it_is_worked_on(distribution) or (
+    return _saved(_where_it_is_worked_on(distribution)) or (
         f"Run `pip install --upgrade {distribution}`, or tell its authors and set PORTICO_DISABLE={package}."
     )
 
 
-def _mend_where_it_is_worked_on(distribution: str) -> str:
-    """Return what its author does where it is installed in editable mode (PEP 610); empty where it is not."""
+def _where_it_is_worked_on(distribution: str) -> str:
+    """Return the folder of what is installed in editable mode (PEP 610); empty where it is not."""
     try:
         told = json.loads(installed_distribution(distribution).read_text("direct_url.json") or "{}")
-        if not told.get("dir_info", {}).get("editable"):
-            return ""
-        folder = url2pathname(urlsplit(told["url"]).path)
+        editable = told.get("dir_info", {}).get("editable")
+        return url2pathname(urlsplit(told["url"]).path) if editable else ""
     except (PackageNotFoundError, OSError, ValueError, KeyError, AttributeError, TypeError):
         return ""
-    return f"Run `pip install -e {quoted(folder)}` when it is mended there."
+
+
+def _saved(folder: str) -> str:
+    return f"Mend it in {quoted(folder)}; it is read again at once." if folder else ""
+
+
+def _mend_there(distribution: str, folder: str, error: BaseException) -> str | None:
+    """Return what its author does; None where that is to change a file, as always where nothing else tells."""
+    top = _top(error)
+    installation = Installation()
+    if _is_of_core(error, top):
+        unmet = [need.written for need, _ in installation.unmet_needs(distribution) if _is_core(need.requirement.name)]
+        return f"Run `pip install --upgrade {quoted(unmet[0])}`." if unmet else None
+    if isinstance(error, ModuleNotFoundError) and folded(top) != folded(distribution):
+        brings = installation.what_brings(distribution, error.name or "")
+        if brings:
+            return f"Run `pip install {quoted(brings)}`."
+        if find_spec(top) is None:
+            return f"Add `{top}` to its dependencies in pyproject.toml, then run `pip install -e {quoted(folder)}`."
+    elif isinstance(error, ImportError):
+        command = _new_build(installation, distribution)
+        return f"Run `{command}`." if command else None
+    return None
+
+
+def _mend_by_command(distribution: str, error: BaseException) -> str | None:
+    command = _command(distribution, error)
+    return f"Run `{command}`." if command else None
 
 
 def _command(distribution: str, error: BaseException) -> str | None:
-    module = (error.name or "") if isinstance(error, ImportError) else ""
-    top = module.partition(".")[0]
+    top = _top(error)
     installation = Installation()
-    if top == "portico" or (isinstance(error, TypeError) and "Registration.__init__()" in str(error)):
+    if _is_of_core(error, top):
         unmet = [need for need, _ in installation.unmet_needs(distribution)]
-        wanted = next((need.written for need in unmet if folded(need.requirement.name) == _CORE), _CORE)
+        wanted = next((need.written for need in unmet if _is_core(need.requirement.name)), _CORE)
         return f"pip install --upgrade {quoted(wanted)} {distribution}"
     if isinstance(error, ModuleNotFoundError):
         if folded(top) == folded(distribution):
             return f"pip install --force-reinstall --no-deps {distribution}"
-        brings = installation.what_brings(distribution, module)
+        brings = installation.what_brings(distribution, error.name or "")
         return f"pip install {quoted(brings)}" if brings else None
-    if isinstance(error, ImportError):
-        for defect in installation.wrong_builds(distribution):
-            return defect.mend.partition("`")[2].partition("`")[0]
+    return _new_build(installation, distribution) if isinstance(error, ImportError) else None
+
+
+def _top(error: BaseException) -> str:
+    """Return the package whose module could not be imported; empty where the error is another."""
+    return (error.name or "").partition(".")[0] if isinstance(error, ImportError) else ""
+
+
+def _is_of_core(error: BaseException, top: str) -> bool:
+    return top == "portico" or (isinstance(error, TypeError) and "Registration.__init__()" in str(error))
+
+
+def _is_core(distribution: str) -> bool:
+    return folded(distribution) == _CORE
+
+
+def _new_build(installation: Installation, distribution: str) -> str | None:
+    for defect in installation.wrong_builds(distribution):
+        return defect.mend.partition("`")[2].partition("`")[0]
     return None
 
 

@@ -9,6 +9,7 @@ from portico.errors import PluginBroken, PluginConflict, PluginIncompatible, Plu
 from portico.ports import PORTS, PortInfo
 from portico.registration import Registration
 from portico_host.entry_points import folded
+from portico_host.shipped import SHIPPED
 
 __all__ = ["Defect", "Offer", "Package", "Plugins", "State", "distribution_for", "port_named", "title"]
 
@@ -21,7 +22,7 @@ _ELSEWHERE = {
     ("TextSearch", "full-pages"): "portico-web-pages",
     **{("TypeCodec", name): "portico-type-codecs" for name in ("attrs", "msgspec", "pydantic")},
 }
-State: TypeAlias = Literal["ok", "broken", "conflict", "incompatible", "disabled"]
+State: TypeAlias = Literal["ok", "broken", "conflict", "incompatible", "empty", "disabled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +78,9 @@ class Package:
 
     ``state`` is the worst that is true of it: "broken" (its import or a hook raised, or it offers something
     malformed), "conflict" (another distribution registered the same name), "incompatible" (built for another
-    major version of a port), "disabled" (not imported at all) or "ok". What works of it can be used in any
-    state. ``defects`` are what is wrong, ``cause`` the first exception, ``seconds`` the time its import took.
+    major version of a port), "empty" (it has no hook, and no command either), "disabled" (not imported at all)
+    or "ok". What works of it can be used in any state. ``defects`` are what is wrong, ``cause`` the first
+    exception, ``seconds`` the time its import took.
     """
 
     name: str
@@ -104,6 +106,14 @@ class Package:
     def mend(self) -> str | None:
         """What mends them as one text, each once; None when nothing does or need be mended."""
         return " ".join(dict.fromkeys(defect.mend for defect in self.defects if defect.mend)) or None
+
+    @property
+    def offered(self) -> str:
+        """What it offers, as a sentence; with what is wrong where it offers nothing."""
+        whose = f"{self.distribution} {self.version} is installed and"
+        if not self.offers:
+            return f"{whose} offers nothing. {self.problem or ''} {self.mend or ''}".rstrip()
+        return f"{whose} offers {', '.join(f'{offer.port.noun} {offer.name!r}' for offer in self.offers)}."
 
     @property
     def registrations(self) -> tuple[Registration, ...]:
@@ -170,15 +180,22 @@ class Plugins:
                 raise PluginBroken(
                     f"{whose} broken. {package.problem} {package.mend or ''}".rstrip()
                 ) from package.cause
-        installed = self.names(info.name)
-        close = nearest(name, installed)
+        installed = ", ".join(self.names(info.name)) or "none"
+        close = nearest(name, self.names(info.name))
         broken = [package.distribution for package in self.packages if package.state == "broken"]
-        raise PluginNotInstalled(
-            f"{title(info)} {name!r} is not installed. "
-            + (f"Did you mean {close[0]}? Otherwise run" if close else "Run")
-            + f" `pip install {wanted}`. Installed: {', '.join(installed) or 'none'}."
-            + (f" Broken packages: {', '.join(broken)}." if broken else "")
+        also = f" Broken packages: {', '.join(broken)}." if broken else ""
+        if mine:
+            raise PluginNotInstalled(
+                f"{title(info)} {name!r} is not registered: {mine[0].offered}"
+                + (f" Did you mean {close[0]}?" if close else "")
+                + f" Installed: {installed}.{also}"
+            )
+        # Beside a name that is there, one that is nobody's of ours is more likely misspelt, and may be anybody's.
+        command = f"`pip install {wanted}`" if wanted in SHIPPED or not close else ""
+        advice = (
+            f"Did you mean {close[0]}?{f' Otherwise run {command}.' if command else ''}" if close else f"Run {command}."
         )
+        raise PluginNotInstalled(f"{title(info)} {name!r} is not installed. {advice} Installed: {installed}.{also}")
 
 
 def port_named(name: str) -> PortInfo:

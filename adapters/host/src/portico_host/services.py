@@ -21,7 +21,8 @@ from portico.ports import PORTS, PortInfo
 from portico_host.configuration import FILE_NAME, NONE, Configuration, Entry
 from portico_host.defaults import default_settings
 from portico_host.fields import settings_fields
-from portico_host.loading import broken, factory_of, settings_class_of
+from portico_host.fitting import misfit_of
+from portico_host.loading import broken, factory_of, faulty, settings_class_of
 from portico_host.mistakes import Mistake, SettingsInvalid
 from portico_host.packages import Offer, Plugins, port_named
 from portico_host.settings import Unfit
@@ -331,13 +332,27 @@ class HostServices:
         factory = factory_of(prepared.offer)
         self._making.append(prepared)
         try:
-            return factory(prepared.settings, self)
+            service = factory(prepared.settings, self)
         except (PorticoError, KeyboardInterrupt):
             raise
         except BaseException as error:  # noqa: BLE001 - SystemExit and the like must not end the program either
             failure = self._fault(prepared.offer, "it could not be made", error)
+        else:
+            return self._fitting(prepared.offer, service)
         finally:
             self._making.pop()
+        raise failure
+
+    def _fitting(self, offer: Offer, service: Any) -> Any:
+        """Return a service that is what its port asks for: whoever uses another would fail in words of Python's."""
+        try:
+            misfit = misfit_of(offer.port, service, offer.registration.factory)
+        except Exception as error:  # noqa: BLE001 - to ask what it has may run code of its own
+            failure = self._fault(offer, f"{type(service).__qualname__} cannot be asked what it has", error)
+        else:
+            if not misfit:
+                return service
+            failure = faulty(offer, misfit)
         raise failure
 
     def _fault(self, offer: Offer, what: str, error: BaseException) -> PluginBroken:

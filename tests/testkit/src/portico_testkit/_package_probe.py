@@ -15,9 +15,13 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from portico_testkit import _package_cost
+
 __all__ = ["Probe", "main", "probe"]
 
 _ALLOWED = ("attr", "attrs", "portico", "portico_testkit")
+_BETWEEN = ("<frozen", _package_cost.__file__)
+"""Who stands between an import statement and the import system."""
 _SECONDS = 120.0
 """Patience with a vendor's import on a busy machine."""
 
@@ -28,7 +32,8 @@ class Probe:
 
     ``failed`` is the error of the entry point's import or of a hook; ``foreign`` has each package of others that this
     import brought, with the line that did; ``modules`` is how many it brought in all, and ``printed`` what it wrote.
-    ``deeds`` is what was done until every module of the package was imported.
+    ``deeds`` is what was done until every module of the package was imported. ``listing`` is the processor time that
+    its own code took to be listed and ``importing`` that until all was imported, in sums of a million squares.
     """
 
     failed: str | None
@@ -36,6 +41,8 @@ class Probe:
     modules: int
     deeds: list[str]
     printed: str
+    listing: float
+    importing: float
 
 
 def probe(entry_points: Sequence[str], others: Sequence[str], folder: Path) -> Probe:
@@ -81,7 +88,7 @@ class _Importer:
         if top in self._known or top in self.foreign:
             return
         frame = sys._getframe(1)
-        while frame.f_back is not None and frame.f_code.co_filename.startswith("<frozen"):
+        while frame.f_back is not None and frame.f_code.co_filename.startswith(_BETWEEN):
             frame = frame.f_back
         self.foreign[top] = f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
@@ -95,15 +102,18 @@ def main(task: dict[str, list[str]]) -> None:
 
     from portico.ports import PORTS
     from portico.registration import Registration  # noqa: F401 - what every `_plugin.py` imports
-    from portico_testkit._package_watch import environment_is_watched, watched
+    from portico_testkit._package_watch import everything_is_watched, watched
 
-    environment_is_watched()
-    own = {name.partition(".")[0] for name in task["entry_points"]}
+    unit = _package_cost.yardstick()
+    everything_is_watched()
+    own = {name.partition(".")[0] for name in [*task["entry_points"], *task["others"]]}
     importer = _Importer(sorted(own))
     sys.meta_path.insert(0, importer)
     failed = None
     printed = io.StringIO()
     before = set(sys.modules)
+    clock = _package_cost.OwnTime(own)
+    clock.install()
     with contextlib.redirect_stdout(printed), watched(task["folder"][0]) as deeds:
         try:
             for name in task["entry_points"]:
@@ -114,6 +124,7 @@ def main(task: dict[str, list[str]]) -> None:
                         hook()
         except BaseException:
             failed = traceback.format_exc()
+        listing = clock.seconds()
         # What was not there, for a name that an import only tries, is nobody's.
         foreign = {name: line for name, line in importer.foreign.items() if name in sys.modules}
         modules = len(set(sys.modules) - before)
@@ -122,12 +133,15 @@ def main(task: dict[str, list[str]]) -> None:
             # One that cannot be imported may be for another system, or for an extra that is not installed.
             with contextlib.suppress(BaseException):
                 import_module(name)
+        importing = clock.seconds()
     found = {
         "failed": failed,
         "foreign": foreign,
         "modules": modules,
         "deeds": [str(deed) for deed in deeds if not deed.reads],
         "printed": written,
+        "listing": listing / unit,
+        "importing": importing / unit,
     }
     print(json.dumps(found), flush=True)
     # Threads that the package has started, and what it does at the end, are of no more interest.

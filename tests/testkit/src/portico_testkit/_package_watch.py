@@ -10,6 +10,7 @@ import importlib.metadata
 import os
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -19,7 +20,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-__all__ = ["Deed", "environment_is_watched", "watched"]
+from portico_testkit._package_process import process_is_watched
+
+__all__ = ["Deed", "everything_is_watched", "watched"]
 
 _SAID = {
     "os.exec": "starts a process",
@@ -107,25 +110,34 @@ def watched(folder: str) -> Iterator[list[Deed]]:
     _hooked()
     watch = _Watch(folder)
     before = _CURRENT.set(watch)
-    start = threading.Thread.start
+    # The audit events for these two are younger than the Pythons that are supported.
+    start, sleep = threading.Thread.start, time.sleep
 
     def noted(self: threading.Thread) -> None:
-        # The audit event for it is younger than the Pythons that are supported.
         watch.note("starts a thread")
         start(self)
 
+    def waited(seconds: float) -> None:
+        watch.note("waits (time.sleep)")
+        sleep(seconds)
+
     threading.Thread.start = noted  # type: ignore[method-assign]
+    time.sleep = waited
     try:
         yield watch.deeds
     finally:
         threading.Thread.start = start  # type: ignore[method-assign]
+        time.sleep = sleep
         # Tasks that were made in the block keep its context.
         watch.active = False
         _CURRENT.reset(before)
 
 
-def environment_is_watched() -> None:
-    """Have reads of the environment noted from now on; there is no audit event for them. For a process of its own."""
+def everything_is_watched() -> None:
+    """Have noted from now on what there is no audit event for: reads of the environment, and what all live with.
+
+    For a process of its own.
+    """
 
     class Watched(type(os.environ)):  # type: ignore[misc]
         def __getitem__(self, key: str) -> str:
@@ -138,6 +150,7 @@ def environment_is_watched() -> None:
             return super().__iter__()  # type: ignore[no-any-return]
 
     os.environ.__class__ = Watched
+    process_is_watched(_noted)
 
 
 @cache

@@ -22,7 +22,7 @@ from portico.turns import Turn
 from portico_testkit.chat_strategies import conversations
 from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.fakes.chat_service import ScriptedChat
-from portico_testkit.tasks import give_up, no_tasks_but
+from portico_testkit.tasks import give_up, no_tasks_but, still_answers
 
 __all__ = ["ContextProviderKit"]
 
@@ -125,11 +125,11 @@ class ContextProviderKit:
         for moments in range(6):
             turn = _turn(Thread(), Message.of("user", self.questions[0]))
             await give_up(partial(context_provider.before, turn), turns=moments)
-            await context_provider.after(turn, _STOPPED)
+            await still_answers(context_provider.after(turn, _STOPPED))
         await no_tasks_but(tasks)
         turn = _turn(Thread(), Message.of("user", self.questions[0]))
-        _check(await context_provider.before(turn))
-        await context_provider.after(turn, _ENDED)
+        _check(await still_answers(context_provider.before(turn)))
+        await still_answers(context_provider.after(turn, _ENDED))
 
     @pytest.mark.asyncio
     async def test_it_leaves_the_event_loop_free(self, context_provider: ContextProvider) -> None:

@@ -1,4 +1,4 @@
-"""Whether an event loop goes on while something is at work."""
+"""Whether an event loop goes on while something is at work, and waits for nothing itself."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
+from portico_testkit._waits import waits_noted
+
 __all__ = ["Heartbeat", "heartbeat", "leaves_the_event_loop_free"]
 
 _INTERVAL = 0.005
@@ -14,6 +16,8 @@ _INTERVAL = 0.005
 
 _MEASUREMENTS = 3
 """How often a stall is looked at. A busy host stops any process for a second now and then, but not each time."""
+
+_INSTEAD = "what takes long is awaited, or belongs in a thread: `await asyncio.to_thread(…)`"
 
 _T = TypeVar("_T")
 
@@ -75,14 +79,18 @@ async def leaves_the_event_loop_free(work: Callable[[int], Awaitable[_T]], *, fl
 
     ``work`` is called with the number of the measurement, from 0: up to three times, since a host or a collection of
     garbage stops now and then what is right too. Each time it needs work that no cache answers. Raises
-    ``AssertionError`` where the loop stood still each time.
+    ``AssertionError`` where the loop stood still each time, and at once for a call by which the loop's own thread
+    waits, however shortly: ``time.sleep``, a blocking socket, a process, another thread.
     """
     stalls = []
     for number in range(_MEASUREMENTS):
-        async with heartbeat() as beat:
-            result = await work(number)
+        with waits_noted() as waits:
+            async with heartbeat() as beat:
+                result = await work(number)
+        if waits:
+            raise AssertionError(f"the event loop waits by {'; by '.join(waits)}: {_INSTEAD}")
         if beat.longest <= max(floor, beat.whole / 2):
             return result
         stalls.append(f"{beat.longest:.2f} of {beat.whole:.2f} s")
     told = f"the event loop stood still for {', '.join(stalls)}"
-    raise AssertionError(f"{told}: what takes long belongs in a thread, `await asyncio.to_thread(…)`")
+    raise AssertionError(f"{told}: {_INSTEAD}")

@@ -16,7 +16,7 @@ from portico.kernel import Kernel
 from portico.ports.function_source import FunctionSource
 from portico_testkit._schema_references import lost_references
 from portico_testkit.event_loop import leaves_the_event_loop_free
-from portico_testkit.tasks import give_up, no_tasks_but
+from portico_testkit.tasks import give_up, no_tasks_but, still_answers
 
 __all__ = ["FunctionSourceKit"]
 
@@ -141,7 +141,7 @@ class FunctionSourceKit:
         for moments in range(4):
             await give_up(partial(_load, function_source), turns=moments)
         await no_tasks_but(tasks)
-        assert (await _load(function_source)).functions
+        assert (await still_answers(_load(function_source))).functions
         await _close(function_source)
 
     @pytest.mark.asyncio

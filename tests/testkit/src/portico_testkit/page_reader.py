@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 
 from portico.errors import AccessRefused, LimitExceeded, ServiceError
 from portico.ports.page_reader import Page, PageReader
 from portico_testkit.event_loop import leaves_the_event_loop_free
-from portico_testkit.tasks import give_up, in_time, no_tasks_but
+from portico_testkit.tasks import give_up, in_time, no_tasks_but, still_answers, tasks_begun
 
 __all__ = ["KnownPage", "PageReaderKit"]
 
@@ -193,10 +191,11 @@ class PageReaderKit:
         """A search that has what it wants stops the rest."""
         known = known_pages[0]
         before = asyncio.all_tasks()
-        for seconds in (0.0, 0.001, 0.01, 0.05):
-            await give_up(partial(page_reader.read, known.link), turns=1, seconds=seconds)
-        await _no_task_of(page_reader, before)
-        assert known.words in (await page_reader.read(known.link)).text
+        with tasks_begun() as begun:
+            for seconds in (0.0, 0.001, 0.01, 0.05):
+                await give_up(partial(page_reader.read, known.link), turns=1, seconds=seconds)
+        await no_tasks_but(before, begun.__contains__)
+        assert known.words in (await still_answers(page_reader.read(known.link))).text
 
     @pytest.mark.asyncio
     async def test_it_leaves_no_task_behind(
@@ -204,14 +203,15 @@ class PageReaderKit:
     ) -> None:
         """What a read starts ends with it, or when the reader is closed."""
         before = asyncio.all_tasks()
-        await page_reader.read(known_pages[0].link)
-        with pytest.raises((ServiceError, LimitExceeded)):
-            await page_reader.read(unreadable[0])
-        close = getattr(page_reader, "aclose", None)
-        if close is not None:
-            await close()
-            await close()
-        await _no_task_of(page_reader, before)
+        with tasks_begun() as begun:
+            await page_reader.read(known_pages[0].link)
+            with pytest.raises((ServiceError, LimitExceeded)):
+                await page_reader.read(unreadable[0])
+            close = getattr(page_reader, "aclose", None)
+            if close is not None:
+                await close()
+                await close()
+        await no_tasks_but(before, begun.__contains__)
 
     @pytest.mark.asyncio
     async def test_a_read_leaves_the_event_loop_free(
@@ -219,14 +219,3 @@ class PageReaderKit:
     ) -> None:
         """Parsing a long page, or the wait for a server, does not hold up a whole application."""
         await leaves_the_event_loop_free(lambda number: page_reader.read(known_pages[number % len(known_pages)].link))
-
-
-async def _no_task_of(page_reader: PageReader, before: set[asyncio.Task[Any]]) -> None:
-    """Wait until no task of the reader's is left; a server of the test may run in this loop too."""
-    folder = Path(inspect.getfile(type(page_reader))).parent
-    await no_tasks_but(before, lambda task: _file_of(task).is_relative_to(folder))
-
-
-def _file_of(task: asyncio.Task[object]) -> Path:
-    code = getattr(task.get_coro(), "cr_code", None)
-    return Path(code.co_filename if code is not None else "")

@@ -15,7 +15,7 @@ from portico.ports.search_index import IndexProgress, IndexReport, SearchIndex
 from portico.ports.text_search import TextSearch
 from portico.search import TextSearchOptions
 from portico_testkit.event_loop import leaves_the_event_loop_free
-from portico_testkit.tasks import give_up, no_tasks_but
+from portico_testkit.tasks import give_up, no_tasks_but, still_answers
 
 __all__ = ["IndexedDocuments", "SearchIndexKit"]
 
@@ -126,10 +126,10 @@ class SearchIndexKit:
             await give_up(partial(_index(search).update), turns=turns)
             for number in range(3):
                 either = {_WORDS[number], _WORDS[6 + number]}
-                there = await _found(search) & either
+                there = await still_answers(_found(search)) & either
                 assert there, f"a cancelled update lost a document: none of {sorted(either)} is found"
         await no_tasks_but(tasks)
-        report = await _index(make_search()).update()
+        report = await still_answers(_index(make_search()).update())
         assert report.documents == 6, f"after cancelled updates, {report.documents} of 6 documents are there"
         assert await _found(make_search()) == {*_WORDS[3:6], *_WORDS[6:9]}
         _told(await _index(make_search()).update(), unchanged=6)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-__all__ = ["give_up", "in_time", "no_tasks_but", "with_patience"]
+__all__ = ["give_up", "in_time", "no_tasks_but", "still_answers", "tasks_begun", "with_patience"]
 
 _T = TypeVar("_T")
 
@@ -21,11 +21,17 @@ _PATIENCE = 10.0
 _least_patience: ContextVar[float] = ContextVar("least_patience", default=math.inf)
 """Seconds that nothing here waits longer than; tasks and threads of `asyncio` that are begun later have it too."""
 
+_begins: ContextVar[set[asyncio.Task[Any]] | None] = ContextVar("begins", default=None)
+"""Where the tasks go that this context begins."""
+
 _PAUSE = 0.01
 """Seconds between two looks."""
 
 _LONGEST = 30.0
 """Seconds that a cancelled call has, before nobody believes that it ends."""
+
+_LONGEST_ANSWER = 100.0
+"""Seconds that a call has after another one was cancelled."""
 
 _TRIES = 3
 """How often a call that ended as usual is looked at: now and then one ends in the turn in which it is cancelled."""
@@ -100,6 +106,40 @@ async def give_up(start: Callable[[], Awaitable[Any]], *, turns: int = 0, second
         if not was_going_on:
             return
     pytest.fail("a cancelled call returned as if nobody had cancelled it")
+
+
+async def still_answers(work: Awaitable[_T]) -> _T:
+    """Return what a call gives that is made after another one was cancelled; fail when it has no end.
+
+    The cancelled one keeps something then: a lock that is not released in a ``finally``, or a place in a queue.
+    """
+    return await in_time(work, "after a cancelled call it never answers: there is nothing", seconds=_LONGEST_ANSWER)
+
+
+@contextmanager
+def tasks_begun() -> Iterator[set[asyncio.Task[Any]]]:
+    """Give a set that fills with the tasks that the caller begins within the block, or what it calls does.
+
+    Those of a server that was there before are not among them, though a connection makes them meanwhile: a callback
+    runs in the context in which it was registered.
+    """
+    loop = asyncio.get_running_loop()
+    before = loop.get_task_factory()
+    begun: set[asyncio.Task[Any]] = set()
+
+    def begin(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> Any:
+        task = before(loop, coroutine, **options) if before else asyncio.Task(coroutine, loop=loop, **options)
+        if _begins.get() is begun:
+            begun.add(task)
+        return task
+
+    token = _begins.set(begun)
+    loop.set_task_factory(begin)
+    try:
+        yield begun
+    finally:
+        loop.set_task_factory(before)
+        _begins.reset(token)
 
 
 async def no_tasks_but(

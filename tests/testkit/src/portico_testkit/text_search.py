@@ -17,7 +17,7 @@ from portico.ports.text_search import TextSearch
 from portico.search import TextSearchOptions, TextSearchResult, search_methods
 from portico_testkit._text_search_filters import SearchFilters as _SearchFilters
 from portico_testkit.event_loop import leaves_the_event_loop_free
-from portico_testkit.tasks import give_up, no_tasks_but
+from portico_testkit.tasks import give_up, no_tasks_but, still_answers
 from portico_testkit.text_search_cases import (
     ALL,
     AWKWARD_QUERIES,
@@ -300,16 +300,15 @@ class TextSearchKit(_SearchFilters):
         for seconds in (0.001, 0.005, 0.02):
             await give_up(lambda: found_by(text_search, self.other_query, None), seconds=seconds)
         for read in range(3):
-            results = await text_search.get_text_search_results(self.query, three)
+            results = await still_answers(text_search.get_text_search_results(self.query, three))
             stream = aiter(results)
             for _ in range(read):
-                await anext(stream)
+                await still_answers(anext(stream))
             await results.aclose()
             await results.aclose()
         await no_tasks_but(tasks)
-        assert await found_by(text_search, self.query, three) == expected, (
-            "after searches were given up it finds others"
-        )
+        again = await still_answers(found_by(text_search, self.query, three))
+        assert again == expected, "after searches were given up it finds others"
 
     @pytest.mark.asyncio
     async def test_a_search_leaves_the_event_loop_free(self, text_search: TextSearch) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from portico_cli.failures import FAILED
+from portico_cli.failures import FAILED, write_traceback
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
 from portico_cli.output import safe_text, show, write_json
 from portico_cli.sources import run
@@ -29,7 +29,8 @@ _STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 def command(invocation: Invocation) -> None:
     """Check Python, packages, configuration, secrets, folders and services.
 
-    Each line is ok, warn or fail, with what mends it. Exits with 1 when anything failed.
+    Each line is ok, warn or fail, with what mends it. Exits with 1 when anything failed. With --debug the tracebacks
+    of what packages raised follow.
     """
     from portico_cli.examination import examine
 
@@ -52,6 +53,10 @@ def command(invocation: Invocation) -> None:
         )
     else:
         show(*_lines(findings, failed))
+    # A service fails of what its package failed of.
+    for error in {id(finding.error): finding.error for finding in findings}.values():
+        if error is not None:
+            write_traceback(error, invocation)
     if failed:
         click.get_current_context().exit(FAILED)
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from portico_cli.failures import write_traceback
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
 from portico_cli.output import console_for, safe_text, show, write_json
-from portico_cli.package_details import detail_lines, details_to_json, package_to_json, packages_named
+from portico_cli.package_details import detail_lines, details_to_json, package_to_json, packages_named, problem_style
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_STYLES = {"ok": "green", "disabled": "dim"}
+_STYLES = {"ok": "green", "empty": "yellow", "disabled": "dim"}
 _NARROW = 90
 
 
@@ -33,14 +34,15 @@ def command(invocation: Invocation, name: str | None) -> None:
     """List the installed packages and what they offer, by port.
 
     With NAME, a package or what one registers, show that one with every setting. A package that is broken, in conflict,
-    incompatible or disabled is listed with the reason and what mends it.
+    incompatible, empty or disabled is listed with the reason and what mends it; with --debug, with the traceback too.
     """
     import portico_host
 
     application = portico_host.load(invocation.config)
     plugins, commands = application.plugins, application.commands
+    listed = plugins.packages if name is None else packages_named(plugins, name)
     if name is not None:
-        _show_one(plugins, commands, name, as_json=invocation.json)
+        _show_some(listed, commands, as_json=invocation.json)
     elif invocation.json:
         write_json(
             {
@@ -51,12 +53,14 @@ def command(invocation: Invocation, name: str | None) -> None:
         )
     else:
         show(*_lines(plugins, commands))
+    for package in listed:
+        if package.cause is not None:
+            write_traceback(package.cause, invocation)
 
 
-def _show_one(plugins: Plugins, commands: tuple[Command, ...], name: str, *, as_json: bool) -> None:
+def _show_some(packages: tuple[Package, ...], commands: tuple[Command, ...], *, as_json: bool) -> None:
     from rich.text import Text
 
-    packages = packages_named(plugins, name)
     if as_json:
         write_json({"packages": [details_to_json(package, commands) for package in packages]})
         return
@@ -102,7 +106,7 @@ def _lines(plugins: Plugins, commands: tuple[Command, ...]) -> Iterator[Renderab
         yield Text()
     for package in troubled:
         head = Text.assemble(safe_text(package.distribution, "bold"), ": ", safe_text(package.problem or ""))
-        yield Hanging(head, "! ", "  ", "dim" if package.state == "disabled" else "red")
+        yield Hanging(head, "! ", "  ", problem_style(package))
         if package.mend and package.state != "disabled":
             yield Hanging(safe_text(package.mend), "  → ", "    ", "dim")
     for word in plugins.unmatched:
