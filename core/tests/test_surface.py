@@ -113,6 +113,9 @@ def test_every_error_of_the_module_is_public() -> None:
         ("SEARCH", ["Search"], ("Search",)),
         ("x", ["search"], ()),
         ("a", [], ()),
+        ("fex", ["few"], ("few",)),
+        ("nope", ["openai"], ()),
+        ("day", ["date", "weekday"], ("weekday",)),
     ],
 )
 def test_the_nearest_words_are_found_whatever_their_case(word: str, known: list[str], found: Any) -> None:

@@ -1,29 +1,210 @@
-"""The programs in the READMEs of what plans run, as somebody would paste them."""
+"""The programs in the READMEs, as somebody would paste them: each runs, with the configuration that its README shows.
+
+What goes over the network is answered at a port: a search by the recorded answers of its own tests, a model and a web
+service by a server on loopback. All of them run in one process, since most of the time goes to imports.
+"""
 
 from __future__ import annotations
 
+import ast
+import os
 import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
 
+from portico.http import HttpRequest
+from portico_testkit.fakes.http_client import RecordedHttpClient
+from portico_testkit.recorded_server import RecordedServer
+from portico_testkit.replayed_model import ReplayedModel
+
 ROOT = Path(__file__).parents[2]
-RUNNING = ("sqlite", "local_runner", "plan_folder", "cached_embeddings")
-LEAVES = [*sorted((ROOT / "planners").iterdir()), *(ROOT / "adapters" / name for name in RUNNING)]
-READMES = [leaf / "README.md" for leaf in LEAVES if (leaf / "README.md").exists()]
+LEFT_OUT = {
+    "README.md": "tests/architecture/test_documentation.py runs it, in a clone",
+    "adapters/cli": "it has commands, which the pages on them run",
+}
+TEMPLATES = sorted((ROOT / "docs" / "template").iterdir())
+LEAVES = [
+    folder
+    for folder in [ROOT / "core", *sorted(ROOT.glob("*/*/")), *TEMPLATES]
+    if (folder / "pyproject.toml").is_file() and not any(part.startswith(".") for part in folder.parts)
+]
+READMES = [leaf / "README.md" for leaf in LEAVES if leaf.relative_to(ROOT).as_posix() not in LEFT_OUT]
 
 
-def test_there_are_readmes() -> None:
-    assert len(READMES) >= 10
+WITHOUT_SETTINGS = {"core", "adapters/type_codecs", "tests/testkit"}
+Prepared = Callable[[pytest.MonkeyPatch], AbstractContextManager[dict[str, str]]]
+"""Makes what a program needs, and gives what is to be written in it in place of what, since there is no network."""
 
 
-@pytest.mark.parametrize("readme", READMES, ids=lambda readme: readme.parent.name)
+def recorded(name: str, general: str, news: str = "") -> Prepared:
+    """Have searches answered as they were when the tests of a connector were recorded."""
+
+    def answer(request: HttpRequest) -> Path:
+        asked = f"{request.url} {dict(request.params)} {request.json}"
+        return ROOT / "connectors" / name / "tests" / "recorded" / (news if news and "news" in asked else general)
+
+    @contextmanager
+    def prepared(patch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+        patch.setattr("portico_httpx.client.HttpxHttpClient", lambda *_: RecordedHttpClient(answer))
+        for key in ("BRAVE_API_KEY", "TAVILY_API_KEY", "GOOGLE_API_KEY", "SEARCH_KEY", "OPENAI_API_KEY"):
+            patch.setenv(key, "any")
+        yield {}
+
+    return prepared
+
+
+@contextmanager
+def documents(patch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+    """Have a folder of documents, and a wiki."""
+    Path("docs").mkdir()
+    Path("docs", "filters.md").write_text("# Filters\n\n## Declaring\n\nFilters are declared as data.\n", "utf-8")
+    with recorded("mediawiki", "lighthouse.json")(patch) as replaced:
+        yield replaced
+
+
+@contextmanager
+def model(patch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+    """Have a model that tells a joke."""
+    patch.setenv("OPENAI_API_KEY", "any")
+    with ReplayedModel("Knock, knock.") as server:
+        yield {'model="gpt-4o-mini"': f'model="gpt-4o-mini", base_url="{server.url}/v1"'}
+
+
+@contextmanager
+def web_service(patch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+    """Have a service that says something."""
+    with RecordedServer({"/find": b'{"found": []}'}) as server:
+        yield {"https://api.example": server.url}
+
+
+@contextmanager
+def nothing(patch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+    """Have what is installed."""
+    yield {}
+
+
+PREPARED: dict[str, Prepared] = {
+    "adapters/host": documents,
+    "adapters/httpx": web_service,
+    "adapters/openai": model,
+    "connectors/bing": recorded("bing", "what_is_the_semantic_kernel.json"),
+    "connectors/brave": recorded("brave", "brave_what_is_the_semantic_kernel.json", "brave_news.json"),
+    "connectors/documents": documents,
+    "connectors/fused": documents,
+    "connectors/google": recorded("google", "what_is_the_semantic_kernel.json"),
+    "connectors/mediawiki": recorded("mediawiki", "lighthouse.json"),
+    "connectors/searxng": recorded("searxng", "general.json"),
+    "connectors/tavily": recorded("tavily", "tavily_what_is_the_semantic_kernel.json", "tavily_news.json"),
+}
+
+
+TIDY = """
+import os, select, signal, sys
+told, noted = os.pipe()
+os.set_blocking(noted, False)
+signal.set_wakeup_fd(noted)
+signal.signal(signal.SIGINT, lambda *_: None)
+print("Remove 3 files? ", end="", flush=True)
+if told in select.select([0, told], [], [])[0]:
+    sys.exit(130)
+input()
+print("Removed 3 files.")
+"""
+"""The command that the README of the testkit tests. `input` alone may sleep through an interrupt just before it."""
+
+
+def name_of(readme: Path) -> str:
+    return readme.parent.relative_to(ROOT).as_posix()
+
+
+def is_test(program: str) -> bool:
+    return bool(re.search(r"^(async )?def test_|^class Test", program, re.MULTILINE))
+
+
+def programs_of(readme: Path) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", readme.read_text("utf-8"), re.DOTALL)
+
+
+def unused(program: str) -> set[str]:
+    """Return the functions and classes that a program defines and does nothing with."""
+    tree = ast.parse(program)
+    defined = {
+        node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+    }
+    return defined - {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+
+
+@pytest.fixture
+def own_modules() -> Iterator[None]:
+    """Forget the templates' package before and after: three of them have one import name."""
+    forget()
+    yield
+    forget()
+
+
+def forget() -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0].startswith("portico_acme")]:
+        del sys.modules[name]
+
+
+def test_every_readme_is_run_or_left_out_for_a_reason() -> None:
+    assert len(READMES) >= 40
+    assert all((ROOT / left).exists() for left in LEFT_OUT), "take out of LEFT_OUT what is gone"
+
+
+@pytest.mark.parametrize("readme", READMES, ids=name_of)
+@pytest.mark.usefixtures("own_modules")
 def test_the_programs_of_a_readme_run(readme: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = readme.read_text("utf-8")
-    programs = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert programs, "a README has a short example in Python"
-    assert re.search(r"```toml\n.*?```", text, re.DOTALL), "a README has an example of portico.toml"
     assert "pip install portico-" in text, "a README says how the package is installed"
+    tables = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    assert tables or name_of(readme) in WITHOUT_SETTINGS, "a README has an example of portico.toml"
+    programs = [program for program in programs_of(readme) if not is_test(program)]
+    assert programs, "a README has a short example in Python"
     monkeypatch.chdir(tmp_path)
-    for program in programs:
-        exec(compile(program, str(readme), "exec", dont_inherit=True), {"__name__": "__main__"})
+    if readme.parent in TEMPLATES:
+        monkeypatch.syspath_prepend(readme.parent / "src")
+    with PREPARED.get(name_of(readme), nothing)(monkeypatch) as replaced:
+        if any("portico_host" in program for program in programs) and tables:
+            (tmp_path / "portico.toml").write_text(tables[0], "utf-8")
+        for program in programs:
+            assert unused(program) == set(), "a program that only defines things shows nothing"
+            text = program
+            for old, new in replaced.items():
+                assert old in text
+                text = text.replace(old, new)
+            exec(compile(text, str(readme), "exec", dont_inherit=True), {"__name__": "__main__"})
+
+
+def test_the_tests_in_the_readme_of_the_testkit_pass(tmp_path: Path) -> None:
+    programs = [program for program in programs_of(ROOT / "tests" / "testkit" / "README.md") if is_test(program)]
+    assert len(programs) == 5
+    for number, program in enumerate(programs):
+        # The package of the page is one that nobody has; its own tests ask the kit of the same things.
+        if "PackageKit" not in program:
+            (tmp_path / f"test_{number}.py").write_text(program, "utf-8")
+    tidy = tmp_path / "portico-tidy"
+    tidy.write_text(f"#!{sys.executable}\n{TIDY}", "utf-8")
+    tidy.chmod(0o755)
+    planner = ROOT / "docs" / "template" / "planner" / "src"
+    variables = {
+        **os.environ,
+        "PATH": os.pathsep.join([str(tmp_path), os.environ["PATH"]]),
+        "PYTHONPATH": str(planner),
+    }
+    options = ["-q", "-p", "no:cacheprovider", "-o", "asyncio_mode=auto", f"--rootdir={tmp_path}", "-c", os.devnull]
+    done = subprocess.run(
+        [sys.executable, "-B", "-m", "pytest", *options, tmp_path],
+        env=variables,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

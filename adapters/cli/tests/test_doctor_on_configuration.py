@@ -99,7 +99,13 @@ def test_a_file_of_a_secret_that_may_not_be_read(
         ("[serach.web]\nuse = 'acme'", "serach", "Edit `serach` in portico.toml."),
         ("[search.web]\npath = '.'", "search.web.use", "Set `use` in [search.web] of portico.toml."),
         ("[search.web]\nuse = 'exa'", "text search web", "Run `pip install portico-exa`, or choose another."),
-        ("[chat]\nuse = 'extractiv'", "chat service", "Run `pip install portico-extractiv`, or choose another."),
+        ("[chat]\nuse = 'extractiv'", "chat service", 'Set `use = "extractive"`.'),
+        ("[chat]\nuse = 'opena'", "chat service", 'Set `use = "openai"`.'),
+        (
+            "[search.web]\nuse = 'bing'\n[plugins]\ndisable = ['bing']",
+            "text search web",
+            "Take `bing` out of `disable` in [plugins].",
+        ),
     ],
 )
 def test_a_configuration_that_is_wrong(doctor: Any, configuration: str, subject: str, mend: str) -> None:

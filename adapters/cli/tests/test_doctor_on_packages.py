@@ -165,7 +165,7 @@ def test_versions_that_cannot_be_compared_and_what_is_half_uninstalled_are_no_fa
     package: Make, doctor: Any, site: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("platform.python_version", lambda: "3.99.0+")  # as one built from its repository says
-    package("", name="acmesdk")
+    package("def portico_planners(): return []", name="acmesdk")
     (site / "acmesdk-1.0.dist-info").rename(site / "acmesdk-2004d.of.old.dist-info")
     (site / "acmesdk-2004d.of.old.dist-info" / "METADATA").write_text("Name: acmesdk\nVersion: 2004d-of-old\n")
     package(
@@ -243,7 +243,7 @@ def test_a_package_that_is_worked_on_is_mended_where_it_lies(package: Make, doct
     info = next(site.glob("portico_acme-*.dist-info"))
     (info / "direct_url.json").write_text(json.dumps(editable))
     folder = url2pathname("/home/ada/portico acme")
-    assert doctor()["portico-acme"]["mend"] == f"Run `pip install -e {quoted(folder)}` when it is mended there."
+    assert doctor()["portico-acme"]["mend"] == f"Mend it in {quoted(folder)}; it is read again at once."
     (info / "direct_url.json").write_text("[")
     assert doctor()["portico-acme"]["mend"] == AUTHORS
 
@@ -254,12 +254,49 @@ def test_a_command_that_cannot_be_imported(install: Callable[..., Path], doctor:
     )
     found = doctor()["command tidy"]
     assert "OSError: no tidy" in found["message"]
-    assert found["mend"] == "Run `pip install --upgrade portico-tidy`, or `pip uninstall portico-tidy`."
+    assert found["mend"] == ANY.replace("acme", "tidy")
+
+
+def test_a_command_that_is_worked_on_is_mended_where_it_lies(install: Callable[..., Path], doctor: Any) -> None:
+    folder = install("portico-tidy", {"portico.commands": {"tidy": "portico_tidy:tidy"}}, portico_tidy="tidy = 5")
+    (info,) = folder.glob("portico_tidy-*.dist-info")
+    (info / "direct_url.json").write_text(json.dumps({"url": "file:///tidy", "dir_info": {"editable": True}}))
+    saved = f"Mend it in {quoted(url2pathname('/tidy'))}; it is read again at once."
+    found = doctor()["command tidy"]
+    assert "its entry point is no click command but int." in found["message"]
+    assert found["mend"] == saved
+    (folder / "portico_tidy.py").write_text("\nraise OSError('no tidy')")
+    found = doctor()["command tidy"]
+    assert found["message"].endswith("OSError: no tidy. See portico_tidy.py:2.")
+    assert found["mend"] == saved
 
 
 def test_a_name_that_switches_nothing_off_is_to_note(doctor: Any) -> None:
     found = doctor(healthy=True, PORTICO_DISABLE="amce")["amce"]
     assert found["mend"] == "Remove 'amce' there, or correct its spelling."
+
+
+def test_a_package_without_a_hook_is_to_note(package: Make, doctor: Any, in_process: Any) -> None:
+    package(PLUGIN.replace("portico_text", "text"))
+    found = doctor(healthy=True)
+    assert list(found) == ["portico-acme"]
+    assert found["portico-acme"]["state"] == "warn"
+    assert found["portico-acme"]["message"].endswith("Its text_searches would be one as portico_text_searches.")
+    told = in_process("doctor").out
+    assert told.endswith("\nIt works; 1 to note.\n")
+    assert "portico-acme  1.0: nothing" not in told
+
+
+@pytest.mark.parametrize("arguments", [("doctor",), ("plugins",), ("plugins", "acme"), ("plugins", "--json")])
+def test_the_traceback_of_what_a_package_raised_is_shown_on_demand(
+    package: Make, in_process: Any, site: Path, arguments: tuple[str, ...]
+) -> None:
+    package("def gone(): raise OSError('no acme')\ngone()")
+    assert "Traceback" not in in_process(*arguments).err
+    told = in_process(*arguments, "--debug").err
+    assert told.count("Traceback (most recent call last):") == 1
+    assert f'{site / "portico_acme.py"}", line 1, in gone' in told
+    assert told.endswith("OSError: no acme\n")
 
 
 def test_people_are_told_the_same(package: Make, in_process: Any, folder: Path) -> None:

@@ -53,8 +53,8 @@ def test_a_service_that_cannot_be_made(package: Make, doctor: Any, search: str, 
         (SEARCH.replace("): ...", "): print('made')"), "", ""),
         (
             SEARCH + "    @property\n    def index(self): raise OSError('no line')\n",
-            "Search cannot be asked what it has: OSError: no line.",
-            AUTHORS,
+            "Search cannot be asked what it has: OSError: no line. See portico_acme_search.py:",
+            ANY,
         ),
         (
             SEARCH.replace("async def search", "async def seek").replace("index =", "indexes ="),
@@ -80,10 +80,34 @@ def test_a_mistake_in_what_nobody_has_chosen_yet_is_to_note(
     assert chosen["text search web"]["mend"] == mend
 
 
+@pytest.mark.usefixtures("doctor")  # which forgets what was imported
+def test_the_traceback_of_what_a_factory_raised_is_shown_on_demand(
+    package: Make, in_process: Any, folder: Path
+) -> None:
+    package(modules={"portico_acme_search": SEARCH.replace("): ...", "): raise OSError('no acme')")})
+    (folder / "portico.toml").write_text(CHOSEN)
+    told = in_process("doctor", "--debug").err
+    assert told.count("Traceback (most recent call last):") == 1
+    assert told.endswith("OSError: no acme\n")
+
+
+def test_what_is_no_search_is_told_of_by_the_search_as_by_the_doctor(
+    package: Make, in_process: Any, doctor: Any
+) -> None:
+    package(modules={"portico_acme_search": "async def Search(settings, services): ..."})
+    told = doctor(CHOSEN)["text search web"]
+    assert told["message"].endswith(
+        "its factory portico_acme_search:Search is asynchronous; a service is made by a plain function."
+    )
+    done = in_process("search", "--source", "acme", "shelves")
+    assert (done.code, done.err) == (2, f"Error: {told['message']} {told['mend']}\n")
+
+
 def test_what_cannot_be_closed_is_told_of_and_stops_nothing(package: Make, doctor: Any) -> None:
     closing = "    async def aclose(self): raise OSError('line cut')\n"
     package(modules={"portico_acme_search": SEARCH + closing})
     said = "Text search 'acme' of portico-acme is broken: it could not be closed: OSError: line cut."
+    said += " See portico_acme_search.py:22."
     idle = doctor(healthy=True)
     assert (list(idle), idle["text search acme"]["message"]) == (["text search acme"], said)
     assert idle["text search acme"]["mend"] == ANY

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import tomllib
 from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -129,6 +130,36 @@ class TestTheCommand:
         author = Author(name, email)
         read = tomllib.loads(f"authors = [{author.toml}]")
         assert read == {"authors": [{key: text for key, text in (("name", name), ("email", email)) if text}]}
+
+    @pytest.mark.parametrize(
+        ("kind", "name", "ours"),
+        [
+            ("connector", "brave", "portico-brave"),
+            ("connector", "full-pages", "portico-web-pages"),
+            ("planner", "retrieval", "portico-retrieval-planner"),
+            ("adapter", "testkit", "portico-testkit"),
+        ],
+    )
+    def test_a_name_of_ours_is_refused_where_it_is_not_installed(
+        self, in_process: Any, folder: Path, monkeypatch: pytest.MonkeyPatch, kind: str, name: str, ours: str
+    ) -> None:
+        def nowhere(distribution: str) -> str:
+            raise PackageNotFoundError(distribution)
+
+        monkeypatch.setattr("portico_cli.new_packages.taken.version", nowhere)
+        monkeypatch.setattr("portico_cli.new_packages.taken.find_spec", lambda module: None)
+        done = in_process("new", kind, name)
+        said = f"Error: {ours} is a package of Portico's own: `pip install {ours}`. Choose another name.\n"
+        assert (done.code, done.err) == (2, said)
+        assert list(folder.iterdir()) == []
+
+    def test_the_functions_are_tried_with_a_command_that_the_shell_here_takes(
+        self, in_process: Any, folder: Path
+    ) -> None:
+        attempt = in_process("new", "plugin", "mine", "--json").json["attempt"]
+        windows = 'cmd /c "set PORTICO_FUNCTIONS__MINE__USE=mine&& portico functions"'
+        assert attempt == (windows if os.name == "nt" else "PORTICO_FUNCTIONS__MINE__USE=mine portico functions")
+        assert f"Then try it: {attempt}\n" in in_process("new", "plugin", "mine", "--into", "other").out
 
     def test_templates_that_are_missing_are_told_of_with_what_mends_it(
         self, in_process: Any, folder: Path, monkeypatch: pytest.MonkeyPatch

@@ -123,13 +123,17 @@ def test_a_package_that_is_broken_can_be_looked_at(portico: Any, install: Instal
     install("portico-torn", {"portico": {"torn": "portico_torn"}}, portico_torn="raise ImportError('no libtorn')")
     done = portico("plugins", "torn")
     assert done.code == 0
-    assert done.out.startswith("portico-torn 1.0 broken\n! Its import failed: ImportError: no libtorn.\n  → Run `pip ")
+    assert done.out.startswith(
+        "portico-torn 1.0 broken\n! Its import failed: ImportError: no libtorn. See portico_torn.py:1.\n  → Run `pip "
+    )
 
 
 def test_a_name_that_is_not_installed_gives_the_nearest(portico: Any) -> None:
     done = portico("plugins", "extractiv")
     assert (done.code, done.err) == (2, "Error: No package 'extractiv' is installed. Did you mean extractive?\n")
     assert portico("plugins", "zzzzzz", "--json").json["error"]["type"] == "Misused"
+    said = portico("plugins", "nope").err
+    assert said == "Error: No package 'nope' is installed. `portico plugins` lists those that are.\n"
 
 
 def test_every_installed_package_can_be_shown(in_process: Any) -> None:

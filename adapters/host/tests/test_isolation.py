@@ -50,7 +50,8 @@ from portico.registration import Registration
 def portico_vector_stores():
     return [Registration(name={name!r}, factory="{package}._plugin:Store", summary="A store.")]
 class Store:
-    name = {name!r}
+    name, persistent, filter_support = {name!r}, False, None
+    upsert = delete = get = search = count = ids = drop = None
     def __init__(self, settings, services): ...
 """
 

@@ -66,7 +66,7 @@ def test_a_module_of_its_own_is_found_however_its_distribution_is_written(acme: 
 
 
 def test_a_distribution_without_a_version_is_unknown_and_no_trouble(site: Any) -> None:
-    site.install("portico-odd", "", entry="odd")
+    site.install("portico-odd", "def portico_planners(): return []", entry="odd")
     (info,) = site.folder.glob("*.dist-info")
     (info / "METADATA").write_text("Name: portico-odd\n")
     (package,) = (each for each in portico_host.discover().packages if each.name == "odd")

@@ -125,7 +125,10 @@ def test_a_variable_reaches_a_plugin_with_a_hyphen_in_its_name(site: Any, monkey
             return [Registration(name="two-words", factory="portico_two_words._plugin:Chat", settings=Settings,
                                  summary="s")]
         class Chat:
+            name, capabilities = "chat", None
             def __init__(self, settings, services): self.settings = settings
+            async def complete(self, request): ...
+            def stream(self, request): ...
         """,
     )
     monkeypatch.setenv("PORTICO_CHAT__USE", "two-words")

@@ -71,7 +71,7 @@ async def test_a_language_that_is_not_installed_says_what_to_do(shouting, work: 
     async with portico_host.open() as kernel:
         with pytest.raises(PluginNotInstalled) as raised:
             await kernel.render_prompt("hey", language="handlebarz")
-    for words in ("pip install portico-handlebarz", "Installed: ", "shouting", "Always there: semantic-kernel"):
+    for words in ("Did you mean handlebars?", "Installed: ", "shouting", "Always there: semantic-kernel"):
         assert words in str(raised.value)
 
 

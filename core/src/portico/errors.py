@@ -107,12 +107,12 @@ _LISTED = 8
 
 
 def nearest(word: str, known: Sequence[str], *, count: int = 3) -> tuple[str, ...]:
-    """Return the known words most like ``word``, the most alike first.
-
-    Case is ignored. ``difflib``'s ratio decides (Ratcliff and Obershelp), with its usual cut-off of 0.6.
-    """
+    """Return the known words most like ``word`` (difflib's ratio), the most alike first, whatever their case."""
     by_folded = {candidate.casefold(): candidate for candidate in known}
-    return tuple(by_folded[match] for match in get_close_matches(word.casefold(), list(by_folded), n=count))
+    # Of three letters one may be wrong (2/3). At 0.6 "weekday" is near to "day", a part of it, and "openai" to "nope".
+    close = get_close_matches(folded := word.casefold(), list(by_folded), count)
+    near = get_close_matches(folded, close, count, 0.65)
+    return tuple(by_folded[each] for each in close if each in near or folded in each or each in folded)
 
 
 class PorticoError(Exception):

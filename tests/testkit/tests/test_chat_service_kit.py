@@ -42,7 +42,7 @@ from portico.strict import strict_form
 from portico_testkit.chat_requests import STRICT
 from portico_testkit.chat_service import ChatServiceKit
 from portico_testkit.fakes.chat_service import ScriptedChat
-from portico_testkit.kit_failures import KnownFaults
+from portico_testkit.kit_failures import KnownFaults, keeps_its_lock
 from portico_testkit.kit_of_a_kit import KitOfAKit
 
 SAMPLING = frozenset({"temperature", "top_p", "max_tokens", "stop", "seed"})
@@ -910,6 +910,11 @@ class HoldsALockForEver(Broken):
             yield delta
 
 
+@caught_by("a_stream_or_call_given_up_leaves_it_usable", "after a cancelled call it never answers")
+class KeepsItsLockWhenCancelled(Broken):
+    complete = keeps_its_lock(Broken.complete)
+
+
 @caught_by("a_stream_or_call_given_up_leaves_it_usable", r"tasks go on 0.3 seconds after all was given up: .*_watch")
 class WatchesOnWhenCancelled(Broken):
     async def complete(self, request):
@@ -1031,17 +1036,17 @@ class TakesNoNoticeOfCancellation(Broken):
         return await super().complete(request)
 
 
-@caught_by("a_call_leaves_the_event_loop_free", "the event loop stood still")
+@caught_by("a_call_leaves_the_event_loop_free", "the event loop waits by time.sleep in")
 class BlocksTheLoop(Broken):
     def take(self, request):
-        time.sleep(0.6)
+        time.sleep(0.05)
         return request
 
 
-@caught_by("a_call_leaves_the_event_loop_free", "the event loop stood still")
+@caught_by("a_call_leaves_the_event_loop_free", "the event loop waits by time.sleep in")
 class BlocksTheLoopInStreams(Broken):
     async def stream(self, request):
-        time.sleep(0.6)
+        time.sleep(0.05)
         async for delta in super().stream(request):
             yield delta
 

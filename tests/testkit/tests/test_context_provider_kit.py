@@ -14,7 +14,7 @@ from portico.chat import Message, ToolCall
 from portico.functions import Function
 from portico.selection.selection import Selection
 from portico_testkit.context_provider import ContextProviderKit
-from portico_testkit.kit_failures import KnownFaults
+from portico_testkit.kit_failures import KnownFaults, keeps_its_lock
 from portico_testkit.kit_of_a_kit import KitOfAKit
 
 
@@ -161,6 +161,11 @@ class TakesNoNoticeOfCancellation(Remembers):
         return await super().before(turn)
 
 
+@FAULTS.caught_by("cancelled_before_a_turn_it_is_told_after_it_and_goes_on", "after a cancelled call it never answers")
+class KeepsItsLockWhenCancelled(Remembers):
+    before = keeps_its_lock(Remembers.before)
+
+
 @FAULTS.caught_by("cancelled_before_a_turn_it_is_told_after_it_and_goes_on", "tasks go on")
 class LooksOnWhenCancelled(Remembers):
     async def before(self, turn):
@@ -170,19 +175,19 @@ class LooksOnWhenCancelled(Remembers):
         return await super().before(turn)
 
 
-@FAULTS.caught_by("it_leaves_the_event_loop_free", "the event loop stood still")
+@FAULTS.caught_by("it_leaves_the_event_loop_free", "the event loop waits by time.sleep in")
 class BlocksTheLoopBefore(Remembers):
     async def before(self, turn):
         if not turn.earlier:
-            time.sleep(0.6)
+            time.sleep(0.05)
         return await super().before(turn)
 
 
-@FAULTS.caught_by("it_leaves_the_event_loop_free", "the event loop stood still")
+@FAULTS.caught_by("it_leaves_the_event_loop_free", "the event loop waits by time.sleep in")
 class BlocksTheLoopAfter(Remembers):
     async def after(self, turn, outcome):
         if not turn.earlier:
-            time.sleep(0.6)
+            time.sleep(0.05)
         await super().after(turn, outcome)
 
 

@@ -15,7 +15,7 @@ from portico.errors import ContextOverflow, ServiceUnavailable
 from portico.vectors import Vectors
 from portico_testkit.embedding_generator import EmbeddingGeneratorKit
 from portico_testkit.fakes.embedding_generator import HashingEmbeddings
-from portico_testkit.kit_failures import KnownFaults
+from portico_testkit.kit_failures import KnownFaults, keeps_its_lock
 from portico_testkit.kit_of_a_kit import KitOfAKit
 
 Purpose = Literal["document", "query"]
@@ -110,11 +110,11 @@ class QueriesOfAnotherShape(Broken):
         return rows[:, :128] if purpose == "query" else rows
 
 
-@FAULTS.caught_by("a_large_batch_is_whole_and_leaves_the_event_loop_free", "the event loop stood still")
+@FAULTS.caught_by("a_large_batch_is_whole_and_leaves_the_event_loop_free", "the event loop waits by time.sleep in")
 class Blocking(Broken):
     def spoil(self, rows, texts, purpose):
         if len(texts) > 1000:
-            time.sleep(0.7)
+            time.sleep(0.05)
         return rows
 
 
@@ -126,7 +126,9 @@ class StopsOnceWithItsHost(Broken):
     def spoil(self, rows, texts, purpose):
         if len(texts) > 1000 and not self.stopped:
             self.stopped = True
-            time.sleep(0.7)
+            end = time.monotonic() + 0.7  # it does not wait: it is stopped
+            while time.monotonic() < end:
+                pass
         return rows
 
 
@@ -262,6 +264,11 @@ class TakesBatchesAsTheyCome(Batching):
 class LosesABatch(Batching):
     async def batch(self, start, texts):
         return np.zeros((len(texts), self.dimensions), np.float32) if start == 400 else self._rows(texts)
+
+
+@FAULTS.caught_by("a_cancelled_call_leaves_it_usable", "after a cancelled call it never answers")
+class KeepsItsLockWhenCancelled(Broken):
+    embed = keeps_its_lock(Broken.embed)
 
 
 @FAULTS.caught_by("a_cancelled_call_leaves_it_usable", "tasks go on 0.3 seconds after")

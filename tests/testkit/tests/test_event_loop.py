@@ -36,11 +36,18 @@ async def test_an_error_ends_the_heartbeat_and_comes_out_as_it_is() -> None:
     assert asyncio.all_tasks() == before
 
 
+def computes(seconds: float) -> None:
+    """Hold the loop up without a call that waits."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+
+
 @pytest.mark.parametrize("stalls", [0, 1])
 async def test_work_that_leaves_the_loop_free_once_is_right(stalls: int) -> None:
     async def work(number: int) -> int:
         if number < stalls:
-            time.sleep(0.05)
+            computes(0.05)
         await asyncio.sleep(0)
         return number
 
@@ -53,11 +60,24 @@ async def test_work_that_blocks_the_loop_each_time_is_found() -> None:
 
     async def work(number: int) -> None:
         asked.append(number)
-        time.sleep(0.05)
+        computes(0.05)
 
     with pytest.raises(AssertionError, match=r"the event loop stood still for 0\.\d\d of .* s, .* s, .* s"):
         await leaves_the_event_loop_free(work, floor=0.01)
     assert asked == [0, 1, 2]
+
+
+async def test_work_that_waits_in_the_loop_is_found_the_first_time_however_short_it_is() -> None:
+    asked: list[int] = []
+
+    async def work(number: int) -> None:
+        asked.append(number)
+        time.sleep(0.001)
+
+    place = r"time\.sleep in work \(.*test_event_loop\.py:\d+\)"
+    with pytest.raises(AssertionError, match=rf"the event loop waits by {place}: .* `await asyncio\.to_thread"):
+        await leaves_the_event_loop_free(work)
+    assert asked == [0]
 
 
 @on_virtual_time

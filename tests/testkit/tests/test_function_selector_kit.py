@@ -12,7 +12,7 @@ import pytest
 from portico.selection.selection import Considered
 from portico_testkit.fakes.function_selector import WordSelector
 from portico_testkit.function_selector import FunctionSelectorKit
-from portico_testkit.kit_failures import KnownFaults
+from portico_testkit.kit_failures import KnownFaults, keeps_its_lock
 from portico_testkit.kit_of_a_kit import KitOfAKit
 
 
@@ -178,6 +178,11 @@ class LeavesTasks(Broken):
         return await super().select(functions, context, limit=limit)
 
 
+@FAULTS.caught_by("a_cancelled_call_leaves_it_usable", "after a cancelled call it never answers")
+class KeepsItsLockWhenCancelled(Broken):
+    select = keeps_its_lock(Broken.select)
+
+
 @FAULTS.caught_by("a_cancelled_call_leaves_it_usable", "as if nobody had cancelled it")
 class TakesNoNoticeOfCancellation(Broken):
     async def select(self, functions, context, *, limit=None):
@@ -186,21 +191,21 @@ class TakesNoNoticeOfCancellation(Broken):
         return await super().select(functions, context, limit=limit)
 
 
-@FAULTS.caught_by("a_selection_leaves_the_event_loop_free", "the event loop stood still")
+@FAULTS.caught_by("a_selection_leaves_the_event_loop_free", "the event loop waits by time.sleep in")
 class BlocksTheLoop(Broken):
     async def select(self, functions, context, *, limit=None):
-        time.sleep(0.6)
+        time.sleep(0.05)
         return await super().select(functions, context, limit=limit)
 
 
-@FAULTS.caught_by("a_selection_leaves_the_event_loop_free", "the event loop stood still")
+@FAULTS.caught_by("a_selection_leaves_the_event_loop_free", "the event loop waits by time.sleep in")
 class BlocksTheLoopForWhatItDoesNotKnow(Broken):
     known: frozenset[str] = frozenset()
 
     async def select(self, functions, context, *, limit=None):
         described = {each.description for each in functions}
         if described - self.known:
-            time.sleep(0.6)
+            time.sleep(0.05)
         self.known |= described
         return await super().select(functions, context, limit=limit)
 

@@ -16,7 +16,7 @@ from portico.functions import Function, FunctionPlugin, Parameter
 from portico.types import compile_type
 from portico.types.compiled import Compiled
 from portico_testkit.function_source import FunctionSourceKit
-from portico_testkit.kit_failures import KnownFaults
+from portico_testkit.kit_failures import KnownFaults, keeps_its_lock
 from portico_testkit.kit_of_a_kit import KitOfAKit
 
 
@@ -258,6 +258,11 @@ class ReturnsAList(Broken):
         return list(await super().load(name))
 
 
+@FAULTS.caught_by("a_cancelled_load_leaves_it_usable", "after a cancelled call it never answers")
+class KeepsItsLockWhenCancelled(Broken):
+    load = keeps_its_lock(Broken.load)
+
+
 @FAULTS.caught_by("a_cancelled_load_leaves_it_usable", "as if nobody had cancelled it")
 class TakesNoNoticeOfCancellation(Broken):
     async def load(self, name):
@@ -275,10 +280,10 @@ class TakesCancellationForAFailure(Broken):
             raise ConfigurationError(f"The words in {self.path} cannot be read.") from None
 
 
-@FAULTS.caught_by("a_load_leaves_the_event_loop_free", "the event loop stood still")
+@FAULTS.caught_by("a_load_leaves_the_event_loop_free", "the event loop waits by time.sleep in")
 class BlocksTheLoop(Broken):
     async def load(self, name):
-        time.sleep(0.6)
+        time.sleep(0.05)
         return await super().load(name)
 
 

@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from portico_testkit.tasks import in_time, no_tasks_but, with_patience
+from portico_testkit.raw_server import RawServer, whole
+from portico_testkit.tasks import in_time, no_tasks_but, still_answers, tasks_begun, with_patience
 
 
 async def never() -> None:
@@ -76,3 +77,51 @@ async def test_who_gives_the_wait_up_ends_what_it_waits_for() -> None:
     await asyncio.wait([waiting])
     assert waiting.cancelled()
     await asyncio.wait_for(ended.wait(), 30)
+
+
+async def test_a_call_that_does_not_answer_after_a_cancelled_one_is_told_so() -> None:
+    assert await still_answers(asyncio.sleep(0, "here")) == "here"
+    with with_patience(0.02), pytest.raises(pytest.fail.Exception, match="after a cancelled call it never answers"):
+        await still_answers(never())
+
+
+async def test_tasks_are_the_callers_whoever_has_their_code_and_those_of_a_server_are_not() -> None:
+    """A server in the same loop begins a task for each connection."""
+    served: list[asyncio.Task[object]] = []
+
+    async def inside() -> asyncio.Task[object]:
+        return asyncio.create_task(asyncio.sleep(30))
+
+    async with RawServer(whole()) as server:
+        address = server.url.removeprefix("http://").split(":")
+        before = asyncio.all_tasks()
+        with tasks_begun() as begun:
+            task = await asyncio.create_task(inside())
+            reader, writer = await asyncio.open_connection(address[0], int(address[1]))
+            writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            await reader.readline()
+            served += asyncio.all_tasks() - before - begun
+            writer.close()
+        outside = asyncio.create_task(never())
+        assert task in begun
+        assert outside not in begun
+        assert served, "the server has no task: this shows nothing"
+        for each in (task, outside):
+            each.cancel()
+        await asyncio.wait([task, outside])
+
+
+async def test_another_task_factory_is_used_and_is_there_afterwards() -> None:
+    loop = asyncio.get_running_loop()
+
+    def named(loop, coroutine, **options):
+        return asyncio.Task(coroutine, loop=loop, name="mine", **options)
+
+    loop.set_task_factory(named)
+    try:
+        with tasks_begun() as begun:
+            await asyncio.ensure_future(asyncio.sleep(0))
+        assert [task.get_name() for task in begun] == ["mine"]
+        assert loop.get_task_factory() is named
+    finally:
+        loop.set_task_factory(None)

@@ -5,16 +5,21 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from portico.ports import PORTS as PORTS_OF_CORE
+from portico_testkit._package_kits import KITS as KITS_OF_PORTS
+from portico_testkit._package_kits import folder_of_tests
 from portico_testkit._package_services import StandIns
 from portico_testkit._package_sources import folded
 from portico_testkit.kit_failures import kit_failures, names_of_tests
 from portico_testkit.package import PackageKit
+from portico_testkit.pytest_plugin import is_kit
 from portico_testkit.tasks import with_patience
 
 README = "Search the catalogue of Acme. " * 5
@@ -77,14 +82,29 @@ class AcmeSearch:
         await asyncio.sleep(0)
 """
 ENTRY = "[portico]\nacme = portico_acme._plugin\n"
-SDK = """import socket
+SDK = """import atexit
+import logging
+import socket
+import sys
+import warnings
 
 socket.socket().close()
+atexit.register(print, end="")
+logging.basicConfig()
+warnings.filterwarnings("ignore", "made up")
+sys.path.append("elsewhere")
+sum(i * i for i in range(10**7))
 
 
 class Client:
     def __init__(self):
         socket.socket().close()
+"""
+TESTS = """from portico_testkit.text_search import TextSearchKit
+
+
+class TestAcmeSearch(TextSearchKit):
+    pass
 """
 MADE = "        self._services = services\n"
 CLOSED = "        await asyncio.sleep(0)\n"
@@ -121,12 +141,16 @@ def in_config(test: str, said: str, old: str, new: str, *others: str, language: 
 
 
 def at_import(said: str, statement: str) -> Broken:
-    return Broken("nothing_is_done_at_import", said, {"search.py": f"{SEARCH}\n\n{statement}\n"})
+    return Broken(IMPORTED, said, {"search.py": f"{SEARCH}\n\n{statement}\n"})
 
 
 def in_factory(said: str, statement: str, *others: str) -> Broken:
     made = replaced(SEARCH, MADE, f"{MADE}        {statement}\n")
     return Broken("a_factory_opens_nothing", said, {"search.py": made}, others=frozenset(others))
+
+
+def in_search(test: str, said: str, code: str) -> Broken:
+    return Broken(test, said, {"search.py": f"{SEARCH}\n{code}"})
 
 
 def when_closed(said: str, statement: str) -> Broken:
@@ -148,7 +172,12 @@ CHEAP = "listing_it_is_cheap"
 PORTS = "it_is_for_the_ports_as_they_are_here"
 NAMED = "its_entry_point_is_named_for_it"
 HOOKS = "its_hooks_are_known_and_return_registrations"
-PROBED = frozenset({LISTED, CHEAP, "nothing_is_done_at_import"})
+IMPORTED = "nothing_is_done_at_import"
+STOPPED = "it_lets_itself_be_stopped"
+ALONE = "it_does_not_hold_up_others"
+KITS = "each_port_has_its_kit"
+PROBED = frozenset({LISTED, CHEAP, IMPORTED})
+NOT_PROBED = frozenset(name.removeprefix("test_") for name in names_of_tests(PackageKit)) - PROBED
 
 BROKEN = {
     "no summary": in_metadata(COMPLETE, "a description", "Summary: Search Acme.\n"),
@@ -206,6 +235,41 @@ BROKEN = {
     "much imported": in_plugin(
         CHEAP, "modules", "from portico", "import asyncio, sqlite3, xmlrpc.client\nfrom portico"
     ),
+    "a sum when it is listed": in_plugin(
+        CHEAP, "million squares", "from portico", "sum(i * i for i in range(10**7))\nfrom portico", IMPORTED
+    ),
+    "a hook that computes": in_plugin(
+        CHEAP, "million squares", "    return", "    sum(i * i for i in range(10**7))\n    return", IMPORTED
+    ),
+    "a sum at import": at_import("million squares", "SUM = sum(i * i for i in range(10**7))"),
+    "a wait when it is listed": in_plugin(
+        IMPORTED, "_plugin.py:2 waits", "from portico", "import time\ntime.sleep(0.01)\nfrom portico"
+    ),
+    "a wait at import": at_import("search.py:23 waits", "from time import sleep\nsleep(0.01)"),
+    "logging at import": at_import(
+        "search.py:23 sets up logging for everybody (addHandler of the root logger)",
+        "import logging\nlogging.basicConfig()",
+    ),
+    "the level of all logs at import": at_import(
+        "sets up logging for everybody (setLevel", "import logging\nlogging.getLogger().setLevel('DEBUG')"
+    ),
+    "warnings hidden at import": at_import(
+        "search.py:23 changes which warnings everybody sees (warnings.filterwarnings)",
+        "import warnings\nwarnings.filterwarnings('ignore', 'made up')",
+    ),
+    "a signal at import": at_import(
+        "search.py:23 takes a signal for itself", "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)"
+    ),
+    "a folder on the path at import": at_import(
+        "search.py:23 changes where everybody's modules are found", "import sys\nsys.path.append('elsewhere')"
+    ),
+    "a path of its own at import": at_import("modules are found", "import sys\nsys.path += ['elsewhere']"),
+    "another path at import": at_import(
+        "a module sets sys.path anew", "import sys\nsys.path = ['elsewhere', *sys.path]"
+    ),
+    "something for the end at import": at_import(
+        "search.py:23 has something done at the end", "import atexit\natexit.register(print)"
+    ),
     "a hook that raises": in_plugin(
         LISTED,
         "ZeroDivisionError",
@@ -219,6 +283,7 @@ BROKEN = {
         LEAVES,
         MISSPELT,
         PORTS,
+        KITS,
     ),
     "a hook that is misspelt": in_plugin(HOOKS, "is it portico_text_searches?", "text_searches", "text_serches"),
     "a hook that is no function": in_plugin(
@@ -282,6 +347,10 @@ BROKEN = {
         "search.py:22 reads the environment (ACME_KEY)", "KEY = os.environ.get('ACME_KEY')"
     ),
     "the home folder looked for at import": at_import("reads the environment (HOME)", "HOME = Path.home()"),
+    "a thread that goes on at import": at_import("starts a thread", "threading.Timer(0.1, print).start()"),
+    "a low thread at import": at_import(
+        "starts a thread", "import _thread\n_thread.start_new_thread(print, (), {'end': ''})"
+    ),
     "a thread at import": at_import("starts a thread", "threading.Thread(target=print).start()"),
     "a socket at import": at_import("search.py:23 opens a socket", "import socket\nsocket.socket().close()"),
     "a process at import": at_import(
@@ -289,7 +358,7 @@ BROKEN = {
     ),
     "an event loop at import": at_import("starts an event loop", "asyncio.new_event_loop().close()"),
     "a client of a vendor at import": Broken(
-        "nothing_is_done_at_import",
+        IMPORTED,
         "search.py:2 opens a socket",
         {"search.py": f"import acme_sdk\nCLIENT = acme_sdk.Client()\n{SEARCH}", "../acme_sdk.py": SDK},
         others=frozenset({DECLARED}),
@@ -302,6 +371,7 @@ BROKEN = {
     "a factory that starts a task": in_factory(
         "starts the tasks ['watcher']", "self.task = asyncio.create_task(asyncio.sleep(30), name='watcher')", LEAVES
     ),
+    "a factory that waits": in_factory("search.py:17 waits", "import time; time.sleep(0.01)"),
     "a factory that opens a socket": in_factory("opens a socket", "import socket; socket.socket().close()"),
     "a factory that reads a file": in_factory("search.py:17 reads ", "Path(__file__).read_text()"),
     "a factory that is asynchronous": Broken(
@@ -323,6 +393,58 @@ BROKEN = {
         LEAVES,
         "aclose of the text search 'acme' is not asynchronous",
         {"search.py": replaced(SEARCH, "async def aclose", "def aclose").replace(CLOSED, "        pass\n")},
+    ),
+    "cancellation swallowed": in_search(
+        STOPPED,
+        "search.py:24 catches CancelledError and goes on",
+        "async def found(call):\n    try:\n        return await call()\n"
+        "    except (OSError, asyncio.CancelledError):\n        return []\n",
+    ),
+    "everything caught": in_search(
+        STOPPED,
+        "search.py:24 catches everything and goes on",
+        "async def found(call):\n    try:\n        return await call()\n    except:\n        return []\n",
+    ),
+    "all errors there are caught": in_search(
+        STOPPED,
+        "search.py:24 catches BaseException and goes on",
+        "def found(call):\n    try:\n        return call()\n    except BaseException:\n        return []\n",
+    ),
+    "cancellation suppressed": in_search(
+        STOPPED,
+        "search.py:24 suppresses CancelledError and goes on",
+        "from contextlib import suppress\n\nasync def found(call):\n    with suppress(asyncio.CancelledError):\n"
+        "        await call()\n",
+    ),
+    "a wait that holds up the loop": in_search(
+        ALONE,
+        "search.py:24 calls time.sleep in found: await asyncio.sleep, or asyncio.to_thread",
+        "from time import sleep as wait\n\nasync def found():\n    wait(1)\n",
+    ),
+    "a request that holds up the loop": in_search(
+        ALONE,
+        "search.py:24 calls urllib.request.urlopen in found: take an HttpClient",
+        "import urllib.request\n\nasync def found():\n    urllib.request.urlopen('https://acme.example')\n",
+    ),
+    "a process that holds up the loop": in_search(
+        ALONE,
+        "calls subprocess.run in found",
+        "import subprocess\n\nasync def found():\n    subprocess.run(['true'])\n",
+    ),
+    "the kit of no port": Broken(
+        KITS,
+        "subclasses TextSearchKit, for the text search 'acme': from portico_testkit.text_search import TextSearchKit",
+        {"../tests/test_contract.py": "class TestAcmeSearch:\n    pass\n"},
+    ),
+    "the kit of another port": Broken(
+        KITS,
+        "subclasses TextSearchKit",
+        {"../tests/test_contract.py": TESTS.replace("text_search", "planner").replace("TextSearch", "Planner")},
+    ),
+    "a kit that no test subclasses": Broken(
+        KITS,
+        "subclasses TextSearchKit",
+        {"../tests/test_contract.py": TESTS.replace("TestAcme", "Acme")},
     ),
     "a service that leaves a socket": when_closed(
         "leaves 1 sockets open", "import socket; LEFT.append(socket.socket())"
@@ -351,10 +473,13 @@ def install(site: Path, broken: Broken | None = None) -> None:
     """Put the package there as pip does; a file with ``-`` is left out."""
     broken = broken or Broken("", "")
     files = {"__init__.py": "", "py.typed": "", "_plugin.py": PLUGIN, "config.py": CONFIG, "search.py": SEARCH}
+    files["../tests/test_contract.py"] = TESTS
+    (site / "tests").mkdir()
     package = site / "portico_acme"
     package.mkdir()
     for name, text in {**files, **broken.files}.items():
         if text != "-":
+            (package / name).resolve().parent.mkdir(exist_ok=True)
             (package / name).write_text(text, "utf-8")
     info = site / "portico_acme-1.0.dist-info"
     info.mkdir()
@@ -371,8 +496,9 @@ async def failures(tmp_path: Path, kit: type = AcmeKit, *, without: frozenset[st
     left_out = without if find_spec("portico_host") else without | {MISSPELT}
     tests = [name for name in names_of_tests(kit) if name.removeprefix("test_") not in left_out]
     fixtures: dict[str, Callable[[], Any]] = {"services": StandIns, "tmp_path": lambda: tmp_path}
+    here = type(kit.__name__, (kit,), {"tests": tmp_path / "site" / "tests"})
     with with_patience(0.1):
-        found = await kit_failures(kit, fixtures, tests)
+        found = await kit_failures(here, fixtures, tests)
     return {name.removeprefix("test_"): said for name, said in found.items()}
 
 
@@ -389,10 +515,134 @@ async def test_a_broken_package_fails_at_its_test(site: Path, tmp_path: Path, ca
     install(site, broken)
     # A process of its own for each would take its time, and the settings and services have no part in them.
     imported = broken.test in PROBED or "_plugin.py" in broken.files
-    found = await failures(tmp_path, without=frozenset() if imported else PROBED)
+    # What is done to a whole process is done in the one of the probe, and not in this one.
+    left_out = NOT_PROBED if broken.test in {CHEAP, IMPORTED} else frozenset() if imported else PROBED
+    found = await failures(tmp_path, without=left_out)
     assert broken.test in found, f"only these fail: {found}"
     assert broken.said in found[broken.test]
     assert found.keys() - broken.others <= {broken.test}, "other tests fail too"
+
+
+CAREFUL = """
+import logging
+import subprocess
+import sys
+import time
+import warnings
+from contextlib import suppress
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    warnings.warn("of a vendor", DeprecationWarning)
+TABLE = {number: number * number for number in range(1000)}
+
+
+async def raised(call):
+    try:
+        return await call()
+    except asyncio.CancelledError:
+        LEFT.clear()
+        raise
+    except BaseException as error:
+        LEFT.append(error)
+        raise OSError from error
+
+
+async def kept(call, answer):
+    try:
+        answer.set_result(await call())
+    except BaseException as error:
+        answer.set_exception(error)
+
+
+async def ended(task):
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+async def errors_alone(call):
+    with suppress(Exception):
+        await call()
+    try:
+        await call()
+    except Exception:
+        return None
+
+
+def seen(task):
+    try:
+        task.result()
+    except asyncio.CancelledError:
+        return None
+
+
+async def in_a_thread():
+    def wait():
+        time.sleep(0.1)
+        subprocess.run(["true"])
+
+    await asyncio.to_thread(time.sleep, 0.1)
+    await asyncio.to_thread(lambda: time.sleep(0.1))
+    return wait
+
+
+def program():
+    time.sleep(0.1)
+    try:
+        asyncio.run(in_a_thread())
+    except BaseException:
+        sys.exit(1)
+"""
+
+
+async def test_a_package_that_takes_care_passes(site: Path, tmp_path: Path) -> None:
+    install(site, Broken("", "", {"search.py": f"{SEARCH}\n{CAREFUL}"}))
+    assert await failures(tmp_path) == {}
+
+
+async def test_what_a_vendor_does_while_it_is_imported_is_the_vendors(site: Path, tmp_path: Path) -> None:
+    install(site, Broken("", "", {"search.py": f"import acme_sdk\n{SEARCH}", "../acme_sdk.py": SDK}))
+    assert await failures(tmp_path, without=NOT_PROBED) == {}
+
+
+@pytest.mark.parametrize(
+    "tests",
+    [
+        {"test_acme.py": "from portico_testkit.text_search import TextSearchKit as Kit\nclass TestAcme(Kit): ..."},
+        {"test_acme.py": "import portico_testkit.text_search as kits\nclass TestAcme(kits.TextSearchKit): ..."},
+        {"test_acme.py": "from portico_testkit import text_search\nclass TestAcme(text_search.TextSearchKit): ..."},
+        {"acme_test.py": TESTS.replace("TextSearchKit", "WebSearchKit").replace("text_search", "web_search")},
+        {"deep/test_acme.py": f"{TESTS.replace('TestAcme', '_Acme')}\nclass TestIt(_AcmeSearch): ..."},
+        {
+            "contract.py": TESTS.replace("TestAcmeSearch", "Contract"),
+            "test_acme.py": "from contract import Contract\nclass TestAcme(Contract[int]): ...",
+            "test_no_python.py": "def (",
+        },
+    ],
+    ids=["renamed", "as a module", "of a package", "a kit of a kit", "a base", "a base elsewhere"],
+)
+async def test_a_kit_may_be_subclassed_in_any_way(site: Path, tmp_path: Path, tests: dict[str, str]) -> None:
+    files = {f"../tests/{name}": text for name, text in tests.items()}
+    install(site, Broken("", "", {"../tests/test_contract.py": "", **files}))
+    assert await failures(tmp_path, without=PROBED) == {}
+
+
+def test_the_tests_of_a_package_are_those_beside_its_project_file(tmp_path: Path) -> None:
+    deep = tmp_path / "acme" / "tests" / "unit" / "search"
+    deep.mkdir(parents=True)
+    assert folder_of_tests(deep / "test_package.py") == deep
+    (tmp_path / "acme" / "pyproject.toml").touch()
+    assert folder_of_tests(deep / "test_package.py") == tmp_path / "acme" / "tests"
+    assert folder_of_tests(tmp_path / "acme" / "test_package.py") == tmp_path / "acme"
+
+
+def test_every_port_of_core_has_a_kit() -> None:
+    assert set(KITS_OF_PORTS) == {port.name for port in PORTS_OF_CORE}
+    for kit in KITS_OF_PORTS.values():
+        module, _, name = kit.rpartition(".")
+        assert is_kit(getattr(import_module(module), name))
 
 
 def test_every_test_of_the_kit_is_shown_to_find_something() -> None:

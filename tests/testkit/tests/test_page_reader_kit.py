@@ -11,7 +11,7 @@ import pytest
 from portico.errors import AccessRefused, ResponseInvalid, ServiceUnavailable
 from portico.ports.page_reader import Page
 from portico_testkit.fakes.page_reader import ShelfReader
-from portico_testkit.kit_failures import KnownFaults
+from portico_testkit.kit_failures import KnownFaults, keeps_its_lock
 from portico_testkit.kit_of_a_kit import KitOfAKit
 from portico_testkit.page_reader import KnownPage, PageReaderKit
 
@@ -230,6 +230,11 @@ class TakesCancellationForAFailure(Broken):
             raise ServiceUnavailable(f"{link} cannot be reached.") from None
 
 
+@FAULTS.caught_by("a_cancelled_read_leaves_it_usable", "after a cancelled call it never answers")
+class KeepsItsLockWhenCancelled(Broken):
+    read = keeps_its_lock(Broken.read)
+
+
 @FAULTS.caught_by("a_cancelled_read_leaves_it_usable", "tasks go on")
 class ReadsOnWhenCancelled(Broken):
     async def read(self, link):
@@ -239,10 +244,26 @@ class ReadsOnWhenCancelled(Broken):
         return page
 
 
-@FAULTS.caught_by("a_read_leaves_the_event_loop_free", "the event loop stood still")
+@FAULTS.caught_by("it_leaves_no_task_behind", "tasks go on .*sleep")
+class LeavesATaskOfTheLibrarys(Broken):
+    async def read(self, link):
+        self.waiting = asyncio.create_task(asyncio.sleep(30))
+        return await super().read(link)
+
+
+@FAULTS.caught_by("a_cancelled_read_leaves_it_usable", "tasks go on .*sleep")
+class LeavesATaskOfTheLibrarysWhenCancelled(Broken):
+    async def read(self, link):
+        waiting = asyncio.create_task(asyncio.sleep(30))
+        page = await super().read(link)
+        waiting.cancel()
+        return page
+
+
+@FAULTS.caught_by("a_read_leaves_the_event_loop_free", "the event loop waits by time.sleep in")
 class BlocksTheLoop(Broken):
     async def read(self, link):
-        time.sleep(0.6)
+        time.sleep(0.05)
         return await super().read(link)
 
 

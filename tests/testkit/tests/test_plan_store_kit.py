@@ -12,7 +12,7 @@ from hypothesis import settings
 
 from portico.errors import StoreError
 from portico_testkit.fakes.plan_store import MemoryPlanStore
-from portico_testkit.kit_failures import KnownFaults
+from portico_testkit.kit_failures import KnownFaults, keeps_its_lock
 from portico_testkit.kit_of_a_kit import KitOfAKit
 from portico_testkit.plan_store import PlanStoreKit
 
@@ -229,6 +229,16 @@ class TakesNoNoticeOfCancellation(Broken):
         await super().put(saved)
 
 
+@FAULTS.caught_by("a_cancelled_call_leaves_it_usable", "after a cancelled call it never answers")
+class KeepsItsLockWhenCancelled(Broken):
+    put = keeps_its_lock(Broken.put)
+
+
+@FAULTS.caught_by("a_cancelled_call_leaves_it_usable", "after a cancelled call it never answers")
+class KeepsTheLockOfReadsWhenCancelled(Broken):
+    get = keeps_its_lock(Broken.get)
+
+
 @FAULTS.caught_by("a_cancelled_call_leaves_it_usable", "tasks go on")
 class WritesOnWhenCancelled(Broken):
     async def put(self, saved):
@@ -238,17 +248,17 @@ class WritesOnWhenCancelled(Broken):
         await super().put(saved)
 
 
-@FAULTS.caught_by("it_leaves_the_event_loop_free", "the event loop stood still")
+@FAULTS.caught_by("it_leaves_the_event_loop_free", "the event loop waits by time.sleep in")
 class BlocksTheLoopInWrites(Broken):
     async def put(self, saved):
-        time.sleep(0.6)
+        time.sleep(0.05)
         await super().put(saved)
 
 
-@FAULTS.caught_by("it_leaves_the_event_loop_free", "the event loop stood still")
+@FAULTS.caught_by("it_leaves_the_event_loop_free", "the event loop waits by time.sleep in")
 class BlocksTheLoopInReads(Broken):
     async def plans(self):
-        time.sleep(0.6)
+        time.sleep(0.05)
         return await super().plans()
 
 

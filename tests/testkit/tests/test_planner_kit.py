@@ -14,7 +14,7 @@ from portico.functions import function
 from portico.kernel import Kernel
 from portico.plans.plan import From, Plan, PlanTemplate, Step, Value
 from portico.plans.task import Answer, Emit, Infeasible, Task, TextDelta
-from portico_testkit.kit_failures import KnownFaults
+from portico_testkit.kit_failures import KnownFaults, keeps_its_lock
 from portico_testkit.kit_of_a_kit import KitOfAKit
 from portico_testkit.planner import PlannerKit
 
@@ -266,17 +266,17 @@ class KnowsOneGoal(Echo):
         return await super().propose(task, emit=emit)
 
 
-@FAULTS.caught_by("a_proposal_leaves_the_event_loop_free", "the event loop stood still")
+@FAULTS.caught_by("a_proposal_leaves_the_event_loop_free", "the event loop waits by time.sleep in")
 class BlocksTheLoop(Echo):
     def first(self, task):
-        time.sleep(0.6)
+        time.sleep(0.05)
         return super().first(task)
 
 
-@FAULTS.caught_by("a_proposal_leaves_the_event_loop_free", "the event loop stood still")
+@FAULTS.caught_by("a_proposal_leaves_the_event_loop_free", "the event loop waits by time.sleep in")
 class BlocksTheLoopAtTheEnd(Echo):
     def last(self, task, emit):
-        time.sleep(0.6)
+        time.sleep(0.05)
         return super().last(task, emit)
 
 
@@ -342,6 +342,11 @@ class TakesCancellationForAFailure(Echo):
             return await super().propose(task, emit=emit)
         except asyncio.CancelledError:
             raise PlanError("The model did not answer.") from None
+
+
+@FAULTS.caught_by("a_cancelled_proposal_leaves_it_usable", "after a cancelled call it never answers")
+class KeepsItsLockWhenCancelled(Echo):
+    propose = keeps_its_lock(Echo.propose)
 
 
 @FAULTS.caught_by("a_cancelled_proposal_leaves_it_usable", "tasks go on")

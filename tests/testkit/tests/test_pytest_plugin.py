@@ -166,6 +166,22 @@ class TestLimerick(PoemKit):
     project.run(body).assert_outcomes(passed=4, xfailed=1)
 
 
+def test_an_attribute_whose_name_begins_as_that_of_a_test_is_free(project: Project) -> None:
+    body = f"""
+class FoldedKit(PoemKit):
+    tests = None
+
+    def testedAsWell(self): ...
+
+class TestLimerick(FoldedKit):
+    tests = "here"
+    {POEM}
+"""
+    project.run(body).assert_outcomes(passed=4)
+    said = project.refusal(f"{body}\n    testedAsWell = None\n")
+    assert "testedAsWell is None here" in said
+
+
 def test_classes_that_subclass_no_kit_are_left_alone(project: Project) -> None:
     body = """
 class TestBase:
@@ -467,7 +483,8 @@ def test_loading_it_imports_nothing_but_the_standard_library(folder: Path) -> No
     run = started(folder, "-c", script)
     assert run.returncode == 0, run.stderr
     new = set(json.loads(run.stdout)) - sys.stdlib_module_names
-    assert new == {"portico_testkit", "portico_testkit.pytest_plugin"}
+    kits = {name for name in new if not name.startswith("portico_testkit._")}
+    assert kits == {"portico_testkit", "portico_testkit.pytest_plugin"}
 
 
 def test_a_project_without_kits_does_not_wait_for_what_kits_import(folder: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from portico.errors import StoreError
 from portico.ports.run_store import Lease, RunStore
 from portico_testkit.fakes.run_store import MemoryRunStore
-from portico_testkit.kit_failures import KnownFaults
+from portico_testkit.kit_failures import KnownFaults, keeps_its_lock
 from portico_testkit.kit_of_a_kit import KitOfAKit
 from portico_testkit.run_store import Reopen, RunStoreKit
 
@@ -261,6 +261,16 @@ class _TakesNoNoticeOfCancellation(Kept):
         await super().append(lease, entries)
 
 
+@FAULTS.caught_by("a_cancelled_append_is_there_as_a_whole_or_not_at_all", "after a cancelled call it never answers")
+class _KeepsItsLockWhenCancelled(Kept):
+    append = keeps_its_lock(Kept.append)
+
+
+@FAULTS.caught_by("a_cancelled_append_is_there_as_a_whole_or_not_at_all", "after a cancelled call it never answers")
+class _KeepsTheLockOfReadsWhenCancelled(Kept):
+    read = keeps_its_lock(Kept.read)
+
+
 @FAULTS.caught_by("a_cancelled_append_is_there_as_a_whole_or_not_at_all", "tasks go on")
 class _WritesOnWhenCancelled(Kept):
     async def append(self, lease: Lease, entries: Sequence[Mapping[str, Any]]) -> None:
@@ -270,10 +280,10 @@ class _WritesOnWhenCancelled(Kept):
         await super().append(lease, entries)
 
 
-@FAULTS.caught_by("an_append_leaves_the_event_loop_free", "the event loop stood still")
+@FAULTS.caught_by("an_append_leaves_the_event_loop_free", "the event loop waits by time.sleep in")
 class _BlocksTheLoop(Kept):
     async def append(self, lease: Lease, entries: Sequence[Mapping[str, Any]]) -> None:
-        time.sleep(0.6)
+        time.sleep(0.05)
         await super().append(lease, entries)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -150,6 +151,13 @@ class _DropsCauses(_Plain):
             return await action()
         except Exception as error:
             raise type(error)(*error.args) from None
+
+
+@FAULTS.caught_by("an_execution_leaves_the_event_loop_free", "waits by time.sleep in execute")
+class _BlocksTheLoop(_Plain):
+    async def execute(self, run: str, name: str, action: Callable[[], Awaitable[Any]]) -> Any:
+        time.sleep(0.001)
+        return await action()
 
 
 class TestTheRunnerKit(KitOfAKit):

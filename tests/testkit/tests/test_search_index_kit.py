@@ -191,6 +191,15 @@ class TakesCancellationForAFailure(ShelfIndex):
             raise ServiceUnavailable("The embeddings cannot be reached.") from None
 
 
+@FAULTS.caught_by("a_cancelled_update_leaves_each_document_old_or_new", "after a cancelled call it never answers")
+class KeepsItsLockWhenCancelled(ShelfIndex):
+    async def update(self, *, progress=None):
+        await self.shelf.lock.acquire()
+        report = await self.work(self.shelf, progress or (lambda how_far: None))
+        self.shelf.lock.release()
+        return report
+
+
 @FAULTS.caught_by("a_cancelled_update_leaves_each_document_old_or_new", "tasks go on")
 class WorksOnWhenCancelled(ShelfIndex):
     async def work(self, shelf, progress):
@@ -227,10 +236,10 @@ class FailsWithoutAWord(ShelfIndex):
         raise ConfigurationError("")
 
 
-@FAULTS.caught_by("an_update_leaves_the_event_loop_free", "the event loop stood still")
+@FAULTS.caught_by("an_update_leaves_the_event_loop_free", "the event loop waits by time.sleep in")
 class BlocksTheLoop(ShelfIndex):
     async def work(self, shelf, progress):
-        time.sleep(0.6)
+        time.sleep(0.05)
         return await super().work(shelf, progress)
 
 

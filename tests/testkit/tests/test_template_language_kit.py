@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
+import time
 from dataclasses import replace
 
 import pytest
@@ -343,6 +344,13 @@ class TrustsNothing(Percented):
 class TrustsPrompts(Percented):
     def piece(self, value, block):
         return Piece(str(value), False) if type(value) is Prompt else super().piece(value, block)
+
+
+@FAULTS.caught_by("a_rendering_leaves_the_event_loop_free", "waits by time.sleep in render")
+class BlocksTheLoop(Percented):
+    async def render(self, arguments, *, call):
+        time.sleep(0.001)
+        return await super().render(arguments, call=call)
 
 
 # A rendering that is broken may leave calls behind that nobody awaits.

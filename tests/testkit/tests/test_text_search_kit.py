@@ -14,7 +14,7 @@ from portico.filter import And, AnyOf, Equal, FilterSupport, Not, Range
 from portico.ports.search_index import IndexReport
 from portico.search import SearchCapabilities, SearchResults, TextSearchOptions, TextSearchResult, search_method
 from portico_testkit.fakes.text_search import ListEntry, ListSearch
-from portico_testkit.kit_failures import KnownFaults
+from portico_testkit.kit_failures import KnownFaults, keeps_its_lock
 from portico_testkit.kit_of_a_kit import KitOfAKit
 from portico_testkit.text_search import TextSearchKit
 
@@ -343,6 +343,11 @@ class BusyAfterCancellation(WholeSearch):
         return found
 
 
+@FAULTS.caught_by("a_search_given_up_leaves_it_usable", "after a cancelled call it never answers")
+class KeepsItsLockWhenCancelled(WholeSearch):
+    fetch = keeps_its_lock(WholeSearch.fetch)
+
+
 @FAULTS.caught_by("a_search_given_up_leaves_it_usable", "tasks go on")
 class ReadsAheadAndGoesOn(WholeSearch):
     async def get_text_search_results(self, query, options=None):
@@ -357,10 +362,10 @@ class ReadsAheadAndGoesOn(WholeSearch):
         return SearchResults(ahead())
 
 
-@FAULTS.caught_by("a_search_leaves_the_event_loop_free", "the event loop stood still")
+@FAULTS.caught_by("a_search_leaves_the_event_loop_free", "the event loop waits by time.sleep in")
 class BlocksTheLoop(WholeSearch):
     async def fetch(self, query, options):
-        time.sleep(0.6)
+        time.sleep(0.05)
         return await super().fetch(query, options)
 
 

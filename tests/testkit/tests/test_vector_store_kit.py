@@ -15,7 +15,7 @@ from portico.filter import And, Equal, Filter, FilterSupport, matches
 from portico.ports.vector_store import VectorMatch, VectorRecord
 from portico.vectors import Vectors
 from portico_testkit.fakes.vector_store import DictVectorStore
-from portico_testkit.kit_failures import KnownFaults
+from portico_testkit.kit_failures import KnownFaults, keeps_its_lock
 from portico_testkit.kit_of_a_kit import KitOfAKit
 from portico_testkit.vector_store import VectorStoreKit
 
@@ -407,17 +407,17 @@ class MixesTops(Broken):
         return await super().search(namespace, queries, top=self.top, filter=filter)
 
 
-@FAULTS.caught_by("it_leaves_the_event_loop_free", "the event loop stood still")
+@FAULTS.caught_by("it_leaves_the_event_loop_free", "the event loop waits by time.sleep in")
 class BlocksTheLoop(Broken):
     async def upsert(self, namespace, records, vectors):
-        time.sleep(0.6)
+        time.sleep(0.05)
         await super().upsert(namespace, records, vectors)
 
 
-@FAULTS.caught_by("it_leaves_the_event_loop_free", "the event loop stood still")
+@FAULTS.caught_by("it_leaves_the_event_loop_free", "the event loop waits by time.sleep in")
 class BlocksTheLoopInSearches(Broken):
     async def search(self, namespace, queries, *, top=10, filter=None):
-        time.sleep(0.6)
+        time.sleep(0.05)
         return await super().search(namespace, queries, top=top, filter=filter)
 
 
@@ -437,6 +437,16 @@ class TakesCancellationForAFailure(Broken):
         except asyncio.CancelledError:
             raise StoreError("The store cannot be read.") from None
         return await super().search(namespace, queries, top=top, filter=filter)
+
+
+@FAULTS.caught_by("a_cancelled_write_is_whole_or_absent", "after a cancelled call it never answers")
+class KeepsItsLockWhenCancelled(Broken):
+    upsert = keeps_its_lock(Broken.upsert)
+
+
+@FAULTS.caught_by("a_cancelled_write_is_whole_or_absent", "after a cancelled call it never answers")
+class KeepsTheLockOfReadsWhenCancelled(Broken):
+    search = keeps_its_lock(Broken.search)
 
 
 @FAULTS.caught_by("a_cancelled_write_is_whole_or_absent", "tasks go on")

@@ -15,6 +15,7 @@ from portico.errors import PluginBroken
 from portico_cli.command_table import loaded
 from portico_cli.findings import Finding
 from portico_cli.service_checks import checked_services
+from portico_host.checking import problems_of
 from portico_host.typed_words import quoted
 
 if TYPE_CHECKING:
@@ -65,14 +66,8 @@ def _commands(diagnosis: Diagnosis) -> Iterator[Finding]:
         try:
             loaded(found)
         except PluginBroken as error:
-            yield Finding(
-                "fail",
-                f"command {found.name}",
-                # The message's own advice is the same as the one beside it.
-                str(error).partition(" Run `pip")[0],
-                f"Run `pip install --upgrade {found.distribution}`, or `pip uninstall {found.distribution}`.",
-                error.__cause__,
-            )
+            for problem in problems_of(error):
+                yield Finding("fail", f"command {found.name}", problem.cause, problem.mend, problem.error)
         else:
             yield Finding("ok", f"command {found.name}", f"from {found.distribution}")
 

@@ -9,6 +9,8 @@ from contextlib import AbstractAsyncContextManager, redirect_stdout
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
+from portico_cli.interrupts import interruptible
+
 __all__ = ["KeptOpen", "run_on"]
 
 T = TypeVar("T")
@@ -17,7 +19,7 @@ T = TypeVar("T")
 def run_on(runner: asyncio.Runner, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run work on the loop of the conversation; what a library prints meanwhile goes to standard error."""
     with redirect_stdout(sys.stderr):
-        return runner.run(work())
+        return runner.run(interruptible(work))
 
 
 class KeptOpen(Generic[T]):

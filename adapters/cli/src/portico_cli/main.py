@@ -19,7 +19,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     0 done, 1 failed, 2 usage or configuration, 3 infeasible, 4 held, 130 interrupted.
     """
-    words = sys.argv[1:] if arguments is None else arguments
+    if arguments is None:
+        code = main(sys.argv[1:])
+        # Python waits for every thread without a word before it ends; where none was started, there is none.
+        if "threading" in sys.modules:
+            from portico_cli.lingering import end_though_threads_linger
+
+            end_though_threads_linger(code)
+        return code
+    words = arguments
     json = "--json" in (words[: words.index("--")] if "--" in words else words)
     try:
         from portico_cli.command_line import run_command

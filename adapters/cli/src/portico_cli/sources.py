@@ -110,11 +110,10 @@ def run(work: Callable[[], Awaitable[T]]) -> T:
     """Run asynchronous work to its end; what a library prints meanwhile goes to standard error."""
     import asyncio
 
-    async def wait() -> T:
-        return await work()
+    from portico_cli.interrupts import interruptible
 
     with redirect_stdout(sys.stderr):
-        return asyncio.run(wait())
+        return asyncio.run(interruptible(work))
 
 
 def _refuse_misspelt(application: Application, name: str) -> None:

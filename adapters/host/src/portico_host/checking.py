@@ -25,7 +25,9 @@ __all__ = ["Problem", "check", "package_problems", "problems_of"]
 
 # What is to be installed beside what there is; other commands of pip mend what is installed already.
 _INSTALL = re.compile(r"`pip install (?!-)[^`]+`")
-_MEANT = re.compile(r"Did you mean ([\w-]+)\?")
+_MEANT = re.compile(
+    rf"(?:\.({'|'.join({port.key for port in PORTS})}): )?[\w ]+ '([^']+)' is not \w+\. Did you mean ([\w-]+)\?"
+)
 _MEND = re.compile(
     r" ((?:The \w+ is the older side: run|Run) `(?:pip|export|chmod|portico) .*|(?:Take|Add) `[^`]+` .*"
     r"|Mend it in .*|Correct the entry point .*)$"
@@ -103,9 +105,11 @@ def problems_of(error: PorticoError, port: str | None = None, name: str | None =
     if isinstance(error, PluginNotInstalled):
         # What is missing may be another that the service stands on, and what is switched off is there.
         command, meant = _INSTALL.search(str(error)), _MEANT.search(str(error))
-        if meant and port is not None:
-            key = port_named(port).key
-            cause, mend = str(error), f'Set `{key} = "{meant[1]}"`{f", or run {command[0]}" if command else ""}.'
+        if meant:
+            key, wrong, near = meant.groups()
+            # Without a key it stands in a setting of the service, which alone knows which one.
+            write = f'Set `{key} = "{near}"`' if key else f'Write "{near}" in place of "{wrong}"'
+            cause, mend = str(error), f"{write}{f', or run {command[0]}' if command else ''}."
         elif command:
             cause, mend = str(error), f"Run {command[0]}, or choose another."
     elif isinstance(error, PluginConflict):

@@ -30,10 +30,13 @@ class Command:
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            raise PluginBroken(
-                f"The command {self.name!r} of {self.distribution} is broken: {type(error).__name__}: {error}. "
-                f"Run `pip install --upgrade {self.distribution}`."
-            ) from error
+            from portico_host.mending import mend_of_failure
+            from portico_host.raised_at import raised_at
+
+            sentence = f"The command {self.name!r} of {self.distribution} is broken: {type(error).__name__}: {error}."
+            where = raised_at(error, self.entry_point.module)
+            mend = mend_of_failure(self.distribution, self.distribution.removeprefix("portico-"), error)
+            raise PluginBroken(f"{sentence}{where} {mend}") from error
 
 
 def commands(*, disable: Iterable[str] = ()) -> tuple[Command, ...]:

@@ -41,7 +41,7 @@ def broken(offer: Offer, what: str, error: BaseException) -> PluginBroken:
     from portico_host.raised_at import raised_at
 
     sentence = f"{_whose(offer)}: {what}: {type(error).__name__}: {error}".rstrip(".")
-    where = raised_at(error, offer.registration.factory)
+    where = raised_at(error, offer.registration.factory.partition(":")[0])
     return PluginBroken(f"{sentence}.{where} {mend_of_failure(offer.distribution, offer.package, error)}")
 
 

@@ -180,22 +180,17 @@ class Plugins:
                 raise PluginBroken(
                     f"{whose} broken. {package.problem} {package.mend or ''}".rstrip()
                 ) from package.cause
-        installed = ", ".join(self.names(info.name)) or "none"
-        close = nearest(name, self.names(info.name))
+        close = nearest(name, self.names(info.name), count=1)
+        meant = f" Did you mean {close[0]}?" if close else ""
         broken = [package.distribution for package in self.packages if package.state == "broken"]
-        also = f" Broken packages: {', '.join(broken)}." if broken else ""
+        installed = f"Installed: {', '.join(self.names(info.name)) or 'none'}."
+        installed += f" Broken packages: {', '.join(broken)}." if broken else ""
         if mine:
-            raise PluginNotInstalled(
-                f"{title(info)} {name!r} is not registered: {mine[0].offered}"
-                + (f" Did you mean {close[0]}?" if close else "")
-                + f" Installed: {installed}.{also}"
-            )
-        # Beside a name that is there, one that is nobody's of ours is more likely misspelt, and may be anybody's.
-        command = f"`pip install {wanted}`" if wanted in SHIPPED or not close else ""
-        advice = (
-            f"Did you mean {close[0]}?{f' Otherwise run {command}.' if command else ''}" if close else f"Run {command}."
-        )
-        raise PluginNotInstalled(f"{title(info)} {name!r} is not installed. {advice} Installed: {installed}.{also}")
+            raise PluginNotInstalled(f"{title(info)} {name!r} is not registered.{meant} {installed} {mine[0].offered}")
+        # Where a name is near that is there, this one is more likely misspelt, and what has it may be anybody's.
+        if wanted in SHIPPED or not close:
+            meant += f" {'Otherwise run' if close else 'Run'} `pip install {wanted}`."
+        raise PluginNotInstalled(f"{title(info)} {name!r} is not installed.{meant} {installed}")
 
 
 def port_named(name: str) -> PortInfo:

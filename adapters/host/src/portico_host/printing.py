@@ -11,6 +11,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, cast
 
+from portico_host.calling_out import call_out
+
 __all__ = ["import_quietly", "printing_to_stderr"]
 
 
@@ -22,7 +24,7 @@ def import_quietly(module: str) -> ModuleType:
     if module in sys.modules:
         return import_module(module)  # which waits where another thread is not done with it
     with printing_to_stderr():
-        return import_module(module)
+        return cast("ModuleType", call_out(import_module, module))
 
 
 @contextmanager

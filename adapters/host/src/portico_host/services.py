@@ -18,6 +18,7 @@ from portico.errors import (
     nearest,
 )
 from portico.ports import PORTS, PortInfo
+from portico_host.calling_out import call_out
 from portico_host.configuration import FILE_NAME, NONE, Configuration, Entry
 from portico_host.defaults import default_settings
 from portico_host.fields import settings_fields
@@ -332,7 +333,7 @@ class HostServices:
         factory = factory_of(prepared.offer)
         self._making.append(prepared)
         try:
-            service = factory(prepared.settings, self)
+            service = call_out(factory, prepared.settings, self)
         except (PorticoError, KeyboardInterrupt):
             raise
         except BaseException as error:  # noqa: BLE001 - SystemExit and the like must not end the program either

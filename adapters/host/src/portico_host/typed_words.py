@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 
-__all__ = ["quoted"]
+__all__ = ["quoted", "with_variable"]
 
 _PLAIN_ON_WINDOWS = re.compile(r"[\w.:/\\@+~-]+")
 _READ_IN_DOUBLE_QUOTES = re.compile(r'["$`\\!]')
@@ -27,3 +27,17 @@ def quoted(word: str, *, windows: bool = os.name == "nt") -> str:
         return word if _PLAIN_ON_WINDOWS.fullmatch(word) else f'"{word}"'
     plain = shlex.quote(word)
     return plain if plain == word or _READ_IN_DOUBLE_QUOTES.search(word) else f'"{word}"'
+
+
+def with_variable(variable: str, value: str, command: str, *, windows: bool = os.name == "nt") -> str:
+    """Return a command with an environment variable of its own, as the shells here take it.
+
+    ``cmd`` has no prefix for that, and PowerShell another word for `set`; this is taken by both. A blank before `&&`
+    would be part of the value.
+
+    >>> with_variable("PORTICO_DISABLE", "acme", "portico plugins", windows=False)
+    'PORTICO_DISABLE=acme portico plugins'
+    >>> with_variable("PORTICO_DISABLE", "acme", "portico plugins", windows=True)
+    'cmd /c "set PORTICO_DISABLE=acme&& portico plugins"'
+    """
+    return f'cmd /c "set {variable}={value}&& {command}"' if windows else f"{variable}={value} {command}"

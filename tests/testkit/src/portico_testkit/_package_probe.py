@@ -102,7 +102,7 @@ def main(task: dict[str, list[str]]) -> None:
 
     from portico.ports import PORTS
     from portico.registration import Registration  # noqa: F401 - what every `_plugin.py` imports
-    from portico_testkit._package_watch import everything_is_watched, watched
+    from portico_testkit._package_watch import Deed, everything_is_watched, watched
 
     unit = _package_cost.yardstick()
     everything_is_watched()
@@ -114,6 +114,7 @@ def main(task: dict[str, list[str]]) -> None:
     before = set(sys.modules)
     clock = _package_cost.OwnTime(own)
     clock.install()
+    path = sys.path
     with contextlib.redirect_stdout(printed), watched(task["folder"][0]) as deeds:
         try:
             for name in task["entry_points"]:
@@ -134,6 +135,8 @@ def main(task: dict[str, list[str]]) -> None:
             with contextlib.suppress(BaseException):
                 import_module(name)
         importing = clock.seconds()
+        if sys.path is not path:
+            deeds.append(Deed("a module", "sets sys.path anew"))
     found = {
         "failed": failed,
         "foreign": foreign,

@@ -117,7 +117,7 @@ def watched(folder: str) -> Iterator[list[Deed]]:
         watch.note("starts a thread")
         start(self)
 
-    def waited(seconds: float) -> None:
+    def waited(seconds: Any) -> None:
         watch.note("waits (time.sleep)")
         sleep(seconds)
 

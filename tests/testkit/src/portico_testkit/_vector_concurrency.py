@@ -75,7 +75,9 @@ class VectorConcurrency:
         tasks = asyncio.all_tasks()
         for attempt in range(4):
             records = [VectorRecord(f"{attempt}-{number}") for number in range(size)]
-            await give_up(partial(vector_store.upsert, "n", records, vectors), seconds=0.002 * attempt)
+            upsert = partial(vector_store.upsert, "n", records, vectors)
+            await give_up(upsert, turns=1 + attempt)
+            await give_up(upsert, seconds=0.002 * attempt)
             count = await still_answers(vector_store.count("n"))
             assert count % size == 0, f"{count % size} of {size} records of a cancelled write"
             for call in (vector_store.search, vector_store.get, vector_store.delete, vector_store.drop):
@@ -83,6 +85,7 @@ class VectorConcurrency:
                 await give_up(partial(call, "other", *wanted), turns=attempt)
         await no_tasks_but(tasks)
         await still_answers(put(vector_store, {"after": (1, 0)}))
+        await still_answers(find(vector_store, (1, 0), top=1))
         assert (await still_answers(vector_store.get("n", ["after"])))[0] == [VectorRecord("after")]
 
     @pytest.mark.asyncio

@@ -6,14 +6,15 @@ import asyncio
 import inspect
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any, TypeVar, overload
 
 import pytest
 
-__all__ = ["Fault", "KnownFaults", "kit_failures", "names_of_tests"]
+__all__ = ["Fault", "KnownFaults", "keeps_its_lock", "kit_failures", "names_of_tests"]
 
 _Kind = TypeVar("_Kind", bound=type)
 _Fixtures = Mapping[str, Callable[..., object]]
@@ -162,6 +163,33 @@ class KnownFaults(Sequence[Fault]):
         """Return the tests of the kit for which no fault is known: nobody has seen them fail."""
         caught = {fault.test for fault in self}
         return [name for name in self.tests if name not in caught]
+
+
+def keeps_its_lock(method: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
+    """Return a broken form of an asynchronous method: it takes a lock, and keeps it when it is cancelled.
+
+    Whoever calls it after that waits for ever. A kit that has a call given up is to find that:
+
+    >>> class Poem:
+    ...     async def read(self): ...
+    >>> class KeepsItsLock(Poem):
+    ...     read = keeps_its_lock(Poem.read)
+    """
+
+    @wraps(method)
+    async def locked(self: Any, *args: Any, **options: Any) -> Any:
+        lock = vars(self).setdefault("_kept", asyncio.Lock())
+        await lock.acquire()
+        await asyncio.sleep(0.001)
+        try:
+            result = await method(self, *args, **options)
+        except Exception:
+            lock.release()
+            raise
+        lock.release()  # a `finally` is what is missing
+        return result
+
+    return locked
 
 
 async def _run(test: Callable[..., Any], fixtures: _Fixtures, values: Mapping[str, Any]) -> str | None:

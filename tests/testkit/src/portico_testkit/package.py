@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import socket
-import threading
-import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,7 +17,10 @@ from portico.errors import nearest
 from portico.ports import PORTS
 from portico.registration import Registration, Services
 from portico_testkit._package_checks import lacking_metadata, misspelt_settings, unfit_requirements
+from portico_testkit._package_conduct import blocking_calls, swallowed_cancellations
 from portico_testkit._package_installed import InstalledPackage, Offered
+from portico_testkit._package_kits import KITS, folder_of_tests, kits_used
+from portico_testkit._package_left import no_more_of
 from portico_testkit._package_services import StandIns
 from portico_testkit._package_settings import instance_of, looks_secret, settings_fields, takes_secret
 from portico_testkit._package_sources import folded, imports_of, modules_of, undeclared
@@ -31,7 +31,7 @@ __all__ = ["PackageKit"]
 
 _TOLD = "k3y-0f-the-4ccount"
 """What the tests put into each ``Secret``."""
-_MOST_SUMS = 8.0
+_MOST_SUMS = 5.0
 """Sums of a million squares, which take 30 to 60 ms each, that are granted to the own code of a package at import."""
 _SUMS_A_MODULE = 0.2
 """The same for each module more: without bytecode it is compiled first."""
@@ -46,7 +46,8 @@ class PackageKit:
     ``settings`` has an instance of each settings class that the kit cannot make by itself, for it knows nothing of
     what your validators take: ``settings = (AcmeSettings(Secret("key"), language="it"),)``. A fixture ``services``
     stands for what a factory asks for where the kit's fakes do not do. ``most_modules`` is how many modules may be
-    imported, beside core's registrations, to list the package.
+    imported, beside core's registrations, to list the package. ``tests`` is the folder of the package's tests, where
+    it is not the one beside `pyproject.toml` that the subclass is in.
 
     The package has to be installed, as `pip install --editable .` does it; what changes in `pyproject.toml` is seen
     after another `pip install`.
@@ -55,6 +56,7 @@ class PackageKit:
     distribution: ClassVar[str]
     settings: ClassVar[Sequence[object]] = ()
     most_modules: ClassVar[int] = 40
+    tests: ClassVar[Path | None] = None
 
     @pytest.fixture
     def services(self) -> Services:
@@ -111,7 +113,7 @@ class PackageKit:
         found = self._package().probe()
         assert found.modules <= self.most_modules, f"listing {self.distribution} imports {found.modules} modules"
         assert found.listing <= _MOST_SUMS, (
-            f"listing {self.distribution} takes as long as summing {found.listing:.1f} million squares, without what it "
+            f"listing {self.distribution} takes as long as summing {found.listing:.1f} million squares, beside what it "
             "imports of others; do it in the factory or later"
         )
 
@@ -123,7 +125,7 @@ class PackageKit:
         allowed = _MOST_SUMS + len(modules_of(package.import_name, package.folder)) * _SUMS_A_MODULE
         assert found.importing <= allowed, (
             f"importing all modules of {self.distribution} takes as long as summing {found.importing:.1f} million "
-            "squares, without what it imports of others; compute it when it is first asked for"
+            "squares, beside what they import of others; compute it when it is first asked for"
         )
 
     def test_its_hooks_are_known_and_return_registrations(self) -> None:
@@ -211,7 +213,7 @@ class PackageKit:
         """An application that ends does not hang, and one that is reloaded does not grow."""
         for offered in self._package().offers:
             tasks = asyncio.all_tasks()
-            with _no_more_of(offered):
+            with no_more_of(str(offered)):
                 service = self._made(offered, services)
                 close = getattr(service, "aclose", None)
                 assert close is None or inspect.iscoroutinefunction(close), f"aclose of {offered} is not asynchronous"
@@ -234,6 +236,32 @@ class PackageKit:
             unnamed = [key for key in keys if key not in told]
             assert unnamed == [], (
                 f"{offered}: nobody is told, of a setting that is misspelt, that it is {unnamed}: {told}"
+            )
+
+    def test_it_lets_itself_be_stopped(self) -> None:
+        """Whoever cancels a call waits for it, and a time limit is a cancellation too."""
+        found = [*swallowed_cancellations(self._package().folder)]
+        assert found == [], f"{'; '.join(found)}. Raise it again, or catch Exception."
+
+    def test_it_does_not_hold_up_others(self) -> None:
+        """All that an application does at a time shares one event loop."""
+        found = [*blocking_calls(self._package().folder)]
+        assert found == [], "; ".join(found)
+
+    def test_each_port_has_its_kit(self) -> None:
+        """That a service maps its vendor's errors, can be stopped and serves many at a time, its port's kit asks."""
+        folder = self.tests or folder_of_tests(Path(inspect.getfile(type(self))))
+        used = kits_used(folder)
+        for offered in self._package().offers:
+            kit = KITS.get(offered.port.name)
+            if kit is None or kit in used:
+                continue
+            module, _, name = kit.rpartition(".")
+            pytest.fail(
+                f"no class of tests in {folder} subclasses {name}, for {offered}: "
+                f"from {module} import {name}; class Test{offered.port.name}({name}): … "
+                "Where the tests are elsewhere, say so: tests = Path(…)",
+                pytrace=False,
             )
 
     def test_it_imports_only_what_it_declares(self) -> None:
@@ -289,27 +317,3 @@ class PackageKit:
             return pytest.fail(
                 f"the kit cannot make settings for {offered} ({error}). Give it some: settings = ({name}(…),)"
             )
-
-
-@contextmanager
-def _no_more_of(offered: Offered) -> Iterator[None]:
-    """Fail where threads that were started in the block run after it, or sockets of it are open."""
-    threads = set(threading.enumerate())
-    made: weakref.WeakSet[socket.socket] = weakref.WeakSet()
-    make = socket.socket.__init__
-
-    def noted(self: socket.socket, *arguments: Any, **options: Any) -> None:
-        make(self, *arguments, **options)
-        made.add(self)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(socket.socket, "__init__", noted)
-        yield
-    for thread in set(threading.enumerate()) - threads:
-        if thread.name.startswith("asyncio_"):
-            continue  # of the event loop, which keeps them for the next `asyncio.to_thread`
-        # One that was told to end may still be at it.
-        thread.join(timeout=5)
-        assert not thread.is_alive(), f"{offered} leaves the thread {thread.name} behind"
-    left = [one for one in made if one.fileno() != -1]
-    assert not left, f"{offered} leaves {len(left)} sockets open"

@@ -10,6 +10,9 @@ nothing that they would wait for. A class of tests that subclasses a kit is held
 - a test of a kit of this package is not replaced from outside, for all classes at once;
 - ``xfail`` and ``skip`` have a reason wherever they stand, and no ``xfail`` stands for a whole kit.
 
+A test of a kit has an end: after 120 seconds it fails, and says where it waits. ``time_limit`` of its class gives it
+others, or None for as long as it takes; a time-out of `pytest-timeout` counts in place of it.
+
 Tests of one's own, fixtures, class attributes and other methods are free. Asynchronous tests and fixtures of a kit run
 in whatever mode pytest-asyncio is.
 """
@@ -22,6 +25,8 @@ from typing import Any
 
 import pytest
 
+from portico_testkit._time_limit import end_threads, time_limit
+
 # The package's `__init__.py` runs before this and has failures in kits explained; see there.
 
 __all__ = [
@@ -31,10 +36,16 @@ __all__ = [
     "pytest_configure",
     "pytest_fixture_setup",
     "pytest_pycollect_makeitem",
+    "pytest_runtest_call",
     "pytest_runtest_makereport",
+    "pytest_runtest_setup",
+    "pytest_runtest_teardown",
+    "pytest_unconfigure",
 ]
 
 _TESTKIT = "portico_testkit"
+_TIME_LIMIT = 120.0
+"""Seconds for a test of a kit. Most take less than one, and a host may be busy."""
 _MARKERS = {
     "fuzz": "a property of what reads things from outside; worth more examples than usual",
     "portico_kit": "a standard test of a kit of portico-testkit",
@@ -84,6 +95,40 @@ def pytest_runtest_makereport(
         report.outcome = "failed"
         del report.wasxfail
     return report
+
+
+# The last of the wrappers is the innermost: a time limit of somebody else's is there before.
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
+    """Bound the time that the fixtures of a kit's test take."""
+    return (yield from _in_time(item, "is not ready"))
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Bound the time that a test of a kit takes."""
+    return (yield from _in_time(item, "never ends"))
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """Bound the time that the fixtures of a kit's test take to be closed."""
+    return (yield from _in_time(item, "is over and cannot be closed"))
+
+
+def _in_time(item: pytest.Item, what: str) -> Generator[None, object, object]:
+    kit = item.getparent(KitClass)
+    seconds = getattr(kit.obj, "time_limit", _TIME_LIMIT) if kit is not None else None
+    if seconds is None or item.config.getoption("usepdb", False) or item.config.getoption("trace", False):
+        return (yield)
+    with time_limit(seconds, f"{item.name} {what}"):
+        return (yield)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure() -> None:
+    """Have the process end where a test did not: threads that it left are not waited for."""
+    end_threads()
 
 
 class KitClass(pytest.Class):
@@ -199,7 +244,9 @@ def _subclassed(cls: type, owner: type) -> str:
 
 
 def _names_of_tests(cls: type) -> Iterable[str]:
-    return dict.fromkeys(name for base in cls.__mro__ for name in vars(base) if name.startswith("test"))
+    every = ((name, value) for base in cls.__mro__ for name, value in vars(base).items() if name.startswith("test"))
+    # `tests`, the folder, is an attribute as others are.
+    return dict.fromkeys(name for name, value in every if name.startswith("test_") or callable(value))
 
 
 def _tests_of(cls: type) -> Iterator[tuple[str, Any]]:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 from portico.ports.runner import Runner
+from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.tasks import give_up, in_time, no_tasks_but
 
 __all__ = ["RunnerKit"]
@@ -171,3 +172,17 @@ class RunnerKit:
             return "done"
 
         assert await in_time(runner.execute("places", "last", action), lost, seconds=_SECONDS) == "done"
+
+    @pytest.mark.asyncio
+    async def test_an_execution_leaves_the_event_loop_free(self, runner: Runner) -> None:
+        """What a runner writes down, or sends to another machine, does not hold up a whole application."""
+
+        async def action() -> list[str]:
+            await asyncio.sleep(0)
+            return ["done"] * 100
+
+        async def execute(number: int) -> None:
+            for step in range(5):
+                await runner.execute(f"free {number}", f"s{step}", action)
+
+        await leaves_the_event_loop_free(execute)

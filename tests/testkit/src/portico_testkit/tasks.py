@@ -30,7 +30,7 @@ _PAUSE = 0.01
 _LONGEST = 30.0
 """Seconds that a cancelled call has, before nobody believes that it ends."""
 
-_LONGEST_ANSWER = 100.0
+_LONGEST_ANSWER = 60.0
 """Seconds that a call has after another one was cancelled."""
 
 _TRIES = 3
@@ -128,7 +128,7 @@ def tasks_begun() -> Iterator[set[asyncio.Task[Any]]]:
     begun: set[asyncio.Task[Any]] = set()
 
     def begin(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> Any:
-        task = before(loop, coroutine, **options) if before else asyncio.Task(coroutine, loop=loop, **options)
+        task: Any = before(loop, coroutine, **options) if before else asyncio.Task(coroutine, loop=loop, **options)
         if _begins.get() is begun:
             begun.add(task)
         return task

@@ -14,6 +14,7 @@ from portico.chat import Message
 from portico.errors import ArgumentsInvalid, FunctionNotFound, PorticoError, TemplateError
 from portico.ports.template_language import TemplateLanguage
 from portico.prompts.prompt import Prompt, Trusted
+from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.template_cases import (
     NESTED,
     REACHING,
@@ -272,6 +273,17 @@ class TemplateLanguageKit:
             await rendering
         assert stopped.is_set(), "a call goes on after the rendering was cancelled"
         await none_left()
+
+    @pytest.mark.asyncio
+    async def test_a_rendering_leaves_the_event_loop_free(self, template_language: TemplateLanguage) -> None:
+        """A function that is called in a template takes its time; who renders is not held up by it."""
+
+        async def render(number: int) -> None:
+            for source in (self.variables, self.by_name, self.by_place):
+                await rendered(template_language, source, a=f"x{number}", b="y")
+                await asyncio.sleep(0)
+
+        await leaves_the_event_loop_free(render)
 
     def test_a_malformed_template_is_refused_with_its_place(self, template_language: TemplateLanguage) -> None:
         """When it is compiled, not when a customer asks."""

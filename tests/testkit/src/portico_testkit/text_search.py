@@ -303,7 +303,7 @@ class TextSearchKit(_SearchFilters):
             results = await still_answers(text_search.get_text_search_results(self.query, three))
             stream = aiter(results)
             for _ in range(read):
-                await still_answers(anext(stream))
+                await anext(stream)
             await results.aclose()
             await results.aclose()
         await no_tasks_but(tasks)

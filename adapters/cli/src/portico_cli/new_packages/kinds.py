@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from portico_host.typed_words import with_variable
+
 __all__ = ["KINDS", "Kind"]
 
 
@@ -31,7 +33,7 @@ class Kind:
 _SEARCH = 'portico ask "How many pounds does the big anvil weigh?" --source {name}'
 _PLAN = 'portico ask "What is this about?" --docs . --planner {name}'
 _CHAT = 'portico ask "What is this about?" --docs . --chat {name}'
-_FUNCTIONS = "PORTICO_FUNCTIONS__MINE__USE={name} portico functions"
+_FUNCTIONS = with_variable("PORTICO_FUNCTIONS__MINE__USE", "{name}", "portico functions")
 
 KINDS: Mapping[str, Kind] = {
     kind.word: kind

@@ -12,14 +12,15 @@ from portico_cli.failures import Misused
 from portico_cli.new_packages.names import PackageName
 from portico_host.configuration import NONE
 from portico_host.host_tables import LoopBudget
-from portico_host.packages import port_named
+from portico_host.packages import distribution_for, port_named
+from portico_host.shipped import SHIPPED
 
 __all__ = ["refuse_taken"]
 
 
 def refuse_taken(name: PackageName) -> None:
-    """Raise `Misused` where a port, a hook, an installed package or a registration has the name."""
-    said = _of_portico(name) or _installed(name) or _registered(name)
+    """Raise `Misused` where a port, a hook, an installed package, one of ours or a registration has the name."""
+    said = _of_portico(name) or _installed(name) or _shipped(name) or _registered(name)
     if said:
         raise Misused(f"{said} Choose another name.")
 
@@ -37,6 +38,12 @@ def _of_portico(name: PackageName) -> str | None:
     if name.kind.port == "Planner" and name.registered in {member.name for member in fields(LoopBudget)}:
         return f"{name.registered!r} is a key of the table [planner] in portico.toml."
     return None
+
+
+def _shipped(name: PackageName) -> str | None:
+    """Refuse what is ours and not installed here: the two could never be installed together."""
+    ours = {name.distribution, distribution_for(port_named(name.kind.port), name.registered)} & SHIPPED
+    return f"{min(ours)} is a package of Portico's own: `pip install {min(ours)}`." if ours else None
 
 
 def _installed(name: PackageName) -> str | None:
