@@ -119,8 +119,7 @@ def _keyword(name: str, argument: Any, value: Any, schema: Mapping[str, Any], ro
             options = [argument] if name == "const" else argument
             return any(same(value, option) for option in options) if isinstance(options, list) else None
         case "$ref":
-            target = resolve(argument, root)
-            return None if target is None else accepts(value, target, root, depth)
+            return accepts(value, resolve(argument, root), root, depth)
         case "allOf" | "anyOf" | "oneOf":
             return _choice(name, [accepts(value, option, root, depth) for option in argument])
         case "not":

@@ -200,7 +200,7 @@ class _Search:
             return all(accepts(value, wanted, root) for value in piece.values)
         if self.piece_empty(piece):
             return True
-        if wanted is False or not isinstance(wanted, Mapping) or ("$id" in wanted and wanted is not root):
+        if not isinstance(wanted, Mapping) or ("$id" in wanted and wanted is not root):
             return wanted is True
         return all(self.holds(piece, name, argument, wanted, root) for name, argument in wanted.items())
 

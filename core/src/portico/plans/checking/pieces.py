@@ -192,7 +192,7 @@ def _allows(part: Mapping[str, Any], kind: str) -> bool:
 def _names(kinds: Any) -> Sequence[Any]:
     if isinstance(kinds, str):
         return (kinds,)
-    return kinds if isinstance(kinds, list) else (*_KINDS, "integer")
+    return kinds if isinstance(kinds, list) else _KINDS
 
 
 def _object(members: Any) -> Mapping[str, Any]:

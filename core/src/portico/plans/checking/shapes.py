@@ -70,7 +70,7 @@ def text_of(expression: TextOf) -> Together:
 def array_of(items: Iterable[Together]) -> Together:
     """Return the shape of an array whose elements have shapes of their own."""
     fixed = [Either((item,)) for item in items]
-    schema = {"type": "array", "prefixItems": fixed, "items": False, "minItems": len(fixed), "maxItems": len(fixed)}
+    schema = {"type": "array", "prefixItems": fixed, "minItems": len(fixed), "maxItems": len(fixed)}
     return ((schema, None),)
 
 

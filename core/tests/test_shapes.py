@@ -1,0 +1,343 @@
+"""What is known of a value before it is there: of all of it, of what is inside, and in which words it is said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from portico.plans.checking.meeting import never_meet
+from portico.plans.checking.pieces import Either
+from portico.plans.checking.shapes import (
+    Place,
+    array_of,
+    at_path,
+    constant,
+    described,
+    listed,
+    meant,
+    meant_alone,
+    object_of,
+    text_of,
+    whole,
+)
+from portico.plans.path import JsonPath
+from portico.plans.plan import From, TextOf
+
+TEXT, WHOLE, NULL = {"type": "string"}, {"type": "integer"}, {"type": "null"}
+DATE = {"type": "object", "properties": {"date": TEXT, "weekday": WHOLE}, "required": ["date"]}
+CLOSED = {**DATE, "additionalProperties": False}
+PAIR = {"type": "array", "prefixItems": [WHOLE, TEXT]}
+UNREADABLE = {"enum": [{"a": 1}], "properties": 3}
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        (TEXT, "string"),
+        (WHOLE, "integer"),
+        ({"type": "number"}, "number"),
+        ({"type": "array"}, "array"),
+        (DATE, "object"),
+        (NULL, "null"),
+        ({"type": "boolean"}, "boolean"),
+        ({"type": ["string", "null", "integer"]}, "integer or null or string"),
+        ({}, "array or boolean or null or number or object or string"),
+        (False, "nothing"),
+        ({"enum": []}, "nothing"),
+        ({"const": "x"}, '"x"'),
+        ({"const": "ä"}, '"ä"'),
+        ({"const": [1, None]}, "[1, null]"),
+        ({"enum": ["x", 1]}, '"x" or 1'),
+        ({"anyOf": [NULL, {"const": "x"}]}, 'null or "x"'),
+        ({"anyOf": [{"const": "x"}, {"const": "x"}]}, '"x"'),
+        ({"enum": [1, 2, 3, 4, 5]}, "1 or 2 or 3 or 4 or 5"),
+        ({"enum": [1, 2, 3, 4, 5, 6]}, "1 or 2 or 3 or 4 or 5 or …"),
+        ({"const": "x" * 38}, f'"{"x" * 38}"'),
+        ({"const": "x" * 39}, "one of certain values"),
+        ({"enum": [1, "x" * 39]}, "one of certain values"),
+        ({"enum": [1, 2, 3, 4, 5, "x" * 38]}, "1 or 2 or 3 or 4 or 5 or …"),
+        ({"enum": [1, 2, 3, 4, 5, "x" * 39]}, "one of certain values"),
+        ({"anyOf": [NULL, {"const": "x" * 39}]}, "null or one of certain values"),
+        (UNREADABLE, "a value"),
+    ],
+)
+def test_a_shape_is_said_in_few_words(schema: Any, words: str) -> None:
+    assert described(whole(schema)) == words
+
+
+@pytest.mark.parametrize(
+    ("schema", "path", "words"),
+    [
+        (DATE, (), "object"),
+        (DATE, ("date",), "string"),
+        (CLOSED, ("weekday",), "integer"),
+        ({"properties": {"day": DATE}}, ("day", "date"), "string"),
+        ({"type": "array", "items": DATE}, (0, "date"), "string"),
+        ({"type": "array", "items": DATE}, (-1, "weekday"), "integer"),
+        ({"anyOf": [DATE, NULL]}, ("date",), "string"),
+        ({"anyOf": [CLOSED, {**CLOSED, "properties": {"date": NULL}}]}, ("date",), "null or string"),
+        ({"anyOf": [CLOSED, {**CLOSED, "properties": {"day": NULL}, "required": []}]}, ("day",), "null"),
+        (PAIR, (0,), "integer"),
+        (PAIR, (1,), "string"),
+        ({**PAIR, "items": NULL}, (2,), "null"),
+        ({**PAIR, "items": NULL}, (-1,), "integer or null or string"),
+        ({**PAIR, "items": False}, (-1,), "integer or string"),
+        ({**PAIR, "items": NULL, "maxItems": 2}, (-1,), "integer or string"),
+        ({**PAIR, "items": NULL, "maxItems": 3}, (-1,), "integer or null or string"),
+        ({**PAIR, "items": NULL, "maxItems": 1}, (-1,), "integer"),
+        ({"type": "array", "items": TEXT, "maxItems": 2}, (1,), "string"),
+        ({"type": "array", "items": TEXT, "maxItems": 2}, (-2,), "string"),
+        ({"const": {"a": [1, 2]}}, ("a",), "[1, 2]"),
+        ({"const": {"a": [1, 2]}}, ("a", 1), "2"),
+        ({"const": {"a": [1, 2]}}, ("a", -2), "1"),
+        ({"enum": [{"a": 1}, {"a": "x"}, {"b": 2}, [3]]}, ("a",), '1 or "x"'),
+        ({"enum": [{"a": 1}, [3]]}, (0,), "3"),
+        ({"anyOf": [{"const": {"a": 1}}, {"const": {"a": 2}}]}, ("a",), "1 or 2"),
+        ({"anyOf": [{"const": {"a": 1}}, {"type": "object", "properties": {"a": TEXT}}]}, ("a",), "string or 1"),
+        ({"$ref": "#/$defs/Day", "$defs": {"Day": DATE}}, ("date",), "string"),
+        ({"properties": {"a": {"$ref": "#/$defs/Day"}}, "$defs": {"Day": DATE}}, ("a", "date"), "string"),
+    ],
+)
+def test_what_is_at_a_path_is_known(schema: Any, path: JsonPath, words: str) -> None:
+    place = at_path(whole(schema), path)
+    assert described(place.shape) == words
+    assert place == Place(place.shape)
+
+
+@pytest.mark.parametrize(
+    ("schema", "path", "problem", "nearest"),
+    [
+        (CLOSED, ("city",), "$.city; it has: date, weekday", ()),
+        (CLOSED, ("dat",), "$.dat; it has: date, weekday", ("$.date",)),
+        (CLOSED, ("day",), "$.day; it has: date, weekday", ("$.weekday",)),
+        ({"type": "array", "items": CLOSED}, (0, "dat"), "$[0].dat; it has: date, weekday", ("$[0].date",)),
+        (CLOSED, ("dat", "more"), "$.dat; it has: date, weekday", ("$.date",)),
+        (CLOSED, (0,), "$[0]; $ is object", ()),
+        (CLOSED, ("date", "x"), "$.date.x; $.date is string", ()),
+        (PAIR, ("x",), "$.x; $ is array", ()),
+        ({"type": "array", "items": TEXT, "maxItems": 2}, (2,), "$[2]; $ is array", ()),
+        ({"type": "array", "items": TEXT, "maxItems": 2}, (-3,), "$[-3]; $ is array", ()),
+        ({**PAIR, "items": False}, (2,), "$[2]; $ is array", ()),
+        ({"type": ["string", "null"]}, ("x",), "$.x; $ is null or string", ()),
+        ({"anyOf": [{"properties": {"a": TEXT}, "type": "object"}, NULL]}, ("a", 0), "$.a[0]; $.a is string", ()),
+        ({"const": {"b": 1, "a": [1]}}, ("c",), "$.c; it has: a, b", ()),
+        ({"const": {"b": 1, "a": [1]}}, ("a", 1), "$.a[1]; $.a is [1]", ()),
+        ({"const": {"b": 1, "a": [1]}}, ("a", -2), "$.a[-2]; $.a is [1]", ()),
+        ({"type": "object", "properties": {"a": False}}, ("a",), "$.a; it has: a", ("$.a",)),
+        ({"type": "object", "additionalProperties": False}, ("a",), "$.a; $ is object", ()),
+        ({"anyOf": [CLOSED, {"const": {"day": 1}}]}, ("x",), "$.x; it has: date, day, weekday", ()),
+        (False, ("x",), "$.x; $ is nothing", ()),
+    ],
+)  # fmt: skip
+def test_where_nothing_can_be_it_is_said_what_there_is(
+    schema: Any, path: JsonPath, problem: str, nearest: tuple[str, ...]
+) -> None:
+    assert at_path(whole(schema), path) == Place(problem=f"there can be nothing at {problem}", nearest=nearest)
+
+
+@pytest.mark.parametrize(
+    ("schema", "path", "mended", "words"),
+    [
+        (CLOSED, ("Date",), ("date",), "string"),
+        (CLOSED, ("week_day",), ("weekday",), "integer"),
+        ({"const": {"a": 1}}, ("A",), ("a",), "1"),
+        ({"type": "array", "items": CLOSED}, (0, "Date"), (0, "date"), "string"),
+        ({**CLOSED, "properties": {"aB": CLOSED}}, ("a-b", "Date"), ("aB", "date"), "string"),
+        ({**CLOSED, "properties": {"aB": CLOSED}}, ("a-b", "date"), ("aB", "date"), "string"),
+    ],
+)
+def test_another_spelling_is_understood_but_not_where_it_is_to_be_exact(
+    schema: Any, path: JsonPath, mended: JsonPath, words: str
+) -> None:
+    place = at_path(whole(schema), path)
+    assert (place.mended, place.problem, place.doubt) == (mended, "", "")
+    assert described(place.shape) == words
+    assert at_path(whole(schema), path, exact=True).problem
+    assert at_path(whole(schema), mended, exact=True) == Place(place.shape)
+
+
+def test_a_spelling_of_two_names_is_of_none() -> None:
+    schema = {**CLOSED, "properties": {"aB": TEXT, "a_b": TEXT}}
+    assert at_path(whole(schema), ("AB",)).problem == "there can be nothing at $.AB; it has: aB, a_b"
+
+
+@pytest.mark.parametrize(
+    ("schema", "path", "nearest", "certain"),
+    [
+        (DATE, ("x",), (), None),
+        (DATE, ("Date",), ("$.date",), ("date",)),
+        (DATE, ("Weekday",), ("$.weekday",), None),
+        (DATE, ("dates",), ("$.date",), None),
+        (DATE, ("Date", "x", 0), ("$.date",), ("date", "x", 0)),
+        ({**DATE, "additionalProperties": True}, ("Date",), ("$.date",), ("date",)),
+        ({**DATE, "additionalProperties": {}}, ("Date",), ("$.date",), ("date",)),
+        ({"type": "array", "items": DATE}, (0, "Date"), ("$[0].date",), (0, "date")),
+        ({"anyOf": [DATE, DATE | {"required": ["weekday"]}]}, ("Date",), ("$.date",), None),
+        ({"anyOf": [DATE, NULL]}, ("Date",), ("$.date",), ("date",)),
+        ({**CLOSED, "properties": {"aB": DATE}}, ("ab", "Date"), ("$.ab.date",), None),
+    ],
+)
+def test_what_an_open_object_does_not_declare_is_doubted(
+    schema: Any, path: JsonPath, nearest: tuple[str, ...], certain: JsonPath | None
+) -> None:
+    place = at_path(whole(schema), path)
+    name = next(part for part in path if isinstance(part, str) and part != "ab")
+    assert place.doubt == f"{name!r} is not declared; there are: date, weekday"
+    assert (place.problem, place.nearest, place.certain) == ("", nearest, certain)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        {"type": "object"},
+        {"type": "object", "properties": {}},
+        {**DATE, "additionalProperties": TEXT},
+        {**DATE, "patternProperties": {"^x": {}}},
+        {"anyOf": [DATE, {"type": "object"}]},
+        {"anyOf": [DATE, {"enum": [{"x": 1}]}]},
+        UNREADABLE,
+    ],
+)
+def test_what_may_well_be_there_is_not_doubted(schema: Any) -> None:
+    place = at_path(whole(schema), ("x",))
+    assert (place.problem, place.doubt, place.nearest, place.mended, place.certain) == ("", "", (), None, None)
+
+
+def test_the_name_that_is_meant_is_near_however_it_is_written() -> None:
+    schema = {"type": "object", "properties": {"a___b": TEXT, "abc": TEXT}, "required": ["a___b"]}
+    assert at_path(whole(schema), ("ab",)).nearest == ("$.a___b", "$.abc")
+
+
+def test_the_first_doubt_is_told() -> None:
+    place = at_path(
+        whole({**DATE, "properties": {"a": TEXT}, "required": ["a"], "additionalProperties": True}), ("x", "y")
+    )
+    assert place.doubt == "'x' is not declared; there are: a"
+    nested = {"type": "object", "properties": {"a": DATE}}
+    assert at_path(whole(nested), ("a", "x", "y")).doubt == "'x' is not declared; there are: date, weekday"
+
+
+@pytest.mark.parametrize(
+    ("name", "names", "found"),
+    [
+        ("weekDay", ["date", "weekday"], "weekday"),
+        ("week_day", ["weekday"], "weekday"),
+        ("week-day", ["week day"], "week day"),
+        ("Week.Day", ["week_day"], "week_day"),
+        ("weekday", ["weekday"], "weekday"),
+        ("AB", ["aB", "a_b"], None),
+        ("weekdays", ["weekday"], None),
+        ("Maße", ["Masse"], None),
+        ("x", [], None),
+    ],
+)
+def test_names_that_differ_in_case_and_separators_mean_each_other(name: str, names: list[str], found: str) -> None:
+    assert meant(name, names) == found
+    assert meant_alone(name, names, [name]) == found
+    assert meant_alone(name, names, [name, "other"]) == found
+    assert meant_alone(name, names, []) == found
+
+
+def test_a_name_is_not_meant_twice() -> None:
+    assert meant_alone("Text", ["text", "x"], ["Text", "text"]) is None
+    assert meant_alone("Text", ["text", "x"], ["TEXT"]) is None
+    assert meant_alone("Text", ["text", "x"], ["x", "Text"]) == "text"
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        ([], "none"),
+        (["a"], "a"),
+        (["b", "a"], "b, a"),
+        ([*"abcdefghij"], "a, b, c, d, e, f, g, h, i, j"),
+        ([*"abcdefghijk"], "a, b, c, d, e, f, g, h, i, j and 1 more"),
+        ([*"abcdefghijklm"], "a, b, c, d, e, f, g, h, i, j and 3 more"),
+    ],
+)
+def test_ten_names_are_listed(names: list[str], words: str) -> None:
+    assert listed(iter(names)) == words
+
+
+def meets(shape: Any, schema: Any) -> bool:
+    return not never_meet((*shape, (schema, schema)))
+
+
+def test_a_text_put_together_is_as_long_as_what_is_written_of_it() -> None:
+    shape = text_of(TextOf(("ab", From("s"), "c")))
+    assert described(shape) == "string"
+    assert meets(shape, {"maxLength": 3})
+    assert not meets(shape, {"maxLength": 2})
+
+
+def test_a_list_put_together_has_its_elements_and_no_more() -> None:
+    shape = array_of([constant(1), whole(TEXT)])
+    assert described(shape) == "array"
+    assert described(at_path(shape, (0,)).shape) == "1"
+    assert described(at_path(shape, (1,)).shape) == "string"
+    assert at_path(shape, (2,)).problem == "there can be nothing at $[2]; $ is array"
+    assert at_path(shape, (-3,)).problem
+    assert meets(shape, {"minItems": 2, "maxItems": 2})
+    assert not meets(shape, {"minItems": 3})
+    assert not meets(shape, {"maxItems": 1})
+    assert not meets(shape, {"items": TEXT})
+
+
+def test_an_object_put_together_has_its_members_and_no_more() -> None:
+    shape = object_of({"a": constant(1), "b": whole(TEXT)})
+    assert described(shape) == "object"
+    assert described(at_path(shape, ("a",)).shape) == "1"
+    assert described(at_path(shape, ("b",)).shape) == "string"
+    assert at_path(shape, ("c",)).problem == "there can be nothing at $.c; it has: a, b"
+    assert at_path(shape, ("c",)).doubt == ""
+    assert meets(shape, {"required": ["a", "b"]})
+    assert not meets(shape, {"required": ["c"]})
+    assert not meets(shape, {"properties": {"b": WHOLE}})
+    assert not meets(shape, {"properties": {"a": {"const": 2}}})
+
+
+def test_a_choice_of_shapes_is_as_many_schemas_at_once() -> None:
+    few, many = (Either(tuple(constant(number) for number in range(count))) for count in (256, 257))
+    assert not meets(((few, None),), TEXT)
+    assert meets(((few, None),), {"const": 255})
+    assert meets(((many, None),), TEXT), "more than 256 are not looked at"
+    assert never_meet(((TEXT, TEXT), (WHOLE, WHOLE), (many, None))), "the others count beside them"
+    assert never_meet(((Either((whole(NULL), (*whole(TEXT), *whole(WHOLE)))), None), (TEXT, TEXT)))
+    assert not meets(((Either(()), None),), {})
+    nested = Either((whole({"anyOf": [TEXT, WHOLE]}), whole(NULL)))
+    assert described(((nested, None),)) == "integer or null or string"
+
+
+def test_choices_count_together() -> None:
+    few, many = (Either(tuple(constant(number) for number in range(count))) for count in (255, 256))
+    assert never_meet(((few, None), (Either((whole(TEXT),)), None)))
+    assert not never_meet(((many, None), (Either((whole(TEXT),)), None)))
+
+
+def test_a_circle_allows_what_is_said_beside_it() -> None:
+    circle = {"$ref": "#/$defs/C", "$defs": {"C": {"anyOf": [{"$ref": "#/$defs/C"}], "type": "string"}}}
+    assert described(whole(circle)) == "string"
+
+
+def test_what_cannot_be_read_may_meet_anything() -> None:
+    assert not never_meet(whole(UNREADABLE))
+
+
+def test_what_is_put_together_of_schemas_with_roots_of_their_own_keeps_them() -> None:
+    inner = {"type": "object", "properties": {"x": {"$ref": "#/$defs/X"}}, "required": ["x"]}
+    shape = object_of({
+        "a": ((inner, {"$defs": {"X": TEXT}}),),
+        "b": ((inner, {"$defs": {"X": WHOLE}}),),
+    })  # fmt: skip
+    assert described(at_path(shape, ("a", "x")).shape) == "string"
+    assert described(at_path(shape, ("b", "x")).shape) == "integer"
+    elements = array_of([((inner, {"$defs": {"X": TEXT}}),), ((inner, {"$defs": {"X": WHOLE}}),)])
+    assert described(at_path(elements, (-1, "x")).shape) == "integer or string"
+    assert never_meet(((inner, {"$defs": {"X": TEXT}}), (inner, {"$defs": {"X": WHOLE}})))
+    texts = {"properties": {"x": TEXT}}
+    assert not meets(shape, {"properties": {"a": texts, "b": texts}})
+    assert meets(shape, {"properties": {"a": {"properties": {"x": TEXT}}, "b": {"properties": {"x": WHOLE}}}})
+    assert not meets(shape, {"properties": {"a": {"properties": {"x": WHOLE}}}})
+    assert not meets(shape, {"properties": {"b": {"properties": {"x": TEXT}}}})
