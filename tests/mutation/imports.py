@@ -80,17 +80,17 @@ class _AtImport:
             self.tests_in[item.nodeid.partition("::")[0]].add(item.nodeid)
 
     def tests(self, tests_of: dict[str, set[str]]) -> dict[str, set[str]]:
-        """Return the tests that would show a mutant: of the files that called it, and of its module's functions."""
-        of_module: dict[str, set[str]] = defaultdict(set)
+        """Return the tests that would show a mutant: of the files that called it, and of its package's functions.
+
+        Of the package, since what a function makes at an import may be called by another module: a rule in a table.
+        """
+        of_package: dict[str, set[str]] = defaultdict(set)
         for name, tests in tests_of.items():
-            of_module[_module_of(name)] |= tests
-            of_module[_module_of(name).rpartition(".")[0]] |= tests
-        found: dict[str, set[str]] = {}
-        for name, files in self.called.items():
-            module = _module_of(name)
-            own = of_module[module].union(*(self.tests_in[file.partition("::")[0]] for file in files))
-            found[name] = own or of_module[module.rpartition(".")[0]]
-        return found
+            of_package[_package_of(name)] |= tests
+        return {
+            name: of_package[_package_of(name)].union(*(self.tests_in[file.partition("::")[0]] for file in files))
+            for name, files in self.called.items()
+        }
 
 
 def forget(folder: Path) -> None:
@@ -110,5 +110,5 @@ def _caches() -> Iterator[Any]:
                 yield from (one for one in (value, *inner) if type(one) is _CACHE)
 
 
-def _module_of(name: str) -> str:
-    return name.rpartition(".")[0]
+def _package_of(name: str) -> str:
+    return name.rpartition(".")[0].rpartition(".")[0]

@@ -159,7 +159,7 @@ def test_a_test_begins_with_the_caches_of_core_empty() -> None:
     assert _full_name.cache_info().currsize == 0
 
 
-def test_what_an_import_calls_is_tried_by_the_tests_of_the_file_and_of_its_module(tmp_path: Path) -> None:
+def test_what_an_import_calls_is_tried_by_the_tests_of_the_file_and_of_its_package(tmp_path: Path) -> None:
     state = SimpleNamespace(
         tests_by_mangled_function_name=defaultdict(
             set, {"portico.plans.limits.x_least": {"first"}, "portico.plans.limits.x_items": {"tests/b.py::limits"}}
@@ -174,8 +174,8 @@ def test_what_an_import_calls_is_tried_by_the_tests_of_the_file_and_of_its_modul
     assert state.tests_by_mangled_function_name == {
         "portico.plans.limits.x_least": {"first", "tests/b.py::limits"},
         "portico.plans.limits.x_items": {"tests/b.py::limits"},
-        "portico.plans.form.x_schema": {"tests/a.py::one", "tests/a.py::two"},
-        "portico.plans.marks.x_all": {"first", "tests/b.py::limits"},  # nothing is known of its module
+        "portico.plans.form.x_schema": {"first", "tests/b.py::limits", "tests/a.py::one", "tests/a.py::two"},
+        "portico.plans.marks.x_all": {"first", "tests/b.py::limits"},
     }
     assert Calls(calls.file).names() == plugin.called.keys()
 
