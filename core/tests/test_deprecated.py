@@ -6,12 +6,15 @@ Nothing is deprecated yet, so these tests deprecate names of their own.
 from __future__ import annotations
 
 import inspect
+import re
 import subprocess
 import sys
 import types
 import warnings
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
@@ -165,18 +168,43 @@ def test_a_name_goes_later_than_it_is_deprecated(since: str, goes: str) -> None:
         Deprecation("portico.New", since=since, goes=goes)
 
 
-def test_what_replaces_a_deprecated_name_is_there() -> None:
-    """This holds the tables themselves, however many entries they get."""
-    from importlib import import_module
+def check_name(old: str, found: Deprecation) -> None:
+    """See that an entry of `NAMES` works: the old name is what replaces it, and warns."""
+    module, _, attribute = old.rpartition(".")
+    with pytest.warns(DeprecationWarning, match=f"^{re.escape(old)} is deprecated"):
+        assert getattr(import_module(module), attribute) is resolve_name(found.new)
 
+
+def check_parameter(owner: str, old: str, found: Deprecation) -> None:
+    """See that an entry of `PARAMETERS` works: the function takes the new name, and knows the old one as the same."""
+    function = resolve_name(owner)
+    assert found.new in inspect.signature(function).parameters, f"{owner} has no parameter {found.new}"
+    with pytest.raises(TypeError, match=f"{old!r} and {found.new!r}, which are the same parameter"):
+        function(**{old: None, found.new: None})
+
+
+def test_each_entry_of_the_tables_works() -> None:
     for old, found in NAMES.items():
-        home, _, attribute = found.new.rpartition(".")
-        assert hasattr(import_module(home), attribute), f"{old} is to be replaced by {found.new}, which is not there"
+        check_name(old, found)
     for (owner, old), found in PARAMETERS.items():
-        home, _, name = owner.rpartition(".")
-        parameters = inspect.signature(getattr(import_module(home), name)).parameters
-        assert found.new in parameters, f"{old} of {owner} is to be replaced by {found.new}, which is no parameter"
-        assert old not in parameters, f"{old} of {owner} is deprecated and still a parameter"
+        check_parameter(owner, old, found)
+
+
+def test_an_entry_alone_does_nothing_and_is_noticed(shop: types.ModuleType) -> None:
+    check_name("old_shop.Basket", RENAMED["old_shop.Basket"])
+    shop.pay = pay
+    shop.Till = type("Till", (), {"pay": staticmethod(pay)})
+    for owner in ("old_shop.pay", "old_shop.Till.pay"):
+        check_parameter(owner, "amount", PAID["shop.pay", "amount"])
+
+    del shop.__getattr__  # the module does not ask for the deprecated names
+    with pytest.raises(pytest.fail.Exception, match="DID NOT WARN"):
+        check_name("old_shop.Basket", RENAMED["old_shop.Basket"])
+    shop.pay = pay.__wrapped__  # and the function not for the parameters
+    with pytest.raises(AssertionError, match="unexpected keyword argument"):
+        check_parameter("old_shop.pay", "amount", PAID["shop.pay", "amount"])
+    with pytest.raises(AssertionError, match="no parameter cost"):
+        check_parameter("old_shop.pay", "amount", Deprecation("cost", since="0.4", goes="1.0"))
 
 
 def test_importing_portico_does_not_read_the_table() -> None:

@@ -4,8 +4,9 @@ A MODULE is one of core or a package of them (`filter`, `plans.checking`); witho
 names, an hour or two. A run that is stopped goes on where it was: results lie in `.nox/mutated`, by the hash of each
 function. When tests have changed, what survived is tried again; `--fresh` begins anew. `--report` runs nothing.
 
-Ends with 1 where less than 85% are caught, where one survived that `survivors.txt` does not list, which is printed in
-its form, and, without a MODULE, where one is not checked. A mutant that runs without end is caught.
+Ends with 1 where less than 85% are caught, where one survived that `survivors.txt` does not list, or one did not that
+it does, both of which are printed in its form, and, without a MODULE, where one is not checked. A mutant that runs
+without end is caught.
 """
 
 from __future__ import annotations
@@ -127,8 +128,11 @@ def report(wanted: list[str]) -> int:
     wrong: list[str] = []
     if not checked or caught(total) / checked < LEAST:
         wrong.append(f"Fewer than {LEAST:.0%} of the mutants are caught.")
-    if new := compare(complete, survived):
+    new, gone = compare(complete, survived)
+    if new:
         wrong.append(f"{new} survived without an entry.")
+    if gone:
+        wrong.append(f"{gone} have an entry and did not survive.")
     if total[Verdict.UNCHECKED] and not wanted:
         wrong.append(f"{total[Verdict.UNCHECKED]} are not checked.")
     for sentence in wrong:
@@ -136,18 +140,18 @@ def report(wanted: list[str]) -> int:
     return 1 if wrong else 0
 
 
-def compare(complete: set[str], survived: list[Mutant]) -> int:
-    """Print where the list of survivors and the results differ; return how many are not listed."""
+def compare(complete: set[str], survived: list[Mutant]) -> tuple[int, int]:
+    """Print where the list of survivors and the results differ; return how many are not listed, and how many gone."""
     listed = parse((HERE / "survivors.txt").read_text("utf-8"))
-    new = unlisted(survived, listed)
+    new, gone = unlisted(survived, listed), outdated(complete, survived, listed)
     for mutants, reason, heading in (
         (new, "?", "survived without an entry in {}. Write a test, or an entry with a reason:"),
-        (outdated(complete, survived, listed), "", "entries of {} do not survive any more. Remove them:"),
+        (gone, "", "entries of {} do not survive any more. Remove them:"),
     ):
         if mutants:
             print(f"\n{len(mutants)} {heading.format('tests/mutation/survivors.txt')}\n")
             print("\n".join(entry(mutant, reason) for mutant in mutants))
-    return len(new)
+    return len(new), len(gone)
 
 
 def row(name: str, counts: Counter[Verdict], width: int) -> str:

@@ -8,6 +8,7 @@ import or for a cache, would never be the mutant. See `imports.py` for what is d
 
 from __future__ import annotations
 
+import resource
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -64,7 +65,9 @@ def main(children: int, wanted: list[str]) -> None:
             return int(run_tests(self, mutant_name=None, tests=tests))
         if mangled_name_from_mutant_name(mutant_name) in calls.names():
             imports.forget(Path("mutants").absolute())
-        for some in tried(list(tests), functions_of, state().duration_by_test):
+        seconds = state().duration_by_test
+        for some in tried(list(tests), functions_of, seconds):
+            limit(sum(seconds[test] for test in some))
             if status := int(run_tests(self, mutant_name=mutant_name, tests=some)):
                 return status
         return 0
@@ -93,6 +96,17 @@ def tried(tests: list[str], functions: Mapping[str, int], seconds: Mapping[str, 
         others.append(test)
     if others:
         yield others
+
+
+def limit(seconds: float) -> None:
+    """End this process when it has computed for far longer than its tests take: a mutant that runs without end.
+
+    mutmut's own limit is thirty times what all tests of a mutant take, which is minutes.
+    """
+    so_far = resource.getrusage(resource.RUSAGE_SELF)
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    most = int(so_far.ru_utime + so_far.ru_stime + 10 * seconds + 10)
+    resource.setrlimit(resource.RLIMIT_CPU, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ REASONS = {
     "equivalent": "does the same in every case",
     "wording": "changes words of a message, of which tests look at what it names",
     "performance": "gives the same, sooner or later",
+    "bound": "moves a bound on the effort a little; within it the answers are the same",
     "types": "differs only for what the types exclude",
 }
 
@@ -54,7 +55,7 @@ def parse(text: str) -> list[Survivor]:
         kind, _, words = (reasons[0] if len(reasons) == 1 else "").partition(":")
         if kind not in REASONS or ":" not in place or len(removed) + len(added) + 1 != len(rest):
             raise Unreadable(f"{place}: give `module:function`, lines with - and +, and = with one of {[*REASONS]}")
-        if kind in {"equivalent", "types"} and not words.strip():
+        if kind in {"equivalent", "types", "bound"} and not words.strip():
             raise Unreadable(f"{place}: `{kind}` needs a colon and why")
         entries.append(Survivor(Mutant(place, removed, added), kind, words.strip()))
     return entries

@@ -51,6 +51,8 @@ def test_the_list_gives_a_reason_for_each_mutant_of_code_that_is_there() -> None
     for mutant in mutants:
         file = sources.joinpath(*mutant.module.split(".")).with_suffix(".py")
         assert file.is_file(), f"there is no {mutant.module} any more: remove its entries"
+        lines = {line.strip() for line in file.read_text("utf-8").splitlines()}
+        assert lines >= {*mutant.removed}, f"{mutant.place} is no more as its entry says: {mutant.removed}"
 
 
 def test_survivors_and_the_list_are_held_against_each_other() -> None:
