@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -16,13 +17,13 @@ from portico import errors
 from portico.ports import PORTS, PortInfo
 
 PLUGINS = Path(__file__).parents[2] / "docs/plugins"
+SIGNATURES = runpy.run_path(str(Path(__file__).parent / "port_signatures.py"))
 
 each_port = pytest.mark.parametrize("port", PORTS, ids=lambda port: port.name)
 
 
 def page_of(port: PortInfo) -> str:
-    name = "-".join(re.findall(r"[A-Z][a-z]+", port.name)).lower()
-    return (PLUGINS / f"{name}.md").read_text("utf-8")
+    return SIGNATURES["page_of"](port).read_text("utf-8")
 
 
 def section(page: str, heading: str) -> str:
@@ -59,9 +60,16 @@ def test_a_page_says_of_every_member_of_its_port_what_it_takes_and_gives(port):
 
 
 @each_port
+def test_a_page_has_the_types_of_its_port(port):
+    page, script = page_of(port), "tests/architecture/port_signatures.py"
+    assert page == SIGNATURES["with_signatures"](page, port), f"run `python {script}`, which writes them"
+    assert SIGNATURES["SENTENCE"] in section(page, "What it has")
+
+
+@each_port
 def test_a_page_shows_an_implementation_its_registration_and_its_settings(port):
     page = page_of(port)
-    first = page.index("\nclass ")
+    first = re.search(r"^class \w+(?!\w*\(Protocol\)).*:$", page, re.MULTILINE).start()
     assert first < page.index("\n## Register it\n"), "what is registered is shown first"
     registering = section(page, "Register it")
     assert f"def {port.hook}(" in registering
