@@ -52,7 +52,8 @@ async def ask_until_usable(
         request = replace(request, messages=(*request.messages, *told))
     tries = f"{repairs + 1} tries" if repairs else "one try"
     raise PlanError(
-        f"The chat service {chat.name!r} wrote no plan that can be used, in {tries}. The last problem: {problem}"
+        f"The chat service {chat.name!r} wrote no plan that can be used, in {tries}. Set another chat service, one "
+        f"with a language model, or allow more repairs. The last problem: {problem}"
     )
 
 
