@@ -22,7 +22,7 @@ def end_of_thoughts(text: str, fail: Fail) -> tuple[int, int] | None:
     if match is None:
         return None
     start = match.start(1) - 1
-    found = re.compile(re.escape(f"</{match[1]}>"), re.IGNORECASE).search(text, match.end())
+    found = re.compile(re.escape(f"</{match[1]}>"), re.IGNORECASE).search(text)
     if found is None:
         raise fail(start, f"<{match[1]}> does not end")
     return start, found.end()

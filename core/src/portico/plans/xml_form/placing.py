@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 
 from portico.plans.xml_form.tags import read_tag
 from portico.plans.xml_form.written import WrittenCall, format_error
@@ -16,7 +17,10 @@ _ATTRIBUTE = re.compile(r"\s++([^\s=<>/\"']++)\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+')"
 
 def attribute_offset(text: str, start: int, call: WrittenCall, argument: str, *, strict: bool) -> int | None:
     """Return where an argument of the call that begins at ``start`` is written, in whatever case; None if it is not."""
-    offsets = _strictly(text, start) if strict else _leniently(text, start, call)
+    tag = _TAG.match(text, start)
+    if tag is None:
+        return None
+    offsets = _strictly(text, tag.end()) if strict else _leniently(text, tag.end(), call)
     found = offsets.get(argument)
     if found is None:
         lowered = argument.lower()
@@ -24,9 +28,7 @@ def attribute_offset(text: str, start: int, call: WrittenCall, argument: str, *,
     return found
 
 
-def _strictly(text: str, start: int) -> Mapping[str, int]:
-    tag = _TAG.match(text, start)
-    position = start if tag is None else tag.end()
+def _strictly(text: str, position: int) -> Mapping[str, int]:
     found: dict[str, int] = {}
     while match := _ATTRIBUTE.match(text, position):
         found.setdefault(match[1], match.start(1))
@@ -34,12 +36,8 @@ def _strictly(text: str, start: int) -> Mapping[str, int]:
     return found
 
 
-def _leniently(text: str, start: int, call: WrittenCall) -> Mapping[str, int]:
-    tag = _TAG.match(text, start)
+def _leniently(text: str, position: int, call: WrittenCall) -> Mapping[str, int]:
     found: dict[str, int] = {}
-    if tag is not None:
-        # What was read once is read again in the same way, without an error.
-        read_tag(
-            text, tag.end(), call.function, [], lambda offset, what: format_error(text, offset, what), offsets=found
-        )
+    # What was read once is read again in the same way, without an error.
+    read_tag(text, position, call.function, [], partial(format_error, text), offsets=found)
     return found

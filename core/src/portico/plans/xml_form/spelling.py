@@ -6,7 +6,7 @@ __all__ = ["one_letter_off"]
 
 
 def one_letter_off(one: str, other: str) -> bool:
-    """Tell whether one letter more, less or other, or two that are swapped, make one word of another.
+    """Tell whether two words are the same but for one letter more, less or other, or two that are swapped.
 
     >>> one_letter_off("peom", "poem"), one_letter_off("poems", "poem"), one_letter_off("plan", "poem")
     (True, True, False)

@@ -43,7 +43,7 @@ def read_value(text: str, start: int, end: int, mends: list[tuple[int, str]], fa
         done = offset + 1
         if letter == "&":
             decoded, done = _reference(text, offset, end, fail)
-            if decoded == "&" and done == offset + 1:
+            if done == offset + 1:
                 note(offset, "'&' is not escaped")
             parts.append(decoded)
         elif letter == "<":
@@ -53,7 +53,7 @@ def read_value(text: str, start: int, end: int, mends: list[tuple[int, str]], fa
             parts.append(letter)
         elif letter in "\t\n\r":
             # What XML says of attributes (3.3.3): each break and each tab is a space.
-            done += letter == "\r" and text.startswith("\n", done, end)
+            done += letter == "\r" and text.startswith("\n", done)
             parts.append(" ")
         elif "\ud800" <= letter <= "\udfff":
             raise fail(offset, "half of a surrogate pair")
@@ -93,8 +93,7 @@ def _reference(text: str, offset: int, end: int, fail: Fail) -> tuple[str, int]:
 def _nearly(name: str) -> str | None:
     """Return the name of XML that a name hardly is by chance: in another case, or with one letter wrong."""
     lowered = name.lower()
-    alike = (known for known in _NAMED if lowered == known or (len(name) > 1 and one_letter_off(lowered, known)))
-    return next(alike, None)
+    return next((known for known in _NAMED if len(name) > 1 and one_letter_off(lowered, known)), None)
 
 
 def _is_character(code: int) -> bool:

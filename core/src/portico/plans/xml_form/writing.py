@@ -39,10 +39,12 @@ def plan_to_xml(plan: Plan, catalogue: Mapping[str, FunctionManual] | None = Non
     </plan>
 
     Values that are no texts need the ``catalogue`` that says so. ``bare`` leaves out what is not of the steps: notes,
-    fingerprints and the schema of the input. Raises ``PlanFormatError`` with the reason where XML cannot hold the plan.
+    fingerprints and the schema of the input. Raises ``PlanFormatError`` with the reason where XML cannot hold the plan,
+    and where JSON cannot hold one of its values.
     """
     if bare:
         plan = replace(plan, notes=None, fingerprints={}, input=None)
+    wanted = plan_to_json(plan)
     for problem in _problems(plan):
         raise PlanFormatError(f"XML cannot hold this plan: {problem}.")
     text = _document(plan)
@@ -50,7 +52,7 @@ def plan_to_xml(plan: Plan, catalogue: Mapping[str, FunctionManual] | None = Non
         again = plan_from_xml(text, catalogue)
     except PlanFormatError as error:
         raise PlanFormatError(f"XML cannot hold this plan. It would be read so: {error}") from error
-    difference = _difference(plan, again)
+    difference = _difference(wanted, plan_to_json(again), typed=catalogue is not None)
     if difference:
         raise PlanFormatError(f"XML cannot hold this plan: {difference}.")
     return text
@@ -95,7 +97,7 @@ def _step_problems(step: Step) -> Iterator[str]:
     if step.seconds is not None or step.attempts is not None:
         yield f"step {step.id} has its own seconds or attempts"
     reason = step.reason
-    if "--" in reason or reason.endswith("-") or reason != reason.strip() or "\r" in reason:
+    if "--" in reason or reason != reason.strip() or "\r" in reason:
         yield f"the reason of step {step.id} cannot be a comment"
     yield from _text_problems(f"the reason of step {step.id}", reason)
     for name, expression in step.arguments.items():
@@ -177,24 +179,20 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _difference(plan: Plan, again: Plan) -> str | None:
-    """Say what would be read back as something else."""
-    wanted, got = plan_to_json(plan), plan_to_json(again)
-    if _dumped(wanted) == _dumped(got):
+def _difference(wanted: dict[str, Any], got: dict[str, Any], *, typed: bool) -> str | None:
+    """Say what would be read back as something else; ``typed`` is where a catalogue was given."""
+    # As texts, since Python's 1 is its true.
+    if json.dumps(wanted) == json.dumps(got):
         return None
-    for one, other in zip(wanted["steps"], got["steps"], strict=False):
-        for key in (one | other).keys() - {"arguments"}:
-            if _dumped(one.get(key)) != _dumped(other.get(key)):
-                advice = "; give the catalogue, which says so" if key == "after" else ""
+    for one, other in zip(wanted["steps"], got["steps"], strict=True):
+        for key in one | other:
+            if key != "arguments" and json.dumps(one.get(key)) != json.dumps(other.get(key)):
+                advice = "; give the catalogue, which says so" if key == "after" and not typed else ""
                 return f"step {one['id']} would be read with another {key}{advice}"
         given, read = one.get("arguments", {}), other.get("arguments", {})
         for name in given | read:
-            if name not in given or name not in read or _dumped(given[name]) != _dumped(read[name]):
-                kind = "text" if isinstance(given.get(name, {}).get("value", ""), str) else "other value"
-                advice = "" if kind == "text" else "; give the catalogue, which says that it is no text"
+            if json.dumps(given.get(name)) != json.dumps(read.get(name)):
+                a_text = isinstance(given.get(name, {}).get("value", ""), str)
+                advice = "" if typed or a_text else "; give the catalogue, which says that it is no text"
                 return f"the argument {name!r} of step {one['id']} would be read as something else{advice}"
-    return next((f"the {key} would be read as something else" for key in wanted if wanted[key] != got.get(key)), "?")
-
-
-def _dumped(value: Any) -> str:
-    return json.dumps(value, sort_keys=True)
+    return f"the {'result' if wanted['goal'] == got['goal'] else 'goal'} would be read as something else"

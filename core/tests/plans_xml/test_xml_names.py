@@ -1,0 +1,117 @@
+"""Words of a plan that are spelled otherwise than what they mean: functions, attributes, and one letter off."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from portico.errors import PlanFormatError
+from portico.functions import FunctionManual
+from portico.plans.xml_form.names import FunctionNames
+from portico.plans.xml_form.spelling import one_letter_off
+from portico.plans.xml_form.written import APPEND, SET, control, unlike_names
+
+WORDS = [
+    "".join(word) for n, letters in enumerate(["", "abc", "abc", "abc", "ab"]) for word in product(letters, repeat=n)
+]
+MANUALS = {
+    name: FunctionManual(name, "", {}, {})
+    for name in ["Writer-Poem", "echo", "A-Twice", "B-Twice", "Writer-Strasse", "Short-Long_Poem", "X_y", "X-y"]
+}
+
+
+def one_change(word: str) -> set[str]:
+    """Return every word that one change of at most one letter, or a swap, makes of a word."""
+    cuts = [(word[:at], word[at:]) for at in range(len(word) + 1)]
+    return {
+        word,
+        *(left + right[1:] for left, right in cuts),
+        *(left + letter + right for left, right in cuts for letter in "abc"),
+        *(left + letter + right[1:] for left, right in cuts if right for letter in "abc"),
+        *(left + right[1] + right[0] + right[2:] for left, right in cuts if len(right) > 1),
+    }
+
+
+def test_one_letter_off_is_what_one_change_of_a_letter_or_a_swap_makes() -> None:
+    for word in WORDS:
+        near = one_change(word)
+        assert {other for other in WORDS if one_letter_off(word, other)} == near & set(WORDS), word
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("Writer.Poem", "Writer-Poem"),
+        ("Writer-Poem", "Writer-Poem"),
+        ("WRITER.poem", "Writer-Poem"),
+        ("writer_poem", "Writer-Poem"),
+        ("_GLOBAL_FUNCTIONS_.Writer-Poem", "Writer-Poem"),
+        ("poem", "Writer-Poem"),
+        ("echo", "echo"),
+        ("ECHO", "echo"),
+        ("_GLOBAL_FUNCTIONS_.Echo", "echo"),
+        ("short.long.poem", "Short-Long_Poem"),
+        ("long_poem", "Short-Long_Poem"),
+        ("X.y", "X-y"),
+        ("X_y", "X_y"),
+        ("A.twice", "A-Twice"),
+    ],
+)
+def test_a_function_is_found_in_any_case_and_without_its_plugin(written: str, name: str) -> None:
+    names = FunctionNames(MANUALS)
+    for _ in range(2):
+        assert names.find(written) == (name, MANUALS[name])
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("Twice", "Twice"),  # of two plugins
+        ("x_Y", "x_Y"),  # two functions, but for the hyphen
+        ("Writer.Straße", "Writer-Straße"),
+        ("Other.Poem", "Other-Poem"),
+        ("Other.echo", "Other-echo"),
+        ("a.b.c", "a.b.c"),
+        ("_GLOBAL_FUNCTIONS_.nothing", "nothing"),
+        ("_global_functions_.echo", "_global_functions_-echo"),
+        ("", ""),
+        (".", "-"),
+    ],
+)
+def test_what_no_function_is_called_stays_as_it_is_written_but_for_the_dot(written: str, name: str) -> None:
+    assert FunctionNames(MANUALS).find(written) == (name, None)
+
+
+@pytest.mark.parametrize("written", ["Writer.Poem", "poem", "writer-poem"])
+def test_without_a_catalogue_no_name_is_another(written: str) -> None:
+    assert FunctionNames(None).find(written) == (written.replace(".", "-"), None)
+    assert FunctionNames({}).find(written) == (written.replace(".", "-"), None)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "kind"),
+    [
+        ("setContextVariable", SET),
+        ("SETCONTEXTVARIABLE", SET),
+        ("appendToResult", APPEND),
+        ("appendtoresult", APPEND),
+        ("set_context_variable", None),
+        ("setContextVariables", None),
+        ("input", None),
+        ("", None),
+    ],
+)
+def test_attributes_that_are_no_arguments_are_known_in_any_case(attribute: str, kind: str | None) -> None:
+    assert control(attribute) == kind
+
+
+def test_names_that_differ_in_case_only_are_one_attribute() -> None:
+    given = {"City": "Oslo", "ß": "1", "CITY": "Oslo", "ss": "2", "city": "Oslo"}
+    assert list(unlike_names(given, PlanFormatError).items()) == [("City", "Oslo"), ("ß", "1"), ("ss", "2")]
+
+
+def test_one_attribute_has_one_value() -> None:
+    with pytest.raises(PlanFormatError) as caught:
+        unlike_names({"a": "x", "City": "Oslo", "A": "x", "CITY": "Rome"}, PlanFormatError)
+    assert str(caught.value) == "City and CITY are one argument with two values"

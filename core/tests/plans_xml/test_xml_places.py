@@ -1,0 +1,150 @@
+"""Where things stand in a plan's text: lines and columns, thoughts, goals, and the attributes of a call."""
+
+from __future__ import annotations
+
+import pytest
+
+from portico.errors import PlanFormatError
+from portico.plans.xml_form.around import end_of_goal, end_of_thoughts, words_of
+from portico.plans.xml_form.placing import attribute_offset
+from portico.plans.xml_form.written import Mend, WrittenCall, format_error, places
+
+
+def fail(offset: int, problem: str) -> PlanFormatError:
+    return PlanFormatError(f"{offset}: {problem}")
+
+
+@pytest.mark.parametrize("text", ["", "ab", "\n", "é\n\nab\nc\n", "\n\n\n日本", "a\r\nb\u2028c\rd"])
+def test_a_place_is_counted_from_one_by_line_feeds(text: str) -> None:
+    expected = {
+        offset: (before.count("\n") + 1, len(before.rpartition("\n")[2]) + 1)
+        for offset, before in ((offset, text[:offset]) for offset in range(len(text) + 1))
+    }
+    for some in (expected, [0, *expected, len(text)], [*expected][1::2], [*expected][::3], [len(text)] * 2, []):
+        offsets = sorted(some)
+        assert places(text, iter(offsets)) == [expected[offset] for offset in offsets]
+
+
+@pytest.mark.parametrize(("offset", "line", "column"), [(0, 1, 1), (3, 2, 1), (5, 2, 3), (6, 2, 3), (10**9, 2, 3)])
+def test_an_error_has_its_place_which_is_inside_of_the_text(offset: int, line: int, column: int) -> None:
+    error = format_error("ab\ncd", offset, "it is wrong")
+    assert (str(error), error.line, error.column) == (
+        f"line {line}, column {column}: it is wrong.",
+        line,
+        column,
+    )
+
+
+def test_what_is_mended_is_printed_with_its_place() -> None:
+    assert str(Mend(2, 14, "'&' is not escaped")) == "line 2, column 14: '&' is not escaped"
+
+
+@pytest.mark.parametrize(
+    ("thoughts", "answer"),
+    [
+        ("<think>a <plan/> is</think>", "<plan/></think>"),
+        ("<Thinking>\n</think></THINKING>", "x"),
+        ("<reasoning></reasoning>", ""),
+    ],
+)
+@pytest.mark.parametrize("blank", ["", " \n"])
+def test_thoughts_end_where_they_say(blank: str, thoughts: str, answer: str) -> None:
+    assert end_of_thoughts(f"{blank}{thoughts}{answer}", fail) == (len(blank), len(blank) + len(thoughts))
+
+
+@pytest.mark.parametrize("text", ["", "<plan/><think></think>", "So: <think></think>", "<thinks></thinks>"])
+def test_thoughts_are_at_the_beginning(text: str) -> None:
+    assert end_of_thoughts(text, fail) is None
+
+
+@pytest.mark.parametrize("text", ["\n<Think>a </thinking><plan/>", "\n<Think>"])
+def test_thoughts_without_an_end_are_refused(text: str) -> None:
+    with pytest.raises(PlanFormatError) as caught:
+        end_of_thoughts(text, fail)
+    assert str(caught.value) == "1: <Think> does not end"
+
+
+@pytest.mark.parametrize(
+    ("goal", "after"),
+    [
+        ("Say it", "</goal><plan/></goal>"),
+        ("Say <it> & <plant>", "</ GOAL >"),
+        ("Say\nit ", "<PLAN><goal></goal>"),
+        ("", "<plan/>"),
+        ("Say it", ""),
+    ],
+)
+def test_a_goal_ends_at_its_end_tag_or_its_plan(goal: str, after: str) -> None:
+    before = "</goal><plan><goal>"
+    assert end_of_goal(f"{before}{goal}{after}", len(before)) == len(before) + len(goal)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("\n a &lt;b&gt; &quot;c&quot; &apos;d&apos; &amp; e\n", "a <b> \"c\" 'd' & e"),
+        ("&amp;lt; &amp;amp;", "&lt; &amp;"),
+        ("AT&T &nbsp; &#65; &LT;", "AT&T &nbsp; &#65; &LT;"),
+    ],
+)
+def test_the_words_of_a_goal_are_for_people(text: str, words: str) -> None:
+    assert words_of(text) == words
+
+
+def offset_of(tag: str, argument: str, *, strict: bool) -> int | None:
+    """Return where an argument stands after the beginning of a tag that is between two others."""
+    before, after = '<plan b="0"><!-- x="1" -->', '<function.g last="2"/></plan>'
+    call = WrittenCall("f", {}, "", len(before))
+    found = attribute_offset(f"{before}{tag}{after}", call.offset, call, argument, strict=strict)
+    return None if found is None else found - len(before)
+
+
+@pytest.mark.parametrize(
+    ("argument", "name"),
+    [
+        ("a", "a "),
+        ("B.c", "B.c"),
+        ("b.C", "B.c"),
+        ("x", None),
+        ("last", None),
+        ("function.f", None),
+        ("Größe", "Größe"),
+    ],
+)
+@pytest.mark.parametrize("strict", [True, False])
+def test_an_argument_is_where_its_name_begins(strict: bool, argument: str, name: str | None) -> None:
+    tag = """<function.f a = 'x="3" B.c="4"'\n B.c="a='5'" Größe="6"\tempty="">"""
+    at = None if name is None else tag.index(f"\n {name}") + 2 if name == "B.c" else tag.index(name, 12)
+    assert offset_of(tag, argument, strict=strict) == at
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_of_two_names_the_one_in_the_same_case_is_meant(strict: bool) -> None:
+    tag = '<function.f city="1" City="1" CITY="1"/>'
+    for name in ("city", "City", "CITY"):
+        assert offset_of(tag, name, strict=strict) == tag.index(name)
+    assert offset_of(tag, "cITY", strict=strict) == tag.index("city"), "or the first"
+    assert offset_of(tag, "SS", strict=strict) is None
+    assert offset_of('<function.f ß="1"/>', "ss", strict=strict) is None
+
+
+def test_in_a_mended_tag_attributes_are_where_the_scanner_finds_them() -> None:
+    tag = """< function.f a="say "it" now", c=2 a="say "it" now" d=“3”"""
+    assert {name: offset_of(f"{tag}/>", name, strict=False) for name in "abcd"} == {
+        "a": 13,
+        "b": None,
+        "c": tag.index("c=2"),
+        "d": tag.index("d="),
+    }
+
+
+def test_in_xml_a_value_may_hold_what_the_scanner_would_refuse() -> None:
+    tag = """<function.f a='x setContextVariable="A"' b="1"/>"""
+    assert offset_of(tag, "b", strict=True) == tag.index("b=")
+    with pytest.raises(PlanFormatError, match="the value of a has an attribute inside"):
+        offset_of(tag, "b", strict=False)
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_where_no_tag_begins_there_is_no_attribute(strict: bool) -> None:
+    assert offset_of(' a="1"', "a", strict=strict) is None

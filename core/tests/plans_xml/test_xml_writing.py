@@ -1,0 +1,264 @@
+"""What a plan is written as, whole, and why a plan is refused, in words that say what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from portico.errors import PlanFormatError
+from portico.functions import FunctionManual
+from portico.plans.plan import Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value
+from portico.plans.xml_form import plan_from_xml, plan_to_xml
+
+KINDS = {"input": {"type": "string"}, "n": {"type": "integer"}, "o": {"type": "object"}}
+CATALOGUE = {
+    "f": FunctionManual("f", "", {"type": "object", "properties": KINDS, "required": ["input"]}, {}),
+    "send": FunctionManual("send", "", {"type": "object", "properties": {}}, {}, effects=True),
+}
+LONG = "x" * 61
+
+
+def step(id: str = "s1", function: Any = "g", arguments: Any = None, **more: Any) -> Step:
+    return Step(id, function, arguments or {}, **more)
+
+
+def plan(*steps: Step, result: Expression | None = None, goal: str = "", **more: Any) -> Plan:
+    """Make a plan of these steps or of one; its result is that of the last."""
+    steps = steps or (step(),)
+    return Plan(goal, steps, result or From(steps[-1].id), **more)
+
+
+def given(value: Any, *, name: str = "a", function: str = "g", **others: Any) -> Plan:
+    """Make a plan of a step with an argument, which is an expression or a value."""
+    arguments = {name: value, **others}
+    made = {key: each if isinstance(each, Expression) else Value(each) for key, each in arguments.items()}
+    return plan(step(function=function, arguments=made))
+
+
+RESULT = 'setContextVariable="s1" appendToResult="RESULT__s1"'
+OBJECT = r"{&quot;é&quot;: [1, null, &quot;x\&quot;&quot;], &quot;b&quot;: {}}"
+WRITTEN = {
+    "a plan without steps": (Plan(""), ["<plan/>"]),
+    "a goal": (Plan('Say <it> & "that"\r\nnow'), ['<goal>Say &lt;it&gt; &amp; "that"&#13;', "now</goal>", "<plan/>"]),
+    "the poem of Semantic Kernel": (
+        plan(
+            step("POEM", "Writer-ShortPoem", {"input": Value('"John" & Doe\n')}, reason="First the poem"),
+            step("s2", "Writer-Translate", {"input": From("POEM"), "language": Value("Chinese")}),
+            goal="Say <it>",
+        ),
+        [
+            "<goal>Say &lt;it&gt;</goal>",
+            "<plan>",
+            "  <!-- First the poem -->",
+            '  <function.Writer.ShortPoem input="&quot;John&quot; &amp; Doe&#10;" setContextVariable="POEM"/>',
+            f'  <function.Writer.Translate input="$POEM" language="Chinese" {RESULT.replace("s1", "s2")}/>',
+            "</plan>",
+        ],
+    ),
+    "every character that is escaped": (
+        given("\r\t\n&<>\"'é🧦"),
+        [
+            "<plan>",
+            f'  <function.g a="&#13;&#9;&#10;&amp;&lt;&gt;&quot;\'é🧦" {RESULT}/>',
+            "</plan>",
+        ],
+    ),
+    "steps that nobody takes keep no result, but for those with a name of their own": (
+        plan(
+            step(arguments={"a": TextOf(("x ", From("input"), ", & y"))}, reason="why\nso-"),
+            step("s2"),
+            step("s4"),
+            step("end", arguments={"b": From("s1")}),
+        ),
+        [
+            "<plan>",
+            "  <!-- why",
+            "so- -->",
+            '  <function.g a="x $input, &amp; y" setContextVariable="s1"/>',
+            "  <function.g/>",
+            '  <function.g setContextVariable="s4"/>',
+            '  <function.g b="$s1" setContextVariable="end" appendToResult="RESULT__end"/>',
+            "</plan>",
+        ],
+    ),
+    "several results": (
+        plan(*map(step, ["s2", "s1", "s3", "b"]), result=TextOf((From("s2"), "\n", From("s3"), "\n", From("b")))),
+        [
+            "<plan>",
+            '  <function.g setContextVariable="s2" appendToResult="RESULT__s2"/>',
+            '  <function.g setContextVariable="s1"/>',
+            '  <function.g setContextVariable="s3" appendToResult="RESULT__s3"/>',
+            '  <function.g setContextVariable="b" appendToResult="RESULT__b"/>',
+            "</plan>",
+        ],
+    ),
+    "the name of a result is of no step": (
+        plan(step("result__S2_"), step("RESULT__s2"), step("s2", arguments={"a": From("RESULT__s2")})),
+        [
+            "<plan>",
+            '  <function.g setContextVariable="result__S2_"/>',
+            '  <function.g setContextVariable="RESULT__s2"/>',
+            '  <function.g a="$RESULT__s2" setContextVariable="s2" appendToResult="RESULT__s2__"/>',
+            "</plan>",
+        ],
+    ),
+    "values that are no texts": (
+        given(From("input"), name="input", function="f", n=-3, o={"é": [1, None, 'x"'], "b": {}}),
+        [
+            "<plan>",
+            f'  <function.f input="$input" n="-3" o="{OBJECT}" {RESULT}/>',
+            "</plan>",
+        ],
+    ),
+    "an order that the catalogue tells": (
+        plan(step(function="send"), step("s2", "f", {"input": Value("x")}, after=("s1",))),
+        [
+            "<plan>",
+            "  <function.send/>",
+            '  <function.f input="x" setContextVariable="s2" appendToResult="RESULT__s2"/>',
+            "</plan>",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("made", "lines"), WRITTEN.values(), ids=WRITTEN.keys())
+def test_a_plan_is_written_as_semantic_kernel_wrote_it(made: Plan, lines: list[str]) -> None:
+    text = plan_to_xml(made, CATALOGUE)
+    assert text.split("\n") == lines
+    assert plan_from_xml(text, CATALOGUE) == made
+
+
+def test_bare_xml_leaves_out_what_is_not_of_the_steps() -> None:
+    whole = plan(goal="g", notes={"round": 1}, fingerprints={"g": "0"}, input={"type": "object"})
+    assert plan_to_xml(whole, bare=True) == plan_to_xml(plan(goal="g"))
+
+
+def test_a_thousand_steps_are_written() -> None:
+    steps = [step(f"s{number}") for number in range(1, 1_001)]
+    assert plan_to_xml(plan(*steps)).count("\n  <function.g") == 1_000
+    with pytest.raises(PlanFormatError) as caught:
+        plan_to_xml(plan(*steps, step("s1001")))
+    assert str(caught.value) == "XML cannot hold this plan: it has more than 1,000 steps."
+
+
+NO_RESULT = "it has no result; the result of an XML plan is that of its last step where no other is appended"
+OTHER_RESULT = "its result is not the whole result of one step, or of several, joined by line breaks"
+OTHER_EXPRESSION = "is neither a value, a whole result, nor a text with whole results in it"
+NO_TEXT = "; give the catalogue, which says that it is no text"
+TWO = (step(), step("s2"))
+
+
+@pytest.mark.parametrize(
+    ("refused", "says"),
+    [
+        (plan(input={}), "it has a schema of its input"),
+        (plan(notes=1), "it has notes"),
+        (plan(fingerprints={"g": "0"}), "it has fingerprints of functions"),
+        (plan(goal="\x01"), "the goal has U+0001, which is no character of XML"),
+        (plan(goal="\ufffe"), "the goal has U+FFFE, which is no character of XML"),
+        (plan(goal=" g"), "the goal would be read as something else"),
+        (Plan("", (step(),)), NO_RESULT),
+        (Plan("", (), Value(1)), OTHER_RESULT),
+        (plan(result=Value(1)), OTHER_RESULT),
+        (plan(result=From("s1", ("a",))), OTHER_RESULT),
+        (plan(result=From("input")), OTHER_RESULT),
+        (plan(result=From("s2")), OTHER_RESULT),
+        (plan(*TWO, result=TextOf((From("s1"), ", ", From("s2")))), OTHER_RESULT),
+        (plan(*TWO, result=TextOf(("\n", From("s1"), "\n", From("s2")))), OTHER_RESULT),
+        (plan(*TWO, result=TextOf((From("s1"), "\n", "\n", "\n", From("s2")))), OTHER_RESULT),
+        (plan(*TWO, result=TextOf((From("s2"), "\n", From("s1")))), "the result would be read as something else"),
+        (plan(step(function=Plan("inner"))), "step s1 is a plan"),
+        (plan(step(function=PlanTemplate("x", "handlebars"))), "step s1 is a template"),
+        (plan(step(function=f"-{LONG}")), f"'-{LONG[:59]}' of step s1 is no name of a function"),
+        (plan(step(function="a-b-c")), "'a-b-c' of step s1 is no name of a function"),
+        (plan(step(function="_GLOBAL_FUNCTIONS_-g")), "step s1 would be read with another function"),
+        (plan(step(f" {LONG}")), f"the id ' {LONG[:59]}' is no name of a variable"),
+        (plan(step("Input")), "the id 'Input' is no name of a variable"),
+        (plan(step("A"), step("a")), "step a would be read with another id"),
+        (plan(step(seconds=1.0)), "step s1 has its own seconds or attempts"),
+        (plan(step(attempts=2)), "step s1 has its own seconds or attempts"),
+        (plan(step(reason="a -- b")), "the reason of step s1 cannot be a comment"),
+        (plan(step(reason=" a")), "the reason of step s1 cannot be a comment"),
+        (plan(step(reason="a\rb")), "the reason of step s1 cannot be a comment"),
+        (plan(step(reason="a\x0bb")), "the reason of step s1 has U+000B, which is no character of XML"),
+        (plan(step(after=("s0",))), "step s1 would be read with another after; give the catalogue, which says so"),
+        (given(From("s1", ("x",))), "step s1 refers to s1, which is not written before it"),
+        (
+            plan(step(), step("s2", arguments={"a": From("s1", ("x",))})),
+            "step s2 takes a part of s1; variables are whole",
+        ),
+        (given("", name="max temp"), "the argument 'max temp' of step s1 has a name that no argument can have in XML"),
+        (
+            given("\x00", name=f"-{LONG}"),
+            f"the argument '-{LONG[:59]}' of step s1 has a name that no argument can have in XML",
+        ),
+        (
+            given("", name="AppendToResult"),
+            "the argument 'AppendToResult' of step s1 has a name that no argument can have in XML",
+        ),
+        (given(ListOf(())), f"the argument 'a' of step s1 {OTHER_EXPRESSION}"),
+        (given(ObjectOf({})), f"the argument 'a' of step s1 {OTHER_EXPRESSION}"),
+        (given(TextOf((Value("x"),))), f"the argument 'a' of step s1 {OTHER_EXPRESSION}"),
+        (given("\x00"), "the argument 'a' of step s1 has U+0000, which is no character of XML"),
+        (given(["\ud800"]), "the argument 'a' of step s1 has U+D800, which is no character of XML"),
+        (
+            given(TextOf((From("input"), "\udfff"))),
+            "the argument 'a' of step s1 has U+DFFF, which is no character of XML",
+        ),
+        (given(TextOf(("x",))), "the argument 'a' of step s1 would be read as something else"),
+        (given("$input"), "the argument 'a' of step s1 would be read as something else"),
+        (given("x", b=None), f"the argument 'b' of step s1 would be read as something else{NO_TEXT}"),
+    ],
+)
+def test_what_xml_cannot_hold_is_refused_with_the_reason(refused: Plan, says: str) -> None:
+    with pytest.raises(PlanFormatError) as caught:
+        plan_to_xml(refused)
+    assert str(caught.value) == f"XML cannot hold this plan: {says}."
+
+
+@pytest.mark.parametrize(
+    ("refused", "says"),
+    [
+        (given("x", name="n", function="f"), "the argument 'input' of step s1 would be read as something else"),
+        (given("x", name="INPUT", function="f"), "the argument 'INPUT' of step s1 would be read as something else"),
+        (given("x", name="input", function="f", n="3"), "the argument 'n' of step s1 would be read as something else"),
+        (given("x", name="input", function="f", n=2.5), "the argument 'n' of step s1 would be read as something else"),
+        (given("x", name="input", function="F"), "step s1 would be read with another function"),
+        (plan(step(function="send"), step("s2", "send")), "step s2 would be read with another after"),
+    ],
+)
+def test_with_the_catalogue_nobody_is_told_to_give_it(refused: Plan, says: str) -> None:
+    with pytest.raises(PlanFormatError) as caught:
+        plan_to_xml(refused, CATALOGUE)
+    assert str(caught.value) == f"XML cannot hold this plan: {says}."
+
+
+@pytest.mark.parametrize(
+    ("refused", "says"),
+    [
+        (given("$nobody"), "line 2, column 15: there is no variable $nobody; there are: input."),
+        (given("1", A="2"), "line 2, column 3: a and A are one argument with two values."),
+        (given(TextOf((From("input"), "s"))), "line 2, column 15: there is no variable $inputs; nearest: input."),
+    ],
+)
+def test_what_would_not_be_read_is_refused_with_what_the_reader_says(refused: Plan, says: str) -> None:
+    with pytest.raises(PlanFormatError) as caught:
+        plan_to_xml(refused)
+    assert str(caught.value) == f"XML cannot hold this plan. It would be read so: {says}"
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        (object(), "expected a JSON value, got a Python object"),
+        (float("nan"), "JSON has no nan"),
+        (10**5_000, "a whole number of more than 4,000 digits is too long"),
+    ],
+    ids=["an object", "nan", "a long number"],
+)
+def test_a_value_that_json_cannot_hold_is_refused_with_its_place(value: Any, says: str) -> None:
+    with pytest.raises(PlanFormatError) as caught:
+        plan_to_xml(given([value]))
+    assert str(caught.value) == f"$.steps[0].arguments.a.value[0]: {says}."
