@@ -146,6 +146,11 @@ def test_a_place_that_is_not_there_is_passed_over() -> None:
     assert apply_fixes(plan, fixes) == plan
 
 
+def test_a_plan_without_a_result_is_given_none() -> None:
+    plan = Plan("g", (Step("x", "send", {"text": Value("a")}),))
+    assert apply_fixes(plan, [Finding("", fix=Fix((), ("result",), Value(1)))]) == plan
+
+
 NAMES = st.sampled_from(
     ["forecast", "Weather.forecast", "TOTAL", "total", "keep", "Send", "send", "nothing", "clock_today"]
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -76,6 +77,124 @@ def test_a_template_and_a_step_of_earlier_have_shapes_of_their_own() -> None:
 def test_a_plan_without_anything_is_still_a_drawing() -> None:
     assert plan_to_mermaid(Plan("")) == 'flowchart TD\n    n0["nothing to do"]'
     assert "subgraph" in plan_to_mermaid(Plan("", (Step("s1", Plan("")),)))
+
+
+STEP = Step("a", "F-f")
+
+
+@pytest.mark.parametrize(
+    ("plan", "lines"),
+    [
+        pytest.param(
+            Plan("g", (STEP,), input={"type": "object"}),
+            ['    n0(["input"])', '    n1["a<br/>F-f"]'],
+            id="an input that nothing reads",
+        ),
+        pytest.param(
+            Plan("g", (replace(STEP, after=("input",)),), result=TextOf((From("input"), From("input", ("x",))))),
+            [
+                '    n0(["input"])',
+                '    n1["a<br/>F-f"]',
+                '    n2(["result"])',
+                '    n0 -- "#36;, #36;.x" --> n2',
+                "    n0 -.-> n1",
+            ],
+            id="a step that waits for the input, and a result with all and with a part of it",
+        ),
+        pytest.param(
+            Plan("g", (replace(STEP, after=("old", "older")),), result=From("oldest", ("x",))),
+            [
+                '    n0["a<br/>F-f"]',
+                '    n1("old<br/>earlier")',
+                '    n2("older<br/>earlier")',
+                '    n3(["result"])',
+                '    n4("oldest<br/>earlier")',
+                '    n4 -- "#36;.x" --> n3',
+                "    n1 -.-> n0",
+                "    n2 -.-> n0",
+            ],
+            id="a result and waits of earlier",
+        ),
+        pytest.param(
+            Plan("g", (Step("n", Plan(" ", (replace(STEP, after=("old",)),), From("older")), {"x": Value(1)}),)),
+            [
+                '    subgraph n0["n"]',
+                '        n1(["input"])',
+                '        n2["a<br/>F-f"]',
+                '        n3("old<br/>earlier")',
+                '        n4(["result"])',
+                '        n5("older<br/>earlier")',
+                "    end",
+                "    n5 --> n4",
+                "    n3 -.-> n2",
+            ],
+            id="a nested plan that is given something, without a goal",
+        ),
+        pytest.param(
+            Plan("g", (Step("n", Plan("in", (STEP,))), Step("m", Plan("", result=Value(1)), after=("n",)))),
+            [
+                '    subgraph n0["n#58; in"]',
+                '        n1["a<br/>F-f"]',
+                "    end",
+                '    subgraph n2["m"]',
+                '        n3(["result"])',
+                "    end",
+                "    n0 -.-> n2",
+            ],
+            id="nested plans that are given nothing",
+        ),
+        pytest.param(
+            Plan("g", (Step("n", Plan("", (STEP,)), {"x": From("z")}), Step("m", Plan("", (STEP,)))), From("m")),
+            [
+                '    subgraph n0["n"]',
+                '        n1(["input"])',
+                '        n2["a<br/>F-f"]',
+                "    end",
+                '    subgraph n3["m"]',
+                '        n4["a<br/>F-f"]',
+                "    end",
+                '    n5("z<br/>earlier")',
+                '    n6(["result"])',
+                "    n5 --> n1",
+                "    n3 --> n6",
+            ],
+            id="lines to the input of a nested plan and from the whole of one without a result",
+        ),
+        pytest.param(
+            Plan("g", (Step("n", Plan("", result=Value(1))), replace(STEP, arguments={"x": From("n")}, after=("n",)))),
+            [
+                '    subgraph n0["n"]',
+                '        n1(["result"])',
+                "    end",
+                '    n2["a<br/>F-f"]',
+                "    n1 --> n2",
+                "    n0 -.-> n2",
+            ],
+            id="a line from the result of a nested plan and a wait for the whole of it",
+        ),
+    ],
+)
+def test_what_a_plan_takes_and_gives_is_drawn_where_it_stands(plan: Plan, lines: list[str]) -> None:
+    assert plan_to_mermaid(plan).split("\n") == ["flowchart TD", *lines]
+
+
+@pytest.mark.parametrize(("length", "shown"), [(79, "x" * 79), (80, "x" * 80), (81, "x" * 79 + "…")])
+def test_a_label_is_cut_at_eighty_characters(length: int, shown: str) -> None:
+    drawn = plan_to_mermaid(Plan("", (Step("x" * length, "x" * length),)))
+    assert drawn == f'flowchart TD\n    n0["{shown}<br/>{shown}"]'
+
+
+def test_nested_plans_are_drawn_a_hundred_levels_deep() -> None:
+    plan = Plan("")
+    for _ in range(101):
+        plan = Plan("", (Step("n", plan),))
+    lines = plan_to_mermaid(plan).split("\n")
+    assert lines == [
+        "flowchart TD",
+        *(f'{"    " * (level + 1)}subgraph n{level}["n"]' for level in range(100)),
+        f'{"    " * 101}n100["n<br/>a plan nested too deeply to be drawn"]',
+        *(f"{'    ' * (level + 1)}end" for level in reversed(range(100))),
+    ]
 
 
 @settings(max_examples=80)

@@ -46,7 +46,9 @@ def main(children: int, wanted: list[str]) -> None:
         return any(f"{module}.".startswith(f"portico.{name}.") for name in wanted)
 
     def execute_uncached(self: Any, params: list[str], plugins: Iterable[Any] = ()) -> Any:
-        return execute(self, params, plugins=[*plugins, imports.WithoutCaches()])
+        # A file that cannot be read any more is a failure, where pytest would call it interrupted.
+        options = ["--continue-on-collection-errors", *params]
+        return execute(self, options, plugins=[*plugins, imports.WithoutCaches()])
 
     def run_stats_with_imports(self: Any, *, tests: Iterable[str]) -> int:
         with calls.recorded(state()) as plugin:

@@ -97,8 +97,12 @@ def plan_difference(before: Plan, after: Plan) -> PlanDifference:
     """Return what changed from ``before`` to ``after``.
 
     Steps are the same when they call the same with the same, references followed through renamed steps; the others
-    are compared by id. Literals differ where their JSON does: 1 is not 1.0 and not true.
+    are compared by id. Literals differ where their JSON does: 1 is not 1.0 and not true. Raises ``PlanFormatError``
+    with the place for a value that JSON does not have.
     """
+    for plan in (before, after):
+        # Before anything is compared, so that the place is the one in the whole plan.
+        plan_to_json(plan)
     old_steps, new_steps = keyed(before.steps), keyed(after.steps)
     pairs = matched(old_steps, new_steps)
     names = {old_steps[old].id: new_steps[new].id for old, new in pairs.items() if old != new}
@@ -140,7 +144,7 @@ def _own_changes(before: Plan, after: Plan, names: Mapping[str, str]) -> Iterato
     yield from _change("goal", before.goal, after.goal)
     yield from _change("input", before.input, after.input)
     result = before.result
-    if result is not None and names:
+    if result is not None:
         result = with_renamed_references(Step("", "", {"result": result}), names).arguments["result"]
     yield from _change("result", result, after.result)
     yield from _change("notes", before.notes, after.notes)

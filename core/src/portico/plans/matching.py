@@ -103,9 +103,9 @@ class _Matching:
         return found
 
     def by_id(self) -> bool:
-        """Match the first step that is left, in the order of writing, to the one of its id."""
-        for name in self.before:
-            if name not in self.pairs and name in self.open_after:
+        """Match the first step that is left to the one of its id, of those that can be compared if there is one."""
+        for name in (*self.ready, *self.waiting):
+            if name in self.open_after:
                 self.pair(name, name)
                 self.advance()
                 return True

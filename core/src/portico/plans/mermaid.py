@@ -31,7 +31,7 @@ def plan_to_mermaid(plan: Plan) -> str:
     are cut at 80 characters. Mermaid draws 500 lines and 50,000 characters where it is not told otherwise.
     """
     drawing = _Drawing()
-    drawing.plan(plan, "    ", _Outside(), 0)
+    drawing.plan(plan, "    ", 0, given=False)
     return "\n".join(["flowchart TD", *drawing.nodes, *drawing.edges()])
 
 
@@ -42,13 +42,6 @@ class _Node:
     whole: str
     entry: str
     exit: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Outside:
-    """What leads to the input of a nested plan: pairs of a node and a path."""
-
-    given: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(slots=True)
@@ -67,12 +60,13 @@ class _Drawing:
         self.nodes.append(f'{indent}{name}{left}"{label}"{right}')
         return name
 
-    def plan(self, plan: Plan, indent: str, outside: _Outside, depth: int) -> tuple[str | None, str | None]:
+    def plan(self, plan: Plan, indent: str, depth: int, *, given: bool) -> tuple[str | None, str | None]:
         """Draw a plan's nodes and lines; return its input node and its result node, where it has them."""
-        given: str | None = None
-        if plan.input is not None or outside.given or _uses_input(plan):
-            given = self.node(indent, "([", "input", "])")
-        drawn: dict[str, _Node] = {} if given is None else {INPUT: _Node(given, given, given)}
+        entry: str | None = None
+        drawn: dict[str, _Node] = {}
+        if given or plan.input is not None or _uses_input(plan):
+            entry = self.node(indent, "([", "input", "])")
+            drawn[INPUT] = _Node(entry, entry, entry)
         for step in plan.steps:
             drawn[step.id] = self.step(step, indent, depth)
         for step in plan.steps:
@@ -81,9 +75,9 @@ class _Drawing:
         if plan.result is not None:
             result = self.node(indent, "([", "result", "])")
             self.lines(plan.result, result, drawn, indent)
-        if given is None and result is None and not plan.steps:
+        if entry is None and result is None and not plan.steps:
             self.node(indent, "[", "nothing to do", "]")
-        return given, result
+        return entry, result
 
     def step(self, step: Step, indent: str, depth: int) -> _Node:
         match step.function:
@@ -91,10 +85,9 @@ class _Drawing:
                 name = self.name()
                 title = f"{_label(step.id)}: {_label(plan.goal)}" if plan.goal.strip() else _label(step.id)
                 self.nodes.append(f'{indent}subgraph {name}["{title.replace(":", "#58;")}"]')
-                outside = _Outside(((name, ""),)) if step.arguments else _Outside()
-                given, result = self.plan(plan, f"{indent}    ", outside, depth + 1)
+                entry, result = self.plan(plan, f"{indent}    ", depth + 1, given=bool(step.arguments))
                 self.nodes.append(f"{indent}end")
-                return _Node(name, given or name, result or name)
+                return _Node(name, entry or name, result or name)
             case Plan():
                 label, left, right = "a plan nested too deeply to be drawn", "[", "]"
             case PlanTemplate(_, language):

@@ -1,0 +1,108 @@
+"""What is said of a wrong path, whole: a model that wrote it reads this and writes it anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from portico.errors import PlanFormatError
+from portico.plans.path import JsonPath, parse_path, print_path, read_path
+
+LONG = "a" * 200
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "The path '' does not begin with '$'."),
+        ("days[0]", "The path 'days[0]' does not begin with '$'."),
+        (LONG, f"The path '{LONG}' does not begin with '$'."),
+        (f"{LONG}b", f"The path '{LONG}…' does not begin with '$'."),
+        (f"{LONG}bc", f"The path '{LONG}…' does not begin with '$'."),
+        ("$.days ", "The path '$.days ' is wrong at character 7: white space at the end."),
+        ("$.", "The path '$.' is wrong at character 3: a name must follow '.'."),
+        ("$.a.*", "The path '$.a.*' is wrong at character 5: a name must follow '.'."),
+        ("$ days", "The path '$ days' is wrong at character 3: '.' or '[' expected."),
+        ("$[", "The path '$[' is wrong at character 3: a quoted name or an index expected."),
+        ("$[ *]", "The path '$[ *]' is wrong at character 4: a quoted name or an index expected."),
+        (
+            "$[-9007199254740992]",
+            "The path '$[-9007199254740992]' is wrong at character 3: a quoted name or an index expected.",
+        ),
+        ("$[0:2]", "The path '$[0:2]' is wrong at character 4: ']' expected."),
+        ("$['a' 'b']", """The path "$['a' 'b']" is wrong at character 7: ']' expected."""),
+        ("$['a\x1f']", """The path "$['a\\x1f']" is wrong at character 5: a control character must be escaped."""),
+        ("$['a\\x41']", """The path "$['a\\\\x41']" is wrong at character 5: unknown escape."""),
+        ("$['a\\", """The path "$['a\\\\" is wrong at character 5: unknown escape."""),
+        ("$['days", """The path "$['days" is wrong at character 8: the quote is not closed."""),
+        (r"$['a\u12g4']", r"""The path "$['a\\u12g4']" is wrong at character 5: four hexadecimal digits expected."""),
+        (r"$['\ud83eb']", r"""The path "$['\\ud83eb']" is wrong at character 4: half of a surrogate pair."""),
+        (
+            r"$['\ud800\ue000']",
+            r"""The path "$['\\ud800\\ue000']" is wrong at character 4: half of a surrogate pair.""",
+        ),
+        (
+            r"$['\udc00\udc00']",
+            r"""The path "$['\\udc00\\udc00']" is wrong at character 4: half of a surrogate pair.""",
+        ),
+        (
+            r"$['\u0041\udfff']",
+            r"""The path "$['\\u0041\\udfff']" is wrong at character 10: half of a surrogate pair.""",
+        ),
+    ],
+)
+def test_a_wrong_path_is_told_with_the_character_and_what_belongs_there(text: str, says: str) -> None:
+    with pytest.raises(PlanFormatError) as caught:
+        parse_path(text)
+    assert str(caught.value) == says
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("$[-9007199254740991]", (-9007199254740991,)),
+        (r"$['\b\f\n\r\t\/\\']", ("\b\f\n\r\t/\\",)),
+        (r"$['\u0041\u00e9']", ("Aé",)),
+        (r"$['\ud7ff\ue000\uffff']", ("\ud7ff\ue000\uffff",)),
+        (r"$['\ud800\udc00\udbff\udfff']", ("\U00010000\U0010ffff",)),
+        (r"$['\uD83E\uDDE6!']", ("🧦!",)),
+        (r"$['\uD800\uDFFF']", ("\U000103ff",)),
+        (r"$['\udbff\udc00']", ("\U0010fc00",)),
+        ("$\t\n\r .a\t\n\r [\t\n\r 0\t\n\r ]", ("a", 0)),
+        ("$[' ~\x7f']", (" ~\x7f",)),
+        ("$.Az_09\x80\U0010ffff", ("Az_09\x80\U0010ffff",)),
+    ],
+)
+def test_the_ends_of_what_is_allowed_are_allowed(text: str, path: JsonPath) -> None:
+    assert parse_path(text) == path
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ((), "$"),
+        (("days", -1, "max_temp"), "$.days[-1].max_temp"),
+        (("", "0a", "a-b"), '$[""]["0a"]["a-b"]'),
+        (('say "日付"\n', "日付"), r'$["say \"日付\"\n"].日付'),
+    ],
+)
+def test_a_path_is_printed_in_its_shortest_form_in_the_letters_of_its_names(path: JsonPath, text: str) -> None:
+    assert print_path(path) == text
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        (("b",), "there is nothing at $.b"),
+        (("a", 2, "x"), "there is nothing at $.a[2]"),
+        (("a", "x"), "$.a is not an object"),
+        (("a", 0, 1), "$.a[0] is not an array"),
+        ((0,), "$ is not an array"),
+    ],
+)
+def test_a_path_to_nothing_names_the_place_where_it_ends(path: JsonPath, says: str) -> None:
+    value: Any = {"a": ["xy", 2]}
+    with pytest.raises(LookupError) as caught:
+        read_path(value, path)
+    assert caught.value.args == (says,)
