@@ -200,6 +200,12 @@ RECOVERED = {
         ((1, 7, "Writer.Poem lacks 'function.'"), (1, 38, "<b> between the steps")),
         catalogue=True,
     ),
+    "a function without its prefix, with its end tag": Recovered(
+        '<plan><Writer.Poem input="John Doe"></writer.poem></plan>',
+        (POEM,),
+        ((1, 7, "Writer.Poem lacks 'function.'"), (1, 37, "</writer.poem> ends Writer.Poem")),
+        catalogue=True,
+    ),
     "a goal around the plan": Recovered(
         '<goal>Write & sing <plan><function.Writer.Poem input="John Doe"/></plan>',
         (POEM,),
@@ -249,7 +255,7 @@ REFUSED = {
         "<plan><function.A.B>text</function.A.B></plan>", 1, 21, "arguments are attributes"
     ),
     "a function inside of another": Refused(
-        '<plan><function.A.B a="x"><function.C.D a="y"/></function.A.B></plan>', 1, 48, "is that inside of it?"
+        '<plan><function.A.B a="x"><function.C.D a="y"/></function.A.B></plan>', 1, 48, "which would be inside of it"
     ),
     "an end tag of another function": Refused(
         "<plan>\n<function.A.B></function.C.D>\n</plan>", 2, 15, "ends function.A.B"

@@ -126,7 +126,10 @@ class _Scanner:
         word = name.lower()
         if word == "plan":
             return self.plan_end(match) if closing else self.plan_start(match)
-        if word.startswith(_PREFIX) or (closing and word == "function" and self.open is not None):
+        # The end tag of what is open may be written as its tag is: without "function.", or with nothing else.
+        if word.startswith(_PREFIX) or (
+            closing and self.open is not None and word in ("function", self.open[1].lower())
+        ):
             return self.function_end(match) if closing else self.function(match, name[len(_PREFIX) :])
         if self.inside and not closing and name.replace(".", "-", 1) in self.catalogue:
             self.note(offset, f"{name} lacks 'function.'")
@@ -249,7 +252,7 @@ class _Scanner:
         if not self.inside:
             raise self.fail(match.start(), "the end of a function outside of the plan")
         if name in self.unclosed:
-            raise self.fail(match.start(), f"{match[2]} ends after another function began: is that inside of it?")
+            raise self.fail(match.start(), f"{match[2]} ends after another function began, which would be inside of it")
         if self.open is None:
             if not self.calls or name != f"{_PREFIX}{self.calls[-1].function}".lower():
                 raise self.fail(match.start(), f"</{match[2]}> ends nothing")

@@ -61,7 +61,7 @@ class _Parser:
         try:
             parser.Parse(f"{_OPEN}{self.body}{_CLOSE}", True)
         except expat.ExpatError as error:
-            self.fail(expat.ErrorString(error.code), parser.ErrorByteIndex, error)
+            self.fail(expat.ErrorString(error.code), cause=error)
         except UnicodeEncodeError as error:
             raise format_error(self.body, error.start - len(_OPEN), "half of a surrogate pair") from error
         if not self.found:
@@ -114,11 +114,10 @@ class _Parser:
             self.goal.append(words)
 
     def placed_words(self, words: str) -> None:
-        if not words.isspace():
-            if not self.in_goal or self.in_plan:
-                index = self.expat.CurrentByteIndex + len(words) - len(words.lstrip())
-                self.fail(_words_where(in_call=self.in_call, in_plan=self.in_plan), index)
-            self.goal.append(words)
+        """Refuse text where none may be; there is some, as it has been found before."""
+        if not words.isspace() and (not self.in_goal or self.in_plan):
+            index = self.expat.CurrentByteIndex + len(words) - len(words.lstrip())
+            self.fail(_words_where(in_call=self.in_call, in_plan=self.in_plan), index)
 
     def comment(self, words: str) -> None:
         if self.in_plan and not self.in_call:

@@ -1,0 +1,353 @@
+"""How written calls become steps: ids, variables, implied arguments, the order of effects, the result, and doubts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from portico.errors import PlanFormatError
+from portico.functions import FunctionManual
+from portico.plans.plan import Expression, From, Plan, Step, TextOf, Value
+from portico.plans.xml_form import Mend, plan_from_xml, read_plan
+
+
+def manual(
+    name: str, *required: str, returns: str = "string", effects: bool = False, **properties: Any
+) -> FunctionManual:
+    parameters = {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "$defs": {"list": {"type": "array"}},
+    }
+    return FunctionManual(name, "", parameters, {"type": returns}, effects)
+
+
+CATALOGUE = {
+    each.name: each
+    for each in (
+        manual("f", a={}, b={}),
+        manual("object", returns="object"),
+        manual("array", returns="array"),
+        manual("needs", "INPUT", "Style", "more", INPUT={}, Style={}, more={}),
+        manual("near", appendToResults={}, setContextVariabl={"type": "string"}),
+        manual("typed", n={"type": "integer"}, l={"$ref": "#/$defs/list"}, s={"type": "string"}, City={}, any=True),
+        manual("look", a={}, b={}),
+        manual("send", effects=True, a={}, b={}),
+        FunctionManual("bare", "", {"type": "object"}, {}),
+    )
+}
+POEM = '<function.f setContextVariable="POEM"/>'
+LONG = "w" * 100
+
+
+def steps(text: str) -> list[tuple[str, dict[str, Expression]]]:
+    """Read the steps of a plan with the catalogue, each as its id and its arguments."""
+    return [(step.id, dict(step.arguments)) for step in plan_from_xml(f"<plan>{text}</plan>", CATALOGUE).steps]
+
+
+@pytest.mark.parametrize(
+    ("names", "ids"),
+    [
+        (["", "", ""], ["s1", "s2", "s3"]),
+        (["s2", "", "S1", ""], ["s2", "s3", "S1", "s4"]),
+        (["s3", "", "", "s2"], ["s3", "s4", "s5", "s2"]),
+        (["a", "A", "é", "1", "1x"], ["a", "s2", "é", "1", "1x"]),
+        (["Input", "DONE", "a-b", "$x", " $y "], ["s1", "s2", "s3", "x", "y"]),
+    ],
+)
+def test_an_id_is_the_variable_or_the_next_free_number(names: list[str], ids: list[str]) -> None:
+    text = "".join(f'<function.f setContextVariable="{name}"/>' for name in names)
+    plan = plan_from_xml(f"<plan>{text}</plan>", finished=["done"])
+    assert [step.id for step in plan.steps] == ids
+
+
+@pytest.mark.parametrize(
+    ("before", "value", "expression"),
+    [
+        ("", "$", Value("$")),
+        ("", "$$INPUT", TextOf(("$", From("input")))),
+        ("", "$5", Value("$5")),
+        ("", "at $1x", Value("at $1x")),
+        (POEM, "$poem$POEM-$input", TextOf((From("POEM"), From("POEM"), "-", From("input")))),
+        (POEM, "1poem", Value("1poem")),
+        (POEM, "$poem翻 $", TextOf((From("POEM"), "翻 $"))),
+        (POEM, "$done!", TextOf((From("Done"), "!"))),
+        ('<function.f setContextVariable=" $X "/>', "$x", From("X")),
+        ('<function.f setContextVariable="1"/>', "$1", From("1")),
+        ('<function.f appendToResult="R"/>', "$r", From("s1")),
+        ('<function.f appendToResult="R" setContextVariable="r"/>', "$R", From("r")),
+        ('<function.f setContextVariable="-key"/>', "$-key", From("s1")),
+        ('<function.f setContextVariable="my key"/>', "$input", From("input")),
+        ('<function.f setContextVariable="my key"/>', "$done", From("Done")),
+    ],
+)
+def test_a_value_is_text_and_references_to_what_was_set(before: str, value: str, expression: Expression) -> None:
+    for catalogue in (None, CATALOGUE):
+        read = read_plan(f'<plan>{before}<function.f a="{value}"/></plan>', catalogue, finished=["Done"])
+        assert read.plan.steps[-1].arguments == {"a": expression}
+        assert read.findings == ()
+
+
+@pytest.mark.parametrize(
+    ("before", "value", "says"),
+    [
+        (POEM, "a $poe b", ["there is no variable $poe: it stays text"]),
+        (POEM, "a $日本 b", ["there is no variable $日本: it stays text"]),
+        (POEM, "a $poemxx b", ["there is no variable $poemxx: it stays text"]),
+        (POEM, "$poem $pom翻", ["there is no variable $pom翻: it stays text"]),
+        ('<function.f setContextVariable="abc"/>', "a $abcd", ["there is no variable $abcd: it stays text"]),
+        (POEM, f"a ${LONG}w ${LONG}", [f"there is no variable ${LONG}: it stays text"] * 2),
+        # Fields of what is known to be an object or an array.
+        (
+            '<function.object setContextVariable="X"/>',
+            "$x.city at $X[0][1] at $x.",
+            [
+                "'.city' after the whole output of X stays text; variables have no paths",
+                "'[0]' after the whole output of X stays text; variables have no paths",
+            ],
+        ),
+        (
+            '<function.array setContextVariable="X"/>',
+            "$x[a b]",
+            ["'[a b]' after the whole output of X stays text; variables have no paths"],
+        ),
+        ('<function.array setContextVariable="X"/>', "$x.1 $x. $x[ $x", []),
+        (POEM, "$poem.city $input.city $done.city[0]", []),
+    ],
+)
+def test_what_may_be_meant_as_a_variable_is_told(before: str, value: str, says: list[str]) -> None:
+    read = read_plan(f'<plan>{before}<function.f A="{value}"/></plan>', CATALOGUE, finished=["Done"])
+    assert [(each.severity, each.step, each.place, each.message) for each in read.findings] == [
+        ("warning", read.plan.steps[-1].id, "arguments.A", each) for each in says
+    ]
+
+
+def test_a_hundred_doubts_are_the_most() -> None:
+    words = " ".join(f"$unknown{number}" for number in range(101)) + " $inptu"
+    read = read_plan(f'<plan><function.f a="{words}"/></plan>')
+    assert [each.message for each in read.findings] == [
+        f"there is no variable $unknown{number}: it stays text" for number in range(100)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "says"),
+    [
+        # Variables.
+        (f'{POEM}<function.f a="$peom"/>', 58, "there is no variable $peom; nearest: poem"),
+        (f'{POEM}<function.f A="a $po_em b"/>', 58, "there is no variable $po_em; nearest: poem"),
+        (f'{POEM}<function.f a="a $poems"/>', 58, "there is no variable $poems; nearest: poem"),
+        (
+            '<function.f a="a $MyPoem"/><function.f setContextVariable="my_poem"/>',
+            19,
+            "there is no variable $MyPoem; nearest: my_poem",
+        ),
+        (
+            '<function.f setContextVariable="MyPoem"/><function.f a="on $M_Y_Poem"/>',
+            60,
+            "there is no variable $M_Y_Poem; nearest: mypoem",
+        ),
+        (
+            '<function.f setContextVariable="m_y_poem"/><function.f a="on $MyPoem"/>',
+            62,
+            "there is no variable $MyPoem; nearest: m_y_poem",
+        ),
+        (
+            f'<function.f setContextVariable="{LONG[:43]}"/><function.f a="${LONG}w"/>',
+            97,
+            f"there is no variable ${LONG}; nearest: {LONG[:43]}",
+        ),
+        (f'{POEM}<function.f a="$my_poem"/>', 58, "there is no variable $my_poem; nearest: poem"),
+        (f'{POEM}<function.f a="$xyz"/>', 58, "there is no variable $xyz; there are: input, poem"),
+        (f'<function.f b="" a="${LONG}w"/>', 24, f"there is no variable ${LONG}; there are: input"),
+        (
+            "".join(f'<function.f setContextVariable="var{end}"/>' for end in "abcd") + '<function.f a="b $vare"/>',
+            175,
+            "there is no variable $vare; nearest: vara, varb, varc",
+        ),
+        (
+            "".join(f'<function.f setContextVariable="{chr(97 + end) * 9}"/>' for end in range(20))
+            + '<function.f a="$z"/>',
+            899,
+            "there is no variable $z; there are: input, " + ", ".join(chr(97 + end) * 9 for end in range(19)),
+        ),
+        ('<function.f a="$B"/><function.f appendToResult="b"/>', 19, "$B is set only by this step or a later one"),
+        (
+            '<function.f a="b $B"/><function.f setContextVariable="B"/>',
+            19,
+            "$B is set only by this step or a later one",
+        ),
+        (
+            '<function.f setContextVariable="MY key"/><function.f b="$My" a="b"/>',
+            60,
+            "$My may be the beginning of another variable's name",
+        ),
+        (
+            '<function.f setContextVariable="my key"/><function.f setContextVariable="my"/><function.f a="$my"/>',
+            97,
+            "$my may be the beginning of another variable's name",
+        ),
+        # Names of results.
+        ('<function.f appendToResult="No"/>', 7, "appendToResult is the name of a result, not 'No'"),
+        ('<function.f appendToResult="$NONE"/>', 7, "appendToResult is the name of a result, not 'NONE'"),
+        ('<function.f appendToResult="A" AppendToResult="a"/>', 7, "appendToResult has two values"),
+        ('<function.f SetContextVariable="A" setContextVariable="B"/>', 7, "setContextVariable has two values"),
+        ('<function.f a="1" b="2" A="2"/>', 7, "a and A are one argument with two values"),
+        # What is nearly an attribute that is no argument.
+        (
+            '<function.near a="" appendToResul="A"/>',
+            27,
+            "appendToResul is no parameter of near; it is written appendToResult",
+        ),
+        (
+            '<function.F append-To_Results="A"/>',
+            19,
+            "append-To_Results is no parameter of F; it is written appendToResult",
+        ),
+        (
+            '<function.f setContextVariables="A"/>',
+            19,
+            "setContextVariables is no parameter of f; it is written setContextVariable",
+        ),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_at_its_place(text: str, column: int, says: str) -> None:
+    with pytest.raises(PlanFormatError) as caught:
+        plan_from_xml(f"<plan>{text}</plan>", CATALOGUE)
+    assert str(caught.value) == f"line 1, column {column}: {says}."
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        ('<function.bare a="1" b="$input"/>', {"a": Value("1"), "b": From("input")}),
+        (
+            '<function.near appendToResults="x" SETCONTEXTVARIABL="y"/>',
+            {"appendToResults": Value("x"), "setContextVariabl": Value("y")},
+        ),
+        ('<function.f appendToResu="x" b="x" B="x"/>', {"appendToResu": Value("x"), "b": Value("x")}),
+        (
+            '<function.typed N="5" L="[1, 2]" S="5" city="x" any="5" other="5"/>',
+            {
+                "n": Value(5),
+                "l": Value([1, 2]),
+                "s": Value("5"),
+                "City": Value("x"),
+                "any": Value("5"),
+                "other": Value("5"),
+            },
+        ),
+        (
+            '<function.typed n="5 $" l="[1, &quot;$5&quot;]" s="[&quot;$5&quot;]" other="[&quot;$5&quot;]"/>',
+            {"n": Value("5 $"), "l": Value([1, "$5"]), "s": Value('["$5"]'), "other": Value('["$5"]')},
+        ),
+        ("<function.needs/>", {"INPUT": From("input")}),
+        ('<function.needs input="x" STYLE="$input"/>', {"INPUT": Value("x"), "Style": From("input")}),
+        (f"{POEM}<function.f/><function.needs/>", {"INPUT": From("s2")}),
+        (
+            '<function.f setContextVariable="STYLE"/><function.f appendToResult="More"/><function.needs/>',
+            {"INPUT": From("s2"), "Style": From("STYLE"), "more": From("s2")},
+        ),
+        ('<function.unknown Input="3" a="$INPUT"/>', {"Input": Value("3"), "a": From("input")}),
+    ],
+)
+def test_arguments_are_those_of_the_manual(text: str, arguments: dict[str, Expression]) -> None:
+    assert steps(text)[-1][1] == arguments
+
+
+@pytest.mark.parametrize(
+    ("calls", "after"),
+    [
+        (["look", "send", "look", "send"], [(), ("s1",), ("s2",), ("s2", "s3")]),
+        (["send", "send", "look", "look"], [(), ("s1",), ("s2",), ("s2",)]),
+        (["look", "look", 'send a="$x1" b="and $input"'], [(), (), ("s2",)]),
+        (["look", "look", 'send a="on $x1 and $x2"'], [(), (), ()]),
+        (["send", 'look a="$x1"', 'send a="$x2"'], [(), (), ("s1",)]),
+        (["send", "unknown", "send"], [(), (), ("s1",)]),
+    ],
+)
+def test_effects_come_in_the_order_of_writing(calls: list[str], after: list[tuple[str, ...]]) -> None:
+    text = "".join(f'<function.{call} appendToResult="x{number}"/>' for number, call in enumerate(calls, 1))
+    assert [step.after for step in plan_from_xml(f"<plan>{text}</plan>", CATALOGUE).steps] == after
+
+
+@pytest.mark.parametrize(
+    ("names", "result"),
+    [
+        (["", ""], From("s2")),
+        (["A", ""], From("s1")),
+        (["A", "B", "A"], TextOf((From("s1"), "\n", From("s2"), "\n", From("s3")))),
+    ],
+)
+def test_the_result_is_what_is_appended_or_the_last(names: list[str], result: Expression) -> None:
+    text = "".join(f'<function.f appendToResult="{name}"/>' for name in names)
+    assert plan_from_xml(f"<plan>{text}</plan>", CATALOGUE).result == result
+
+
+def test_the_reading_of_a_plan_is_a_whole() -> None:
+    text = '\n<plan>\n<function.f a="x">\n <function.F\n  b="is $B" N.d="x"\n  n="$input"/></plan>'
+    read = read_plan(text, CATALOGUE, goal="Do", recover=True, finished=["s2"])
+    first = Step("s1", "f", {"a": Value("x")})
+    second = Step("s3", "f", {"b": Value("is $B"), "N.d": Value("x"), "n": From("input")})
+    assert read.plan == Plan("Do", (first, second), From("s3"))
+    assert plan_from_xml(text, CATALOGUE, goal="Do", recover=True, finished=["s2"]) == read.plan
+    assert read.recovered == (Mend(3, 1, "the tag of function.f is not closed"),)
+    assert [str(each) for each in read.recovered] == ["line 3, column 1: the tag of function.f is not closed"]
+    assert not read.empty
+    assert read.places == {"s1": (3, 1), "s3": (4, 2)}
+    for place, found in {
+        "": (4, 2),
+        "arguments": (4, 2),
+        "arguments.B": (5, 3),
+        "arguments.b[0]": (5, 3),
+        "arguments.b.text": (5, 3),
+        "arguments.bc": (4, 2),
+        "arguments.n": (6, 3),
+        "arguments.n.e": (6, 3),
+        "arguments.n.d": (5, 13),
+        "arguments.N.D[0]": (5, 13),
+        "places.n": (4, 2),
+    }.items():
+        assert read.place_of("s3", place) == found, place
+    assert read.place_of("s3") == (4, 2)
+    assert read.place_of("s2") is read.place_of(None) is None
+
+
+def test_by_default_nothing_is_mended_and_the_goal_is_the_text_s() -> None:
+    assert plan_from_xml("<plan/>") == read_plan("<plan/>").plan == Plan("")
+    for read in (plan_from_xml, read_plan):
+        with pytest.raises(PlanFormatError, match="line 1, column 1: text around the plan"):
+            read("a <plan/>")
+        with pytest.raises(PlanFormatError) as caught:
+            read(" " * 1_000_001)
+        assert str(caught.value) == "The plan has 1,000,001 characters; 1,000,000 are allowed."
+        read("<plan/>".rjust(1_000_000))
+
+
+def test_what_is_read_without_a_mend_tells_what_the_parser_had_against_it() -> None:
+    assert read_plan("\n </goal><plan/>", recover=True).recovered == (Mend(2, 4, "not XML: mismatched tag"),)
+
+
+def test_mends_are_told_in_the_order_of_the_text() -> None:
+    read = read_plan(' a\n<plan>\n<f a="b">\n</plan', CATALOGUE, recover=True)
+    assert [str(each) for each in read.recovered] == [
+        "line 1, column 2: text around the plan",
+        "line 3, column 1: f lacks 'function.'",
+        "line 3, column 1: the tag of f is not closed",
+        "line 4, column 7: </plan> is missing",
+    ]
+
+
+@pytest.mark.parametrize("recover", [False, True])
+def test_an_attribute_is_found_in_what_the_parser_that_read_it_takes(recover: bool) -> None:
+    # The scanner would refuse the first value, and the parser the second.
+    attribute = "a=x" if recover else """a="it' b='y'\""""
+    text = f"<plan>\n<function.f {attribute} b='$input'/></plan>"
+    read = read_plan(text, recover=True)
+    assert bool(read.recovered) == recover
+    column = len(f"<function.f {attribute}  ")
+    assert read.place_of("s1", "arguments.b") == (2, column)
+    with pytest.raises(PlanFormatError, match=f"line 2, column {column}: there is no variable .x; there are: input"):
+        read_plan(text.replace("$input", "$x"), recover=True)
