@@ -50,7 +50,8 @@ async def test_half_a_reply_is_never_read_though_it_could_be() -> None:
 @pytest.mark.parametrize(("repairs", "tries"), [(0, "one try"), (2, "3 tries")])
 async def test_after_the_repairs_the_last_problem_is_in_the_error(repairs: int, tries: int | str) -> None:
     chat = ScriptedChat("one", "two", "three")
-    with pytest.raises(PlanError, match=f"'scripted' wrote no plan that can be used, in {tries}. Set another.* is no number"):
+    said = rf"'scripted' wrote no plan that can be used, in {tries}\. Set another .* is no number"
+    with pytest.raises(PlanError, match=said):
         await asked(chat, repairs)
     assert len(chat.requests) == repairs + 1
 
