@@ -165,7 +165,7 @@ def test_versions_that_cannot_be_compared_and_what_is_half_uninstalled_are_no_fa
     package: Make, doctor: Any, site: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("platform.python_version", lambda: "3.99.0+")  # as one built from its repository says
-    package("def portico_planners(): return []", name="acmesdk")
+    package(PLUGIN.replace('"acme"', '"acmesdk"'), name="acmesdk", modules={"portico_acme_search": SEARCH})
     (site / "acmesdk-1.0.dist-info").rename(site / "acmesdk-2004d.of.old.dist-info")
     (site / "acmesdk-2004d.of.old.dist-info" / "METADATA").write_text("Name: acmesdk\nVersion: 2004d-of-old\n")
     package(
@@ -285,6 +285,39 @@ def test_a_package_without_a_hook_is_to_note(package: Make, doctor: Any, in_proc
     told = in_process("doctor").out
     assert told.endswith("\nIt works; 1 to note.\n")
     assert "portico-acme  1.0: nothing" not in told
+
+
+def test_a_package_whose_hook_returns_nothing_is_to_note_too(package: Make, doctor: Any, in_process: Any) -> None:
+    package("def portico_planners(): return []")
+    found = doctor(healthy=True)["portico-acme"]
+    assert (found["state"], found["mend"]) == ("warn", AUTHORS)
+    assert found["message"] == "It registers nothing: what portico_planners returns is empty."
+    assert "portico-acme  1.0: nothing" not in in_process("doctor").out
+
+
+def test_a_hook_with_a_parameter_is_told_of_in_our_words(package: Make, doctor: Any) -> None:
+    package(PLUGIN.replace("searches()", "searches(config)"))
+    found = doctor()["portico-acme"]
+    assert found["message"] == (
+        "The package is broken. Its hook portico_text_searches takes config; hooks take nothing."
+    )
+
+
+def test_an_asynchronous_hook_is_told_of_and_complained_of_nowhere_else(package: Make, portico: Any) -> None:
+    package("async " + PLUGIN[PLUGIN.index("def ") :])
+    done = portico("plugins", env={"PYTHONWARNINGS": "default"})
+    assert "Its hook portico_text_searches is asynchronous; a hook is a plain function." in done.out
+    assert done.err == ""
+
+
+def test_entry_points_that_are_damaged_are_told_of(package: Make, doctor: Any, site: Path) -> None:
+    package()
+    file = site / "portico_acme-1.0.dist-info" / "entry_points.txt"
+    file.write_bytes(b"[portico]\nacme = portico_acme\n\xff\xfe")
+    found = doctor()
+    assert list(found) == ["portico-acme"]
+    assert str(file) in found["portico-acme"]["message"]
+    assert found["portico-acme"]["mend"] == "Run `pip install --force-reinstall --no-deps portico-acme`."
 
 
 @pytest.mark.parametrize("arguments", [("doctor",), ("plugins",), ("plugins", "acme"), ("plugins", "--json")])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -134,6 +136,92 @@ def test_what_does_not_end_its_closing_is_not_waited_for(
     package(PLUGIN, modules={"portico_acme_search": SEARCH + closing})
     (found,) = doctor(healthy=True).values()
     assert found["message"].startswith("It could not be closed within")
+
+
+@pytest.mark.parametrize("raised", ["SystemExit(9)", "__import__('asyncio').CancelledError()"])
+def test_a_closing_that_ends_the_program_ends_no_examination(package: Make, doctor: Any, raised: str) -> None:
+    package(modules={"portico_acme_search": f"{SEARCH}    async def aclose(self): raise {raised}\n"})
+    idle = doctor(healthy=True)["text search acme"]
+    assert "Text search 'acme' of portico-acme is broken: it could not be closed: " in idle["message"]
+    assert idle["mend"] == ANY
+    assert doctor(CHOSEN)["services"]["message"] == idle["message"]
+
+
+STUBBORN = """
+    async def aclose(self):
+        import asyncio
+        while True:
+            try:
+                await asyncio.sleep(3600)
+            except BaseException:
+                pass
+"""
+IMPATIENT = """
+import sys
+import portico_cli.loop_runs
+import portico_cli.service_checks
+from portico_cli.main import main
+for module in (portico_cli.loop_runs, portico_cli.service_checks):
+    module._PATIENCE = module._LAST_PATIENCE = 0.01
+sys.argv[1:] = ["doctor"]
+sys.exit(main())
+"""
+
+
+def test_a_closing_that_does_not_end_though_it_is_cancelled_is_left_behind(
+    package: Make, folder: Path, environment: dict[str, str]
+) -> None:
+    package(modules={"portico_acme_search": SEARCH + STUBBORN})
+    done = subprocess.run(
+        [sys.executable, "-c", IMPATIENT],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "warn  text search acme  It could not be closed within " in done.stdout
+    assert "ok    HTTP client" in done.stdout, "the examination went on"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message", "mend"),
+    [
+        (
+            "    inner: list[Inner] = ()\n",
+            "its settings class cannot be read: NameError: name 'Nope' is not defined",
+            ANY,
+        ),
+        (
+            "    limit: int = 5\n    def __post_init__(self): raise SystemExit(7)\n",
+            "its settings could not be checked: SystemExit: 7",
+            ANY,
+        ),
+        (
+            "    limit: int = 5\n    def __post_init__(self): raise KeyError('a bug')\n",
+            "None of its settings is required, and without any they do not fit: a bug.",
+            AUTHORS,
+        ),
+        ("    key: Secret\n    def __post_init__(self): raise KeyError('a bug')\n", "", ""),
+    ],
+)
+def test_settings_that_fail_where_nothing_is_set_are_their_packages_fault(
+    package: Make, doctor: Any, in_process: Any, settings: str, message: str, mend: str
+) -> None:
+    plugin = PLUGIN.replace("settings=None", "settings='portico_acme_search:Mine'")
+    search = f"{SEARCH}\n@dataclass\nclass Inner:\n    a: 'Nope' = 1\n@dataclass\nclass Mine:\n{settings}"
+    package(plugin, modules={"portico_acme_search": search})
+    found = doctor(healthy=True)
+    assert list(found) == (["text search acme"] if message else [])
+    if message:
+        assert message in found["text search acme"]["message"]
+        assert found["text search acme"]["mend"] == mend
+    if mend == ANY:
+        done = in_process("search", "--source", "acme", "shelves")
+        assert done.code == 2
+        assert done.err == f"Error: {found['text search acme']['message']} {mend}\n"
 
 
 def test_what_nobody_has_chosen_is_closed_before_the_next_is_made(package: Make, doctor: Any, tmp_path: Path) -> None:

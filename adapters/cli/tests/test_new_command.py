@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import shutil
 import tomllib
@@ -83,7 +82,16 @@ class TestTheCommand:
         (folder / "file").write_text("")
         done = in_process("new", "plugin", "mine", "--into", "file/below")
         assert done.code == 1
-        assert re.fullmatch(r"Error: file/below cannot be written: .+\n", done.err)
+        assert done.err == (
+            "Error: file/below cannot be written: file is there, and is no folder. Give another folder with --into.\n"
+        )
+        done = in_process("new", "plugin", "mine", "--into", "file/far/below")
+        assert "file is there, and is no folder" in done.err
+
+    def test_a_folder_is_made_on_a_way_that_goes_up_again(self, in_process: Any, folder: Path) -> None:
+        assert in_process("new", "plugin", "mine", "--into", "new/../here").code == 0
+        assert (folder / "here" / "pyproject.toml").is_file()
+        assert in_process("new", "plugin", "mine", "--into", "new/../" + "n" * 300).code == 1
 
     def test_it_lists_the_kinds_where_another_is_asked_for(self, in_process: Any) -> None:
         done = in_process("new", "connectors", "mine")

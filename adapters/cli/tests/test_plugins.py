@@ -119,6 +119,44 @@ def test_settings_that_cannot_be_read_are_told_of_and_the_rest_is_shown(
     assert "No module named 'portico_gone'" in package["offers"][0]["problem"]
 
 
+@pytest.mark.parametrize(
+    ("settings", "shown"),
+    [
+        ("    a: list[Inner] = ()", "its settings class cannot be read: NameError: name 'Nope' is not defined"),
+        ("    a: Literal[Kind.OBJECT] = Kind.OBJECT", "cannot be set in a file"),
+        ("    a: Kind = Kind.OBJECT", "cannot be set in a file"),
+        ("    a: tuple[()] = ()", "list"),
+        ("    a: Callable[[], int] = len", "cannot be set in a file"),
+    ],
+)
+def test_odd_settings_of_one_package_cost_nobody_the_schema(
+    portico: Any, install: Install, site: Path, settings: str, shown: str
+) -> None:
+    source = (
+        "import enum\nfrom typing import Literal\nfrom collections.abc import Callable\n"
+        "from dataclasses import dataclass\nfrom portico.registration import Registration\n"
+        "class Kind(enum.Enum):\n    OBJECT = object()\n"
+        "@dataclass\nclass Inner:\n    b: 'Nope' = 1\n"
+        f"@dataclass\nclass Settings:\n{settings}\n"
+        "def portico_text_searches():\n"
+        "    return [Registration(name='odd', factory='a:b', settings=Settings, summary='Odd.')]\n"
+    )
+    install("portico-odd", {"portico": {"odd": "portico_odd"}}, portico_odd=source)
+    done = portico("plugins", "odd")
+    assert (done.code, done.err) == (0, "")
+    assert shown in done.out
+    done = portico("config", "schema")
+    assert done.code == 0
+    names = done.json["properties"]["search"]["additionalProperties"]["properties"]["use"]["enum"]
+    assert "shelf" in names
+    assert ("odd" in names) == ("NameError" not in shown)
+    if "odd" in names:
+        assert done.err == ""
+    else:
+        assert done.err.startswith("Text search 'odd' of portico-odd is broken: ")
+        assert done.err.endswith("It is left out.\n")
+
+
 def test_a_package_that_is_broken_can_be_looked_at(portico: Any, install: Install, site: Path) -> None:
     install("portico-torn", {"portico": {"torn": "portico_torn"}}, portico_torn="raise ImportError('no libtorn')")
     done = portico("plugins", "torn")

@@ -9,8 +9,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import portico_host
-from portico.errors import ConfigurationError, PluginNotInstalled
+from portico.errors import ConfigurationError, PluginBroken, PluginNotInstalled
 from portico.plans.task import Budget
+from portico.ports.function_source import FunctionSource
 from portico.ports.http_client import HttpClient
 from portico.ports.page_reader import PageReader
 from portico.ports.text_search import TextSearch
@@ -95,6 +96,20 @@ async def test_two_plugins_of_one_name_are_told_apart_by_the_configuration(acme:
     overrides = {"search": {"a-b": {"use": "plain"}, "a_b": {"use": "plain"}}}
     with pytest.raises(ConfigurationError, match="there is a function plugin 'a_b' already"):
         async with portico_host.open(overrides=overrides):
+            pass
+
+
+async def test_functions_whose_loading_ends_the_program_are_their_packages_fault(
+    acme: Any, configured: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def load(self: Any, name: str) -> Any:
+        raise SystemExit(9)
+
+    application = portico_host.load()
+    application.services().get(FunctionSource, "tone")
+    monkeypatch.setattr(sys.modules["portico_acme.search"].AcmeFunctions, "load", load)
+    with pytest.raises(PluginBroken, match=r"functions\.tone could not be loaded: SystemExit: 9"):
+        async with application.kernel():
             pass
 
 

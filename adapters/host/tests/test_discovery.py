@@ -8,6 +8,7 @@ import pytest
 import portico_host
 from portico.errors import PluginBroken, PluginConflict, PluginNotInstalled
 from portico.ports import PORTS
+from portico_host.checking import package_problems
 from portico_host.packages import distribution_for, port_named
 
 GOOD = """
@@ -124,13 +125,6 @@ def test_a_misspelt_hook_is_reported_with_the_nearest(site: Any) -> None:
     assert "portico_planners is a list, not a function" in found.problem
 
 
-def test_a_hook_with_arguments_is_reported(site: Any) -> None:
-    site.install("portico-odd", "def portico_text_searches(config):\n    return []")
-    found = package(portico_host.discover(), "portico-odd")
-    assert found.state == "broken"
-    assert "portico_text_searches" in found.problem
-
-
 def test_two_distributions_of_one_name_are_an_error_only_when_it_is_chosen(site: Any) -> None:
     site.install("portico-one", good("same", "portico_one"))
     site.install(
@@ -196,9 +190,94 @@ def test_the_advice_to_install_names_the_distribution_that_has_it() -> None:
 
 
 def test_what_a_package_prints_on_import_stays_off_stdout(site: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    site.install("portico-loud", "print('hello')\ndef portico_planners():\n    print('there')\n    return []")
+    hook = good("loud", "portico_loud").replace("        return", "        print('there')\n        return")
+    site.install("portico-loud", f"    print('hello')\n{hook}")
     assert package(portico_host.discover(), "portico-loud").state == "ok"
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("hook", "problem"),
+    [
+        ("def portico_planners(config): ...", "Its hook portico_planners takes config; hooks take nothing."),
+        ("def portico_planners(a, /, b, *, c, d=1, **e): ...", "takes a, b, c; hooks take nothing."),
+        ("async def portico_planners(): return []", "Its hook portico_planners is asynchronous; a hook is a plain"),
+        ("async def portico_planners(): yield", "Its hook portico_planners is asynchronous; a hook is a plain"),
+        (
+            "async def later(): return []\n    def portico_planners(): return later()",
+            "Its hook portico_planners returned a coroutine, not a list of Registrations.",
+        ),
+    ],
+)
+def test_a_hook_that_cannot_be_called_as_one_is_told_of_and_stops_no_other(site: Any, hook: str, problem: str) -> None:
+    """Nothing is complained of in words of Python's: warnings are errors here."""
+    site.install("portico-half", f"{good('half', 'portico_half')}\n    {hook}\n")
+    plugins = portico_host.discover()
+    half = package(plugins, "portico-half")
+    assert (half.state, len(half.defects)) == ("broken", 1)
+    assert problem in half.problem
+    assert "tell its authors" in half.mend
+    assert plugins.registration("TextSearch", "half").name == "half"
+
+
+@pytest.mark.parametrize("parameters", ["config=None", "*words", "**settings", "*, config=None"])
+def test_a_hook_that_can_be_called_without_anything_is_one(site: Any, parameters: str) -> None:
+    site.install("portico-half", good("half", "portico_half").replace("searches()", f"searches({parameters})"))
+    assert package(portico_host.discover(), "portico-half").state == "ok"
+
+
+def test_a_package_whose_hooks_return_nothing_is_empty_as_one_without_hooks_is(site: Any) -> None:
+    site.install("portico-bare", "def portico_planners():\n    return []\ndef portico_chat_services():\n    return ()")
+    bare = package(portico_host.discover(), "portico-bare")
+    assert bare.state == "empty"
+    assert bare.problem == "It registers nothing: what portico_chat_services, portico_planners returns is empty."
+    site.install("portico-half", good("half", "portico_half") + "\n    def portico_planners():\n        return []\n")
+    assert package(portico_host.discover(), "portico-half").state == "ok"
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [b"[portico]\nbad = portico_bad._plugin\n\xff\xfe", b"[portico]\nbad\n", b"[portico]\nbad = = portico_bad\n"],
+)
+def test_a_package_whose_entry_points_are_damaged_is_told_of_with_its_file(acme: Any, damaged: bytes) -> None:
+    acme.install("portico-bad", "")
+    file = acme.folder / "portico_bad-1.0.dist-info" / "entry_points.txt"
+    file.write_bytes(damaged)
+    plugins = portico_host.discover()
+    assert [found.name for found in plugins.packages if found.distribution == "portico-bad"] == []
+    assert package(plugins, "portico-acme").state == "ok"
+    (problem,) = package_problems(plugins)
+    assert (problem.severity, problem.subject) == ("error", "portico-bad")
+    assert problem.cause.startswith(f"Its {file} is damaged, so that nothing of it is found: ")
+    assert problem.mend == "Run `pip install --force-reinstall --no-deps portico-bad`."
+
+
+def test_who_reads_all_entry_points_and_fails_is_mended_where_the_damage_is(acme: Any) -> None:
+    acme.install("portico-bad", "")
+    file = acme.folder / "portico_bad-1.0.dist-info" / "entry_points.txt"
+    file.write_bytes(b"\xff\xfe")
+    acme.install("portico-reader", "from importlib.metadata import entry_points\nentry_points(group='readers')")
+    reader = package(portico_host.discover(), "portico-reader")
+    assert "UnicodeDecodeError" in reader.problem
+    assert reader.mend == f"Run `pip install --force-reinstall --no-deps portico-bad`: its {file} is damaged."
+
+
+def test_damage_in_a_distribution_of_somebody_else_is_to_note(acme: Any) -> None:
+    info = acme.folder / "broken-1.dist-info"
+    info.mkdir()
+    (info / "entry_points.txt").write_bytes(b"\xff")
+    (problem,) = package_problems(portico_host.discover())
+    assert (problem.severity, problem.subject) == ("warning", "broken")
+
+
+def test_of_commands_with_one_name_the_others_are_known_too(site: Any) -> None:
+    for name in ("serve", "ape", "zoo"):
+        site.install(f"portico-{name}", "", extra="[portico.commands]\nserve = portico_serve.missing:serve\n")
+    (serve,) = (command for command in portico_host.commands() if command.name == "serve")
+    assert serve.distribution == "portico-ape"
+    assert [hidden.distribution for hidden in serve.hidden] == ["portico-serve", "portico-zoo"]
+    (serve,) = (command for command in portico_host.commands(disable=["ape"]) if command.name == "serve")
+    assert (serve.distribution, len(serve.hidden)) == ("portico-serve", 1)
 
 
 def test_damaged_metadata_of_another_distribution_hides_nothing(acme: Any) -> None:

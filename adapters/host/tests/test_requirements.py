@@ -70,5 +70,5 @@ def test_a_distribution_without_a_version_is_unknown_and_no_trouble(site: Any) -
     (info,) = site.folder.glob("*.dist-info")
     (info / "METADATA").write_text("Name: portico-odd\n")
     (package,) = (each for each in portico_host.discover().packages if each.name == "odd")
-    assert (package.state, package.version) == ("ok", "unknown")
+    assert (package.state, package.version) == ("empty", "unknown")
     assert Installation().needs_of("portico-odd") == ()

@@ -262,6 +262,27 @@ async def test_a_cancelled_closing_still_closes_the_rest(acme: Any, monkeypatch:
     assert module.closed == ["plain"]
 
 
+@pytest.mark.parametrize("error", [SystemExit(9), asyncio.CancelledError()], ids=repr)
+async def test_a_closing_that_ends_the_program_is_the_packages_fault(
+    acme: Any, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    made = services(WEB)
+    made.get(TextSearch, "plain")
+    made.get(TextSearch, "web")
+    module = sys.modules["portico_acme.search"]
+
+    async def aclose(self: Any) -> None:
+        module.closed.append(self.name)
+        if self.name == "acme":
+            raise error
+
+    monkeypatch.setattr(module.AcmeSearch, "aclose", aclose)
+    kind = type(error).__name__
+    with pytest.raises(PluginBroken, match=rf"of portico-acme is broken: it could not be closed: {kind}"):
+        await made.aclose()
+    assert module.closed == ["acme", "plain"]
+
+
 async def test_what_fails_in_closing_does_not_hide_what_failed_before(
     acme: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

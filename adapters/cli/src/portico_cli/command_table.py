@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,7 +13,7 @@ from portico.errors import PluginBroken, nearest
 if TYPE_CHECKING:
     from portico_host import Command
 
-__all__ = ["BUILT_IN", "CommandTable", "loaded"]
+__all__ = ["BUILT_IN", "CommandTable", "loaded", "reached", "unreached"]
 
 BUILT_IN = {
     "ask": "Answer a question from your sources, with citations.",
@@ -82,7 +83,23 @@ class CommandTable(click.Group):
     def _of_packages(self) -> dict[str, Command]:
         import portico_host
 
-        return {command.name: command for command in portico_host.commands() if command.name not in BUILT_IN}
+        return {command.name: command for command in reached(portico_host.commands())}
+
+
+def reached(commands: Iterable[Command]) -> tuple[Command, ...]:
+    """Return the commands of packages that can be run: none takes the place of ours."""
+    return tuple(command for command in commands if command.name not in BUILT_IN)
+
+
+def unreached(commands: Iterable[Command]) -> tuple[tuple[Command, str], ...]:
+    """Return the others, each with the distribution whose command of that name is run instead."""
+    found: list[tuple[Command, str]] = []
+    for command in commands:
+        if command.name in BUILT_IN:
+            found += [(each, "portico") for each in (command, *command.hidden)]
+        else:
+            found += [(each, command.distribution) for each in command.hidden]
+    return tuple(found)
 
 
 def loaded(found: Command) -> click.Command:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import portico_host
 from portico.errors import PluginBroken
-from portico_cli.command_table import loaded
+from portico_cli.command_table import loaded, reached, unreached
 from portico_cli.findings import Finding
 from portico_cli.service_checks import checked_services
 from portico_host.checking import problems_of
+from portico_host.mending import mend_by_authors
 from portico_host.typed_words import quoted
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ def _packages(diagnosis: Diagnosis) -> Iterator[Finding]:
 
 
 def _commands(diagnosis: Diagnosis) -> Iterator[Finding]:
-    for found in diagnosis.application.commands if diagnosis.application else portico_host.commands():
+    commands = diagnosis.application.commands if diagnosis.application else portico_host.commands()
+    for found in reached(commands):
         try:
             loaded(found)
         except PluginBroken as error:
@@ -70,6 +72,13 @@ def _commands(diagnosis: Diagnosis) -> Iterator[Finding]:
                 yield Finding("fail", f"command {found.name}", problem.cause, problem.mend, problem.error)
         else:
             yield Finding("ok", f"command {found.name}", f"from {found.distribution}")
+    for found, instead in unreached(commands):
+        mine = found.distribution
+        cause = f"That of {mine} is never run: {instead} has a command of the same name."
+        mend = mend_by_authors(mine, mine.removeprefix("portico-"))
+        if instead != "portico":
+            mend = f"Run `pip uninstall {instead}` or `pip uninstall {mine}`."
+        yield Finding("warn", f"command {found.name}", cause, mend)
 
 
 def _configuration(diagnosis: Diagnosis) -> Iterator[Finding]:

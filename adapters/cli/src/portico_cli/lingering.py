@@ -1,4 +1,4 @@
-"""End a process though a thread that a package has started goes on."""
+"""End a process though a thread or a task that a package has started goes on."""
 
 from __future__ import annotations
 
@@ -8,14 +8,25 @@ import threading
 import time
 from contextlib import suppress
 
-__all__ = ["end_though_threads_linger"]
+__all__ = ["end_though_threads_linger", "leave_behind"]
 
 _PATIENCE = 2.0
 """Seconds for threads that are about to end, in all."""
+_left: list[object] = []
+
+
+def leave_behind(*left: object) -> None:
+    """Keep event loops and tasks that do not end: the process ends without them.
+
+    Thrown away, they would be complained of in words of Python's, or go on.
+    """
+    _left.extend(left)
 
 
 def end_though_threads_linger(code: int) -> None:
-    """End the process with ``code`` when threads go on that Python would wait for; return when there are none.
+    """End the process with ``code`` when threads go on that Python would wait for, or something was left behind.
+
+    Return when there is nothing of the kind.
 
     Whatever was done by the command is done and closed. Functions of ``atexit`` are not called, as none of ours is.
     """
@@ -25,10 +36,11 @@ def end_though_threads_linger(code: int) -> None:
         for thread in threads:
             thread.join(max(0.0, given_up - time.monotonic()))
     going_on = ", ".join(sorted(repr(thread.name) for thread in threads if thread.is_alive()))
-    if not going_on:
+    if not going_on and not _left:
         return
-    with suppress(AttributeError, OSError, ValueError):
-        sys.stderr.write(f"Ended, though a thread of some package goes on: {going_on}.\n")
+    if going_on:
+        with suppress(AttributeError, OSError, ValueError):
+            sys.stderr.write(f"Ended, though a thread of some package goes on: {going_on}.\n")
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError, OSError, ValueError):
             stream.flush()

@@ -1,19 +1,42 @@
-"""One event loop that runs now and then, and what stays open between its runs."""
+"""Event loops: one for a command, and one that runs now and then, with what stays open between its runs."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, redirect_stdout
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from portico_cli.interrupts import interruptible
+from portico_cli.lingering import leave_behind
 
-__all__ = ["KeptOpen", "run_on"]
+__all__ = ["KeptOpen", "run_alone", "run_on"]
 
 T = TypeVar("T")
+_PATIENCE = 1.0
+"""Seconds for tasks that are cancelled to end."""
+
+
+def run_alone(work: Callable[[], Awaitable[T]]) -> T:
+    """Run work on a loop of its own, as `asyncio.run` does; a task that does not end when cancelled is left behind."""
+    runner = asyncio.Runner()
+    try:
+        return runner.run(interruptible(work))
+    finally:
+        stubborn = runner.run(_tasks_that_go_on())
+        if stubborn:
+            leave_behind(runner, *stubborn)
+        else:
+            runner.close()
+
+
+async def _tasks_that_go_on() -> set[asyncio.Task[Any]]:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    return (await asyncio.wait(others, timeout=_PATIENCE))[1] if others else set()
 
 
 def run_on(runner: asyncio.Runner, work: Callable[[], Coroutine[Any, Any, T]]) -> T:

@@ -169,6 +169,8 @@ def value_words(schema: Mapping[str, Any]) -> str:
         words = [value_words(option) for option in schema["anyOf"]]
         secret = any("env" in option.get("properties", {}) for option in schema["anyOf"])
         return "secret" if secret else " or ".join(dict.fromkeys(words))
+    if schema.get("not") == {}:
+        return "cannot be set in a file"
     kind = str(schema.get("type", "any value"))
     if kind == "array":
         return f"list of {value_words(schema['items'])}" if isinstance(schema.get("items"), Mapping) else "list"
@@ -200,14 +202,12 @@ def _table(offer: Offer) -> str:
 
 def _settings(offer: Offer) -> tuple[dict[str, Any] | None, str | None]:
     """Return the schema of a registration's settings, or why there is none to be had."""
-    from portico_host.loading import settings_class_of
-    from portico_host.schema import settings_schema
+    from portico_host.schema import offered_schema
 
     try:
-        cls = settings_class_of(offer)
+        return offered_schema(offer), None
     except PorticoError as error:
         return None, str(error)
-    return (settings_schema(cls) if cls is not None else None), None
 
 
 def _folded(name: str) -> str:

@@ -13,6 +13,8 @@ from portico_cli.findings import Finding
 from portico_host.checking import problems_of
 from portico_host.loading import factory_of
 from portico_host.mending import mend_by_authors
+from portico_host.mistakes import SettingsInvalid
+from portico_host.schema import offered_schema
 
 if TYPE_CHECKING:
     from portico_host import Application, HostServices, Plugins
@@ -22,6 +24,8 @@ __all__ = ["checked_services"]
 _Failure: TypeAlias = tuple[str, str]
 _PATIENCE = 10.0
 """Seconds for closing what was made."""
+_LAST_PATIENCE = 1.0
+"""Seconds for what is cancelled to end."""
 
 
 async def checked_services(application: Application, plugins: Plugins, known: set[str]) -> AsyncIterator[Finding]:
@@ -55,15 +59,25 @@ async def _closing(services: HostServices, failures: list[_Failure]) -> AsyncIte
     try:
         yield services
     finally:
-        try:
-            async with asyncio.timeout(_PATIENCE):
-                await services.aclose()
-        except TimeoutError:
-            failures.append((f"It could not be closed within {_PATIENCE:.0f} seconds.", ""))
-        except (PorticoError, ExceptionGroup) as raised:
-            for error in raised.exceptions if isinstance(raised, ExceptionGroup) else (raised,):
-                if isinstance(error, PorticoError):
-                    failures += [(problem.cause, problem.mend) for problem in problems_of(error)]
+        failures += await _closed(services)
+
+
+async def _closed(services: HostServices) -> list[_Failure]:
+    """Close services in a task, which is left where it is when it does not end though it is cancelled."""
+    closing = asyncio.create_task(services.aclose())
+    try:
+        await asyncio.wait([closing], timeout=_PATIENCE)
+    finally:
+        in_time = closing.done()
+        closing.cancel()
+    if not in_time:
+        await asyncio.wait([closing], timeout=_LAST_PATIENCE)
+    raised = closing.exception() if closing.done() and not closing.cancelled() else None
+    if not in_time:
+        return [(f"It could not be closed within {_PATIENCE:.0f} seconds.", "")]
+    errors = raised.exceptions if isinstance(raised, ExceptionGroup) else (raised,)
+    problems = [problem for error in errors if isinstance(error, PorticoError) for problem in problems_of(error)]
+    return [(problem.cause, problem.mend) for problem in problems]
 
 
 def _port(info: PortInfo) -> Any:
@@ -100,10 +114,19 @@ def _made_idle(services: HostServices, plugins: Plugins, info: PortInfo, name: s
     except PluginError:
         return  # that it cannot be chosen is told with its package
     try:
+        schema = offered_schema(offer) or {}
         factory_of(offer)
+        try:
+            services.prepare(info.name, name)
+        except SettingsInvalid as error:
+            if not schema.get("required"):
+                said = " ".join(mistake.message for mistake in error.mistakes)
+                cause = f"None of its settings is required, and without any they do not fit: {said}"
+                yield Finding("warn", f"{info.noun} {name}", cause, _mend(plugins, info, name))
+            return
         services.get(_port(info), name)
     except ConfigurationError:
-        return  # it needs settings, and has none
+        return  # it stands on something that is not configured
     except PorticoError as error:
         for problem in problems_of(error, info.name, name):
             yield Finding("warn", problem.subject, problem.cause, problem.mend, problem.error)

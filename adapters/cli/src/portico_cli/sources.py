@@ -108,12 +108,10 @@ def nothing_to_search(command: str) -> Misused:
 
 def run(work: Callable[[], Awaitable[T]]) -> T:
     """Run asynchronous work to its end; what a library prints meanwhile goes to standard error."""
-    import asyncio
-
-    from portico_cli.interrupts import interruptible
+    from portico_cli.loop_runs import run_alone
 
     with redirect_stdout(sys.stderr):
-        return asyncio.run(interruptible(work))
+        return run_alone(work)
 
 
 def _refuse_misspelt(application: Application, name: str) -> None:

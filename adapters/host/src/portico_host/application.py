@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from portico.errors import ConfigurationError, PorticoError
+from portico_host.calling_out import is_from_outside
 from portico_host.checking import Problem, check, package_problems, problems_of
 from portico_host.command_points import Command, commands
 from portico_host.configuration import Configuration, read_configuration, read_what_fits
@@ -219,7 +220,9 @@ async def _loaded(services: HostServices, name: str) -> FunctionPlugin:
         raise TypeError(f"load() returned {type(loaded).__name__}, not a FunctionPlugin")
     except PorticoError:
         raise
-    except Exception as error:
+    except BaseException as error:
+        if is_from_outside(error):
+            raise
         offer = services.prepare(FunctionSource.__name__, name).offer
         raise broken(offer, f"functions.{name} could not be loaded", error) from error
 

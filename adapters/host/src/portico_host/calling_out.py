@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-__all__ = ["call_out", "is_called_out"]
+__all__ = ["call_out", "is_called_out", "is_from_outside"]
 
 
 def call_out(work: Callable[..., Any], *arguments: object) -> Any:
@@ -25,3 +25,17 @@ def is_called_out(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def is_from_outside(error: BaseException) -> bool:
+    """Tell whether what an awaited call raised is of somebody who stops it, and not of the package.
+
+    A ``CancelledError`` is the package's own where nobody has asked to cancel; so is a ``SystemExit`` always, since no
+    package is to end the program.
+    """
+    import asyncio
+
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is None or task.cancelling() > 0
+    return isinstance(error, KeyboardInterrupt | GeneratorExit)

@@ -11,13 +11,15 @@ from typing import Literal
 from portico.errors import ConfigurationError, PluginConflict, PluginNotInstalled, PorticoError
 from portico.ports import PORTS
 from portico_host.configuration import FILE_NAME, Configuration
+from portico_host.entry_points import Damaged, damaged_entry_points, folded
 from portico_host.fields import secret_values
 from portico_host.given import Given
 from portico_host.loading import factory_of, settings_class_of
-from portico_host.mending import mend_by_authors
+from portico_host.mending import mend_by_authors, mend_of_metadata
 from portico_host.mistakes import Mistake, SettingsInvalid
 from portico_host.packages import Package, Plugins, port_named
 from portico_host.requirements import Installation
+from portico_host.schema import offered_schema
 from portico_host.services import HostServices
 from portico_host.tree import dotted
 
@@ -30,7 +32,7 @@ _MEANT = re.compile(
 )
 _MEND = re.compile(
     r" ((?:The \w+ is the older side: run|Run) `(?:pip|export|chmod|portico) .*|(?:Take|Add) `[^`]+` .*"
-    r"|Mend it in .*|Correct the entry point .*)$"
+    r"|Mend it in .*|Correct the entry points? .*)$"
 )
 _SLOW = 1.0
 """Seconds that the import of a package may take; all take part in every command."""
@@ -70,6 +72,7 @@ def check(configuration: Configuration, plugins: Plugins, *, imports: bool = Tru
     for port, name in (*services.chosen(), *defaults, *unasked):
         try:
             prepared = services.prepare(port, name)
+            offered_schema(prepared.offer)
             if imports:
                 factory_of(prepared.offer)
         except PorticoError as error:
@@ -87,10 +90,12 @@ def package_problems(plugins: Plugins) -> list[Problem]:
     """Return what is wrong with the installed packages, chosen or not."""
     cause = "It is named in `disable`, `only` or PORTICO_DISABLE and is not installed."
     installation = Installation()
-    return [problem for package in plugins.packages for problem in _of_package(package, installation)] + [
+    problems = [problem for package in plugins.packages for problem in _of_package(package, installation)]
+    problems += [
         Problem("warning", name, cause, f"Remove {name!r} there, or correct its spelling.")
         for name in plugins.unmatched
     ]
+    return problems + [_of_damaged(damaged) for damaged in damaged_entry_points()]
 
 
 def problems_of(error: PorticoError, port: str | None = None, name: str | None = None) -> list[Problem]:
@@ -161,6 +166,13 @@ def _of_package(package: Package, installation: Installation) -> Iterator[Proble
     for defect in installation.wrong_builds(name):
         if defect.mend not in told:
             yield Problem("warning", name, defect.sentence, defect.mend)
+
+
+def _of_damaged(damaged: Damaged) -> Problem:
+    name = damaged.distribution
+    severity: Literal["error", "warning"] = "error" if folded(name).startswith("portico") else "warning"
+    cause = f"Its {damaged.file} is damaged, so that nothing of it is found: {damaged.error}."
+    return Problem(severity, name, cause, mend_of_metadata(name))
 
 
 def _idle_tables(configuration: Configuration, plugins: Plugins) -> Iterator[Problem]:

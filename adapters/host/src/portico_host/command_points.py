@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint
 from typing import Any
 
@@ -16,11 +16,15 @@ __all__ = ["Command", "commands"]
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command of some package, not imported yet."""
+    """A command of some package, not imported yet.
+
+    ``hidden`` are those of other packages that have its name, and are not reached.
+    """
 
     name: str
     distribution: str
     entry_point: EntryPoint
+    hidden: tuple[Command, ...] = ()
 
     def load(self) -> Any:
         """Import and return it. Raises ``PluginBroken`` when that fails."""
@@ -42,15 +46,13 @@ class Command:
 def commands(*, disable: Iterable[str] = ()) -> tuple[Command, ...]:
     """Return the installed commands by name; nothing is imported.
 
-    Of two with one name the first by distribution counts. ``disable`` names packages to leave out, beside those of
-    PORTICO_DISABLE, as in `portico_host.discover`.
+    Of several with one name the first by distribution counts, and has the others as ``hidden``. ``disable`` names
+    packages to leave out, beside those of PORTICO_DISABLE, as in `portico_host.discover`.
     """
     off = {name for word in (*disable, *disabled_by_environment()) for name in names_of(word)}
-    found: dict[str, Command] = {}
+    found: dict[str, list[Command]] = {}
     for point, owner, _ in entry_points_of(COMMANDS):
         if not names_of(owner) & off:
-            command = Command(point.name, owner, point)
-            present = found.get(point.name)
-            if present is None or owner < present.distribution:
-                found[point.name] = command
-    return tuple(found[name] for name in sorted(found))
+            found.setdefault(point.name, []).append(Command(point.name, owner, point))
+    ordered = [sorted(found[name], key=lambda command: command.distribution) for name in sorted(found)]
+    return tuple(replace(first, hidden=tuple(others)) for first, *others in ordered)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -91,8 +92,10 @@ def _load(entry: EntryPoint, distribution: str, version: str) -> Package:
         kept, faults = _checked(hook, result)
         defects += [_mistaken(fault, entry, distribution) for fault in faults]
         offers += [Offer(hook.port, registration, entry.name, distribution) for registration in kept]
-    if not hooks.found and not defects and not _has_commands(distribution):
-        return fared("empty", [_mistaken(no_hook_in(module), entry, distribution)])
+    if not offers and not defects and not _has_commands(distribution):
+        called = ", ".join(hook.name for hook in hooks.found)
+        why = f"It registers nothing: what {called} returns is empty." if called else no_hook_in(module)
+        return fared("empty", [_mistaken(why, entry, distribution)])
     return fared("broken" if defects else "ok", defects, cause, offers)
 
 
@@ -122,6 +125,8 @@ def _mistaken(what: str, entry: EntryPoint, distribution: str) -> Defect:
 
 
 def _checked(hook: Hook, result: object) -> tuple[list[Registration], list[str]]:
+    if inspect.iscoroutine(result):
+        result.close()  # which is never awaited, and would be complained of
     if not isinstance(result, list | tuple):
         return [], [f"Its hook {hook.name} returned {_article(result)}, not a list of Registrations."]
     kept: dict[tuple[str, int], Registration] = {}

@@ -5,9 +5,20 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from importlib.metadata import EntryPoint, PackageMetadata, distributions
+from dataclasses import dataclass
+from importlib.metadata import Distribution, EntryPoint, PackageMetadata, distributions
 
-__all__ = ["COMMANDS", "GROUP", "disabled_by_environment", "entry_points_of", "first_of", "folded", "names_of"]
+__all__ = [
+    "COMMANDS",
+    "GROUP",
+    "Damaged",
+    "damaged_entry_points",
+    "disabled_by_environment",
+    "entry_points_of",
+    "first_of",
+    "folded",
+    "names_of",
+]
 
 GROUP = "portico"
 COMMANDS = "portico.commands"
@@ -24,7 +35,7 @@ def entry_points_of(group: str) -> Iterator[tuple[EntryPoint, str, str]]:
         try:
             if group not in (distribution.read_text("entry_points.txt") or ""):
                 continue
-            points = distribution.entry_points.select(group=group)
+            points = [point for point in distribution.entry_points.select(group=group) if _is_well_formed(point)]
             metadata = distribution.metadata
             name, version = first_of(metadata, "Name"), first_of(metadata, "Version") or "unknown"
         except Exception:  # noqa: BLE001, S112 - damaged metadata of others; pip reports it
@@ -33,6 +44,47 @@ def entry_points_of(group: str) -> Iterator[tuple[EntryPoint, str, str]]:
             seen.add(folded(name))
             for point in points:
                 yield point, name, version
+
+
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """A distribution whose entry points cannot be read: its name, the file, and what is wrong with it."""
+
+    distribution: str
+    file: str
+    error: str
+
+
+def damaged_entry_points() -> Iterator[Damaged]:
+    """Yield every distribution with a damaged `entry_points.txt`, Portico's or not.
+
+    None of its entry points is found, and whoever reads those of all distributions in one go fails with it.
+    """
+    for distribution in distributions():
+        try:
+            wrong = [point for point in distribution.entry_points if not _is_well_formed(point)]
+            error = f"{wrong[0].name} = {wrong[0].value} leads to nothing" if wrong else ""
+        except Exception as raised:  # noqa: BLE001 - it may be damaged in any way
+            # What its text is made of has bytes in it that are none.
+            error = f"{type(raised).__name__}: {raised}"
+        if error:
+            folder = getattr(distribution, "_path", None)
+            yield Damaged(_name_of(distribution), "" if folder is None else str(folder / "entry_points.txt"), error)
+
+
+def _name_of(distribution: Distribution) -> str:
+    try:
+        name = first_of(distribution.metadata, "Name")
+    except Exception:  # noqa: BLE001 - as above
+        name = ""
+    return name or str(getattr(getattr(distribution, "_path", None), "name", "")).partition("-")[0]
+
+
+def _is_well_formed(point: EntryPoint) -> bool:
+    try:
+        return bool(point.module)
+    except Exception:  # noqa: BLE001 - Python has an AttributeError for it, later ones a ValueError
+        return False
 
 
 def first_of(metadata: PackageMetadata, field: str) -> str:

@@ -12,7 +12,17 @@ from typing import Any
 from portico.registration import Secret
 from portico_host.limits import limits_of
 
-__all__ = ["Field", "bare", "holds_secret", "is_settings_class", "secret_values", "settings_fields", "union_members"]
+__all__ = [
+    "Field",
+    "bare",
+    "holds_secret",
+    "is_settings_class",
+    "named_elements",
+    "secret_values",
+    "settings_classes",
+    "settings_fields",
+    "union_members",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +51,37 @@ def settings_fields(cls: type[Any]) -> tuple[Field, ...]:
     """Return the fields that a constructor takes, with resolved types.
 
     A default is the value itself; one made by a factory is made here, and None when that needs the instance.
-    Raises whatever resolving a forward reference raises.
+    Raises whatever resolving a forward reference raises, and ``TypeError`` for limits that are no mapping.
     """
     hints = typing.get_type_hints(cls, include_extras=True)
     if hasattr(cls, "__attrs_attrs__"):
         return tuple(_from_attrs(cls, hints))
     return tuple(_from_dataclass(cls, hints))
+
+
+def settings_classes(cls: type[Any]) -> tuple[type[Any], ...]:
+    """Return a settings class and all that its fields may hold, at any depth, each once.
+
+    Raises what `settings_fields` raises for any of them.
+    """
+    found = {cls: None}
+    waiting = [cls]
+    while waiting:
+        for member in settings_fields(waiting.pop()):
+            for inner in _classes_in(member.hint):
+                if inner not in found:
+                    found[inner] = None
+                    waiting.append(inner)
+    return tuple(found)
+
+
+def _classes_in(hint: Any) -> Iterator[type[Any]]:
+    hint = bare(hint)
+    if is_settings_class(hint):
+        yield hint
+    elif typing.get_origin(hint) is not typing.Literal:
+        for argument in typing.get_args(hint):
+            yield from _classes_in(argument)
 
 
 def _from_attrs(cls: type[Any], hints: Mapping[str, Any]) -> Iterator[Field]:
@@ -66,7 +101,7 @@ def _from_attrs(cls: type[Any], hints: Mapping[str, Any]) -> Iterator[Field]:
             None if required else default,
             str(attribute.metadata.get("doc", "")),
             str(attribute.metadata.get("service", "")),
-            {**limits_of(attribute.validator), **attribute.metadata.get("limits", {})},
+            {**limits_of(attribute.validator), **_told_limits(attribute.name, attribute.metadata)},
         )
 
 
@@ -85,17 +120,26 @@ def _from_dataclass(cls: type[Any], hints: Mapping[str, Any]) -> Iterator[Field]
             None if required else default,
             str(member.metadata.get("doc", "")),
             str(member.metadata.get("service", "")),
-            member.metadata.get("limits", {}),
+            _told_limits(member.name, member.metadata),
         )
 
 
+def _told_limits(name: str, metadata: Mapping[Any, Any]) -> Mapping[str, Any]:
+    limits = metadata.get("limits", {})
+    if not isinstance(limits, Mapping):
+        raise TypeError(f"the limits in the metadata of {name} are no mapping but of the type {type(limits).__name__}")
+    return limits
+
+
 def bare(hint: Any) -> Any:
-    """Strip ``Annotated``, ``NewType`` and the names of type aliases."""
+    """Strip ``Annotated``, ``Final``, ``NewType`` and the names of type aliases."""
     while True:
-        if typing.get_origin(hint) is typing.Annotated:
+        if typing.get_origin(hint) in (typing.Annotated, typing.Final):
             hint = typing.get_args(hint)[0]
         elif hasattr(hint, "__supertype__"):
             hint = hint.__supertype__
+        elif type(hint).__name__ == "TypeAliasType":  # of `typing` from Python 3.12 on, of typing_extensions before
+            hint = hint.__value__
         else:
             return hint
 
@@ -106,6 +150,15 @@ def union_members(hint: Any) -> tuple[Any, ...] | None:
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         return typing.get_args(hint)
     return None
+
+
+def named_elements(hint: Any) -> tuple[Any, ...] | None:
+    """Return the types of a named tuple's elements; None for anything else."""
+    hint = bare(hint)
+    if not (isinstance(hint, type) and issubclass(hint, tuple) and hasattr(hint, "_fields")):
+        return None
+    hints = typing.get_type_hints(hint, include_extras=True)
+    return tuple(hints.get(name, Any) for name in hint._fields)
 
 
 def holds_secret(hint: Any) -> bool:

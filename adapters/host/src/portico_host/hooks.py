@@ -80,9 +80,21 @@ class _HooksByName(PluginManager):
 
     def parse_hookimpl_opts(self, plugin: object, name: str) -> Any:
         """Return pluggy's options for a hook's implementation, None for anything else."""
-        if name in _hook_names() and inspect.isfunction(getattr(plugin, name, None)):
-            return {}
-        return None
+        function = getattr(plugin, name, None)
+        return {} if name in _hook_names() and inspect.isfunction(function) and not _unfit(name, function) else None
+
+
+def _unfit(name: str, function: Any) -> str:
+    """Say why a function cannot be called as a hook is; empty where it can be."""
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        return f"Its hook {name} is asynchronous; a hook is a plain function."
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    needed = [
+        parameter.name
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.default is parameter.empty and parameter.kind not in variadic
+    ]
+    return f"Its hook {name} takes {', '.join(needed)}; hooks take nothing." if needed else ""
 
 
 def _hook_names() -> frozenset[str]:
@@ -109,6 +121,8 @@ def _lookalikes(module: ModuleType) -> list[str]:
         if attribute in names:
             if not inspect.isfunction(value):
                 problems.append(f"Its {attribute} is a {type(value).__name__}, not a function.")
+            elif unfit := _unfit(attribute, value):
+                problems.append(unfit)
         elif inspect.isfunction(value):
             close = nearest(attribute, sorted(names), count=1)
             advice = f"The nearest is {close[0]}." if close else f"The hooks are {', '.join(sorted(names))}."

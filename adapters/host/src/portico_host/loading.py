@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from portico.errors import PluginBroken
-from portico_host.fields import is_settings_class, settings_fields
+from portico_host.fields import is_settings_class, settings_classes
 from portico_host.packages import Offer
 from portico_host.printing import import_quietly
 
@@ -21,7 +21,10 @@ def factory_of(offer: Offer) -> Any:
 
 
 def settings_class_of(offer: Offer) -> type[Any] | None:
-    """Import a registration's settings class, None when it has nothing to set. Raises ``PluginBroken``."""
+    """Import a registration's settings class, None when it has nothing to set.
+
+    Raises ``PluginBroken`` for one that cannot be read, or that holds a class which cannot be.
+    """
     settings = offer.registration.settings
     if settings is None:
         return None
@@ -29,8 +32,10 @@ def settings_class_of(offer: Offer) -> type[Any] | None:
     if not is_settings_class(cls):
         raise faulty(offer, "its settings are neither an attrs class nor a dataclass")
     try:
-        settings_fields(cls)
-    except Exception as error:
+        settings_classes(cls)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise broken(offer, "its settings class cannot be read", error) from error
     return cls
 

@@ -6,14 +6,15 @@ import json
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import distribution as installed_distribution
 from importlib.util import find_spec
+from traceback import walk_tb
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from portico_host.entry_points import folded
+from portico_host.entry_points import damaged_entry_points, folded
 from portico_host.requirements import Installation
 from portico_host.typed_words import quoted
 
-__all__ = ["mend_by_authors", "mend_of_entry_point", "mend_of_failure"]
+__all__ = ["mend_by_authors", "mend_of_entry_point", "mend_of_failure", "mend_of_metadata"]
 
 _CORE = "portico-core"
 _DEEPEST = 5
@@ -25,11 +26,15 @@ def mend_of_failure(distribution: str, package: str, error: BaseException) -> st
     A missing module names what brings it; a name that core has not, or a requirement that is not met, the upgrade; a
     compiled module for another Python the new installation. ``package`` is the entry point's name. Of a package that is
     worked on where it lies (PEP 610), the files are read again by the next command: only what its metadata says, which
-    was made when it was installed, needs `pip`.
+    was made when it was installed, needs `pip`. What read the metadata of all distributions failed of a damaged one.
     """
     folder = _where_it_is_worked_on(distribution)
     for cause in _causes(error):
         try:
+            if _is_of_metadata(cause):
+                for damaged in damaged_entry_points():
+                    command = mend_of_metadata(damaged.distribution).removesuffix(".")
+                    return f"{command}: its {damaged.file} is damaged."
             mend = _mend_there(distribution, folder, cause) if folder else _mend_by_command(distribution, cause)
         except Exception:  # noqa: BLE001 - errors and metadata of strangers may be damaged in any way
             mend = None
@@ -52,6 +57,22 @@ def mend_by_authors(distribution: str, package: str) -> str:
     """Say what helps against a mistake in the package itself, which only its authors can mend."""
     return _saved(_where_it_is_worked_on(distribution)) or (
         f"Run `pip install --upgrade {distribution}`, or tell its authors and set PORTICO_DISABLE={package}."
+    )
+
+
+def mend_of_metadata(distribution: str) -> str:
+    """Return what mends the entry points of a distribution whose file of them is damaged."""
+    folder = _where_it_is_worked_on(distribution)
+    if folder:
+        return f"Correct the entry points in pyproject.toml, then run `pip install -e {quoted(folder)}`."
+    return f"Run `pip install --force-reinstall --no-deps {distribution}`."
+
+
+def _is_of_metadata(error: BaseException) -> bool:
+    """Tell whether an error arose while the metadata of distributions were read; that one is not there is none."""
+    return not isinstance(error, PackageNotFoundError) and any(
+        str(frame.f_globals.get("__name__")).startswith("importlib.metadata")
+        for frame, _ in walk_tb(error.__traceback__)
     )
 
 

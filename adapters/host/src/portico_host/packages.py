@@ -78,7 +78,7 @@ class Package:
 
     ``state`` is the worst that is true of it: "broken" (its import or a hook raised, or it offers something
     malformed), "conflict" (another distribution registered the same name), "incompatible" (built for another
-    major version of a port), "empty" (it has no hook, and no command either), "disabled" (not imported at all)
+    major version of a port), "empty" (it registers nothing and has no command), "disabled" (not imported at all)
     or "ok". What works of it can be used in any state. ``defects`` are what is wrong, ``cause`` the first
     exception, ``seconds`` the time its import took.
     """

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 import typing
-from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence, Set
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, MutableSequence, MutableSet, Sequence, Set
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from portico.registration import Secret
 from portico_host.faults import Wrong, kind_of, shown
-from portico_host.fields import bare, union_members
+from portico_host.fields import bare, named_elements, union_members
 from portico_host.given import parsed
 from portico_host.secret_source import EXPECTED
 
@@ -25,6 +26,9 @@ _ARRAYS: Mapping[Any, Callable[[Iterable[Any]], Any]] = {
     Sequence: tuple,
     Iterable: tuple,
     Set: frozenset,
+    MutableSequence: list,
+    MutableSet: set,
+    deque: deque,
 }
 _NATIVE: Mapping[Any, str] = {
     bool: "true or false",
@@ -49,7 +53,7 @@ def expected(hint: Any) -> str:
     if members is not None:
         return " or ".join(dict.fromkeys(expected(m) for m in members if bare(m) is not type(None)))
     if is_literal(hint):
-        return _one_of(typing.get_args(hint))
+        return _one_of([raw for raw, _ in _literal_pairs(hint)])
     if isinstance(hint, type) and issubclass(hint, Enum):
         return _one_of([member.value for member in hint])
     if array_maker(hint) is not None:
@@ -126,9 +130,16 @@ def _choose(value: Any, options: Sequence[tuple[Any, Any]], one_of: str) -> Any:
 
 def literal(hint: Any) -> Callable[[Any, Any], Any]:
     """Return the reader of a ``Literal``."""
+    pairs = _literal_pairs(hint)
+    words = _one_of([raw for raw, _ in pairs])
     options = typing.get_args(hint)
-    pairs = [(option, option) for option in options]
-    return lambda value, _: _choose(value, pairs, _one_of(options))
+    return lambda value, _: value if isinstance(value, Enum) and value in options else _choose(value, pairs, words)
+
+
+def _literal_pairs(hint: Any) -> list[tuple[Any, Any]]:
+    """Return what a file says for each option of a ``Literal``, with the option; of an ``Enum`` the value."""
+    options = typing.get_args(hint)
+    return [(option.value if isinstance(option, Enum) else option, option) for option in options]
 
 
 def enumeration(hint: Any) -> Callable[[Any, Any], Any]:
@@ -147,6 +158,9 @@ def _one_of(options: Iterable[Any]) -> str:
 def array_maker(hint: Any) -> Callable[[Iterable[Any]], Any] | None:
     """Return what makes the collection of an array type, None for other types."""
     hint = bare(hint)
+    if named_elements(hint) is not None:
+        make: Callable[[Iterable[Any]], Any] = hint._make
+        return make
     return _ARRAYS.get(typing.get_origin(hint) or hint) if _hashable(hint) else None
 
 

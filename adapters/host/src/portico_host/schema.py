@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import datetime as dt
-import math
+import json
+import logging
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
-from portico.errors import PorticoError
+from portico.errors import PluginBroken, PorticoError, SchemaUnsupported
 from portico.ports import PORTS, PortInfo
 from portico.registration import Secret
 from portico_host.configuration import NAME_PATTERN, NONE, can_be_none, is_beside, names_what_it_uses
-from portico_host.fields import bare, is_settings_class, settings_fields, union_members
+from portico_host.fields import bare, is_settings_class, named_elements, settings_fields, union_members
 from portico_host.host_tables import LoopBudget, PluginChoice, SecretRules
+from portico_host.json_values import NotJson, json_members, json_value
 from portico_host.limits import limited
-from portico_host.loading import settings_class_of
-from portico_host.packages import Plugins
+from portico_host.loading import broken, settings_class_of
+from portico_host.packages import Offer, Plugins
+from portico_host.scalars import array_maker
 
-__all__ = ["configuration_schema", "settings_schema"]
+__all__ = ["configuration_schema", "offered_schema", "settings_schema"]
 
+_LOG = logging.getLogger("portico_host")
 _SCALARS: Mapping[Any, Mapping[str, Any]] = {
     str: {"type": "string"},
     bool: {"type": "boolean"},
@@ -31,16 +35,19 @@ _SCALARS: Mapping[Any, Mapping[str, Any]] = {
     dt.datetime: {"type": "string", "format": "date-time"},
     dt.date: {"type": "string", "format": "date"},
     dt.time: {"type": "string", "format": "time"},
+    None: {"type": "null"},
     type(None): {"type": "null"},
     Any: {},
 }
+_NEVER: Mapping[str, Any] = {"not": {}}
+"""What nothing fits: there is no value of TOML for the type, so that a file cannot set it."""
 
 
 def configuration_schema(plugins: Plugins) -> dict[str, Any]:
     """Return the schema of a whole `portico.toml` for what is installed, for editors.
 
-    A package that cannot be used is left out of the choices. Required settings are required here although the
-    environment might have them.
+    A package that cannot be used is left out of the choices; where that is for its settings, the log has a warning.
+    Required settings are required here although the environment might have them.
     """
     tables = {port.table: _port_table(port, plugins) for port in PORTS if not is_beside(port)}
     for port in PORTS:
@@ -60,8 +67,30 @@ def configuration_schema(plugins: Plugins) -> dict[str, Any]:
 
 
 def settings_schema(cls: type[Any]) -> dict[str, Any]:
-    """Return the schema of a settings class: its keys, their types, documentation and defaults."""
+    """Return the schema of a settings class: its keys, their types, documentation and defaults.
+
+    A setting of a type that no file can hold is one that nothing fits. Raises ``SchemaUnsupported`` where it has no
+    default either, and for keys of tables that are no strings; whatever else resolving its types raises.
+    """
     return _class_schema(cls, frozenset())
+
+
+def offered_schema(offer: Offer) -> dict[str, Any] | None:
+    """Return the schema of a registration's settings, None when it has nothing to set; it can be written as JSON.
+
+    Raises ``PluginBroken`` where the settings class cannot be read or described.
+    """
+    cls = settings_class_of(offer)
+    if cls is None:
+        return None
+    try:
+        schema = settings_schema(cls)
+        json.dumps(schema, allow_nan=False)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise broken(offer, "its settings class cannot be described", error) from error
+    return schema
 
 
 def _port_table(port: PortInfo, plugins: Plugins) -> dict[str, Any]:
@@ -158,8 +187,10 @@ def _choices(port: PortInfo, plugins: Plugins) -> dict[str, tuple[str, dict[str,
     for name in plugins.names(port.name):
         try:
             offer = plugins.offer(port.name, name)
-            cls = settings_class_of(offer)
-            schema = settings_schema(cls) if cls else _object({}, [])
+            schema = offered_schema(offer) or _object({}, [])
+        except PluginBroken as error:
+            _LOG.warning("%s It is left out.", error)
+            continue
         except PorticoError:
             continue
         found[name] = (offer.registration.summary, schema)
@@ -181,11 +212,15 @@ def _class_schema(cls: type[Any], above: frozenset[type[Any]]) -> dict[str, Any]
     for member in settings_fields(cls):
         # A class inside itself: what is deeper is checked when it is read.
         schema = {"type": "object"} if bare(member.hint) in above else _schema(member.hint, above | {cls})
+        if schema == _NEVER and member.required:
+            raise SchemaUnsupported(
+                f"The setting {member.key!r} has no default and cannot be of the type {member.hint}."
+            )
         schema = limited(schema, member.limits)
         if member.doc:
             schema["description"] = member.doc
         if not member.required:
-            default = _json(member.default)
+            default = None if schema.get("not") == {} else _default(member.default)
             if default is not None:
                 schema["default"] = default
         properties[member.key] = schema
@@ -202,26 +237,54 @@ def _schema(hint: Any, above: frozenset[type[Any]]) -> dict[str, Any]:
     members = union_members(hint)
     if members is not None:
         options = [_schema(member, above) for member in members if bare(member) is not type(None)]
+        options = [option for option in options if option != _NEVER] or options[:1]
         return options[0] if len(options) == 1 else {"anyOf": options}
     if hint is Secret:
         return _secret()
     if typing.get_origin(hint) is typing.Literal:
-        return {"enum": list(typing.get_args(hint))}
+        return _enumerated(typing.get_args(hint))
     if isinstance(hint, type) and issubclass(hint, Enum):
-        return {"enum": [member.value for member in hint]}
+        return _enumerated(hint)
     if is_settings_class(hint):
         return {"type": "object"} if hint in above else _class_schema(hint, above)
-    arguments = typing.get_args(hint)
-    if typing.get_origin(hint) is tuple and arguments[-1] is not Ellipsis:
-        size = len(arguments)
-        prefix = [_schema(argument, above) for argument in arguments]
-        return {"type": "array", "prefixItems": prefix, "minItems": size, "maxItems": size}
-    kind = typing.get_origin(hint) or hint
-    if isinstance(kind, type) and hasattr(kind, "keys"):
-        return {"type": "object", "additionalProperties": _schema(arguments[1], above) if arguments else True}
-    if hint in _SCALARS:
+    if isinstance(hint, typing.Hashable) and hint in _SCALARS:
         return dict(_SCALARS[hint])
-    return {"type": "array", "items": _schema(arguments[0], above) if arguments else True}
+    return _collection(hint, typing.get_args(hint), above)
+
+
+def _enumerated(options: Iterable[Any]) -> dict[str, Any]:
+    members = json_members(options)
+    return {"enum": members} if members else dict(_NEVER)
+
+
+def _collection(hint: Any, arguments: tuple[Any, ...], above: frozenset[type[Any]]) -> dict[str, Any]:
+    kind = typing.get_origin(hint) or hint
+    if kind is tuple and kind is not hint and Ellipsis not in arguments:
+        return _fixed(arguments, above)
+    if not isinstance(kind, type):
+        return dict(_NEVER)
+    named = named_elements(hint)
+    if named is not None:
+        return _fixed(named, above)
+    if typing.is_typeddict(kind):
+        hints = typing.get_type_hints(kind).items()
+        return _object(
+            {name: _schema(inner, above) for name, inner in hints}, sorted(getattr(kind, "__required_keys__", ()))
+        )
+    if issubclass(kind, Mapping):
+        if arguments and bare(arguments[0]) is not str:
+            raise SchemaUnsupported(f"The keys of a table are strings, not {arguments[0]!r}.")
+        return {"type": "object", "additionalProperties": _schema(arguments[1], above) if len(arguments) > 1 else True}
+    if array_maker(hint) is not None:
+        return {"type": "array", "items": _schema(arguments[0], above) if arguments else True}
+    return dict(_NEVER)
+
+
+def _fixed(hints: Iterable[Any], above: frozenset[type[Any]]) -> dict[str, Any]:
+    """Return the schema of an array with one element of each type; `prefixItems` is not to be empty."""
+    prefix = [_schema(hint, above) for hint in hints]
+    elements = {"prefixItems": prefix} if prefix else {}
+    return {"type": "array", **elements, "minItems": len(prefix), "maxItems": len(prefix)}
 
 
 def _secret() -> dict[str, Any]:
@@ -235,20 +298,15 @@ def _secret() -> dict[str, Any]:
     }
 
 
-def _json(value: Any) -> Any:
+def _default(value: Any) -> Any:
     """Return a default as JSON has it, None for what need not be shown."""
-    if isinstance(value, Enum):
-        return _json(value.value)
-    if isinstance(value, float) and not math.isfinite(value):
+    try:
+        shown = json_value(value)
+    except NotJson:
         return None
-    if isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, PurePath):
-        return str(value)
-    if isinstance(value, list | tuple | set | frozenset):
-        parts = [_json(part) for part in value]
-        return None if None in parts else parts
-    if isinstance(value, Mapping):
-        made = {str(key): _json(part) for key, part in value.items()}
-        return None if None in made.values() else made
-    return None
+    return None if _holds_none(shown) else shown
+
+
+def _holds_none(value: Any) -> bool:
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return value is None or any(map(_holds_none, parts))

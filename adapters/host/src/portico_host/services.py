@@ -18,7 +18,7 @@ from portico.errors import (
     nearest,
 )
 from portico.ports import PORTS, PortInfo
-from portico_host.calling_out import call_out
+from portico_host.calling_out import call_out, is_from_outside
 from portico_host.configuration import FILE_NAME, NONE, Configuration, Entry
 from portico_host.defaults import default_settings
 from portico_host.fields import settings_fields
@@ -203,7 +203,8 @@ class HostServices:
         """Close every service that was made, the latest first; a second call does nothing.
 
         All are closed whatever happens; what they raised comes out at the end, several as an exception group. It is
-        ``PluginBroken`` where it is no error of Portico's.
+        ``PluginBroken`` where it is no error of Portico's: for a ``SystemExit`` too, and for a ``CancelledError`` where
+        nobody cancels.
         """
         with self._lock:
             self._closed = True
@@ -216,8 +217,8 @@ class HostServices:
                 try:
                     await close()
                 except BaseException as error:  # noqa: BLE001 - the others are closed before it goes on
-                    strange = isinstance(error, Exception) and not isinstance(error, PorticoError)
-                    errors.append(self._fault(offer, "it could not be closed", error) if strange else error)
+                    told = isinstance(error, PorticoError) or is_from_outside(error)
+                    errors.append(error if told else self._fault(offer, "it could not be closed", error))
         if len(errors) == 1:
             raise errors[0]
         if errors:
@@ -322,8 +323,12 @@ class HostServices:
         except SchemaUnsupported as error:
             raise broken(offer, "its settings class cannot be used", error) from error
         except Unfit as unfit:
-            invalid = self._configuration.invalid(entry, unfit)
-        raise invalid
+            failure: PorticoError = self._configuration.invalid(entry, unfit)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - as in `_make`
+            failure = self._fault(offer, "its settings could not be checked", error)
+        raise failure
 
     def _make(self, prepared: Prepared) -> Any:
         if prepared in self._making:

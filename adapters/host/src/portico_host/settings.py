@@ -15,7 +15,7 @@ from cattrs.gen import make_dict_structure_fn
 from portico.errors import SchemaUnsupported
 from portico.registration import Secret
 from portico_host.faults import Wrong, kind_of, shown
-from portico_host.fields import bare, holds_secret, is_settings_class, settings_fields, union_members
+from portico_host.fields import bare, holds_secret, is_settings_class, named_elements, settings_fields, union_members
 from portico_host.given import Given, parsed
 from portico_host.mistakes import unknown_word
 from portico_host.scalars import (
@@ -122,8 +122,10 @@ class Structurer:
     def _array(self, hint: Any) -> Callable[[Any, Any], Any]:
         make = array_maker(hint)
         assert make is not None  # noqa: S101 - the predicate of this factory
-        arguments = typing.get_args(hint) or (Any,)
-        fixed = typing.get_origin(hint) is tuple and arguments[-1] is not Ellipsis
+        named = named_elements(hint)
+        arguments = typing.get_args(hint) if named is None else named
+        fixed = named is not None or (typing.get_origin(hint) is tuple and Ellipsis not in arguments)
+        arguments = arguments or (() if fixed else (Any,))
         hints = arguments if fixed else (arguments[0],)
 
         def structure(value: Any, _: Any) -> Any:

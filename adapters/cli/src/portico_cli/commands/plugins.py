@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from portico_cli.command_table import reached
 from portico_cli.failures import write_traceback
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
 from portico_cli.output import console_for, safe_text, show, write_json
@@ -39,7 +40,7 @@ def command(invocation: Invocation, name: str | None) -> None:
     import portico_host
 
     application = portico_host.load(invocation.config)
-    plugins, commands = application.plugins, application.commands
+    plugins, commands = application.plugins, reached(application.commands)
     listed = plugins.packages if name is None else packages_named(plugins, name)
     if name is not None:
         _show_some(listed, commands, as_json=invocation.json)

@@ -47,8 +47,17 @@ def make_folder(folder: Path, files: Mapping[PurePosixPath, str]) -> None:
             with suppress(OSError):  # somebody put something there meanwhile
                 parent.rmdir()
         if isinstance(error, OSError):
-            raise StoreError(f"{folder} cannot be written: {error.strerror or error}.") from error
+            said = f"{folder} cannot be written: {_why(folder, error)}. Give another folder with --into."
+            raise StoreError(said) from error
         raise
+
+
+def _why(folder: Path, error: OSError) -> str:
+    """Say what stands where a folder should be, or else what the operating system says."""
+    for place in folder.parents if isinstance(error, FileExistsError | NotADirectoryError) else ():
+        if os.path.lexists(place) and not place.is_dir():
+            return f"{place} is there, and is no folder"
+    return error.strerror or str(error)
 
 
 def _refuse_filled(folder: Path, *, but: str = "") -> None:
@@ -64,8 +73,10 @@ def _make_folders(folder: Path, made: list[Path]) -> None:
     if not folder.is_dir():
         if folder.parent != folder:  # a drive that is not there has no parent
             _make_folders(folder.parent, made)
-        folder.mkdir()
-        made.append(folder)
+        # What ends in ".." is there as soon as what stands before that is.
+        if not folder.is_dir():
+            folder.mkdir()
+            made.append(folder)
 
 
 def _move_up(unfinished: Path) -> None:
