@@ -190,6 +190,58 @@ def test_an_expression_nested_without_end_is_a_finding() -> None:
     assert "nested too deeply" in findings(Step("s", "total", {"numbers": expression}))[0]
 
 
+@pytest.mark.parametrize("depth", [0, 1, 9, 50])
+@pytest.mark.parametrize("over", [0, 1])
+def test_the_plans_around_an_argument_are_of_its_levels(depth: int, over: int) -> None:
+    expression: Expression = From("t")
+    for _ in range(50 - depth + over):
+        expression = ListOf((expression,))
+    plan = Plan("g", (Step("t", "say", {"text": Value("a")}), Step("x", "anything", {"value": expression})))
+    for _ in range(depth):
+        plan = Plan("g", (Step("p", plan),))
+    where = " ".join([*["p"] * depth, "x"])
+    expected = [f"{where} arguments.value: expressions nest deeper than 50 levels"]
+    assert [str(finding) for finding in check_plan(plan, CATALOGUE)] == expected * over
+
+
+@pytest.mark.parametrize(
+    "anything",
+    [{}, True, {"description": "Anything."}, {"anyOf": [True, {"type": "string"}]}, {"$ref": "#/$defs/any"}],
+)
+def test_where_anything_is_taken_only_names_alike_are_near(anything: Any) -> None:
+    catalogue = {**CATALOGUE, "f": FunctionManual("f", "", {"properties": {"a": anything}, "$defs": {"any": {}}}, {})}
+    (found,) = check_plan(Plan("g", (CLEAN, Step("x", "f", {"a": From("w", (0, "dat"))}))), catalogue)
+    assert found.nearest == ("$[0].date",)
+
+
+def test_an_input_of_the_same_type_that_never_fits_is_said_to_be_no_such_one() -> None:
+    limits = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    given = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+    (found,) = check_plan(Plan("g", (CLEAN,), input=limits), CATALOGUE, input=given)
+    assert str(found) == "input: object is given where the plan takes object, but never one like this"
+
+
+FORGOTTEN: Any = "Oslo"
+
+
+@pytest.mark.parametrize(
+    ("expression", "place"),
+    [
+        (FORGOTTEN, ""),
+        (ListOf((Value("a"), FORGOTTEN)), ".list[1]"),
+        (ObjectOf({"a": FORGOTTEN}), ".object.a"),
+        (TextOf(("a", ListOf((FORGOTTEN,)))), ".text[1].list[0]"),
+    ],
+)
+@pytest.mark.parametrize("step", [Step("x", "anything"), Step("x", "anythin"), Step("x", Plan("i", result=Value(1)))])
+def test_a_value_that_is_written_without_its_tag_is_no_expression(
+    step: Step, expression: Expression, place: str
+) -> None:
+    found = findings(replace(step, arguments={"value": expression}))
+    assert f"x arguments.value{place}: 'Oslo' is no expression" in found
+    assert len(found) == 1 + (step.function == "anythin")
+
+
 def test_what_is_kept_of_a_function_goes_with_its_manual() -> None:
     manual = Function.of(say).manual
     plan = Plan("g", (Step("s", "f", {"text": Value("a")}), Step("t", "f", {"text": From("s")})))

@@ -27,7 +27,7 @@ from portico.plans.path import print_path
 from portico.plans.plan import INPUT, Expression, From, ListOf, ObjectOf, TextOf, Value
 from portico.ports.schema_validator import SchemaValidator
 
-__all__ = ["Expressions"]
+__all__ = ["Expressions", "unlike"]
 
 _MAXIMUM_DEPTH = 50
 _SHOWN = 60
@@ -71,7 +71,7 @@ class Expressions:
             if taken.never_takes(found):
                 return self.mismatch(expression, found.shape, taken, taker, place)
             return found.shape
-        if isinstance(expression, TextOf) or len(place) > 2 * _MAXIMUM_DEPTH:
+        if not isinstance(expression, ListOf | ObjectOf) or len(place) > 2 * (_MAXIMUM_DEPTH - self.depth):
             shape = self.shape(expression, place)
             if isinstance(expression, TextOf) and taken.takes_every(str):
                 return shape
@@ -179,21 +179,16 @@ class Expressions:
             written = print_path(found.mended)
             self.notes.add(f"{path} of {step}: it is written {written}", place, nearest=(written,), new=new)
         if found.doubt:
-            return self.doubted(From(step, found.mended or reference.path), found, place, taken)
+            self.doubted(From(step, found.mended or reference.path), found, output, place, taken)
         return found
 
-    def doubted(self, reference: From, found: Place, place: Location, taken: Taken | None) -> Place:
-        """Warn of a property that nothing declares; return what is known of what is surely meant, if that fits."""
-        output = self.output(reference.step)
-        other = None
-        if output is not None and taken is not None and found.certain is not None:
-            other = output.at(found.certain)
-            if taken.never_takes(other):
-                other = None
+    def doubted(self, reference: From, found: Place, output: Output, place: Location, taken: Taken | None) -> None:
+        """Warn of a property that nothing declares, with what is surely meant, if that fits."""
+        new: Any = KEPT
+        if taken is not None and found.certain is not None and not taken.never_takes(output.at(found.certain)):
+            new = From(reference.step, found.certain)
         message = f"{print_path(reference.path)} of {reference.step}: {found.doubt}"
-        new = KEPT if other is None else From(reference.step, found.certain or ())
         self.notes.add(message, place, severity="warning", nearest=found.nearest, new=new)
-        return found if other is None else other
 
     def unknown_step(self, step: str, known: list[str], place: Location) -> None:
         """Note that there is no such step."""
@@ -236,29 +231,36 @@ class Expressions:
             output = self.output(self.renamed.get(expression.step, expression.step))
             paths = _fitting(output, taken) if output else ()
             hint = f"of {expression.step}, {' or '.join(paths)} would do" if paths else ""
-        message = f"{described(given)} is given where {taker} takes {described(taken.shape)}"
-        self.notes.add(message, place, nearest=paths, hint=hint)
+        self.notes.add(unlike(given, taker, taken.shape), place, nearest=paths, hint=hint)
         return ()
+
+
+def unlike(given: Together, taker: str, taken: Together) -> str:
+    """Say that what is given never is what is taken; that both are an object, say, does not tell why."""
+    words, wanted = described(given), described(taken)
+    message = f"{words} is given where {taker} takes {wanted}"
+    return message if words != wanted else f"{message}, but never one like this"
 
 
 def _fitting(output: Output, taken: Taken) -> tuple[str, ...]:
     """Return the paths inside an output whose values surely are taken, unless anything is."""
-    if not taken.shape:
+    if taken.takes_anything():
         return ()
     return tuple(print_path(path) for path in paths_that_fit(output.shape, taken.shape, most=_PATHS))
 
 
-def _refers(expression: Expression | str) -> bool:
+def _refers(expression: Expression) -> bool:
+    """Tell whether an expression has no value yet; one that is none at all never has."""
     match expression:
-        case From():
-            return True
+        case Value():
+            return False
         case TextOf(parts):
-            return any(_refers(part) for part in parts)
+            return any(_refers(part) for part in parts if not isinstance(part, str))
         case ListOf(items):
             return any(_refers(item) for item in items)
         case ObjectOf(members):
             return any(_refers(member) for member in members.values())
-    return False
+    return True
 
 
 def _shown(value: Any) -> str:

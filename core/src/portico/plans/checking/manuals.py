@@ -86,6 +86,10 @@ class Taken:
             )
         return answer
 
+    def takes_anything(self) -> bool:
+        """Tell whether every JSON value is taken."""
+        return all(meeting(True, None, schema, root) == "always" for schema, root in self.shape)
+
     def never_takes(self, place: Place) -> bool:
         """Tell whether what is at a place of an output surely is not taken."""
         known = self._meets.get(id(place))

@@ -11,7 +11,7 @@ from portico.plans.checking.around import Around
 from portico.plans.checking.attempts import check_attempts, check_bounds
 from portico.plans.checking.circles import check_circles
 from portico.plans.checking.cycles import cycles
-from portico.plans.checking.expressions import Expressions
+from portico.plans.checking.expressions import Expressions, unlike
 from portico.plans.checking.manuals import UNKNOWN, Known, Output, known_of
 from portico.plans.checking.meeting import never_meet
 from portico.plans.checking.notes import Notes
@@ -93,7 +93,7 @@ class PlanCheck:
     def _whole_input(self, given: Together, taken: Together) -> None:
         """Check what the pursuit is given; the arguments of a nested plan are checked one by one."""
         if never_meet((*given, *taken)):
-            self.notes.add(f"{described(given)} is given where the plan takes {described(taken)}", ("input",))
+            self.notes.add(unlike(given, "the plan", taken), ("input",))
             self.outputs[INPUT] = Output(taken)
 
     def _cycles(self) -> Iterator[list[str]]:

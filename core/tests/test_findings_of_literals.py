@@ -1,0 +1,220 @@
+"""What the check says of the literals of a plan: each finding whole, as a person and a model read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from portico.functions import FunctionManual
+from portico.plans.check import check_plan
+from portico.plans.findings import Finding
+from portico.plans.plan import Expression, ListOf, Plan, Step, TextOf, Value
+from portico.ports.schema_validator import Validate
+
+TEXT, COUNT = {"type": "string"}, {"type": "integer"}
+
+
+def record(**members: Any) -> dict[str, Any]:
+    """Return the schema of an object that has these members and no others."""
+    return {"type": "object", "properties": members, "required": list(members), "additionalProperties": False}
+
+
+DAY = record(date=TEXT, weekday=COUNT)
+
+
+def manual(name: str, returns: Any, **parameters: Any) -> FunctionManual:
+    return FunctionManual(name, "", record(**parameters), returns)
+
+
+CATALOGUE = {
+    each.name: each
+    for each in (
+        manual("today", DAY),
+        manual("say", TEXT, text=TEXT),
+        manual("scale", COUNT, unit={"enum": ["celsius", "kelvin"]}),
+        manual("total", COUNT, numbers={"type": "array", "items": COUNT}),
+        manual("flag", True, on={"type": "boolean"}),
+        manual("odd", True, text={"type": "string", "pattern": "^a"}),
+        manual("names", True, all={"type": "array", "items": TEXT}),
+    )
+}
+FIRST = Step("t", "today")
+
+
+def plan(expression: Expression, *, of: str = "say.text", first: Step = FIRST) -> Plan:
+    """Return a plan of a first step, and one that takes the expression as its argument."""
+    function, _, argument = of.partition(".")
+    return Plan("g", (first, Step("x", function, {argument: expression})))
+
+
+def told(findings: list[Finding]) -> list[str]:
+    """Return all of the findings, with a line for each of their parts."""
+    lines: list[str] = []
+    for each in findings:
+        lines.append(f"{each.severity} in {each.step} {each.place}: {each.message}")
+        lines += [f"  hint: {each.hint}"] * (each.hint != "")
+        lines += [f"  near: {', '.join(each.nearest)}"] * (each.nearest != ())
+        if each.fix is not None:
+            lines.append(f"  fix: {each.fix.within} {each.fix.place} {each.fix.new}")
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("made", "findings"),
+    [
+        pytest.param(
+            plan(Value({"a": 1})),
+            ["error in x arguments.text: $: expected string, got object"],
+            id="a literal of another type",
+        ),
+        pytest.param(
+            plan(Value(7)),
+            [
+                'error in x arguments.text: $: expected string, got integer; write "7"',
+                "  fix: ('x',) ('arguments', 'text') Value(value='7')",
+            ],
+            id="a literal that means another",
+        ),
+        pytest.param(
+            plan(Value('["ä"]'), of="names.all"),
+            [
+                'error in x arguments.all: $: expected array, got string; write ["ä"]',
+                "  fix: ('x',) ('arguments', 'all') Value(value=['ä'])",
+            ],
+            id="a literal that means another, in letters of its own",
+        ),
+        pytest.param(
+            plan(Value("Kelvin"), of="scale.unit"),
+            [
+                "error in x arguments.unit: $: expected one of 'celsius', 'kelvin'; write \"kelvin\"",
+                "  fix: ('x',) ('arguments', 'unit') Value(value='kelvin')",
+            ],
+            id="a literal that means a value of another case",
+        ),
+        pytest.param(
+            plan(Value("rankine"), of="scale.unit"),
+            ["error in x arguments.unit: $: expected one of 'celsius', 'kelvin'"],
+            id="a literal that means no value",
+        ),
+        pytest.param(
+            plan(Value("True"), of="flag.on"),
+            [
+                "error in x arguments.on: $: expected boolean, got string; write true",
+                "  fix: ('x',) ('arguments', 'on') Value(value=True)",
+            ],
+            id="a truth as another language writes it",
+        ),
+        pytest.param(
+            plan(Value("False"), of="flag.on"),
+            [
+                "error in x arguments.on: $: expected boolean, got string; write false",
+                "  fix: ('x',) ('arguments', 'on') Value(value=False)",
+            ],
+            id="an untruth as another language writes it",
+        ),
+        pytest.param(
+            plan(Value("TRUE"), of="flag.on"),
+            ["error in x arguments.on: $: expected boolean, got string"],
+            id="a truth as no language writes it",
+        ),
+        pytest.param(
+            plan(Value(["1", "2"]), of="total.numbers"),
+            [
+                "error in x arguments.numbers: $[0]: expected integer, got string; write [1, 2]",
+                "  fix: ('x',) ('arguments', 'numbers') Value(value=[1, 2])",
+                "error in x arguments.numbers: $[1]: expected integer, got string; write [1, 2]",
+                "  fix: ('x',) ('arguments', 'numbers') Value(value=[1, 2])",
+            ],
+            id="a literal with two faults and one meaning",
+        ),
+        pytest.param(
+            plan(Value(["a", "b"]), of="total.numbers"),
+            [
+                "error in x arguments.numbers: $[0]: expected integer, got string",
+                "error in x arguments.numbers: $[1]: expected integer, got string",
+            ],
+            id="a literal with two faults and no meaning",
+        ),
+        pytest.param(
+            plan(Value("[" + ", ".join(map(str, range(10, 40))) + "]"), of="total.numbers"),
+            [
+                (
+                    "error in x arguments.numbers: $: expected array, got string; write [10, 11, 12, 13, 14, 15, "
+                    "16, 17, 18, 19, 20, 21, 22, 23, 24,…"
+                ),
+                (
+                    "  fix: ('x',) ('arguments', 'numbers') Value(value=[10, 11, 12, 13, 14, 15, 16, 17, 18, 19, "
+                    "20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39])"
+                ),
+            ],
+            id="a literal that means a long one",
+        ),
+        pytest.param(
+            plan(Value("[" + ", ".join(map(str, range(10, 24))) + ", 12]"), of="total.numbers"),
+            [
+                (
+                    "error in x arguments.numbers: $: expected array, got string; write [10, 11, 12, 13, 14, 15, "
+                    "16, 17, 18, 19, 20, 21, 22, 23, 12]"
+                ),
+                (
+                    "  fix: ('x',) ('arguments', 'numbers') Value(value=[10, 11, 12, 13, 14, 15, 16, 17, 18, 19, "
+                    "20, 21, 22, 23, 12])"
+                ),
+            ],
+            id="a literal that means one just short enough",
+        ),
+        pytest.param(
+            plan(Value("[" + ", ".join(map(str, range(10, 24))) + ", 123]"), of="total.numbers"),
+            [
+                (
+                    "error in x arguments.numbers: $: expected array, got string; write [10, 11, 12, 13, 14, 15, "
+                    "16, 17, 18, 19, 20, 21, 22, 23, 123…"
+                ),
+                (
+                    "  fix: ('x',) ('arguments', 'numbers') Value(value=[10, 11, 12, 13, 14, 15, 16, 17, 18, 19, "
+                    "20, 21, 22, 23, 123])"
+                ),
+            ],
+            id="a literal that means one just too long",
+        ),
+        pytest.param(
+            plan(Value("a"), of="odd.text"),
+            [
+                (
+                    "warning in x arguments.text: the literal could not be checked: The schema keyword 'pattern' is "
+                    "not handled by the plain validator. Install portico-jsonschema for all of JSON Schema 2020-12."
+                )
+            ],
+            id="a literal that the validator cannot check",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_literal_is_said_with_what_is_meant(made: Plan, findings: list[str]) -> None:
+    assert told(check_plan(made, CATALOGUE)) == findings
+
+
+class Refusing:
+    """A validator that cannot follow any value."""
+
+    name = "refusing"
+
+    def compile(self, schema: Mapping[str, Any]) -> Validate:
+        def validate(value: Any) -> list[str]:
+            raise RecursionError
+
+        return validate
+
+
+@pytest.mark.parametrize(
+    ("value", "findings"),
+    [
+        (Value([]), ["error in x arguments.all: the literal is nested too deeply to be checked"]),
+        (ListOf((Value(1),)), ["error in x arguments.all.list[0]: the literal is nested too deeply to be checked"]),
+        (ListOf((Value("a"),)), []),
+        (TextOf(("a",)), ["error in x arguments.all: string is given where names takes array"]),
+    ],
+)
+def test_a_literal_that_the_validator_cannot_follow_is_a_finding(value: Expression, findings: list[str]) -> None:
+    assert told(check_plan(plan(value, of="names.all"), CATALOGUE, validator=Refusing())) == findings

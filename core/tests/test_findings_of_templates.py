@@ -1,0 +1,390 @@
+"""What the check says of tries, templates and plans that are called: each finding whole, as it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from portico.errors import PluginNotInstalled, TemplateError
+from portico.functions import FunctionManual
+from portico.plans.check import check_plan
+from portico.plans.findings import Finding
+from portico.plans.plan import Expression, From, Plan, PlanTemplate, Step, Value
+from portico.prompts.written_calls import FunctionCall
+
+TEXT, COUNT = {"type": "string"}, {"type": "integer"}
+
+
+def manual(name: str, *required: str, closed: bool = True, effects: bool = False, **parameters: Any) -> FunctionManual:
+    schema = {"type": "object", "properties": parameters, "required": list(required)}
+    return FunctionManual(name, "", {**schema, **({"additionalProperties": False} if closed else {})}, TEXT, effects)
+
+
+CATALOGUE = {
+    each.name: each
+    for each in (
+        manual("Weather-forecast", "city", city=TEXT, days=COUNT, never=False),
+        manual("Clock-now"),
+        manual("say", "text", text=TEXT, tone=TEXT),
+        manual("total", "numbers", numbers={"type": "array", "items": COUNT}),
+        manual("loose", "a", "b", closed=False, a=TEXT),
+        manual("Box-open.lid", effects=True),
+        manual("send", "text", effects=True, text=TEXT),
+    )
+}
+W = Step("w", "Weather-forecast", {"city": Value("Oslo")})
+CALLS = {
+    "plain": [],
+    "unknown": [FunctionCall("shout", 1, (), 1, 3), FunctionCall("sya", 1, (), 2, 5), FunctionCall("say", 1, (), 3, 1)],
+    "other": [FunctionCall("weather.forecast", 1, ("Days", "hours", "minutes"), 1, 3)],
+    "many": [FunctionCall("say", 3, (), 4, 7), FunctionCall("loose", 1, ("z",), 5, 1)],
+    "named": [FunctionCall("say", 0, ("tone",), 1, 1), FunctionCall("say", 0, ("TEXT",), 2, 2)],
+    "loose": [FunctionCall("loose", 0, (), 1, 1)],
+    "lid": [FunctionCall("Box-open.lid", 0, (), 1, 1)],
+    "again": [FunctionCall("s", 0, (), 1, 1)],
+    "effects": [FunctionCall("Clock-now", 0, (), 1, 1), FunctionCall("Send", 1, (), 1, 9)],
+    "round": [FunctionCall("p", 0, (), 1, 1)],
+}
+
+
+class Compiled:
+    """A template whose calls and variables are known."""
+
+    def __init__(self, source: str) -> None:
+        self.calls = CALLS[source.split(maxsplit=1)[0]]
+        self.variables = ("who", "when") if "who" in source else ()
+
+
+def templates(source: str, language: str) -> Any:
+    if language != "known":
+        raise PluginNotInstalled(f"There is no language {language}.")
+    if source == "bare":
+        return object()
+    if source == "broken":
+        raise TemplateError("A tag is open.", line=2, column=5)
+    if source == "placed":
+        raise TemplateError("At line 2, column 5, a tag is open.", line=2, column=5)
+    if source == "nowhere":
+        raise TemplateError("A tag is open.")
+    return Compiled(source)
+
+
+def template(source: str, *, id: str = "t", language: str = "known", attempts: int | None = None, **given: Any) -> Step:
+    return Step(id, PlanTemplate(source, language), given, attempts=attempts)
+
+
+def plan(*steps: Step, result: Expression | None = None, input: Mapping[str, Any] | None = None) -> Plan:
+    return Plan("g", steps, result, input=input)
+
+
+PLANS = {
+    "p": plan(Step("a", "q")),
+    "q": plan(Step("b", Plan("i", (Step("c", "P"),)))),
+    "r": plan(template("plain"), template("bare", id="u"), template("broken", id="v"), template("round", id="x")),
+    "s": plan(template("again")),
+    "Box-p.x": plan(Step("a", "Box-p.x")),
+    **{f"eleven{number}": plan(Step("a", f"eleven{(number + 1) % 11}")) for number in range(11)},
+    **{f"twelve{number}": plan(Step("a", f"twelve{(number + 1) % 12}")) for number in range(12)},
+    **{f"own{number}": plan(Step("a", f"own{number}")) for number in range(21)},
+    "all": plan(*[Step(f"s{number}", f"own{number}") for number in range(21)]),
+    "m": plan(template("plain", language="other"), Step("a", "M")),
+}
+WITH_PLANS = {**CATALOGUE, **{name: manual(name) for name in [*PLANS, "none"]}}
+
+
+def told(findings: list[Finding]) -> list[str]:
+    """Return all of the findings, with a line for each of their parts."""
+    lines: list[str] = []
+    for each in findings:
+        lines.append(f"{each.severity} in {each.step} {each.place}: {each.message}")
+        lines += [f"  hint: {each.hint}"] * (each.hint != "")
+        lines += [f"  near: {', '.join(each.nearest)}"] * (each.nearest != ())
+        if each.fix is not None:
+            lines.append(f"  fix: {each.fix.within} {each.fix.place} {each.fix.new}")
+    return lines
+
+
+def found(made: Plan, options: Mapping[str, Any]) -> list[str]:
+    around = {"templates": templates, **options}
+    if around.pop("plans", False):
+        return told(check_plan(made, WITH_PLANS, **around, plans=PLANS.get))
+    return told(check_plan(made, CATALOGUE, **around))
+
+
+@pytest.mark.parametrize(
+    ("made", "options", "findings"),
+    [
+        pytest.param(
+            plan(
+                Step("x", "Clock-now", seconds=0),
+                Step("y", "Clock-now", seconds=-1.5, attempts=0),
+                Step("z", template("plain").function, seconds=0.5, attempts=0),
+                Step("v", "Clock-now", seconds=0.001, attempts=1),
+            ),
+            {},
+            [
+                "error in x seconds: a step has more than 0 seconds, not 0",
+                "error in y seconds: a step has more than 0 seconds, not -1.5",
+                "error in y attempts: a step is tried once at least, not 0 times",
+                "error in z attempts: a step is tried once at least, not 0 times",
+            ],
+            id="times that no step can have",
+        ),
+        pytest.param(
+            plan(
+                Step("x", "send", {"text": Value("a")}, attempts=2),
+                Step("y", "Send", {"text": Value("a")}, attempts=3),
+                Step("z", plan(W, Step("i", plan(Step("j", "send", {"text": Value("a")})))), attempts=2),
+                Step("v", "zzz", attempts=2),
+                Step("u", "send", {"text": Value("a")}, attempts=1),
+            ),
+            {},
+            [
+                "error in x attempts: send has effects: it must not happen twice, and is tried once only",
+                "  fix: ('x',) ('attempts',) None",
+                "error in y function: there is no function 'Send'; it is written 'send'",
+                "  near: send",
+                "  fix: ('y',) ('function',) send",
+                "error in y attempts: send has effects: it must not happen twice, and is tried once only",
+                "  fix: ('y',) ('attempts',) None",
+                "error in z attempts: send has effects: it must not happen twice, and is tried once only",
+                "  fix: ('z',) ('attempts',) None",
+                (
+                    "error in v function: there is no function 'zzz'; the functions are: Weather-forecast, "
+                    "Clock-now, say, total, loose, Box-open.lid, send"
+                ),
+            ],
+            id="tries that are too many",
+        ),
+        pytest.param(
+            plan(template("broken"), template("placed", id="u"), template("nowhere", id="v")),
+            {},
+            [
+                "error in t function: line 2, column 5: A tag is open.",
+                "error in u function: At line 2, column 5, a tag is open.",
+                "error in v function: A tag is open.",
+            ],
+            id="a template that cannot be read",
+        ),
+        pytest.param(
+            plan(
+                template("plain", language="jinja"),
+                template("plain", id="u", language="jinja"),
+                template("plain", id="v", language="liquid"),
+                template("broken", id="x"),
+            ),
+            {},
+            [
+                "error in t function: There is no language jinja.",
+                "error in v function: There is no language liquid.",
+                "error in x function: line 2, column 5: A tag is open.",
+            ],
+            id="a template whose language is not there",
+        ),
+        pytest.param(plan(template("bare")), {}, [], id="a template that tells nothing of itself"),
+        pytest.param(
+            plan(template("plain who", when=Value(1), other=From("y"))),
+            {},
+            [
+                "error in t arguments.other: there is no step 'y'; the steps are: t",
+                "error in t arguments: the template needs the argument 'who'",
+            ],
+            id="a template without what it needs",
+        ),
+        pytest.param(
+            plan(template("unknown")),
+            {},
+            [
+                (
+                    "error in t function: line 1, column 3: there is no function 'shout'; the functions are: "
+                    "Weather-forecast, Clock-now, say, total, loose, Box-open.lid, send"
+                ),
+                "error in t function: line 2, column 5: there is no function 'sya'; nearest: say",
+                "  near: say",
+            ],
+            id="a template that calls what is not there",
+        ),
+        pytest.param(
+            plan(template("other")),
+            {},
+            [
+                (
+                    "error in t function: line 1, column 3: Weather-forecast has no parameter 'hours'; it has: "
+                    "city, days"
+                ),
+                (
+                    "error in t function: line 1, column 3: Weather-forecast has no parameter 'minutes'; it has: "
+                    "city, days"
+                ),
+            ],
+            id="a template that calls a function of another spelling",
+        ),
+        pytest.param(
+            plan(template("many")),
+            {},
+            [
+                "error in t function: line 4, column 7: say takes 2 arguments, not 3 without a name",
+                "error in t function: line 5, column 1: loose needs the argument 'b'",
+            ],
+            id="a template that gives too much",
+        ),
+        pytest.param(
+            plan(template("named")),
+            {},
+            ["error in t function: line 1, column 1: say needs the argument 'text'"],
+            id="a template that names its arguments",
+        ),
+        pytest.param(
+            plan(
+                template("loose"),
+                template("loose", id="u", input=Value(1)),
+                template("loose input", id="v"),
+                template("loose", id="x", a=Value(1)),
+                template("loose b", id="y", input=Value(1)),
+            ),
+            {},
+            [
+                "error in t function: line 1, column 1: loose needs the argument 'a'",
+                "error in t function: line 1, column 1: loose needs the argument 'b'",
+                "error in u function: line 1, column 1: loose needs the argument 'b'",
+                "error in v function: line 1, column 1: loose needs the argument 'b'",
+                "error in x function: line 1, column 1: loose needs the argument 'b'",
+            ],
+            id="a template that gives nothing",
+        ),
+        pytest.param(
+            plan(template("effects", attempts=2), template("effects", id="u", attempts=1), template("effects", id="v")),
+            {},
+            [
+                "error in t attempts: send has effects: it must not happen twice, and is tried once only",
+                "  fix: ('t',) ('attempts',) None",
+            ],
+            id="a template with effects is not tried again",
+        ),
+        pytest.param(
+            plan(template("broken"), template("plain", id="u", language="jinja")),
+            {"templates": None},
+            [],
+            id="templates that nobody looks into",
+        ),
+        pytest.param(
+            plan(Step("x", "P"), Step("y", "q"), template("round")),
+            {"plans": True},
+            [
+                "error in x function: there is no function 'P'; it is written 'p'",
+                "  near: p",
+                "  fix: ('x',) ('function',) p",
+                "error in x function: the plan p calls itself: p -> q -> p; take one of these calls away",
+            ],
+            id="plans that call each other",
+        ),
+        pytest.param(
+            plan(Step("x", Plan("i", (Step("j", "r"),)))),
+            {"plans": True},
+            ["error in x j function: the plan p calls itself: p -> q -> p; take one of these calls away"],
+            id="a plan that may call itself through a template",
+        ),
+        pytest.param(
+            plan(template("round")),
+            {"plans": True},
+            ["error in t function: the plan p calls itself: p -> q -> p; take one of these calls away"],
+            id="a template whose plan calls itself",
+        ),
+        pytest.param(
+            plan(Step("x", "m"), Step("y", "none"), Step("z", "zzz")),
+            {"plans": True},
+            [
+                "error in x function: the plan m calls itself: m -> m; take one of these calls away",
+                "error in z function: there is no function 'zzz'",
+            ],
+            id="a plan with a language that is not there",
+        ),
+        pytest.param(
+            plan(Step("x", "p")),
+            {},
+            [
+                (
+                    "error in x function: there is no function 'p'; the functions are: Weather-forecast, Clock-now, "
+                    "say, total, loose, Box-open.lid, send"
+                )
+            ],
+            id="plans that call each other, and nobody knows",
+        ),
+        pytest.param(
+            plan(template("plain"), Step("y", "total", {"numbers": From("t")})),
+            {},
+            ["error in y arguments.numbers: string is given where total takes array"],
+            id="the result of a template",
+        ),
+        pytest.param(
+            plan(Step("x", "s")),
+            {"plans": True},
+            ["warning in x function: the plan s may call itself: s -> s; take one of these calls away"],
+            id="a plan that calls itself in a template may do so",
+        ),
+        pytest.param(
+            plan(Step("x", "eleven0")),
+            {"plans": True},
+            [
+                (
+                    "error in x function: the plan eleven0 calls itself: eleven0 -> eleven1 -> eleven2 -> eleven3 "
+                    "-> eleven4 -> eleven5 -> eleven6 -> eleven7 -> eleven8 -> eleven9 -> eleven10 -> eleven0; take "
+                    "one of these calls away"
+                )
+            ],
+            id="a way round of eleven plans",
+        ),
+        pytest.param(
+            plan(Step("x", "twelve0")),
+            {"plans": True},
+            [
+                (
+                    "error in x function: the plan twelve0 calls itself: twelve0 -> twelve1 -> twelve2 -> twelve3 "
+                    "-> twelve4 -> twelve5 -> twelve6 -> twelve7 -> twelve8 -> twelve9 -> … -> twelve11 -> twelve0; "
+                    "take one of these calls away"
+                )
+            ],
+            id="a way round of twelve plans",
+        ),
+        pytest.param(
+            plan(
+                Step("x", "Box-open.lid", attempts=2),
+                template("lid"),
+                template("lid", id="u", attempts=2),
+                Step("y", "Box-p.x"),
+            ),
+            {"plans": True},
+            [
+                "error in x attempts: Box-open.lid has effects: it must not happen twice, and is tried once only",
+                "  fix: ('x',) ('attempts',) None",
+                "error in u attempts: Box-open.lid has effects: it must not happen twice, and is tried once only",
+                "  fix: ('u',) ('attempts',) None",
+                (
+                    "error in y function: the plan Box-p.x calls itself: Box-p.x -> Box-p.x; take one of these "
+                    "calls away"
+                ),
+            ],
+            id="names with other separators",
+        ),
+        pytest.param(
+            plan(template("named", input=Value(1))),
+            {},
+            ["error in t function: line 1, column 1: say needs the argument 'text'"],
+            id="an argument without a name, which is not there for one that has others",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_template_is_said_with_what_is_meant(
+    made: Plan, options: dict[str, Any], findings: list[str]
+) -> None:
+    assert found(made, options) == findings
+
+
+def test_of_many_ways_round_twenty_are_said() -> None:
+    said = found(plan(Step("x", "all")), {"plans": True})
+    assert len(said) == 20
+    for line in said:
+        name = line.removeprefix("error in x function: the plan ").partition(" ")[0]
+        assert line.endswith(f"the plan {name} calls itself: {name} -> {name}; take one of these calls away")
