@@ -11,9 +11,11 @@ from portico_testkit.runner import RunnerKit
 
 
 class TestLocalRunner(RunnerKit):
+    concurrency = 8
+
     @pytest.fixture
     def runner(self) -> LocalRunner:
-        return LocalRunner(LocalRunnerSettings())
+        return LocalRunner(LocalRunnerSettings())  # as it is without settings
 
 
 class TestLocalRunnerOneAtATime(RunnerKit):

@@ -159,7 +159,7 @@ class LeavesATask(Broken):
 
 
 async def later():
-    await asyncio.sleep(0.5)
+    await asyncio.sleep(30)
 
 
 @FAULTS.caught_by("it_reads_what_is_there", "title")
@@ -211,6 +211,41 @@ class RefusesWithoutAWord(Broken):
             return await super().read(link)
         except AccessRefused:
             raise AccessRefused("") from None
+
+
+@FAULTS.caught_by(
+    "a_page_whose_link_is_in_capitals_is_read_or_refused", "raised ValueError.*, which is no ServiceError"
+)
+class KnowsSchemesInSmallLettersOnly(Broken):
+    async def read(self, link):
+        if link.startswith("HTTP"):
+            raise ValueError("not enough values to unpack")
+        return await super().read(link)
+
+
+@FAULTS.caught_by(
+    "a_page_whose_link_is_in_capitals_is_read_or_refused", "SHELF.EXAMPLE.* gave 'Something else.', without"
+)
+class ReadsAnotherPageForCapitals(Broken):
+    async def read(self, link):
+        return Page("Something else.", link) if "EXAMPLE" in link else await super().read(link)
+
+
+@FAULTS.caught_by("a_page_whose_link_is_in_capitals_is_read_or_refused", "is refused without a word")
+class SaysNothingOfCapitals(Broken):
+    async def read(self, link):
+        if link.startswith("HTTP"):
+            raise AccessRefused("")
+        return await super().read(link)
+
+
+class ReadsCapitals(Broken):
+    """Correct: it takes scheme and host as they are meant."""
+
+    async def read(self, link):
+        scheme, _, rest = link.partition("://")
+        host, slash, path = rest.partition("/")
+        return await super().read(f"{scheme.lower()}://{host.lower()}{slash}{path}" if rest and path != "" else link)
 
 
 @FAULTS.caught_by("a_cancelled_read_leaves_it_usable", "as if nobody had cancelled it")
@@ -269,4 +304,4 @@ class BlocksTheLoop(Broken):
 
 class TestThePageReaderKit(KitOfAKit):
     faults = FAULTS
-    correct = (Broken,)
+    correct = (Broken, ReadsCapitals)

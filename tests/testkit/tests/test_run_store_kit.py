@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
+import os
+import sqlite3
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -343,6 +347,117 @@ class _BeginsWhatNobodyWritesDown(Kept):
         return await MemoryRunStore.acquire(self, run, owner=owner, seconds=seconds)
 
 
+@FAULTS.caught_by("any_json_comes_back_as_it_was", "'whole': 1.0.* came back as .*'whole': 1,")
+class _TakesWholeFloatsForIntegers(Kept):
+    async def read(self, run: str) -> list[Mapping[str, Any]]:
+        return [
+            {
+                key: int(value) if isinstance(value, float) and value.is_integer() else value
+                for key, value in each.items()
+            }
+            for each in await super().read(run)
+        ]
+
+
+@FAULTS.caught_by("runs_are_listed_the_oldest_first", "a run that was taken up again changed its place")
+class _SortedByTheNewestLease(Kept):
+    async def runs(self) -> list[str]:
+        return sorted(self._newest, key=lambda run: self._newest[run])
+
+
+@FAULTS.caught_by("a_lease_that_ran_out_may_append_or_is_busy_when_nobody_had_the_run_since", "and the run has")
+class _DropsWhatComesLate(Kept):
+    async def append(self, lease: Lease, entries: Sequence[Mapping[str, Any]]) -> None:
+        if self.holder(lease.run) is not None:
+            await super().append(lease, entries)
+
+
+@FAULTS.caught_by("a_lease_that_ran_out_may_append_or_is_busy_when_nobody_had_the_run_since", "written all the same")
+class _WritesWhatItRefuses(Kept):
+    async def append(self, lease: Lease, entries: Sequence[Mapping[str, Any]]) -> None:
+        if self.holder(lease.run) is None:
+            self._entries[lease.run] += map(json.dumps, entries)
+        await super().append(lease, entries)
+
+
+@FAULTS.caught_by("a_lease_that_ran_out_may_append_or_is_busy_when_nobody_had_the_run_since", "has run out for good")
+class _FailsOnALateAppend(Kept):
+    async def append(self, lease: Lease, entries: Sequence[Mapping[str, Any]]) -> None:
+        if self.holder(lease.run) is None:
+            raise StoreError("The lease has run out for good.")
+        await super().append(lease, entries)
+
+
+class _InThreads(Kept):
+    """Each call has a thread of its own. Correct: one that is cancelled ends when its thread has."""
+
+    async def append(self, lease: Lease, entries: Sequence[Mapping[str, Any]]) -> None:
+        writing = asyncio.ensure_future(self.written(lease, entries))
+        try:
+            await asyncio.shield(writing)
+        except asyncio.CancelledError:
+            await asyncio.wait([writing])
+            raise
+
+    async def written(self, lease: Lease, entries: Sequence[Mapping[str, Any]]) -> None:
+        if self.holder(lease.run) != lease:
+            raise self._stale(lease)
+        await asyncio.to_thread(self.write, lease, entries)
+
+    def write(self, lease: Lease, entries: Sequence[Mapping[str, Any]]) -> None:
+        try:
+            texts = [json.dumps(entry, allow_nan=False) for entry in entries]
+        except (TypeError, ValueError) as error:
+            raise StoreError(f"An entry is no JSON: {error}.") from error
+        self._entries[lease.run] += texts
+
+
+@FAULTS.caught_by(
+    "a_cancelled_append_is_over_before_the_next_one", r"\['next', 'cancelled'\] were written, .* a thread"
+)
+class _LeavesItsThreadBehind(_InThreads):
+    async def append(self, lease: Lease, entries: Sequence[Mapping[str, Any]]) -> None:
+        await self.written(lease, entries)
+
+
+@FAULTS.caught_by("an_append_leaves_the_event_loop_free", "the event loop waits by os.fsync in append")
+class _SyncsItsFileInTheLoop(Kept):
+    async def append(self, lease: Lease, entries: Sequence[Mapping[str, Any]]) -> None:
+        with tempfile.TemporaryFile() as file:
+            os.fsync(file.fileno())
+        await super().append(lease, entries)
+
+
+@FAULTS.caught_by("an_append_leaves_the_event_loop_free", "the event loop waits by sqlite3.connect in acquire")
+class _OpensItsDatabaseInTheLoop(Kept):
+    database: sqlite3.Connection | None = None
+
+    async def acquire(self, run: str, *, owner: str, seconds: float) -> Lease:
+        if self.database is None:
+            with tempfile.TemporaryDirectory() as folder:
+                self.database = sqlite3.connect(f"{folder}/runs")
+                self.database.close()
+        return await super().acquire(run, owner=owner, seconds=seconds)
+
+
+class _AppendsLate(Kept):
+    """Correct: the lease is the newest, and nobody took the run. What has no entries is no run to it."""
+
+    async def append(self, lease: Lease, entries: Sequence[Mapping[str, Any]]) -> None:
+        if self._newest.get(lease.run) == lease.token and lease.run in self._leases:
+            until = self._leases[lease.run][1]
+            self._leases[lease.run] = (lease, self._clock() + 60)
+            try:
+                await super().append(lease, entries)
+            finally:
+                self._leases[lease.run] = (lease, until)
+        else:
+            await super().append(lease, entries)
+
+    async def runs(self) -> list[str]:
+        return [run for run in await super().runs() if self._entries[run]]
+
+
 class TestTheRunStoreKit(KitOfAKit):
     faults = FAULTS
-    correct = (Kept,)
+    correct = (Kept, _InThreads, _AppendsLate)

@@ -40,7 +40,16 @@ class Percented:
             if not re.fullmatch(r"\w+", block[1]) and not CALL.fullmatch(block[1]):
                 raise self.refuse("This is no variable and no call.", block)
         self.calls = self.told(self.parts[1::2])
+        self.variables = self.needed(self.parts[1::2])
         language.compiled = self
+
+    def needed(self, blocks):
+        names = [name for block in blocks for name in self.names(block)]
+        return tuple(dict.fromkeys(names))
+
+    def names(self, block):
+        called = CALL.fullmatch(block[1])
+        return re.findall(r"(\w+)(?=,|$)", called[2]) if called else [block[1]]
 
     def told(self, blocks):
         places = CallPlaces(self.source)
@@ -229,6 +238,24 @@ class CountsLinesFromNought(Percented):
         return replace(told, line=told.line - 1)
 
 
+@FAULTS.caught_by("a_template_tells_the_variables_that_it_needs", r"needs \['a', 'b'\], and tells \[\]")
+class TellsNoVariables(Percented):
+    def needed(self, blocks):
+        return ()
+
+
+@FAULTS.caught_by("a_template_tells_the_variables_that_it_needs", r"and tells \['a', 'b', 'more'\]")
+class TellsMoreVariables(Percented):
+    def needed(self, blocks):
+        return (*super().needed(blocks), "more") if blocks else ()
+
+
+@FAULTS.caught_by("a_template_tells_the_variables_that_it_needs", "Tools-join.* and tells")
+class TellsFunctionsForVariables(Percented):
+    def names(self, block):
+        return [block[1]]
+
+
 @FAULTS.caught_by("results_are_written_as_values_are", "the result .* was written")
 class WritesResultsItsOwnWay(Percented):
     async def result(self, block, called, arguments, call):
@@ -306,6 +333,41 @@ class CallsMethods(Percented):
         return value.run() if hasattr(value, "run") else value
 
 
+@FAULTS.caught_by("a_value_is_not_read_as_a_template", "the value '%b%' was read as a template")
+class RendersValues(Percented):
+    async def filled(self, block, arguments, call):
+        piece = await super().filled(block, arguments, call)
+        return Piece(BLOCK.sub(lambda found: str(arguments.get(found[1])), piece.text), piece.is_value)
+
+
+@FAULTS.caught_by("a_value_is_not_read_as_a_template", "ran a method of another value")
+class EvaluatesWhatComesOut(Percented):
+    """Has a syntax of its own beside the templates', which is looked for where values are already."""
+
+    async def render(self, arguments, *, call):
+        prompt = await super().render(arguments, call=call)
+        if isinstance(prompt, Prompt):
+            return prompt
+        return re.sub(r"%\{(.*?)\}", lambda found: str(eval(found[1], {}, dict(arguments))), prompt)
+
+
+@FAULTS.caught_by("a_template_runs_no_code", "'%b.run\\(\\)%' ran a method of a value")
+class EvaluatesExpressions(Percents):
+    """Its own syntax reaches further than the kit was told."""
+
+    def compile(self, source, *, name="prompt"):
+        expression = re.fullmatch(r"%(.*\W.*)%", source)
+        return Evaluated(expression[1]) if expression and not CALL.fullmatch(expression[1]) else super().compile(source)
+
+
+class Evaluated:
+    def __init__(self, expression):
+        self.expression = expression
+
+    async def render(self, arguments, *, call):
+        return str(eval(self.expression, {}, dict(arguments)))
+
+
 @FAULTS.caught_by("a_value_never_opens_or_ends_a_message")
 class ForgetsWhatIsAValue(Percented):
     def piece(self, value, block):
@@ -375,8 +437,18 @@ async def test_a_language_may_refuse_missing_variables_when_it_says_so() -> None
         await Kit().test_a_missing_variable_is_empty_or_an_error(Percents())
 
 
-async def test_a_language_may_tell_no_calls() -> None:
+async def test_a_language_may_tell_no_calls_and_no_variables() -> None:
     made = Percents()
     made.compile = lambda source, name="prompt": object()
     with pytest.raises(pytest.skip.Exception, match="do not tell their calls"):
         await TestPercents().test_a_template_tells_the_calls_that_are_written_in_it(made)
+    with pytest.raises(pytest.skip.Exception, match="do not tell their variables"):
+        TestPercents().test_a_template_tells_the_variables_that_it_needs(made)
+
+
+async def test_the_kit_wants_to_be_told_what_reaches_out_in_the_syntax_of_the_language() -> None:
+    class Kit(TestPercents):
+        reaching = ("{{a.run}}", "${a.run}")
+
+    with pytest.raises(AssertionError, match="all of `reaching` is plain text in this language: write there"):
+        await Kit().test_a_template_runs_no_code(Percents())

@@ -234,6 +234,32 @@ class FailsOnOthers(RecordCodec):
         return super().compile(hint, inner) if hint.__module__ else None
 
 
+@FAULTS.caught_by("what_is_not_of_its_kind_is_left_to_others", r"a list has no hash.* it raised TypeError\(.unhashable")
+class RemembersByHash(RecordCodec):
+    def __init__(self):
+        super().__init__()
+        self.known = {}
+
+    def compile(self, hint, inner):
+        if hint not in self.known:
+            self.known[hint] = super().compile(hint, inner)
+        return self.known[hint]
+
+
+@FAULTS.caught_by("what_is_not_of_its_kind_is_left_to_others", "somebody.else.Stay'> is not of its kind, and inner was")
+class GoesByNames(RecordCodec):
+    def compile(self, hint, inner):
+        return super().compile(Stay if getattr(hint, "__name__", "") == "Stay" else hint, inner)
+
+
+@FAULTS.caught_by(
+    "the_schema_allows_no_json_of_a_kind_that_is_refused", "allows None, which is refused: give it a `type`"
+)
+class AllowsEverything(RecordCodec):
+    def described(self, schema):
+        return {key: value for key, value in schema.items() if key not in ("type", "required")}
+
+
 @FAULTS.caught_by("what_is_not_of_its_kind_is_left_to_others", "inner was asked for <class 'int'>")
 class LooksInside(RecordCodec):
     def compile(self, hint, inner):

@@ -8,8 +8,10 @@ import http.server
 import os
 import queue
 import socket
+import sqlite3
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import types
@@ -64,6 +66,23 @@ def for_a_thread() -> None:
     thread.join()
 
 
+def syncs_a_file() -> None:
+    with tempfile.TemporaryFile() as file:
+        os.fsync(file.fileno())
+
+
+def locks_a_file() -> None:
+    fcntl = pytest.importorskip("fcntl", reason="this system has no such locks")
+    with tempfile.TemporaryFile() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        fcntl.flock(file, fcntl.LOCK_UN)
+
+
+def opens_a_database() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        sqlite3.connect(f"{folder}/runs").close()
+
+
 WAITS: dict[str, tuple[Callable[[str], object], str]] = {
     "a pause": (lambda url: time.sleep(0.001), "time.sleep"),
     "a pause that was imported by its name": (lambda url: paused(0.001), "time.sleep"),
@@ -75,6 +94,9 @@ WAITS: dict[str, tuple[Callable[[str], object], str]] = {
     "a command": (lambda url: os.system("true"), "os.system"),
     "the result of another thread": (lambda url: in_a_thread(), "Condition.wait"),
     "a queue": (lambda url: from_a_queue(), "Condition.wait"),
+    "the disk": (lambda url: syncs_a_file(), "os.fsync"),
+    "the lock of a file": (lambda url: locks_a_file(), "fcntl.flock"),
+    "a database": (lambda url: opens_a_database(), "sqlite3.connect"),
     "the end of a thread": (lambda url: for_a_thread(), "Thread.join"),
 }
 
@@ -136,9 +158,17 @@ async def does_not_wait(url: str) -> None:
     while for_ended.is_alive():
         await asyncio.sleep(0)
     for_ended.join()
+    sqlite3.connect(":memory:").close()
 
 
-FREE = (asks, starts, connects, serves, computes_elsewhere, begins_a_thread, does_not_wait)
+async def locks_what_is_free(url: str) -> None:
+    fcntl = pytest.importorskip("fcntl", reason="this system has no such locks")
+    with tempfile.TemporaryFile() as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_UN)
+
+
+FREE = (asks, starts, connects, serves, computes_elsewhere, begins_a_thread, does_not_wait, locks_what_is_free)
 
 
 @pytest.mark.parametrize("work", FREE, ids=lambda work: work.__name__)

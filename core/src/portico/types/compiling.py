@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Any, Literal, Protocol
 
 from portico.docstrings import describe_class
-from portico.errors import SchemaUnsupported
+from portico.errors import PorticoError, SchemaUnsupported
 from portico.types.classes import QUALIFIERS, class_members, note, object_of
 from portico.types.compiled import Compiled, Fault, Mismatch, refuse
 from portico.types.containers import array, fixed, mapping
@@ -101,6 +101,7 @@ class _Compiler:
         self.defaults: list[_Default] = []
         self.tried = Tried()
         self.written_by: dict[type, Callable[[Any], Any]] = {}
+        self.raised_inside: list[Exception] = []
 
     def settle(self) -> None:
         """Finish what had to wait until every definition was there."""
@@ -153,7 +154,7 @@ class _Compiler:
 
     def compile(self, hint: object) -> Compiled:
         for codec in self.codecs:
-            compiled = codec.compile(hint, self.compile)
+            compiled = self.compiled_by(codec, hint)
             if compiled is not None:
                 return self.from_codec(hint, compiled)
         if hint is None:
@@ -193,6 +194,29 @@ class _Compiler:
             f"The type {getattr(hint, '__qualname__', hint)} has no JSON form here. Use standard-library kinds, "
             "or install a package with a type codec for it."
         )
+
+    def compiled_by(self, codec: _Codec, hint: object) -> Compiled | None:
+        """Ask a codec for a type. What it raises is told as its own: it is asked about types of everybody's."""
+        try:
+            return codec.compile(hint, self.inner)
+        except PorticoError:
+            raise
+        except Exception as error:
+            if any(error is each for each in self.raised_inside):
+                raise  # no fault of the codec's
+            name = getattr(codec, "name", None) or type(codec).__qualname__
+            raise SchemaUnsupported(
+                f"The type codec {name!r} failed when it was asked for {hint!r:.200}: {type(error).__name__}: {error}. "
+                "Tell its author, or uninstall its package where the type is none of its kind."
+            ) from error
+
+    def inner(self, hint: object) -> Compiled:
+        """Compile a type for a codec, in whose own types it is."""
+        try:
+            return self.compile(hint)
+        except Exception as error:
+            self.raised_inside.append(error)
+            raise
 
     def from_codec(self, hint: object, compiled: Compiled) -> Compiled:
         """Take over what a codec made: its definitions move to the root, and its values are read in its own way."""

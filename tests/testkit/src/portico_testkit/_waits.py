@@ -9,9 +9,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from importlib import import_module
 from types import FrameType, ModuleType
 from typing import Any
 
@@ -38,8 +39,8 @@ def waits_noted() -> Iterator[list[str]]:
     ['time.sleep']
 
     Each is there once, with the place it was called from: the innermost outside the standard library. Other threads
-    may wait. Libraries that wait in machine code are not seen; the heartbeat of `portico_testkit.event_loop` sees
-    them where it takes long.
+    may wait. Libraries that wait in machine code are not seen, but where they sync a file or lock it by Python, or open
+    a database of SQLite; the heartbeat of `portico_testkit.event_loop` sees the others where it takes long.
     """
     own = threading.get_ident()
     before = _noted.get(own)
@@ -105,6 +106,27 @@ def _goes_on(process: subprocess.Popen[Any], *_args: object, **_kwargs: object) 
     return process.returncode is None
 
 
+def _waits_for_the_lock(file: object, operation: int, *_args: object) -> bool:
+    import fcntl
+
+    return operation != fcntl.LOCK_UN and not operation & fcntl.LOCK_NB
+
+
+def _is_a_file(database: object = "", *_args: object, **_kwargs: object) -> bool:
+    return database not in (":memory:", b":memory:")
+
+
+def _watching_where_it_is(
+    module: str, names: Iterable[str], waits: Callable[..., object]
+) -> Iterator[tuple[Any, str, Callable[..., Any]]]:
+    """Yield how calls are watched that not every system, or build of Python, has."""
+    try:
+        owner = import_module(module)
+    except ImportError:
+        return
+    yield from (_watching(owner, name, waits) for name in names if hasattr(owner, name))
+
+
 def _names_of(call: object) -> list[tuple[ModuleType, str]]:
     """Return the names that modules have for a function. They are not asked for them: one may be loaded by that."""
     every: list[object] = list(sys.modules.values())  # anything may be put there
@@ -125,6 +147,10 @@ _WATCHED = (
     _watching(subprocess.Popen, "wait", _goes_on),
     _watching(subprocess.Popen, "communicate", _goes_on),
     _watching(os, "system", _always),
+    *_watching_where_it_is("os", ("fsync", "fdatasync"), _always),
+    *_watching_where_it_is("fcntl", ("flock", "lockf"), _waits_for_the_lock),
+    # Who opens a database here reads and writes here too, and that is done in machine code.
+    *_watching_where_it_is("sqlite3", ("connect",), _is_a_file),
     _watching(threading.Thread, "join", lambda thread, timeout=None: thread.is_alive()),
     # An event, a semaphore, a queue and the result of a `concurrent.futures.Future` are waited for by it.
     _watching(threading.Condition, "wait", lambda condition, timeout=None: timeout is None or timeout > 0),

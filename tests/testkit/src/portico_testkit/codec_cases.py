@@ -18,12 +18,15 @@ __all__ = [
     "FOREIGN",
     "INSIDE",
     "JUNK",
+    "KINDS",
     "Chain",
     "CodecCase",
     "Coin",
     "CoinCodec",
     "Shelf",
     "deep_json",
+    "kind_of",
+    "namesake",
     "part_of",
     "references",
     "through_json",
@@ -120,6 +123,8 @@ FOREIGN: Sequence[Any] = (
     Literal["a"],
     Annotated[int, "how many"],
     Annotated[str, object()],
+    Annotated[int, ["a list has no hash"]],
+    list[Annotated[str, {"nor has": "a dictionary"}]],
     dt.date,
     UUID,
     Shelf,
@@ -129,7 +134,10 @@ FOREIGN: Sequence[Any] = (
     Coin,
     5,
 )
-"""Hints that are of no vendor's kind, and one that is no type at all."""
+"""Hints that are of no vendor's kind, some of them without a hash, and one that is no type at all."""
+
+KINDS: Mapping[str, Any] = {"null": None, "boolean": True, "number": 7, "string": "x", "array": [], "object": {}}
+"""A value of each kind of JSON."""
 
 INSIDE: Sequence[tuple[Any, Any, Any]] = (
     (int, 3, "x"),
@@ -159,6 +167,23 @@ JUNK: Sequence[Any] = (
     {"a": {}}, float("nan"), float("inf"), [float("nan")], {"a": float("inf")}, 10**400, _nested(_DEEP),
 )  # fmt: skip
 """What Python's own JSON parser may give; a type may take some of it, and refuses the rest with a Mismatch."""
+
+
+def kind_of(value: Any) -> str:
+    """Return which of the `KINDS` a JSON value is of.
+
+    >>> [kind_of(value) for value in (None, True, 1.5, "x", [], {})]
+    ['null', 'boolean', 'number', 'string', 'array', 'object']
+    """
+    for kind, types in (("boolean", bool), ("number", int | float), ("string", str), ("array", list), ("object", dict)):
+        if isinstance(value, types):
+            return kind
+    return "null"
+
+
+def namesake(hint: type) -> type:
+    """Return a class of somebody else's that is called the same."""
+    return type(hint.__name__, (), {"__qualname__": hint.__qualname__, "__module__": "somebody.else"})
 
 
 def through_json(value: Any) -> Any:

@@ -126,6 +126,24 @@ class PageReaderKit:
             assert page.cut is None or page.cut.strip(), "cut is empty: it should be None"
 
     @pytest.mark.asyncio
+    async def test_a_page_whose_link_is_in_capitals_is_read_or_refused(
+        self, page_reader: PageReader, known_pages: Sequence[KnownPage]
+    ) -> None:
+        """Scheme and host are the same in capitals: it is that page, or the reader says that it does not take them."""
+        for known in known_pages:
+            scheme, _, rest = known.link.partition("://")
+            host, slash, path = rest.partition("/")
+            for link in (f"{scheme.upper()}://{rest}", f"{scheme}://{host.upper()}{slash}{path}"):
+                try:
+                    page = await page_reader.read(link)
+                except (ServiceError, LimitExceeded) as error:
+                    assert str(error).strip(), f"{link} is refused without a word"
+                except Exception as error:
+                    raise AssertionError(f"{link} raised {error!r}, which is no ServiceError") from error
+                else:
+                    assert known.words in page.text, f"{link} gave {page.text[:200]!r}, without {known.words!r}"
+
+    @pytest.mark.asyncio
     async def test_reading_twice_gives_the_same(
         self, page_reader: PageReader, known_pages: Sequence[KnownPage]
     ) -> None:

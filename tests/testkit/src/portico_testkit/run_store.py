@@ -13,6 +13,8 @@ import pytest
 from portico.errors import StoreBusy, StoreError
 from portico.ports.run_store import Lease, RunStore
 from portico_testkit._failing import fails_as
+from portico_testkit._held_threads import HeldThreads
+from portico_testkit._run_store_cases import ODD_ENTRIES, ODD_NAMES, short
 from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.tasks import give_up, in_time, no_tasks_but, still_answers
 
@@ -20,14 +22,15 @@ __all__ = ["Reopen", "RunStoreKit"]
 
 Reopen: TypeAlias = Callable[[RunStore], Awaitable[RunStore]]
 
-_ODD_NAMES = ("a b", "../up", "C:\\x", "ключ", "run\nline", "%s'; DROP TABLE runs; --", "-", ".", "A", "x" * 200)
-_ODD_ENTRIES: tuple[dict[str, Any], ...] = (
-    {},
-    {"type": "plan", "big": 2**200, "small": -(2**63) - 1, "float": 0.1, "tiny": 5e-324},
-    {"": {"nested": [[[]], {"a": None, "b": [True, False]}]}},
-    {"text": "é\u0000\u2028\U0001f600 'quoted' \"twice\" \\", "ключ": "значение"},
-    {"long": "x" * 200_000},
-    {"deep": [[[[[[[[[["down"]]]]]]]]]]},
+_LONGEST = 30.0
+"""Seconds that a call has which was cancelled."""
+
+_HELD = 0.3
+"""Seconds in which a cancelled call ends that waits for nothing."""
+
+_NOT_OVER = (
+    "a thread goes on when its call is cancelled, and writes after what was called later. Wait for the thread before "
+    "the cancelled call ends, or give all calls to one thread"
 )
 
 
@@ -86,19 +89,19 @@ class RunStoreKit:
     async def test_any_json_comes_back_as_it_was(self, store: RunStore) -> None:
         """Big numbers, odd letters, deep and long values; each of its own type."""
         lease = await store.acquire("r", owner="me", seconds=60)
-        await store.append(lease, copy.deepcopy(_ODD_ENTRIES))
-        for given, read in zip(_ODD_ENTRIES, await store.read("r"), strict=True):
-            assert repr(dict(read)) == repr(given), "an entry came back as another one"
+        await store.append(lease, copy.deepcopy(ODD_ENTRIES))
+        for given, read in zip(ODD_ENTRIES, await store.read("r"), strict=True):
+            assert repr(dict(read)) == repr(given), f"{short(given)} came back as {short(dict(read))}"
 
     @pytest.mark.asyncio
     async def test_any_text_may_name_a_run(self, store: RunStore) -> None:
         """Names are data: none is a path or a command, and no two are one."""
-        for name in (*_ODD_NAMES, "a"):
+        for name in (*ODD_NAMES, "a"):
             lease = await store.acquire(name, owner="me", seconds=60)
             await store.append(lease, [{"name": name}])
-        for name in (*_ODD_NAMES, "a"):
+        for name in (*ODD_NAMES, "a"):
             assert [entry["name"] for entry in await store.read(name)] == [name], f"the run {name!r} was mixed up"
-        assert set(await store.runs()) == {*_ODD_NAMES, "a"}
+        assert set(await store.runs()) == {*ODD_NAMES, "a"}
 
     @pytest.mark.asyncio
     async def test_runs_are_listed_the_oldest_first(self, store: RunStore) -> None:
@@ -109,6 +112,9 @@ class RunStoreKit:
             await store.append(lease, [{}])
         await store.append(leases[0], [{}])
         assert list(await store.runs()) == names
+        await store.release(leases[0])
+        await store.append(await store.acquire(names[0], owner="another", seconds=60), [{}])
+        assert list(await store.runs()) == names, "a run that was taken up again changed its place in the list"
 
     @pytest.mark.asyncio
     async def test_entries_that_are_not_json_are_refused_together(self, store: RunStore) -> None:
@@ -204,6 +210,25 @@ class RunStoreKit:
             await store.acquire("r", owner="another", seconds=60)
 
     @pytest.mark.asyncio
+    async def test_a_lease_that_ran_out_may_append_or_is_busy_when_nobody_had_the_run_since(
+        self, store: RunStore
+    ) -> None:
+        """Either is right, and nothing between: who is refused renews its lease and writes again."""
+        lease = await store.acquire("r", owner="me", seconds=0.01)
+        await asyncio.sleep(0.05)
+        entries = [{"at": 1}, {"at": 2}]
+        try:
+            await store.append(lease, entries)
+        except StoreBusy:
+            await store.renew(lease, seconds=60)
+            assert list(await store.read("r")) == [], "an append was refused, and written all the same"
+            await store.append(lease, entries)
+        read = [dict(entry) for entry in await store.read("r")]
+        assert read == entries, f"{entries} were appended with a lease that had run out, and the run has {read}"
+        newer = await store.acquire("r", owner="me", seconds=60)
+        assert newer.token > lease.token, "a lease after one that had run out has no higher token"
+
+    @pytest.mark.asyncio
     async def test_a_run_is_held_as_long_as_its_lease_is_in_force(self, store: RunStore) -> None:
         """So a run whose process was killed is not shown as running; asking makes no run and takes none."""
         assert await store.held("no such run") is False, "a run that there is not is held"
@@ -256,17 +281,43 @@ class RunStoreKit:
         await no_tasks_but(tasks)
         await still_answers(store.append(lease, [{"at": -1}]))
         written = [entry["at"] for entry in await still_answers(store.read("r"))]
-        assert written.pop() == -1, "the last append did not come last"
+        assert written.pop() == -1, f"the last append did not come last: {_NOT_OVER}"
         # A call that is looked at again was made again.
         assert all(written.count(at) % 2 == 0 for at in range(6)), f"half an append was written: {written}"
 
     @pytest.mark.asyncio
+    async def test_a_cancelled_append_is_over_before_the_next_one(self, store: RunStore) -> None:
+        """It is written when the call has ended, or never: a pursuit that is resumed at once would be mixed up."""
+        lease = await store.acquire("r", owner="me", seconds=60)
+        holding = HeldThreads()
+        # `asyncio.to_thread` uses it. It stays the loop's, for there is no way back; it holds up nothing any more.
+        asyncio.get_running_loop().set_default_executor(holding)
+        try:
+            appending = asyncio.ensure_future(store.append(lease, [{"at": "cancelled"}]))
+            for _ in range(1_000):
+                if holding.held or appending.done():
+                    break
+                await asyncio.sleep(0.001)
+            appending.cancel()
+            await asyncio.wait([appending], timeout=_HELD)
+            if not appending.done():  # it waits for its thread, as is right
+                holding.let_go()
+                await asyncio.wait([appending], timeout=_LONGEST)
+            holding.hold = False
+            await still_answers(store.append(lease, [{"at": "next"}]))
+        finally:
+            holding.let_go()
+        await asyncio.wait_for(asyncio.to_thread(holding.wait), _LONGEST)
+        written = [entry["at"] for entry in await still_answers(store.read("r"))]
+        assert written in (["next"], ["cancelled", "next"]), f"{written} were written, in this order: {_NOT_OVER}"
+
+    @pytest.mark.asyncio
     async def test_an_append_leaves_the_event_loop_free(self, store: RunStore) -> None:
         """Every step of every run writes: a disk that is slow does not hold up the others."""
-        lease = await store.acquire("r", owner="me", seconds=60)
         entries = [{"number": number, "text": "x" * 500} for number in range(500)]
 
         async def write_and_read(number: int) -> None:
+            lease = await store.acquire("r", owner="me", seconds=60)  # what it opens is opened here
             await store.append(lease, entries)
             await store.read("r")
 
@@ -278,9 +329,9 @@ class RunStoreKit:
         if reopen is None:
             pytest.skip("there is no fixture `reopen`: what this store holds ends with the process")
         lease = await store.acquire("r", owner="me", seconds=60)
-        await store.append(lease, [*_ODD_ENTRIES])
+        await store.append(lease, [*ODD_ENTRIES])
         again = await reopen(store)
-        assert [repr(dict(entry)) for entry in await again.read("r")] == [repr(entry) for entry in _ODD_ENTRIES]
+        assert [repr(dict(entry)) for entry in await again.read("r")] == [repr(entry) for entry in ODD_ENTRIES]
         assert list(await again.runs()) == ["r"]
         with pytest.raises(StoreBusy):
             await again.acquire("r", owner="another", seconds=60)

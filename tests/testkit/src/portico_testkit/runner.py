@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+from collections.abc import Awaitable
 from functools import partial
 from typing import Any, ClassVar
 
@@ -17,6 +19,26 @@ __all__ = ["RunnerKit"]
 _SECONDS = 30
 """Seconds that actions which do next to nothing may take."""
 
+_TURNS = 20
+"""Turns of the event loop in which an action begins that nothing keeps back."""
+
+_RESULTS: tuple[Any, ...] = (
+    None,
+    True,
+    2**60,
+    0.1 + 0.2,
+    1.0,
+    -0.0,
+    "",
+    "é\x00",
+    [],
+    {"b": [{"z": None}], "a": 1e-9},
+)
+"""JSON of any kind, with the digits of its numbers and its keys in their order."""
+
+_BETWEEN = ("", "/", ":", "-", ".", "_", " ", "|", "\x00")
+"""What run and name might be joined with to one key."""
+
 
 class RunnerKit:
     """Subclass it and give a fixture named ``runner``::
@@ -26,12 +48,12 @@ class RunnerKit:
             def runner(self) -> AcmeRunner:
                 return AcmeRunner(AcmeSettings())
 
-    ``concurrency`` is how many actions it executes at a time, two at least where it has no bound; ``durable`` says
-    that it keeps results and gives them again instead of executing an action twice. Set them in the class. Runs and
-    actions of the tests have names that no other test uses.
+    ``concurrency`` is how many actions it executes at a time, no more and no fewer; None says that it has no bound.
+    ``durable`` says that it keeps results and gives them again instead of executing an action twice. Set them in the
+    class. Runs and actions of the tests have names that no other test uses.
     """
 
-    concurrency: ClassVar[int] = 2
+    concurrency: ClassVar[int | None] = None
     durable: ClassVar[bool] = False
 
     @pytest.mark.asyncio
@@ -41,16 +63,17 @@ class RunnerKit:
         assert runner.name.strip(), "the name is empty"
 
     @pytest.mark.asyncio
-    @pytest.mark.parametrize("result", [None, True, 2**60, 0.1, "", "é\x00", [], {"a": [{"b": None}]}], ids=str)
+    @pytest.mark.parametrize("result", _RESULTS, ids=str)
     async def test_the_result_is_that_of_the_action(self, runner: Runner, result: Any) -> None:
-        """Results are JSON, of any kind; None is one too."""
+        """Results are JSON, of any kind; None is one too, and keys have an order."""
 
         async def action() -> Any:
             await asyncio.sleep(0)
             return result
 
         given = await runner.execute("results", repr(result), action)
-        assert (type(given), given) == (type(result), result), f"{result!r} came as {given!r}"
+        # Not by ==: 1 and 1.0 are equal, and so are objects with their keys in another order.
+        assert repr(given) == repr(result), f"{result!r} came as {given!r}"
 
     @pytest.mark.asyncio
     async def test_an_error_comes_out_as_the_action_raised_it(self, runner: Runner) -> None:
@@ -63,8 +86,9 @@ class RunnerKit:
 
         with pytest.raises(ConnectionError) as caught:
             await runner.execute("errors", "s1", action)
-        assert caught.value is error or (str(caught.value) == "down" and type(caught.value) is ConnectionError)
-        assert caught.value.__cause__ is not None, "the error lost its cause"
+        told = "another error came out than the action raised: raise it as it is, not a copy (`raise` alone does that)"
+        assert caught.value is error, told
+        assert caught.value.__cause__ is cause, "the error lost its cause"
 
     @pytest.mark.asyncio
     async def test_an_action_that_failed_may_be_executed_again(self, runner: Runner) -> None:
@@ -102,6 +126,41 @@ class RunnerKit:
             assert executed == [f"{run} {name}" for run, name in asked], f"it is not `durable`, and executed {executed}"
 
     @pytest.mark.asyncio
+    async def test_a_durable_runner_knows_an_action_by_the_pair_of_run_and_name(self, runner: Runner) -> None:
+        """One that makes one text of both gives a step what another one did."""
+        if not self.durable:
+            pytest.skip("this runner is not durable")
+        for between in _BETWEEN:
+            pairs = [(f"a{between}b", "c"), ("a", f"b{between}c")]
+            for run, name in pairs:
+
+                async def action(own: str = f"{run!r} {name!r}") -> str:
+                    return own
+
+                given = await runner.execute(f"pair {between}{run}", name, action)
+                told = f"the action {name!r} of the run {run!r} was given the result of {given}: key it by the pair"
+                assert given == f"{run!r} {name!r}", told
+
+    @pytest.mark.asyncio
+    async def test_what_a_durable_runner_gives_again_is_what_was_recorded(self, runner: Runner) -> None:
+        """Also None, for which nothing is executed twice, and whatever was done to a result since."""
+        if not self.durable:
+            pytest.skip("this runner is not durable")
+        for number, result in enumerate(_RESULTS):
+            made: list[Any] = []
+
+            async def action(result: Any = result, made: list[Any] = made) -> Any:
+                made.append(copy.deepcopy(result))
+                return made[-1]
+
+            for _ in range(3):
+                given = await runner.execute("again and again", f"s{number}", action)
+                assert repr(given) == repr(result), f"{result!r} was recorded, and {given!r} given again"
+                assert len(made) == 1, f"an action that gave {result!r} was executed again: it is recorded as done"
+                for each in (given, *made):
+                    _spoil(each)
+
+    @pytest.mark.asyncio
     async def test_cancelling_the_call_cancels_the_action(self, runner: Runner) -> None:
         """Who gives up, or has a time-out, leaves nothing running."""
         began, ended = asyncio.Event(), asyncio.Event()
@@ -123,17 +182,88 @@ class RunnerKit:
         await no_tasks_but(tasks)
 
     @pytest.mark.asyncio
+    async def test_an_action_that_was_cancelled_is_executed_when_it_comes_again(self, runner: Runner) -> None:
+        """It is not done: a run that is resumed would leave its step out."""
+        began = asyncio.Event()
+
+        async def endless() -> None:
+            began.set()
+            await asyncio.Event().wait()
+
+        async def action() -> str:
+            return "done"
+
+        running = asyncio.ensure_future(runner.execute("cancelled before", "s1", endless))
+        await in_time(began.wait(), "an action did not begin", seconds=_SECONDS)
+        running.cancel()
+        await asyncio.wait([running], timeout=_SECONDS)
+        given = await in_time(runner.execute("cancelled before", "s1", action), "it had no end", seconds=_SECONDS)
+        assert given == "done", f"an action that was cancelled was taken for done, with the result {given!r}"
+
+    @pytest.mark.asyncio
     async def test_actions_run_side_by_side(self, runner: Runner) -> None:
         """Independent steps overlap, as many as the runner takes."""
-        if self.concurrency < 2:
+        most = self._at_once()
+        if most < 2:
             pytest.skip("this runner executes one action at a time")
-        together = asyncio.Barrier(2)
+        together = asyncio.Barrier(most)
 
         async def action() -> None:
             await together.wait()
 
-        both = asyncio.gather(*(runner.execute("side by side", name, action) for name in ("a", "b")))
-        await in_time(both, "two actions did not run side by side", seconds=_SECONDS)
+        every = _all(*(runner.execute("side by side", f"s{number}", action) for number in range(most)))
+        await in_time(every, f"{most} actions did not run side by side", seconds=_SECONDS)
+
+    @pytest.mark.asyncio
+    async def test_no_more_actions_run_at_a_time_than_it_says(self, runner: Runner) -> None:
+        """Whoever sets a bound has a machine, or a service, that takes no more."""
+        if self.concurrency is None:
+            pytest.skip("this runner says no `concurrency`")
+        bound = self.concurrency
+        running: set[int] = set()
+        most = 0
+        full = asyncio.Event()
+
+        async def do(number: int) -> None:
+            nonlocal most
+            running.add(number)
+            most = max(most, len(running))
+            if len(running) >= bound:
+                full.set()
+            await full.wait()
+            for _ in range(_TURNS):  # one that nothing keeps back begins now
+                await asyncio.sleep(0)
+            running.discard(number)
+
+        # What the first one leaves in this task must not let the others through.
+        full.set()
+        await runner.execute("bound", "first", partial(do, -1))
+        full.clear()
+        every = _all(*(runner.execute("bound", f"s{number}", partial(do, number)) for number in range(3 * bound)))
+        await in_time(every, f"{3 * bound} actions had no end", seconds=_SECONDS)
+        assert most <= bound, f"{most} actions ran at a time, and its `concurrency` is {bound}"
+
+    @pytest.mark.asyncio
+    async def test_what_an_action_executes_in_turn_is_let_through(self, runner: Runner) -> None:
+        """A function may run a plan of its own: when each place is taken by one, they would wait for each other."""
+        most = self._at_once()
+        together = asyncio.Barrier(most)
+
+        async def inner() -> str:
+            await asyncio.sleep(0)
+            return "inner"
+
+        async def outer(number: int) -> list[str]:
+            await together.wait()  # every place is taken
+            steps = (runner.execute(f"inner {number}", f"s{step}", inner) for step in range(2))
+            return list(await asyncio.gather(*steps))
+
+        every = _all(*(runner.execute("outer", f"s{at}", partial(outer, at)) for at in range(most)))
+        stuck = (
+            f"{most} actions that call `execute` from inside had no end: "
+            "what comes from inside of an action has its place already"
+        )
+        assert await in_time(every, stuck, seconds=_SECONDS) == [["inner", "inner"]] * most
 
     @pytest.mark.asyncio
     async def test_many_actions_each_have_their_own_result(self, runner: Runner) -> None:
@@ -148,7 +278,7 @@ class RunnerKit:
 
         for run in ("r1", "r2"):
             names = [f"s{number}/{number}" for number in range(20)]
-            every = asyncio.gather(*(doing(run, name) for name in names))
+            every = _all(*(doing(run, name) for name in names))
             results = await in_time(every, "20 actions had no end", seconds=_SECONDS)
             assert results == [f"{run} {name}" for name in names], "results were mixed up"
 
@@ -163,7 +293,7 @@ class RunnerKit:
             await asyncio.Event().wait()
 
         lost = "there was no place left for an action"
-        for number in range(3 * self.concurrency):
+        for number in range(3 * self._at_once()):
             with pytest.raises(ValueError, match="no"):
                 await in_time(runner.execute("places", f"f{number}", fail), lost, seconds=_SECONDS)
             await give_up(partial(runner.execute, "places", f"w{number}", wait), turns=1 + number % 3)
@@ -186,3 +316,20 @@ class RunnerKit:
                 await runner.execute(f"free {number}", f"s{step}", action)
 
         await leaves_the_event_loop_free(execute)
+
+    def _at_once(self) -> int:
+        """Return how many actions have to run at a time; two of one that has no bound."""
+        return 2 if self.concurrency is None else self.concurrency
+
+
+async def _all(*calls: Awaitable[Any]) -> list[Any]:
+    """Return what each gives. A bare `gather` that is given up has an error that nobody looks at."""
+    return list(await asyncio.gather(*calls))
+
+
+def _spoil(value: Any) -> None:
+    """Change a JSON value, where it can be changed."""
+    if isinstance(value, dict):
+        value["spoilt"] = True
+    elif isinstance(value, list):
+        value.append("spoilt")

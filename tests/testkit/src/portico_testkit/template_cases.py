@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -19,6 +20,7 @@ from portico.ports.template_language import CallFunction, TemplateLanguage
 from portico.prompts.prompt import Prompt
 
 __all__ = [
+    "FORMS",
     "NESTED",
     "REACHING",
     "VALUE_TEXTS",
@@ -26,8 +28,10 @@ __all__ = [
     "Reached",
     "check_place",
     "hostile",
+    "in_its_syntax",
     "messages_of",
     "none_left",
+    "raising",
     "rendered",
 ]
 
@@ -78,6 +82,25 @@ REACHING = (
     "{% include '/etc/passwd' %}",
     "{{> /etc/passwd}}",
 )
+_EXPRESSIONS = ("b.run()", "b.run", "b.__class__", "b.__init__.__globals__", "__import__('os').getcwd()")
+FORMS = tuple(
+    form.replace("…", expression)
+    for expression in _EXPRESSIONS
+    for form in ("{{…}}", "{{$…}}", "{…}", "${…}", "%{…}", "#{…}", "<%= … %>", "$(…)", "@(…)", "[[…]]", "`…`", "%(…)s")
+)
+"""How languages write an expression: whatever it is in the one under test, in a value it is a value's text."""
+
+
+def in_its_syntax(variables: str) -> Iterator[str]:
+    """Yield expressions and variables as a language writes them, going by its template of the variables a and b.
+
+    >>> list(in_its_syntax("[{{$a}}|{{$b}}]"))[:3]
+    ['{{$b}}', '{{$b.run()}}', '{{$b.run}}']
+    """
+    written = variables[variables.index("|") + 1 : -1]
+    yield written
+    before, after = re.split(r"\bb\b", written, maxsplit=1)
+    yield from (f"{before}{expression}{after}" for expression in _EXPRESSIONS)
 
 
 class _Colour(Enum):
@@ -135,6 +158,16 @@ class Calls:
         if self.function is not None:
             return self.function(**given)
         return f"{given.get('left')}+{given.get('right')}"
+
+
+def raising(error: Exception) -> CallFunction:
+    """Return what calls nothing: the error comes when it is awaited."""
+
+    async def call(name: str, arguments: Mapping[str, object], positional: Sequence[object] = (), /) -> object:
+        await asyncio.sleep(0)
+        raise error
+
+    return call
 
 
 async def rendered(

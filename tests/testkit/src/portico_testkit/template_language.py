@@ -16,6 +16,7 @@ from portico.ports.template_language import TemplateLanguage
 from portico.prompts.prompt import Prompt, Trusted
 from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.template_cases import (
+    FORMS,
     NESTED,
     REACHING,
     VALUE_TEXTS,
@@ -23,8 +24,10 @@ from portico_testkit.template_cases import (
     Reached,
     check_place,
     hostile,
+    in_its_syntax,
     messages_of,
     none_left,
+    raising,
     rendered,
 )
 
@@ -69,7 +72,9 @@ class TemplateLanguageKit:
     called_in_message: ClassVar[str]
     """``<message role="user">`` result ``</message>``, calling ``Tools-join`` as in ``by_name``."""
     reaching: ClassVar[tuple[str, ...]] = REACHING
-    """Templates that would reach what a template must not; each gives harmless text, or a Portico error."""
+    """Templates that would reach what a template must not; each gives harmless text, or a Portico error.
+
+    These are in the syntax of others: write some in your own beside them, as ``(*template_cases.REACHING, "…")``."""
     missing_is_empty: ClassVar[bool] = True
     """Whether a variable that is missing is empty; otherwise it is a ``TemplateError``."""
     value_texts: ClassVar[tuple[tuple[object, str], ...]] = VALUE_TEXTS
@@ -143,6 +148,16 @@ class TemplateLanguageKit:
         await rendered(template_language, self.by_name, calls, a=value, b=None)
         assert calls.made[0][1]["left"] is value
 
+    def test_a_template_tells_the_variables_that_it_needs(self, template_language: TemplateLanguage) -> None:
+        """Prompt functions make required parameters of them: none too many, none that are missing, each once."""
+        told = {self.words: [], self.variables: ["a", "b"], self.by_name: ["a", "b"], self.message: ["a", "b"]}
+        for source, expected in told.items():
+            variables = getattr(template_language.compile(source), "variables", None)
+            if variables is None:
+                pytest.skip("templates of this language do not tell their variables")
+            assert not isinstance(variables, str), f"variables are a tuple of names, not {variables!r}"
+            assert sorted(variables) == expected, f"{source!r} needs {expected}, and tells {list(variables)}"
+
     @pytest.mark.asyncio
     async def test_a_template_tells_the_calls_that_are_written_in_it(self, template_language: TemplateLanguage) -> None:
         """So that they can be checked before anything runs; `calls` may tell fewer than there are, never others."""
@@ -165,7 +180,8 @@ class TemplateLanguageKit:
             for call in calls:
                 line = source.split("\n")[call.line - 1]
                 at = line[call.column - 1 :]
-                assert at.startswith("Tools"), f"{call} is said to stand at {at!r}"
+                told_at = f"{call} is said to stand at {at!r}: a call stands where its function's name begins"
+                assert at.startswith("Tools"), told_at
             made = Calls()
             if source in (self.by_name, self.by_place):
                 await rendered(template_language, source, made, a="x", b="y")
@@ -208,20 +224,8 @@ class TemplateLanguageKit:
         """Also errors of the kinds that mean a mistake of the template, when they are not about this call."""
         errors = (KeyError("mine"), FunctionNotFound("other"), ArgumentsInvalid("other", ["a: missing"]), OSError())
         for error in errors:
-
-            async def call(
-                name: str,
-                arguments: Mapping[str, object],
-                positional: Sequence[object] = (),
-                /,
-                *,
-                error: Exception = error,
-            ) -> object:
-                await asyncio.sleep(0)
-                raise error
-
             with pytest.raises(type(error)) as raised:
-                await template_language.compile(self.by_name).render({"a": "x", "b": "y"}, call=call)
+                await template_language.compile(self.by_name).render({"a": "x", "b": "y"}, call=raising(error))
             assert raised.value is error, f"{error!r} became {raised.value!r}"
 
     @pytest.mark.asyncio
@@ -309,15 +313,30 @@ class TemplateLanguageKit:
     @pytest.mark.asyncio
     async def test_a_template_runs_no_code(self, template_language: TemplateLanguage) -> None:
         """It reaches functions of the kernel only, through the call that it is given."""
-        for source in self.reaching:
+        is_more_than_text = False
+        for source in (*in_its_syntax(self.variables), *FORMS, *self.reaching):
             value = Reached()
             try:
-                prompt = await rendered(template_language, source, a=value)
+                prompt = await rendered(template_language, source, a=value, b=value)
             except PorticoError:
                 prompt = ""
+            is_more_than_text |= source in self.reaching and prompt != source
             assert not value.ran, f"{source!r} ran a method of a value"
             for word in ("<class", "<function", "<module", "<built-in", "root:x:", "__main__"):
                 assert word not in prompt, f"{source!r} reached {str(prompt)[:200]!r}"
+        told = "write there in its syntax what would come at methods of a value, at files and at modules"
+        assert is_more_than_text, f"all of `reaching` is plain text in this language: {told}"
+
+    @pytest.mark.asyncio
+    async def test_a_value_is_not_read_as_a_template(self, template_language: TemplateLanguage) -> None:
+        """It is from a page, a file or a model, in whatever syntax it is written: it is shown as it is."""
+        template = template_language.compile(self.variables)
+        for text in (*in_its_syntax(self.variables), self.by_name, *FORMS):
+            value, calls = Reached(), Calls()
+            prompt = await template.render({"a": text, "b": value}, call=calls)
+            assert not value.ran, f"the value {text!r} ran a method of another value"
+            assert not calls.made, f"the value {text!r} called {calls.made}"
+            assert prompt == f"[{text}|a value]", f"the value {text!r} was read as a template: {str(prompt)!r}"
 
     @pytest.mark.fuzz
     def test_a_value_never_opens_or_ends_a_message(self, template_language: TemplateLanguage) -> None:

@@ -26,11 +26,14 @@ from portico_testkit.codec_cases import (
     FOREIGN,
     INSIDE,
     JUNK,
+    KINDS,
     Chain,
     CodecCase,
     Coin,
     CoinCodec,
     deep_json,
+    kind_of,
+    namesake,
     part_of,
     references,
     through_json,
@@ -85,11 +88,23 @@ class TypeCodecKit:
     def test_what_is_not_of_its_kind_is_left_to_others(self, type_codec: TypeCodec) -> None:
         """A codec is asked first about every type there is."""
 
-        def inner(hint: object) -> Compiled:
-            raise AssertionError(f"inner was asked for {hint!r}")
+        asked: list[object] = []
 
-        for hint in FOREIGN:
-            assert type_codec.compile(hint, inner) is None, f"it compiled {hint!r}"
+        def inner(hint: object) -> Compiled:
+            asked.append(hint)
+            raise SchemaUnsupported("This is not to be asked for.")
+
+        known = [case.hint for case in self.cases if isinstance(case.hint, type)]
+        for hint in (*FOREIGN, *map(namesake, known)):
+            told = f"{hint!r} is not of its kind, and"
+            try:
+                compiled = type_codec.compile(hint, inner)
+            except Exception as error:
+                assert not asked, f"{told} inner was asked for {asked[0]!r}"
+                breaks = "it breaks functions of others that have such a type"
+                raise AssertionError(f"{told} it raised {error!r} instead of returning None: {breaks}") from error
+            assert not asked, f"{told} inner was asked for {asked[0]!r}"
+            assert compiled is None, f"{told} it compiled {hint!r}"
 
     def test_it_compiles_what_is_of_its_kind(self, type_codec: TypeCodec) -> None:
         """Else core would be asked, which knows none of these."""
@@ -105,6 +120,17 @@ class TypeCodecKit:
             known = {f"#/$defs/{name}" for name in schema.get("$defs", {})}
             lost = set(references(schema)) - known
             assert not lost, f"the schema of {case.hint!r} refers to {lost}, which it does not define"
+
+    def test_the_schema_allows_no_json_of_a_kind_that_is_refused(self, type_codec: TypeCodec) -> None:
+        """It is all that a model is told: one that allows everything says nothing."""
+        for case, compiled in self._compiled(type_codec):
+            written = {kind_of(through_json(compiled.unstructure(value))) for value in case.values}
+            validator = jsonschema.Draft202012Validator(compiled.schema)
+            for kind, value in KINDS.items():
+                if kind in written or _faults(compiled, value) is None:
+                    continue
+                told = f"the schema of {case.hint!r} allows {value!r}, which is refused: give it a `type`"
+                assert not validator.is_valid(value), told
 
     def test_a_value_comes_back_from_json_as_it_was(self, type_codec: TypeCodec) -> None:
         """The law of the port; through text, for JSON is that."""

@@ -1,0 +1,24 @@
+"""Names of runs and entries with which run stores are tried."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["ODD_ENTRIES", "ODD_NAMES", "short"]
+
+ODD_NAMES = ("a b", "../up", "C:\\x", "ключ", "run\nline", "%s'; DROP TABLE runs; --", "-", ".", "A", "x" * 200)
+ODD_ENTRIES: tuple[dict[str, Any], ...] = (
+    {},
+    {"type": "plan", "big": 2**200, "small": -(2**63) - 1, "float": 0.1, "tiny": 5e-324},
+    {"whole": 1.0, "below": -0.0, "large": 1e300, "one": 1, "true": True},
+    {"": {"nested": [[[]], {"a": None, "b": [True, False]}]}},
+    {"text": "é\u0000\u2028\U0001f600 'quoted' \"twice\" \\", "ключ": "значение"},
+    {"long": "x" * 200_000},
+    {"deep": [[[[[[[[[["down"]]]]]]]]]]},
+)
+
+
+def short(entry: object) -> str:
+    """Return an entry as people are shown it."""
+    text = repr(entry)
+    return text if len(text) < 300 else f"{text[:200]}… ({len(text):,} characters)"
