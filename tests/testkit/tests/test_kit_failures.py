@@ -203,8 +203,54 @@ async def test_a_kit_that_adds_to_another_has_tests_of_its_own() -> None:
 
 
 async def test_a_fixture_that_is_not_given_is_no_failure_of_the_implementation() -> None:
-    with pytest.raises(KeyError, match="number"):
+    with pytest.raises(LookupError, match="the fixture 'number' is not given"):
         await kit_failures(NumberKit, {})
+
+
+class RowsKit:
+    """Has fixtures of its own, and parameters in every form that pytest takes."""
+
+    start = 5
+
+    @pytest.fixture
+    def step(self) -> int:
+        return self.start
+
+    @pytest.fixture(name="place")
+    async def the_place(self, step: int) -> str:
+        return f"after {step}"
+
+    @pytest.mark.parametrize("number", [pytest.param(1, id="one"), 2, pytest.param(0, marks=pytest.mark.skip)])
+    async def test_values_may_have_names(self, number: int) -> None:
+        assert number, "it is zero"
+        pytest.fail(f"{number}") if number == 2 else None
+
+    @pytest.mark.parametrize(argnames=("low", "high"), argvalues=[pytest.param(1, 2), (3, 4)], ids=["few", "more"])
+    async def test_the_mark_may_be_written_by_names(self, low: int, high: int) -> None:
+        pytest.fail(f"{low} and {high}") if low == 3 else None
+
+    @pytest.mark.parametrize(("number",), [(7,)])  # noqa: PT006 - as others may write it
+    async def test_one_name_in_a_tuple_has_rows(self, number: int) -> None:
+        pytest.fail(f"{number}")
+
+    async def test_it_has_fixtures(self, step: int, place: str) -> None:
+        pytest.fail(f"{step} {place}")
+
+
+async def test_parameters_are_taken_in_each_form_that_pytest_takes() -> None:
+    assert await kit_failures(RowsKit, {}, names_of_tests(RowsKit)) == {
+        "test_it_has_fixtures": "5 after 5",
+        "test_one_name_in_a_tuple_has_rows": "7",
+        "test_the_mark_may_be_written_by_names": "3 and 4",
+        "test_values_may_have_names": "2",
+    }
+
+
+async def test_what_is_given_comes_before_the_fixtures_of_the_kit() -> None:
+    tests = ["test_it_has_fixtures"]
+    assert await kit_failures(RowsKit, {"step": lambda: 9}, tests) == {tests[0]: "9 after 9"}
+    other = type("OtherKit", (RowsKit,), {"start": 6})
+    assert await kit_failures(other, {}, tests) == {tests[0]: "6 after 6"}
 
 
 async def test_a_test_that_is_skipped_skips_the_caller() -> None:

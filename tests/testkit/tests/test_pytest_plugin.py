@@ -442,6 +442,37 @@ def test_a_kit_of_this_package_is_not_changed_from_outside(
     project.again().stdout.fnmatch_lines([said])
 
 
+@pytest.mark.parametrize(
+    ("mark", "kind"),
+    [
+        ('skip(reason="not now")', "skip"),
+        ('skipif(True, reason="not now")', "skipif"),
+        ('xfail(reason="not now")', "xfail"),
+        ('xfail(reason="not now", run=False)', "xfail"),
+    ],
+)
+def test_a_test_of_a_kit_of_this_package_is_not_marked_from_outside(
+    project: Project, monkeypatch: pytest.MonkeyPatch, mark: str, kind: str
+) -> None:
+    test = SchemaValidatorKit.test_odd_values_are_judged_like_any
+    monkeypatch.setattr(test, "pytestmark", list(getattr(test, "pytestmark", ())), raising=False)
+    kit = "portico_testkit.schema_validator"
+    outside = f"pytest.mark.{mark}(SchemaValidatorKit.{test.__name__})"
+    project.pytester.makeconftest(f"import pytest\nfrom {kit} import SchemaValidatorKit\n{outside}")
+    project.pytester.makepyfile(test_contract=REAL)
+    said = f"TestMine: {test.__name__} of SchemaValidatorKit was given {kind} from outside, for every class. *"
+    project.again().stdout.fnmatch_lines([said])
+
+
+def test_a_kit_of_this_package_is_not_marked_from_outside(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SchemaValidatorKit, "pytestmark", [], raising=False)
+    kit = "from portico_testkit.schema_validator import SchemaValidatorKit"
+    project.pytester.makeconftest(f"import pytest\n{kit}\npytest.mark.skip(reason='not now')(SchemaValidatorKit)")
+    project.pytester.makepyfile(test_contract=REAL)
+    said = "TestMine: SchemaValidatorKit was given skip from outside, for every class. *"
+    project.again().stdout.fnmatch_lines([said])
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "pytest.ini").write_text(INI, "utf-8")

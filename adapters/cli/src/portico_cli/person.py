@@ -29,7 +29,9 @@ _LONGEST = 65_536
 
 def is_there(invocation: Invocation) -> bool:
     """Tell whether somebody can be asked: at a terminal, and not a program that reads JSON."""
-    return not invocation.json and sys.stdin.isatty() and sys.stderr.isatty()
+    # What shows progress takes the place of the stream meanwhile, and is no terminal before rich 15.
+    shown = getattr(sys.stderr, "rich_proxied_file", sys.stderr)
+    return not invocation.json and sys.stdin.isatty() and shown.isatty()
 
 
 class Person:

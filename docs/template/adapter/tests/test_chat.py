@@ -1,39 +1,13 @@
-"""What is this adapter's own: the vendor's form and the vendor's errors."""
-
-from collections.abc import AsyncGenerator, Sequence
+"""What is this adapter's own: the vendor's form, and the settings."""
 
 import pytest
 from portico import ChatRequest, Message, Secret, Source
-from portico.errors import (
-    AuthenticationFailed,
-    ContextOverflow,
-    RateLimited,
-    ServiceError,
-    ServiceTimeout,
-    ServiceUnavailable,
-)
 
-from portico_acme._vendor import VendorClient, VendorError
 from portico_acme._wire import documents_of, messages_of, reply_of
-from portico_acme.chat import AcmeChat
 from portico_acme.config import AcmeSettings
 
 SOURCES = (Source(1, "The door is red.", "House", "https://docs.example/house"), Source(2, "The roof is grey."))
 REQUEST = ChatRequest([Message.of("system", "Be brief."), Message.of("user", "Which colour is the door?", *SOURCES)])
-
-
-class Failing(VendorClient):
-    """Say one word, then fail."""
-
-    def __init__(self, status: int) -> None:
-        super().__init__("m")
-        self.status = status
-
-    async def stream(
-        self, messages: Sequence[dict[str, str]], documents: Sequence[dict[str, str]]
-    ) -> AsyncGenerator[str, None]:
-        yield "Well"
-        raise VendorError(self.status, "so it is")
 
 
 def test_the_vendor_is_sent_the_words_and_the_sources() -> None:
@@ -48,29 +22,6 @@ def test_a_mark_in_the_reply_is_a_citation() -> None:
     reply = reply_of("It is red [1].", REQUEST, model="m", service="s")
     assert [citation.link for citation in reply.citations] == ["https://docs.example/house"]
     assert (reply.model, reply.service) == ("m", "s")
-
-
-@pytest.mark.parametrize(
-    ("status", "kind"),
-    [
-        (400, ServiceError),
-        (401, AuthenticationFailed),
-        (413, ContextOverflow),
-        (429, RateLimited),
-        (503, ServiceUnavailable),
-        (504, ServiceTimeout),
-    ],
-)
-async def test_an_error_of_the_vendor_is_one_of_portico(status: int, kind: type[ServiceError]) -> None:
-    settings = AcmeSettings()
-    service = AcmeChat(settings, None, client=Failing(status))
-    with pytest.raises(ServiceError, match="so it is") as complete:
-        await service.complete(REQUEST)
-    with pytest.raises(ServiceError, match="so it is") as stream:
-        [delta async for delta in service.stream(REQUEST)]
-    for raised in (complete, stream):
-        assert type(raised.value) is kind
-        assert isinstance(raised.value.__cause__, VendorError)
 
 
 def test_the_key_does_not_show() -> None:

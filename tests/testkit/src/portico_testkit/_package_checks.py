@@ -24,15 +24,16 @@ def lacking_metadata(installed: Distribution) -> list[str]:
 
 
 def _lacking(metadata: Any) -> Iterator[str]:
-    if not (metadata["Summary"] or "").strip():
+    # By `get`: from Python 3.12 on, a field that is not there may not be asked for by subscript.
+    if not metadata.get("Summary", "").strip():
         yield "a description of one line (description = …)"
     classifiers = metadata.get_all("Classifier") or []
-    licensed = metadata["License-Expression"] or metadata["License"]
+    licensed = metadata.get("License-Expression") or metadata.get("License")
     if not licensed and not any(line.startswith("License ::") for line in classifiers):
         yield 'a licence (license = "Apache-2.0")'
-    if not metadata["Requires-Python"]:
+    if not metadata.get("Requires-Python"):
         yield 'which Python it runs on (requires-python = ">=3.11")'
-    text = metadata["Description"] or metadata.get_payload() or ""
+    text = metadata.get("Description") or metadata.get_payload() or ""
     if len(str(text).split()) < _SHORTEST:
         yield f'a README of at least {_SHORTEST} words (readme = "README.md")'
 

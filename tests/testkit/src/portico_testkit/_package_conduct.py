@@ -7,6 +7,7 @@ and that it is asked many things at a time, is for the kit of its port.
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,8 +36,8 @@ def swallowed_cancellations(folder: Path) -> Iterator[str]:
     """Yield each place in a folder's modules that keeps the wish to stop to itself.
 
     That is a handler of every exception there is, or of ``asyncio.CancelledError`` where something is awaited, which
-    neither raises nor uses the error that it was given. In a function that cancels something itself, waiting for the
-    end of that looks the same, and is fine.
+    neither raises nor uses the error that it was given; and a ``finally`` that is left before its end. In a function
+    that cancels something itself, waiting for the end of that looks the same, and is fine.
     """
     for where, tree, names in _modules(folder):
         for function, node in _nodes(tree, None):
@@ -47,6 +48,9 @@ def swallowed_cancellations(folder: Path) -> Iterator[str]:
                         yield f"{where}:{handler.lineno} {_written(caught)} and goes on"
                     if caught:
                         break  # the handlers after it are not asked
+                left = _left_early(node.finalbody)
+                if left is not None and _reaches("everything", node.body, function):
+                    yield f"{where}:{left.lineno} leaves a finally by {type(left).__name__.lower()} and goes on"
             elif isinstance(node, ast.With | ast.AsyncWith):
                 for item in node.items:
                     suppressed = _suppressed(item.context_expr, names)
@@ -59,7 +63,7 @@ def blocking_calls(folder: Path) -> Iterator[str]:
     for where, tree, names in _modules(folder):
         for function, node in _nodes(tree, None):
             if isinstance(function, ast.AsyncFunctionDef) and isinstance(node, ast.Call):
-                called = _full_name(node.func, names)
+                called = _full_name(node.func, {**names, **dict.fromkeys(_parameters(function), "")})
                 if called in _BLOCKING:
                     advice = f"{_BLOCKING[called]}, or asyncio.to_thread"
                     yield f"{where}:{node.lineno} calls {called} in {function.name}: {advice}"
@@ -120,6 +124,30 @@ def _passed_on(handler: ast.ExceptHandler) -> bool:
     return False
 
 
+def _left_early(body: list[ast.stmt], in_loop: bool = False) -> ast.Return | ast.Break | ast.Continue | None:
+    """Return the statement by which a ``finally`` is left before its end, and with it whatever was raised."""
+    for node in body:
+        if isinstance(node, ast.Return) or (isinstance(node, ast.Break | ast.Continue) and not in_loop):
+            return node
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            continue
+        within = in_loop or isinstance(node, ast.For | ast.AsyncFor | ast.While)
+        parts = ast.iter_child_nodes(node)
+        inner = [part for part in parts if isinstance(part, ast.stmt | ast.ExceptHandler | ast.match_case)]
+        blocks = [part for each in inner for part in ([each] if isinstance(each, ast.stmt) else each.body)]
+        left = _left_early(blocks, within)
+        if left is not None:
+            return left
+    return None
+
+
+def _parameters(function: _Function) -> Iterator[str]:
+    given = function.args
+    for parameter in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg):
+        if parameter is not None:
+            yield parameter.arg
+
+
 def _reaches(caught: str, body: list[ast.stmt], function: _Function | None) -> bool:
     """Return whether what is caught, or a wish to stop, can come out of a block."""
     if function is None:
@@ -141,11 +169,15 @@ def _written(caught: str) -> str:
 
 
 def _full_name(node: ast.expr, names: dict[str, str]) -> str:
-    """Return the dotted name that an expression is, with the module that its first part comes from."""
+    """Return the dotted name that an expression is, with the module that its first part comes from.
+
+    It is empty for what is neither imported nor built in: a variable may be named as a library is.
+    """
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
         node = node.value
     if not isinstance(node, ast.Name):
         return ""
-    return ".".join([names.get(node.id, node.id), *reversed(parts)])
+    first = names.get(node.id, node.id if hasattr(builtins, node.id) else "")
+    return ".".join([first, *reversed(parts)]) if first else ""

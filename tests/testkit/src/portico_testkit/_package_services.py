@@ -7,8 +7,9 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 from portico.errors import PluginNotInstalled
+from portico.registration import Services
 
-__all__ = ["StandIns"]
+__all__ = ["Lent", "StandIns"]
 
 P = TypeVar("P")
 
@@ -46,6 +47,30 @@ class StandIns:
     def names(self, port: Callable[..., object]) -> tuple[str, ...]:
         """Return one name for a port that there is a fake for."""
         return ("stand-in",) if getattr(port, "__name__", "") in _FAKES else ()
+
+
+class Lent:
+    """The services that a factory is given, which remember what the given ones are called.
+
+    >>> from portico.ports.chat_service import ChatService
+    >>> lent = Lent(StandIns())
+    >>> lent.get(ChatService, "any").name, lent.called
+    ('scripted', {'scripted'})
+    """
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self.called: set[object] = set()
+
+    def get(self, port: Callable[..., P], name: str | None = None) -> P:
+        """Return the service."""
+        found = self._services.get(port, name)
+        self.called.add(getattr(found, "name", None))
+        return found
+
+    def names(self, port: Callable[..., object]) -> tuple[str, ...]:
+        """Return the names of the services of a port."""
+        return self._services.names(port)
 
 
 def _made(port: str) -> Any:

@@ -19,6 +19,8 @@ __all__ = ["Fault", "KnownFaults", "keeps_its_lock", "kit_failures", "names_of_t
 _Kind = TypeVar("_Kind", bound=type)
 _Fixtures = Mapping[str, Callable[..., object]]
 
+_ROW = type(pytest.param())
+"""What ``pytest.param`` makes, a class without a public name."""
 _LONGEST = 10.0
 """Seconds that a task has which an implementation left behind, before the next test is run all the same."""
 
@@ -39,20 +41,24 @@ async def kit_failures(kit: type, fixtures: _Fixtures, tests: Iterable[str] | No
     >>> asyncio.run(kit_failures(PoemKit, {"poem": lambda: "Good day"}))
     {'test_it_rhymes': "'Good day' does not rhyme"}
 
-    ``fixtures`` makes, for each test anew, what the kit has its subclasses give: at least the implementation. As with
-    pytest, a function is given the fixtures that its parameters name, and one that yields is run to its end after the
-    test; both may be asynchronous. A test that is parametrised is run with each of its values until it fails with
-    one. A test that is no coroutine is run in a thread, where it may start an event loop of its own. ``tests`` are the
-    names of those to run, by default all. A test that is skipped skips the caller: an implementation that is to be
-    broken is not tried by it. Tasks that an implementation leaves behind are cancelled.
+    ``fixtures`` makes, for each test anew, what the kit has its subclasses give: at least the implementation; the
+    kit's own fixtures make the rest. As with pytest, a function is given the fixtures that its parameters name, and
+    one that yields is run to its end after the test; both may be asynchronous. A test that is parametrised is run with
+    each of its values until it fails with one. A test that is no coroutine is run in a thread, where it may start an
+    event loop of its own. ``tests`` are the names of those to run, by default all. A test that is skipped skips the
+    caller: an implementation that is to be broken is not tried by it. Tasks that an implementation leaves behind are
+    cancelled.
+
+    Raises ``LookupError`` for a fixture that a test takes and nobody makes; pytest's own are among these.
     """
     found: dict[str, str] = {}
     for name in names_of_tests(kit) if tests is None else tests:
-        test = getattr(kit(), name)
+        made = kit()
+        test = getattr(made, name)
         for values in _cases(test):
             before = asyncio.all_tasks()
             try:
-                said = await _run(test, fixtures, values)
+                said = await _run(test, {**_own_fixtures(made), **fixtures}, values)
             finally:
                 await _end(asyncio.all_tasks() - before)
             if said is not None:
@@ -216,9 +222,23 @@ def _said(error: BaseException) -> str:
     return str(error) or repr(error)
 
 
+def _own_fixtures(kit: object) -> dict[str, Callable[..., object]]:
+    """Return the fixtures that a kit has, by the names that tests take them by."""
+    found = {}
+    for attribute in dir(type(kit)):
+        value = inspect.getattr_static(kit, attribute)
+        # The second is how pytest 8.3 marks them.
+        mark = getattr(value, "_fixture_function_marker", getattr(value, "_pytestfixturefunction", None))
+        if mark is not None:
+            found[mark.name or attribute] = inspect.unwrap(value).__get__(kit)
+    return found
+
+
 async def _make(name: str, fixtures: _Fixtures, made: dict[str, Any], stack: AsyncExitStack) -> Any:
     """Return a fixture of a test, made once, after those that it names itself."""
     if name not in made:
+        if name not in fixtures:
+            raise LookupError(f'the fixture {name!r} is not given: fixtures={{"{name}": …, …}}')
         factory = fixtures[name]
         needs: list[str] = []
         if inspect.isfunction(factory) or inspect.ismethod(factory):  # what a class needs is its own affair
@@ -247,10 +267,18 @@ async def _end(left: set[asyncio.Task[Any]]) -> None:
 def _cases(test: Any) -> Iterator[dict[str, Any]]:
     """Yield the values of each case of a test, none for one that has no parameters."""
     marks = [mark for mark in getattr(test, "pytestmark", ()) if mark.name == "parametrize"]
-    for case in itertools.product(*(_rows(*mark.args) for mark in marks)):
+    for case in itertools.product(*(_rows(*mark.args, **mark.kwargs) for mark in marks)):
         yield {name: value for row in case for name, value in row.items()}
 
 
-def _rows(names: str | Sequence[str], values: Iterable[Any]) -> list[dict[str, Any]]:
-    keys = [name.strip() for name in names.split(",")] if isinstance(names, str) else names
-    return [dict(zip(keys, [value] if len(keys) == 1 else value, strict=True)) for value in values]
+def _rows(argnames: str | Sequence[str], argvalues: Iterable[Any], **_how: object) -> list[dict[str, Any]]:
+    """Return the rows of a mark, whose parameters pytest takes by name too; ``ids`` and the like are for people."""
+    keys = [name.strip() for name in argnames.split(",") if name.strip()] if isinstance(argnames, str) else argnames
+    alone = isinstance(argnames, str) and len(keys) == 1
+    rows = []
+    for value in argvalues:
+        if not isinstance(value, _ROW):
+            rows.append([value] if alone else value)
+        elif not any(mark.name == "skip" for mark in value.marks):
+            rows.append(value.values)
+    return [dict(zip(keys, row, strict=True)) for row in rows]

@@ -21,9 +21,10 @@ from portico_testkit._package_conduct import blocking_calls, swallowed_cancellat
 from portico_testkit._package_installed import InstalledPackage, Offered
 from portico_testkit._package_kits import KITS, folder_of_tests, kits_used
 from portico_testkit._package_left import no_more_of
-from portico_testkit._package_services import StandIns
+from portico_testkit._package_services import Lent, StandIns
 from portico_testkit._package_settings import instance_of, looks_secret, settings_fields, takes_secret
 from portico_testkit._package_sources import folded, imports_of, modules_of, undeclared
+from portico_testkit._package_toml import schema_faults, unsettable
 from portico_testkit._package_watch import watched
 from portico_testkit.tasks import no_tasks_but
 
@@ -98,6 +99,12 @@ class PackageKit:
             assert folded(point.name) == expected, f"the entry point is named {point.name!r}, not {expected!r}"
             assert not point.attr, f"the entry point is to be a module, not {point.value!r}"
         assert len(package.entry_points) <= 1, f"{self.distribution} has several entry points of the group `portico`"
+        for point in package.leading_nowhere():
+            pytest.fail(
+                f"the entry point {point.name!r} leads to {point.module}, and there is no such module. Correct "
+                "[project.entry-points.portico] in pyproject.toml, and install it again.",
+                pytrace=False,
+            )
 
     def test_listing_it_imports_no_vendor(self) -> None:
         """Every command of `portico` lists every package; none may pay for the libraries of one."""
@@ -146,6 +153,11 @@ class PackageKit:
             assert len(set(names)) == len(names), f"{port.hook} registers a name twice: {[name for name, _ in names]}"
         assert package.offers or package.commands, f"{self.distribution} registers nothing"
 
+    def test_its_names_are_its_own(self) -> None:
+        """Of two that are installed and register one name, an application can use neither."""
+        for offered, other in self._package().rivals():
+            pytest.fail(f"{offered} is registered by {other} too. Register it by another name.", pytrace=False)
+
     def test_it_is_for_the_ports_as_they_are_here(self) -> None:
         """One that was written for another version of a port is refused."""
         for offered in self._package().offers:
@@ -178,6 +190,17 @@ class PackageKit:
             untyped = [field.key for field in fields if field.hint is Any]
             assert untyped == [], f"{cls.__name__}: {', '.join(untyped)} may be anything; give it a type"
 
+    def test_every_setting_can_be_set_in_a_file(self) -> None:
+        """A service is set up in `portico.toml`, where an editor shows the schema of what can be said there."""
+        for offered, cls in self._settings():
+            try:
+                told = unsettable(cls)
+            except (TypeError, NameError) as error:
+                pytest.fail(f"the settings of {offered}: {error}")
+            assert told == [], f"{cls.__name__}: no value in a TOML file is of the type: {'; '.join(told)}"
+            faults = schema_faults(cls)
+            assert faults == [], f"the JSON Schema of {cls.__name__}, for editors: {'; '.join(faults)}"
+
     def test_secrets_are_not_shown(self) -> None:
         """Settings and services get into logs and errors."""
         for offered, cls in self._settings():
@@ -207,6 +230,23 @@ class PackageKit:
             assert told == [], f"the factory of {offered}: {'; '.join(told)}"
             assert not started, f"the factory of {offered} starts the tasks {[task.get_name() for task in started]}"
             assert _TOLD not in f"{service!r} {service}", f"the repr of {offered} shows a secret"
+
+    @pytest.mark.asyncio
+    async def test_a_service_has_the_name_that_it_is_registered_by(self, services: Services) -> None:
+        """It is in errors and logs, and who reads it there writes it into `portico.toml`.
+
+        One that passes on what another does may have the name of that.
+        """
+        for offered in self._package().offers:
+            lent = Lent(services)
+            service = self._made(offered, lent)
+            name = getattr(service, "name", None)
+            with suppress(Exception):
+                await service.aclose()
+            expected = offered.registration.name
+            assert name is None or name == expected or name in lent.called, (
+                f"{offered} says that its name is {name!r}: name = {expected!r}"
+            )
 
     @pytest.mark.asyncio
     async def test_a_service_leaves_nothing_behind_when_it_is_closed(self, services: Services) -> None:
@@ -241,7 +281,7 @@ class PackageKit:
     def test_it_lets_itself_be_stopped(self) -> None:
         """Whoever cancels a call waits for it, and a time limit is a cancellation too."""
         found = [*swallowed_cancellations(self._package().folder)]
-        assert found == [], f"{'; '.join(found)}. Raise it again, or catch Exception."
+        assert found == [], f"{'; '.join(found)}. Raise it again, catch Exception, or let a finally come to its end."
 
     def test_it_does_not_hold_up_others(self) -> None:
         """All that an application does at a time shares one event loop."""

@@ -7,7 +7,8 @@ nothing that they would wait for. A class of tests that subclasses a kit is held
   and ``skipif`` do not do: ``xfail`` takes a condition and ``run=False`` too, and tells when the reason is gone;
 - an override runs what it overrides and takes the fixtures that that one takes, unless ``run=False`` says that it
   cannot be run. A fixture that is not found is an error, where pytest would take it for the failure that is expected;
-- a test of a kit of this package is not replaced from outside, for all classes at once;
+- a test of a kit of this package is not replaced from outside, nor marked to be skipped or to fail, for all classes at
+  once;
 - ``xfail`` and ``skip`` have a reason wherever they stand, and no ``xfail`` stands for a whole kit.
 
 A test of a kit has an end: after 120 seconds it fails, and says where it waits. ``time_limit`` of its class gives it
@@ -180,8 +181,10 @@ def mistakes_in(cls: type) -> Iterator[str]:
     >>> print(*mistakes_in(TestLimerick))
     test_it_rhymes overrides a standard test of PoemKit. Mark it with pytest.mark.xfail(reason="…"), or rename yours.
     """
-    for mark in _class_marks(cls):
-        if mark.name == "xfail":
+    for owner, mark in _class_marks(cls):
+        if _is_ours(owner.__module__) and mark.name in {"skip", "skipif", "xfail"}:
+            yield f"{_subclassed(cls, owner)} was given {mark.name} from outside, for every class. {_IN_ONE}"
+        elif mark.name == "xfail":
             yield f"xfail on the class {_HIDES}"
         elif mark.name in {"skip", "skipif"} and not _reason(mark):
             yield f"{mark.name} on the class has no reason. Say reason=…, so that it is on record."
@@ -203,7 +206,12 @@ def _mistakes_in_test(cls: type, name: str) -> Iterator[str]:
             yield f"{name} is {test!r} here: a standard test of {kit} is not taken out. {_HOW}"
         return
     xfails = _marks(test, "xfail")
-    for mark in (*xfails, *_marks(test, "skip"), *_marks(test, "skipif")):
+    spared = (*xfails, *_marks(test, "skip"), *_marks(test, "skipif"))
+    if _is_ours(owners[0].__module__):
+        for kind in dict.fromkeys(mark.name for mark in spared):
+            yield f"{name} of {_subclassed(cls, owners[0])} was given {kind} from outside, for every class. {_IN_ONE}"
+        return
+    for mark in spared:
         if not _reason(mark):
             yield f'{name} has {mark.name} without a reason. Say reason="…", so that it is on record.'
     if overridden is None:
@@ -274,9 +282,9 @@ def _fixtures(owner: type, name: str) -> set[str]:
     return {each.name for each in given if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)}
 
 
-def _class_marks(cls: type) -> Iterator[pytest.Mark]:
+def _class_marks(cls: type) -> Iterator[tuple[type, pytest.Mark]]:
     for base in cls.__mro__:
-        yield from _listed(vars(base).get("pytestmark", ()))
+        yield from ((base, mark) for mark in _listed(vars(base).get("pytestmark", ())))
 
 
 def _marks(test: Any, name: str) -> list[pytest.Mark]:
