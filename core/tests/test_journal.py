@@ -20,7 +20,10 @@ from portico_testkit.fakes.run_store import MemoryRunStore
 
 PLAN = Plan("g", (Step("s", "f"), Step("n", Plan("i", (Step("a", "f"),)))))
 START = entry("pursuit", goal="g", planner="p", input=5, budget={"steps": 7})
-PLANNED = entry("plan", plan=plan_to_json(PLAN))
+
+
+def planned() -> dict[str, Any]:
+    return entry("plan", plan=plan_to_json(PLAN))
 
 
 def state(*entries: dict[str, Any]) -> RunState:
@@ -46,22 +49,22 @@ def test_a_run_that_began_is_running() -> None:
     ],
 )
 def test_the_outcome_is_the_state(body: dict[str, Any], name: str, outcome: object) -> None:
-    ended = state(PLANNED, entry("outcome", **body))
+    ended = state(planned(), entry("outcome", **body))
     assert (ended.state, ended.outcome) == (name, outcome)
     assert ended.reason == body.get("reason", "")
     assert ended.step == body.get("step")
     assert ended.pending == (name in ("held", "uncertain", "failed"))
-    again = state(PLANNED, entry("outcome", **body), entry("resumed", planner="other", retry=[]))
+    again = state(planned(), entry("outcome", **body), entry("resumed", planner="other", retry=[]))
     assert (again.state, again.planner) == ("running", "other")
 
 
 def test_steps_are_followed_from_their_start_to_their_end() -> None:
     began = state(
-        PLANNED, entry("step-started", step="n", arguments={}), entry("step-started", step="n/a", arguments={})
+        planned(), entry("step-started", step="n", arguments={}), entry("step-started", step="n/a", arguments={})
     )
     assert list(began.started) == ["n", "n/a"]
     ended = state(
-        PLANNED,
+        planned(),
         entry("step-started", step="n/a", arguments={"x": 1}, effects=True),
         entry("step-finished", step="s", result=[1]),
         entry("step-failed", step="n", error="down"),
@@ -71,7 +74,7 @@ def test_steps_are_followed_from_their_start_to_their_end() -> None:
     assert ended.started["n/a"].step == Step("n/a", "f")
     assert ended.uncertain == (), "what is inside of a step that failed is history"
     retried = state(
-        PLANNED,
+        planned(),
         entry("step-started", step="n/a", arguments={}, effects=True),
         entry("step-failed", step="n", error="down"),
         entry("resumed", planner="p", retry=["n"]),
@@ -81,7 +84,7 @@ def test_steps_are_followed_from_their_start_to_their_end() -> None:
 
 def test_what_templates_call_is_a_step() -> None:
     called = state(
-        PLANNED,
+        planned(),
         entry("step-called", step="s/1", function="f", arguments={"x": 1}),
         entry("step-finished", step="s/1", result=2),
     )
@@ -93,15 +96,15 @@ def test_refused_proposals_are_kept_until_one_runs() -> None:
     refused = entry("refused", plan=plan_to_json(Plan("wrong")), findings=[{"message": "empty", "step": None}])
     twice = state(refused, refused)
     assert [str(refusal.findings[0]) for refusal in twice.refused] == ["empty", "empty"]
-    assert (twice.proposals, state(refused, PLANNED).refused) == (2, ())
-    assert state(PLANNED, {**refused, "ran": True}).proposals == 1
-    assert not state(PLANNED, {**refused, "ran": True}).pending
+    assert (twice.proposals, state(refused, planned()).refused) == (2, ())
+    assert state(planned(), {**refused, "ran": True}).proposals == 1
+    assert not state(planned(), {**refused, "ran": True}).pending
 
 
 def test_a_plan_that_was_used_again_is_no_proposal() -> None:
-    assert state({**PLANNED, "reused": True}).proposals == 0
-    assert state(PLANNED, entry("approved")).approved
-    assert not state(PLANNED, entry("approved"), PLANNED).approved
+    assert state({**planned(), "reused": True}).proposals == 0
+    assert state(planned(), entry("approved")).approved
+    assert not state(planned(), entry("approved"), planned()).approved
 
 
 @pytest.mark.parametrize(

@@ -125,6 +125,14 @@ def test_what_is_malformed_is_not_decided(wanted: Any) -> None:
     }
     given = {**plain, "maxItems": 6, "minProperties": 5, "maxProperties": 6}
     assert decided(given, wanted) == "maybe"
+    if isinstance(wanted.get("type"), str):
+        assert decided({**given, "type": wanted["type"]}, wanted) == "maybe"
+
+
+@pytest.mark.parametrize("reference", ["#/$defs/none", "#/$defs", "https://example.org/schema", 3, None])
+def test_a_reference_that_leads_nowhere_is_not_decided(reference: Any) -> None:
+    assert decided(TEXT, {"$ref": reference}) == "maybe"
+    assert decided(TEXT, {"anyOf": [{"$ref": reference}, TEXT]}) == "always"
 
 
 @pytest.mark.parametrize(("given", "wanted"), [

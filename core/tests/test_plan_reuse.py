@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -84,7 +86,7 @@ async def test_a_plan_fits_while_its_own_functions_are_as_they_were() -> None:
     for manuals in (catalogue(A, B), catalogue(A, B, replace(C, effects=True))):
         found = await find_plan(store, "Tell", manuals)
         assert isinstance(found, FoundPlan)
-        assert not found.exact
+        assert found.exact is False
 
 
 async def test_a_stale_plan_says_what_changed() -> None:
@@ -93,6 +95,7 @@ async def test_a_stale_plan_says_what_changed() -> None:
     await store.put(saved)
     found = await find_plan(store, "Tell", catalogue(replace(A, returns={"type": "integer"}), C))
     assert isinstance(found, StalePlan)
+    assert (found.plan.steps, found.saved) == (PLAN.steps, saved)
     assert (found.gone, found.changed) == (("F-b",), ("F-a",))
     assert str(found) == (
         f"The plan saved at {saved.saved_at} does not fit the functions any more (gone: F-b; changed: F-a)."
@@ -110,16 +113,36 @@ async def test_the_newest_that_fits_comes_before_newer_ones_that_do_not() -> Non
     assert found.plan.goal == "2"
 
 
+async def test_plans_for_other_goals_are_passed_by() -> None:
+    store = MemoryPlanStore()
+    await store.put(saved_plan("Tell", PLAN, catalogue(A, B), at=at(1)))
+    await store.put(saved_plan("Else", PLAN, catalogue(A, B), at=at(2)))
+    found = await find_plan(store, "Tell", catalogue(A, B, C))
+    assert isinstance(found, FoundPlan)
+    assert found.saved.goal == "Tell"
+
+
 async def test_what_a_template_calls_is_watched_where_it_is_said() -> None:
     store = MemoryPlanStore()
     await store.put(saved_plan("Tell", Plan("g", result=Value(1)), catalogue(A, B), called=["F-b"]))
     assert isinstance(await find_plan(store, "Tell", catalogue(A)), StalePlan)
 
 
-@pytest.mark.parametrize(("goal", "plan"), [(" \n", PLAN), ("Tell", Plan("a move", (Step("s", "F-a"),)))])
-def test_what_nothing_would_find_or_answer_is_not_saved(goal: str, plan: Plan) -> None:
-    with pytest.raises(ValueError, match=r"nothing would find|answers nothing"):
+@pytest.mark.parametrize(
+    ("goal", "plan", "says"),
+    [
+        (" \n", PLAN, "the goal is blank: nothing would find the plan"),
+        (
+            "Tell",
+            Plan("a move", (Step("s", "F-a"),)),
+            "a plan without a result answers nothing: it cannot be used again",
+        ),
+    ],
+)
+def test_what_nothing_would_find_or_answer_is_not_saved(goal: str, plan: Plan, says: str) -> None:
+    with pytest.raises(ValueError) as raised:
         saved_plan(goal, plan, catalogue(A))
+    assert raised.value.args == (says,)
 
 
 def test_what_json_does_not_have_is_not_saved() -> None:
@@ -129,14 +152,57 @@ def test_what_json_does_not_have_is_not_saved() -> None:
 
 async def test_what_is_kept_and_is_no_plan_is_told() -> None:
     store = MemoryPlanStore()
-    saved = saved_plan("Tell", PLAN, catalogue(A, B))
+    saved = saved_plan("T" * 61, PLAN, catalogue(A, B))
     await store.put(replace(saved, plan={"version": 1, "goal": "g"}))
-    with pytest.raises(StoreDamaged, match=r"saved for 'Tell' is no plan: \$: steps is missing"):
-        await find_plan(store, "Tell", catalogue(A, B))
+    with pytest.raises(StoreDamaged) as raised:
+        await find_plan(store, "T" * 61, catalogue(A, B))
+    assert str(raised.value) == (
+        f"The plan saved for '{'T' * 60}' is no plan: $: steps is missing. Remove it from the plan store."
+    )
+
+
+@pytest.fixture
+def far_from_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "FAR-9")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="the time zone of a process is fixed on this system")
+@pytest.mark.usefixtures("far_from_utc")
+def test_the_time_is_that_of_utc_wherever_the_computer_is() -> None:
+    assert datetime(2026, 1, 1).astimezone().utcoffset() == timedelta(hours=9)
+    assert saved_plan("g", PLAN, {}, at=at(5)).saved_at == "2026-01-01T00:05:00.000000+00:00"
 
 
 def test_the_time_is_that_of_utc() -> None:
-    assert saved_plan("g", PLAN, {}, at=at(5)).saved_at == "2026-01-01T00:05:00.000000+00:00"
+    later = datetime(2026, 1, 1, 2, 5, tzinfo=timezone(timedelta(hours=2)))
+    assert saved_plan("g", PLAN, {}, at=later).saved_at == "2026-01-01T00:05:00.000000+00:00"
     now = datetime.fromisoformat(saved_plan("g", PLAN, {}).saved_at)
     assert now.utcoffset() is not None
     assert abs((datetime.now(UTC) - now).total_seconds()) < 600
+
+
+def test_a_plan_that_nobody_is_said_to_have_made_has_no_planner() -> None:
+    assert saved_plan("g", PLAN, {}).planner == ""
+
+
+@pytest.mark.parametrize(
+    ("gone", "changed", "says"),
+    [
+        (("F-a", "F-b"), (), "gone: F-a, F-b"),
+        ((), ("F-a", "F-b"), "changed: F-a, F-b"),
+        (("F-a",), ("F-b",), "gone: F-a; changed: F-b"),
+    ],
+)
+def test_a_stale_plan_tells_its_functions(gone: tuple[str, ...], changed: tuple[str, ...], says: str) -> None:
+    stale = StalePlan(PLAN, saved_plan("g", PLAN, {}, at=at(1)), gone, changed)
+    assert str(stale) == (
+        f"The plan saved at 2026-01-01T00:01:00.000000+00:00 does not fit the functions any more ({says})."
+    )
+
+
+def test_a_name_that_is_no_text_of_unicode_has_a_hash_too() -> None:
+    assert catalogue_hash([replace(A, name="\ud800")]) != catalogue_hash([replace(A, name="\ud801")])

@@ -58,7 +58,7 @@ async def test_one_update_and_one_search_reach_every_source(tmp_path: Path) -> N
         (
             '[search.a]\nuse = "fused"\nsources = ["acme"]\n',
             ConfigurationError,
-            r"search\.a\.sources: names 'acme'.*pip install portico-acme",
+            r"search\.a\.sources: names 'acme'.*No installed package registers it",
         ),
         ('[search.a]\nuse = "fused"\nsources = []\n', ConfigurationError, "sources"),
         ('[search.a]\nuse = "fused"\nsources = ["docs", "docs"]\n', ConfigurationError, "'docs' more than once"),

@@ -98,13 +98,17 @@ def test_a_file_of_a_secret_that_may_not_be_read(
         ("[search.web", "configuration", "Edit the configuration."),
         ("[serach.web]\nuse = 'acme'", "serach", "Edit `serach` in portico.toml."),
         ("[search.web]\npath = '.'", "search.web.use", "Set `use` in [search.web] of portico.toml."),
-        ("[search.web]\nuse = 'exa'", "text search web", "Run `pip install portico-exa`, or choose another."),
-        ("[chat]\nuse = 'extractiv'", "chat service", 'Set `use = "extractive"`.'),
-        ("[chat]\nuse = 'opena'", "chat service", 'Set `use = "openai"`.'),
         (
-            "[search.web]\nuse = 'bing'\n[plugins]\ndisable = ['bing']",
+            "[search.web]\nuse = 'exa'",
             "text search web",
-            "Take `bing` out of `disable` in [plugins].",
+            "Choose another, or install the package that registers it, as its own pages say.",
+        ),
+        ("[chat]\nuse = 'extractiv'", "chat service", 'Set `use = "extractive"`.'),
+        ("[chat]\nuse = 'extractve'", "chat service", 'Set `use = "extractive"`.'),
+        (
+            "[search.web]\nuse = 'documents'\n[plugins]\ndisable = ['documents']",
+            "text search web",
+            "Take `documents` out of `disable` in [plugins].",
         ),
     ],
 )

@@ -209,7 +209,7 @@ def test_two_packages_with_one_name(package: Make, doctor: Any) -> None:
     package(PLUGIN, name="portico-copy")
     found = doctor(CHOSEN)
     assert found["portico-acme"]["message"] == "Text search 'acme' is registered by portico-copy too."
-    assert found["portico-acme"]["mend"] == "Run `pip uninstall portico-copy` or `pip uninstall portico-acme`."
+    assert found["portico-acme"]["mend"] == "Run `pip uninstall portico-acme` or `pip uninstall portico-copy`."
     assert "portico-acme and portico-copy" in found["text search web"]["message"]
 
 

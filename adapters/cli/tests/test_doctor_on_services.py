@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.request import url2pathname
 
 import pytest
+
+from portico_host.typed_words import quoted
 
 ACME = Path(__file__).parent / "acme"
 PLUGIN = (ACME / "portico_acme.py").read_text()
@@ -16,7 +20,14 @@ SEARCH = (ACME / "portico_acme_search.py").read_text()
 CHOSEN = '[search.web]\nuse = "acme"\n'
 AUTHORS = "Run `pip install --upgrade portico-acme`, or tell its authors and set PORTICO_DISABLE=acme."
 ANY = "Run `pip install --upgrade portico-acme`, `pip uninstall portico-acme`, or set PORTICO_DISABLE=acme."
+SAVED = f"Mend it in {quoted(url2pathname('/acme'))}; it is read again at once."
 Make = Callable[..., None]
+
+
+def worked_on(site: Path) -> None:
+    """Let `portico-acme` look as `pip install --editable` leaves it."""
+    (info,) = site.glob("portico_acme-*.dist-info")
+    (info / "direct_url.json").write_text(json.dumps({"url": "file:///acme", "dir_info": {"editable": True}}))
 
 
 @pytest.mark.parametrize(
@@ -80,6 +91,99 @@ def test_a_mistake_in_what_nobody_has_chosen_yet_is_to_note(
     assert list(chosen) == ["text search web"]
     assert message in chosen["text search web"]["message"]
     assert chosen["text search web"]["mend"] == mend
+
+
+@pytest.mark.parametrize(
+    ("search", "said"),
+    [
+        (SEARCH.replace("): ...", "): raise OSError('no acme')"), "it could not be made: OSError: no acme."),
+        (SEARCH.replace("class Search:", "class Find:"), "has no attribute 'Search'"),
+        (
+            SEARCH + "    async def aclose(self): raise OSError('line cut')\n",
+            "it could not be closed: OSError: line cut.",
+        ),
+        (SEARCH.replace("async def search", "async def seek"), "Search is no TextSearch: it has no search."),
+    ],
+)
+def test_a_mistake_fails_for_who_works_on_the_package_chosen_or_not(
+    package: Make, doctor: Any, site: Path, search: str, said: str
+) -> None:
+    package(modules={"portico_acme_search": search})
+    assert doctor(healthy=True)["text search acme"]["state"] == "warn", "others it stops not"
+    worked_on(site)
+    found = doctor()
+    assert list(found) == ["text search acme"]
+    assert found["text search acme"]["state"] == "fail"
+    assert said in found["text search acme"]["message"]
+    assert found["text search acme"]["mend"] == SAVED
+
+
+def test_settings_that_fail_where_nothing_is_set_fail_for_who_works_on_the_package(
+    package: Make, doctor: Any, site: Path
+) -> None:
+    plugin = PLUGIN.replace("settings=None", "settings='portico_acme_search:Mine'")
+    mine = "\n@dataclass\nclass Mine:\n    limit: int = 5\n    def __post_init__(self): raise ValueError('a bug')\n"
+    package(plugin, modules={"portico_acme_search": SEARCH + mine})
+    worked_on(site)
+    assert doctor()["text search acme"]["message"].endswith("without any they do not fit: a bug.")
+
+
+def test_what_another_package_lacks_is_no_failure_of_who_stands_on_it(package: Make, doctor: Any, site: Path) -> None:
+    stands = "): services.get(__import__('portico').TextSearch, 'nowhere')"
+    package(modules={"portico_acme_search": SEARCH.replace("): ...", stands)})
+    worked_on(site)
+    found = doctor(healthy=True)["text search acme"]
+    assert found["state"] == "warn"
+    assert "Text search 'nowhere' is not installed." in found["message"]
+
+
+PLANNING = """
+from types import SimpleNamespace
+from portico.registration import Registration
+
+class Modelled:
+    name, asks_model = "modelled", True
+
+    def __init__(self, settings, services): ...
+    async def propose(self, task, *, emit): ...
+
+def other(settings, services):
+    planner = Modelled(settings, services)
+    planner.asks_model = False
+    return planner
+
+def portico_planners():
+    factory = "portico_acme:{}"
+    return [
+        Registration(name="modelled", factory=factory.format("Modelled"), summary="Asks."),
+        Registration(name="other", factory=factory.format("other"), summary="Asks nobody."),
+    ]
+"""
+
+
+def test_a_planner_whose_plans_a_model_writes_is_noted_where_the_chat_service_is_none(
+    package: Make, doctor: Any
+) -> None:
+    package(PLANNING)
+    found = doctor('[planner]\nuse = "modelled"\n', healthy=True)
+    assert found["planner modelled"] == {
+        "state": "warn",
+        "subject": "planner modelled",
+        "message": "A language model writes its plans, and the chat service 'extractive' is none: it makes no plan.",
+        "mend": "Name a language model under [chat] of portico.toml, or choose another planner.",
+    }
+    model = '[chat]\nuse = "parrot"\n'
+    for well in (model + '[planner]\nuse = "modelled"\n', '[planner]\nuse = "other"\n', ""):
+        assert doctor(well, healthy=True) == {}
+
+
+def test_a_planner_with_a_chat_service_of_its_own_is_judged_by_that_one(doctor: Any) -> None:
+    planner = '[planner]\nuse = "structured"\n'
+    own = '[planner.structured]\nchat = "{}"\n'
+    assert doctor(planner + own.format("parrot"), healthy=True) == {}
+    chosen = '[chat]\nuse = "parrot"\n'
+    assert doctor(chosen + planner, healthy=True) == {}
+    assert "planner structured" in doctor(chosen + planner + own.format("extractive"), healthy=True)
 
 
 @pytest.mark.usefixtures("doctor")  # which forgets what was imported

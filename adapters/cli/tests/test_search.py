@@ -183,7 +183,7 @@ def test_a_name_that_is_nearly_a_configured_one_says_which_is_meant(in_process: 
         done = in_process(command, "retry", "--source", "libary")
         assert done.code == 2
         assert done.err == "Error: There is no source 'libary'. Did you mean library? Configured: library.\n"
-    assert "pip install portico-acme" in in_process("search", "retry", "--source", "acme").err
+    assert "No installed package registers it." in in_process("search", "retry", "--source", "acme").err
 
 
 def test_a_mistake_in_the_settings_of_what_sources_stand_on_is_no_failure_of_a_source(

@@ -183,8 +183,8 @@ def test_the_doctor_is_told_state_cause_and_remedy(
     assert "No module named 'no_such_vendor'" in bad.cause
     assert "`pip uninstall portico-bad`, or set PORTICO_DISABLE=bad" in bad.mend
     assert by_subject["search.my-web.api_key"].mend == "Run `export ACME_KEY=…` first."
-    assert "pip install portico-exa" in by_subject["text search third"].cause
-    assert by_subject["text search third"].mend.startswith("Run `pip install portico-exa`")
+    assert "No installed package registers it." in by_subject["text search third"].cause
+    assert by_subject["text search third"].mend.startswith("Choose another, or install the package that registers it")
     assert by_subject["chat.opnai"].severity == "warning"
     assert by_subject["foo"].severity == "warning"
 

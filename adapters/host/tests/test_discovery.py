@@ -9,7 +9,7 @@ import portico_host
 from portico.errors import PluginBroken, PluginConflict, PluginNotInstalled
 from portico.ports import PORTS
 from portico_host.checking import package_problems
-from portico_host.packages import distribution_for, port_named
+from portico_host.packages import Plugins, distribution_for, port_named
 
 GOOD = """
     from portico.registration import Registration
@@ -163,15 +163,34 @@ def test_a_name_that_switches_nothing_off_is_told(acme: Any) -> None:
     assert portico_host.discover(disable=["amce", "acme"]).unmatched == ("amce",)
 
 
-def test_a_name_not_installed_says_what_to_install(acme: Any) -> None:
+def test_a_name_of_ours_that_is_not_installed_says_what_to_install() -> None:
+    plugins = Plugins(())
+    for port, name, package in (
+        ("TextSearch", "brave", "portico-brave"),
+        ("Planner", "structured", "portico-structured-planner"),
+        ("TypeCodec", "attrs", "portico-type-codecs"),
+    ):
+        with pytest.raises(PluginNotInstalled, match=f"is not installed. Run `pip install {package}`. Installed: none"):
+            plugins.registration(port, name)
+
+
+def test_of_a_name_that_nobody_ships_no_package_is_guessed(acme: Any) -> None:
+    """Whoever has taken the guessed name at the index would be installed."""
     plugins = portico_host.discover(only=["acme"])
     with pytest.raises(PluginNotInstalled) as caught:
         plugins.registration("TextSearch", "exa")
     assert str(caught.value) == (
-        "Text search 'exa' is not installed. Run `pip install portico-exa`. Installed: acme, plain."
+        "Text search 'exa' is not installed. No installed package registers it. Installed: acme, plain. "
+        "What each registers is listed by `portico plugins`."
     )
-    with pytest.raises(PluginNotInstalled, match=r"pip install portico-dreaming-planner`. Installed: none"):
-        plugins.registration("Planner", "dreaming")
+    for port, name in (("Planner", "dreaming"), ("ChatService", "gemma"), ("TextSearch", "plian"), ("Runner", "")):
+        with pytest.raises(PluginNotInstalled) as caught:
+            plugins.registration(port, name)
+        assert "pip install" not in str(caught.value)
+
+
+def test_a_name_that_is_near_to_a_registered_one_is_taken_for_it(acme: Any) -> None:
+    plugins = portico_host.discover(only=["acme"])
     with pytest.raises(PluginNotInstalled, match="Did you mean plain"):
         plugins.registration("TextSearch", "plian")
     with pytest.raises(ValueError, match="there is no port 'Nothing'"):

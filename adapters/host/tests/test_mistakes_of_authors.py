@@ -12,10 +12,11 @@ from urllib.request import pathname2url
 import pytest
 
 import portico_host
-from portico.errors import PluginBroken, PluginNotInstalled
+from portico.errors import PluginBroken, PluginConflict, PluginNotInstalled
 from portico.ports.text_search import TextSearch
 from portico.registration import Registration
 from portico_host.checking import package_problems, problems_of
+from portico_host.mending import mend_of_conflict
 from portico_host.packages import Offer, Package, Plugins, port_named
 from portico_host.shipped import SHIPPED
 from portico_host.typed_words import quoted
@@ -304,10 +305,13 @@ def test_what_is_left_out_for_one_mistake_makes_no_other(acme: Any, work: Path) 
     [
         ('[search.web]\nuse = "acmee"', 'Set `use = "acme"`.'),
         ('[functions]\nselect = "contxtual"', 'Set `select = "contextual"`.'),
-        ('[search.web]\nuse = "google-x"', 'Set `use = "google"`.'),
+        ('[search.web]\nuse = "documents-x"', 'Set `use = "documents"`.'),
         # Near to one that is there, and one of ours all the same.
-        ('[planner]\nuse = "sequental"', 'Set `use = "sequential"`.'),
-        ('[search.web]\nuse = "exa"', "Run `pip install portico-exa`, or choose another."),
+        ('[planner]\nuse = "retreival"', 'Set `use = "retrieval"`.'),
+        (
+            '[search.web]\nuse = "exa"',
+            "Choose another, or install the package that registers it, as its own pages say.",
+        ),
     ],
 )
 def test_a_name_that_is_near_to_an_installed_one_is_mended_and_not_installed(
@@ -316,7 +320,44 @@ def test_a_name_that_is_near_to_an_installed_one_is_mended_and_not_installed(
     (work / "portico.toml").write_text(text)
     (problem,) = portico_host.diagnose().problems
     assert problem.mend == mend
-    assert ("pip install" in problem.cause) == ("pip install" in mend)
+    assert "pip install" not in problem.cause
+
+
+def test_who_works_on_a_package_is_told_to_register_another_name_and_not_to_uninstall(
+    site: Any, tmp_path: Path, work: Path
+) -> None:
+    site.install("portico-mine", PLUGIN)
+    site.install("portico-other", PLUGIN.replace("portico_mine", "portico_other"))
+    plugins = portico_host.discover()
+    uninstall = "`pip uninstall portico-mine` or `pip uninstall portico-other`"
+    assert str(found(plugins).mend) == f"Run {uninstall}."
+    with pytest.raises(PluginConflict, match=f"Run {uninstall}, or set PORTICO_DISABLE=portico-other.$"):
+        plugins.offer("TextSearch", "mine")
+    worked_on(site, tmp_path)
+    file = quoted(str(site.folder / "portico_mine" / "_plugin.py"))
+    plugins = portico_host.discover()
+    for name in ("mine", "other"):
+        assert found(plugins, name).state == "conflict"
+        assert found(plugins, name).mend == f"Register it under another name in {file}."
+    with pytest.raises(PluginConflict) as caught:
+        plugins.offer("TextSearch", "mine")
+    assert str(caught.value) == (
+        "Text search 'mine' is registered by portico-mine and portico-other. "
+        f"Register it under another name in {file}, or set PORTICO_DISABLE=portico-other."
+    )
+    (work / "portico.toml").write_text('[search.web]\nuse = "mine"\n')
+    told = {problem.subject: problem for problem in portico_host.diagnose().problems}["text search web"]
+    assert told.cause.endswith("Text search 'mine' is registered by portico-mine and portico-other.")
+    assert told.mend.startswith(f"Register it under another name in {file}, or set ")
+
+
+def test_where_one_of_our_names_is_taken_it_is_the_others_that_is_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who works on a package beside a clone of Portico has both in editable mode."""
+    monkeypatch.setattr("portico_host.mending.where_it_is_worked_on", "/clone/{}".format)
+    monkeypatch.setattr("portico_host.mending._file_of_hooks", lambda distribution, package: "")
+    for owners in (("portico-brave", "portico-mine"), ("portico-mine", "portico-brave")):
+        mend = mend_of_conflict(*((owner, owner.removeprefix("portico-")) for owner in owners))
+        assert mend == f"Register it under another name in {quoted('/clone/portico-mine')}."
 
 
 def test_of_what_is_near_and_of_what_is_ours_either_may_be_meant() -> None:

@@ -81,8 +81,8 @@ def test_a_plugin_that_is_not_installed_is_named_with_file_key_and_remedy(acme: 
     with pytest.raises(PluginNotInstalled) as caught:
         made.get(TextSearch, "web")
     assert str(caught.value) == (
-        "portico.toml: search.web.use: Text search 'exa' is not installed. Run `pip install portico-exa`. "
-        "Installed: acme, plain."
+        "portico.toml: search.web.use: Text search 'exa' is not installed. No installed package registers "
+        "it. Installed: acme, plain. What each registers is listed by `portico plugins`."
     )
     with pytest.raises(PluginNotInstalled, match=r"^portico\.toml: chat\.use: .*Did you mean acme"):
         made.get(ChatService)

@@ -70,8 +70,8 @@ async def test_a_language_has_settings(shouting, work: Path) -> None:
 async def test_a_language_that_is_not_installed_says_what_to_do(shouting, work: Path) -> None:
     async with portico_host.open() as kernel:
         with pytest.raises(PluginNotInstalled) as raised:
-            await kernel.render_prompt("hey", language="handlebarz")
-    for words in ("Did you mean handlebars?", "Installed: ", "shouting", "Always there: semantic-kernel"):
+            await kernel.render_prompt("hey", language="shoutin")
+    for words in ("Did you mean shouting?", "Installed: ", "shouting", "Always there: semantic-kernel"):
         assert words in str(raised.value)
 
 

@@ -281,6 +281,7 @@ class ChatCapabilities:
 
     ``response_schema``: replies are held to any JSON Schema, as far as the service understands it. ``strict``: the
     service takes the strict form of `portico.strict` for response schemas and tools, and then holds to it exactly.
+    ``language_model``: it follows instructions, so that it can write plans. One that only quotes says that it does not.
     """
 
     sources: bool = False
@@ -292,6 +293,7 @@ class ChatCapabilities:
     sampling: frozenset[str] = frozenset()
     """Which of temperature, top_p, max_tokens, stop and seed are honoured."""
     extras: frozenset[str] = frozenset()
+    language_model: bool = True
 
 
 def check_request(request: ChatRequest, capabilities: ChatCapabilities, service: str) -> None:

@@ -106,7 +106,9 @@ def detail_lines(package: Package, commands: tuple[Command, ...], state: Text) -
         yield _heading(offer)
         yield Hanging(safe_text(offer.registration.summary), "  ", "  ")
         schema, problem = _settings(offer)
-        if problem is not None:
+        if problem and problem in map(str, package.defects):
+            yield Text("  Its settings cannot be read.", style="red")
+        elif problem is not None:
             yield Hanging(safe_text(problem), "  ! ", "    ", "red")
         elif schema is None:
             yield Text("  No settings.", style="dim")

@@ -45,7 +45,7 @@ class ExtractiveChat:
         self._settings = settings or ExtractiveSettings()
         self._services = services
         self.name = "extractive"
-        self.capabilities = ChatCapabilities(sources=True)
+        self.capabilities = ChatCapabilities(sources=True, language_model=False)
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Return the quotes that answer, or a sentence that says why there are none."""

@@ -32,8 +32,9 @@ _MEANT = re.compile(
 )
 _MEND = re.compile(
     r" ((?:The \w+ is the older side: run|Run) `(?:pip|export|chmod|portico) .*|(?:Take|Add) `[^`]+` .*"
-    r"|Mend it in .*|Correct the entry points? .*)$"
+    r"|Mend it in .*|Register it under another name in .*|Correct the entry points? .*)$"
 )
+_NOWHERE = "No installed package registers it."
 _SLOW = 1.0
 """Seconds that the import of a package may take; all take part in every command."""
 
@@ -117,8 +118,10 @@ def problems_of(error: PorticoError, port: str | None = None, name: str | None =
             cause, mend = str(error), f"{write}{f', or run {command[0]}' if command else ''}."
         elif command:
             cause, mend = str(error), f"Run {command[0]}, or choose another."
+        elif _NOWHERE in str(error):
+            cause, mend = str(error), "Choose another, or install the package that registers it, as its own pages say."
     elif isinstance(error, PluginConflict):
-        mend = "Run `pip uninstall` on one of them."
+        mend = mend or "Run `pip uninstall` on one of them."
     elif isinstance(error, ConfigurationError):
         mend = mend or "Edit the configuration."
     return [Problem("error", subject, cause, mend or "Choose another.", error.__cause__)]

@@ -154,8 +154,8 @@ def _preference(registration: Registration, port: PortInfo) -> tuple[bool, int]:
 
 def _with_conflicts(packages: list[Package]) -> Iterator[Package]:
     counted = Counter((offer.port.name, offer.name) for package in packages for offer in package.offers)
-    owners: Mapping[tuple[str, str], list[str]] = {
-        key: [p.distribution for p in packages for o in p.offers if (o.port.name, o.name) == key]
+    owners: Mapping[tuple[str, str], list[Package]] = {
+        key: [p for p in packages for o in p.offers if (o.port.name, o.name) == key]
         for key, count in counted.items()
         if count > 1
     }
@@ -163,17 +163,24 @@ def _with_conflicts(packages: list[Package]) -> Iterator[Package]:
         defects = list(package.defects)
         state = package.state
         for offer in package.offers:
-            others = [owner for owner in owners.get((offer.port.name, offer.name), ()) if owner != package.distribution]
+            others = [
+                p for p in owners.get((offer.port.name, offer.name), ()) if p.distribution != package.distribution
+            ]
             if others:
-                sentence = f"{title(offer.port)} {offer.name!r} is registered by {', '.join(others)} too."
-                defects.append(
-                    Defect(sentence, f"Run `pip uninstall {others[0]}` or `pip uninstall {package.distribution}`.")
-                )
+                told = ", ".join(other.distribution for other in others)
+                sentence = f"{title(offer.port)} {offer.name!r} is registered by {told} too."
+                defects.append(Defect(sentence, _parting(package, others)))
                 state = "conflict" if state in ("ok", "incompatible") else state
             if offer.incompatibility is not None:
                 defects.append(offer.incompatibility)
                 state = "incompatible" if state == "ok" else state
         yield replace(package, state=state, defects=tuple(defects))
+
+
+def _parting(package: Package, others: Iterable[Package]) -> str:
+    from portico_host.mending import mend_of_conflict
+
+    return mend_of_conflict(*((each.distribution, each.name) for each in (package, *others)))
 
 
 def _article(value: object) -> str:

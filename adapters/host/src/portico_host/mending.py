@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import distribution as installed_distribution
 from importlib.util import find_spec
@@ -10,11 +11,19 @@ from traceback import walk_tb
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from portico_host.entry_points import damaged_entry_points, folded
+from portico_host.entry_points import GROUP, damaged_entry_points, folded
 from portico_host.requirements import Installation
+from portico_host.shipped import SHIPPED
 from portico_host.typed_words import quoted
 
-__all__ = ["mend_by_authors", "mend_of_entry_point", "mend_of_failure", "mend_of_metadata"]
+__all__ = [
+    "mend_by_authors",
+    "mend_of_conflict",
+    "mend_of_entry_point",
+    "mend_of_failure",
+    "mend_of_metadata",
+    "where_it_is_worked_on",
+]
 
 _CORE = "portico-core"
 _DEEPEST = 5
@@ -28,7 +37,7 @@ def mend_of_failure(distribution: str, package: str, error: BaseException) -> st
     worked on where it lies (PEP 610), the files are read again by the next command: only what its metadata says, which
     was made when it was installed, needs `pip`. What read the metadata of all distributions failed of a damaged one.
     """
-    folder = _where_it_is_worked_on(distribution)
+    folder = where_it_is_worked_on(distribution)
     for cause in _causes(error):
         try:
             if _is_of_metadata(cause):
@@ -47,7 +56,7 @@ def mend_of_failure(distribution: str, package: str, error: BaseException) -> st
 
 def mend_of_entry_point(distribution: str, package: str, error: BaseException) -> str:
     """Return what mends an entry point that leads to nothing, or to what is no module."""
-    folder = _where_it_is_worked_on(distribution)
+    folder = where_it_is_worked_on(distribution)
     if not folder:
         return mend_of_failure(distribution, package, error)
     return f"Correct the entry point {package!r} in pyproject.toml, then run `pip install -e {quoted(folder)}`."
@@ -55,14 +64,26 @@ def mend_of_entry_point(distribution: str, package: str, error: BaseException) -
 
 def mend_by_authors(distribution: str, package: str) -> str:
     """Say what helps against a mistake in the package itself, which only its authors can mend."""
-    return _saved(_where_it_is_worked_on(distribution)) or (
+    return _saved(where_it_is_worked_on(distribution)) or (
         f"Run `pip install --upgrade {distribution}`, or tell its authors and set PORTICO_DISABLE={package}."
     )
 
 
+def mend_of_conflict(*owners: tuple[str, str]) -> str:
+    """Return what helps where several register one name; ``owners`` are their distributions and packages.
+
+    Who works on one of them where it lies changes the name there, and need uninstall none. Those of Portico's own keep
+    theirs, though they may lie in somebody's clone.
+    """
+    for distribution, package in owners:
+        if (folder := where_it_is_worked_on(distribution)) and folded(distribution) not in SHIPPED:
+            return f"Register it under another name in {quoted(_file_of_hooks(distribution, package) or folder)}."
+    return f"Run {' or '.join(f'`pip uninstall {distribution}`' for distribution, _ in owners)}."
+
+
 def mend_of_metadata(distribution: str) -> str:
     """Return what mends the entry points of a distribution whose file of them is damaged."""
-    folder = _where_it_is_worked_on(distribution)
+    folder = where_it_is_worked_on(distribution)
     if folder:
         return f"Correct the entry points in pyproject.toml, then run `pip install -e {quoted(folder)}`."
     return f"Run `pip install --force-reinstall --no-deps {distribution}`."
@@ -76,7 +97,14 @@ def _is_of_metadata(error: BaseException) -> bool:
     )
 
 
-def _where_it_is_worked_on(distribution: str) -> str:
+def _file_of_hooks(distribution: str, package: str) -> str:
+    """Return the file that an entry point leads to, which is imported already; empty where there is none."""
+    for entry in installed_distribution(distribution).entry_points.select(group=GROUP, name=package):
+        return getattr(sys.modules.get(entry.module), "__file__", None) or ""
+    return ""
+
+
+def where_it_is_worked_on(distribution: str) -> str:
     """Return the folder of what is installed in editable mode (PEP 610); empty where it is not."""
     try:
         told = json.loads(installed_distribution(distribution).read_text("direct_url.json") or "{}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -156,8 +157,8 @@ class Plugins:
         if len(found) > 1:
             owners = " and ".join(offer.distribution for offer in found)
             raise PluginConflict(
-                f"{title(info)} {name!r} is registered by {owners}. "
-                f"Uninstall one, or switch it off: PORTICO_DISABLE={found[-1].distribution}"
+                f"{title(info)} {name!r} is registered by {owners}. {_parting(found).removesuffix('.')}, "
+                f"or set PORTICO_DISABLE={found[-1].distribution}."
             )
         if not found:
             self._refuse(info, name)
@@ -187,9 +188,12 @@ class Plugins:
         installed += f" Broken packages: {', '.join(broken)}." if broken else ""
         if mine:
             raise PluginNotInstalled(f"{title(info)} {name!r} is not registered.{meant} {installed} {mine[0].offered}")
-        # Where a name is near that is there, this one is more likely misspelt, and what has it may be anybody's.
-        if wanted in SHIPPED or not close:
+        # A name that is only guessed may be anybody's at the index, and would be installed unread.
+        if wanted in SHIPPED:
             meant += f" {'Otherwise run' if close else 'Run'} `pip install {wanted}`."
+        elif not close:
+            meant = " No installed package registers it."
+            installed += " What each registers is listed by `portico plugins`."
         raise PluginNotInstalled(f"{title(info)} {name!r} is not installed.{meant} {installed}")
 
 
@@ -207,6 +211,12 @@ def distribution_for(info: PortInfo, name: str) -> str:
         return _ELSEWHERE[info.name, name]
     name = name.replace("_", "-")
     return f"portico-{name}-planner" if info.name == "Planner" else f"portico-{name}"
+
+
+def _parting(offers: Iterable[Offer]) -> str:
+    from portico_host.mending import mend_of_conflict
+
+    return mend_of_conflict(*((offer.distribution, offer.package) for offer in offers))
 
 
 def title(info: PortInfo) -> str:

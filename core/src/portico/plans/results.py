@@ -49,14 +49,9 @@ def _plan(plan: Plan, catalogue: Mapping[str, FunctionManual], depth: int) -> di
             case ListOf(items):
                 count = len(items)
                 inner = [schema(item) for item in items]
-                return (
-                    {"type": "array", "prefixItems": inner, "minItems": count, "maxItems": count}
-                    if count
-                    else {
-                        "type": "array",
-                        "maxItems": 0,
-                    }
-                )
+                if not count:  # JSON Schema has no empty prefixItems
+                    return {"type": "array", "maxItems": 0}
+                return {"type": "array", "prefixItems": inner, "minItems": count, "maxItems": count}
             case ObjectOf(members):
                 return {
                     "type": "object",
@@ -82,14 +77,13 @@ def _step(step: Step, catalogue: Mapping[str, FunctionManual], depth: int) -> Ma
 def _at(schema: Mapping[str, Any], path: JsonPath) -> Mapping[str, Any]:
     """Return the schema of what a path leads to, with the definitions that it needs; empty where it is not said."""
     definitions = schema.get("$defs", {})
-    here: Any = schema
+    here = schema
     for part in path:
-        here = _inside(_followed(here, definitions), part)
-        if not isinstance(here, Mapping):
+        inner = _inside(_followed(here, definitions), part)
+        if not isinstance(inner, Mapping):
             return {}
-    if here is schema or not definitions:
-        return here if isinstance(here, Mapping) else {}
-    return {**here, "$defs": definitions}
+        here = inner
+    return with_definitions(here, definitions)
 
 
 def _followed(schema: Any, definitions: Mapping[str, Any]) -> Any:
@@ -105,7 +99,9 @@ def _inside(schema: Any, part: str | int) -> Any:
     if not isinstance(schema, Mapping):
         return None
     if isinstance(part, str):
-        return schema.get("properties", {}).get(part, schema.get("additionalProperties"))
+        # Which of the others a pattern speaks of is not looked into.
+        others = None if "patternProperties" in schema else schema.get("additionalProperties")
+        return schema.get("properties", {}).get(part, others)
     fixed = schema.get("prefixItems", ())
     if 0 <= part < len(fixed):
         return fixed[part]

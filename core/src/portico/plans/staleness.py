@@ -90,7 +90,7 @@ def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
         if name not in old:
             yield f"the parameter {name!r} is new" + (" and needed" if digest[:1] == "!" else "")
         elif old[name] != digest:
-            if old[name].lstrip("!") != digest.lstrip("!"):
+            if old[name].removeprefix("!") != digest.removeprefix("!"):
                 yield f"the parameter {name!r} takes something else"
             if (old[name][:1] == "!") != (digest[:1] == "!"):
                 yield f"the parameter {name!r} is {'needed now' if digest[:1] == '!' else 'no longer needed'}"
@@ -146,10 +146,11 @@ def _used(schema: Any, definitions: Mapping[str, Any]) -> Any:
         part = ahead.pop()
         if isinstance(part, Mapping):
             reference = part.get("$ref")
-            name = reference.removeprefix("#/$defs/") if isinstance(reference, str) else ""
-            if name in definitions and name not in reached:
-                reached[name] = definitions[name]
-                ahead.append(definitions[name])
+            if isinstance(reference, str):
+                name = reference.removeprefix("#/$defs/")
+                if name in definitions and name not in reached:
+                    reached[name] = definitions[name]
+                    ahead.append(definitions[name])
             ahead.extend(part.values())
         elif isinstance(part, list):
             ahead.extend(part)

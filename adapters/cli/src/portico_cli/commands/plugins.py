@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -13,12 +14,13 @@ from portico_cli.failures import write_traceback
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
 from portico_cli.output import console_for, safe_text, show, write_json
 from portico_cli.package_details import detail_lines, details_to_json, package_to_json, packages_named, problem_style
+from portico_cli.sources import run
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-    from portico_host import Command, Package, Plugins
+    from portico_host import Application, Command, Package, Plugins
 
 __all__ = ["command"]
 
@@ -34,15 +36,17 @@ _NARROW = 90
 def command(invocation: Invocation, name: str | None) -> None:
     """List the installed packages and what they offer, by port.
 
-    With NAME, a package or what one registers, show that one with every setting. A package that is broken, in conflict,
-    incompatible, empty or disabled is listed with the reason and what mends it; with --debug, with the traceback too.
+    With NAME, a package or what one registers, show that one with every setting, and broken too where its settings
+    cannot be read or its services not be made. A package that is broken, in conflict, incompatible, empty or disabled
+    is listed with the reason and what mends it; with --debug, with the traceback too.
     """
     import portico_host
 
     application = portico_host.load(invocation.config)
     plugins, commands = application.plugins, reached(application.commands)
-    listed = plugins.packages if name is None else packages_named(plugins, name)
+    listed = plugins.packages
     if name is not None:
+        listed = tuple(_looked_into(application, package) for package in packages_named(plugins, name))
         _show_some(listed, commands, as_json=invocation.json)
     elif invocation.json:
         write_json(
@@ -57,6 +61,21 @@ def command(invocation: Invocation, name: str | None) -> None:
     for package in listed:
         if package.cause is not None:
             write_traceback(package.cause, invocation)
+
+
+def _looked_into(application: Application, package: Package) -> Package:
+    """Return a package with what shows only when its settings are read and its services made."""
+    if package.state == "disabled":
+        return package
+    from portico_cli.service_checks import faults_of
+    from portico_host.packages import Defect
+
+    faults = run(lambda: faults_of(application, package))
+    if not faults:
+        return package
+    defects = (*package.defects, *(Defect(fault.message, fault.mend) for fault in faults))
+    cause = package.cause or next((fault.error for fault in faults if fault.error is not None), None)
+    return replace(package, state="broken", defects=defects, cause=cause)
 
 
 def _show_some(packages: tuple[Package, ...], commands: tuple[Command, ...], *, as_json: bool) -> None:

@@ -1,0 +1,108 @@
+"""Fingerprints to the letter: what they count, what they do not, and every sentence about what changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from portico.functions import FunctionManual
+from portico.plans.plan import Plan
+from portico.plans.staleness import Stale, fingerprint, stale_functions
+
+
+def manual(parameters: dict[str, Any], returns: Any = None, *, effects: bool = False) -> FunctionManual:
+    return FunctionManual("f", "", parameters, returns or {}, effects)
+
+
+def one(schema: Any, **others: Any) -> FunctionManual:
+    return manual({"type": "object", "properties": {"a": schema}, **others})
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (manual({}), '{"e": 0, "p": {}, "r": "44136fa3"}'),
+        (manual({"type": "object", "additionalProperties": False}), '{"e": 0, "p": {}, "r": "44136fa3"}'),
+        (manual({"minProperties": 1}), '{"e": 0, "o": "bb9984f3", "p": {}, "r": "44136fa3"}'),
+        (manual({"additionalProperties": True}), '{"e": 0, "o": "afabb58f", "p": {}, "r": "44136fa3"}'),
+        (
+            one({"$ref": "#/$defs/A"}, **{"$defs": {"A": {"type": "integer"}}}),
+            '{"e": 0, "p": {"a": "0d0056f2"}, "r": "44136fa3"}',
+        ),
+        (
+            manual({"properties": {"é": True}}, {"const": "é"}, effects=True),
+            '{"e": 1, "p": {"é": "b5bea41b"}, "r": "e257e827"}',
+        ),
+    ],
+)
+def test_a_fingerprint_is_the_same_in_every_version(function: FunctionManual, text: str) -> None:
+    """Stores keep them: with others, every saved plan would be stale."""
+    assert fingerprint(function) == text
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"type": "string", "minLength": 1}, {"minLength": 1, "type": "string"}),
+        ({"items": {"type": "string", "description": "x"}}, {"items": {"type": "string"}}),
+        ({"items": {"description": {}}}, {"items": {}}),
+        ({"anyOf": [{"title": "x"}, {"examples": [1], "$comment": "x"}]}, {"anyOf": [{}, {}]}),
+        ({"properties": {"title": {"title": "x"}}}, {"properties": {"title": {}}}),
+    ],
+)
+def test_what_is_for_people_and_the_order_do_not_count(first: Any, second: Any) -> None:
+    assert fingerprint(one(first)) == fingerprint(one(second))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"anyOf": [{"type": "string"}]}, {"anyOf": [{"type": "integer"}]}),
+        ({"properties": {"title": {}}}, {"properties": {}}),
+        ({"default": {"title": 1}}, {"default": {}}),
+        ({"const": [{"description": "x"}]}, {"const": [{}]}),
+        ({"enum": [{"examples": 1}]}, {"enum": [{}]}),
+        ({"const": "\ud800"}, {"const": "\ud801"}),
+    ],
+)
+def test_what_a_value_must_be_counts(first: Any, second: Any) -> None:
+    assert fingerprint(one(first)) != fingerprint(one(second))
+
+
+def test_a_definition_counts_where_something_leads_to_it() -> None:
+    def defined(**definitions: Any) -> str:
+        return fingerprint(one({"anyOf": [{"$ref": "#/$defs/A"}, {"$ref": 1}]}, **{"$defs": definitions}))
+
+    through = {"A": {"items": {"$ref": "#/$defs/B"}}, "B": {"type": "string"}}
+    assert defined(**through) != defined(**{**through, "B": {"type": "integer"}})
+    assert defined(**through) == defined(**through, C={}, **{"": {"type": "null"}})
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "changes"),
+    [
+        (manual({}), one({}), ["the parameter 'a' is new"]),
+        (manual({}), one({}, required=["a"]), ["the parameter 'a' is new and needed"]),
+        (one({}), manual({}), ["the parameter 'a' is gone"]),
+        (
+            one({}),
+            one({"type": "string"}, required=["a"]),
+            ["the parameter 'a' takes something else", "the parameter 'a' is needed now"],
+        ),
+        (one({}, required=["a"]), one({}), ["the parameter 'a' is no longer needed"]),
+        (manual({}), manual({"minProperties": 1}), ["what its arguments must be together changed"]),
+        (manual({"minProperties": 1}), manual({}), ["what its arguments must be together changed"]),
+        (manual({"minProperties": 1}), manual({"minProperties": 2}), ["what its arguments must be together changed"]),
+        (manual({"minProperties": 1}), manual({"minProperties": 1}, {"const": 1}), ["its result is another"]),
+        (manual({}), manual({}, {"type": "null"}, effects=True), ["its result is another", "it has effects now"]),
+        (manual({}, effects=True), manual({}), ["it has no effects any more"]),
+    ],
+)
+def test_every_change_has_its_sentence(before: FunctionManual, now: FunctionManual, changes: list[str]) -> None:
+    plan = Plan("g", fingerprints={"f": fingerprint(before)})
+    assert stale_functions(plan, {"f": now}) == (Stale("f", tuple(changes)),)
+
+
+def test_the_sentences_are_told_in_a_row() -> None:
+    assert str(Stale("f", ("it is new", "it is gone"))) == "f: it is new; it is gone"

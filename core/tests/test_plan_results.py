@@ -1,0 +1,70 @@
+"""What a plan gives: the schema of its result, told as far as its functions tell theirs and no further."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from portico.functions import FunctionManual
+from portico.plans.path import JsonPath
+from portico.plans.plan import From, ListOf, Plan, PlanTemplate, Step, Value
+from portico.plans.results import result_schema
+
+PERSON = {"type": "object", "properties": {"name": {"type": "string"}, "boss": {"$ref": "#/$defs/P"}}}
+
+
+def given(returns: Any, path: JsonPath) -> dict[str, Any]:
+    plan = Plan("g", (Step("s", "f"),), From("s", path))
+    return result_schema(plan, {"f": FunctionManual("f", "", {"type": "object"}, returns)})
+
+
+@pytest.mark.parametrize(
+    ("plan", "schema"),
+    [
+        (Plan("g", (Step("s", PlanTemplate("Hi", "semantic-kernel")),), From("s")), {"type": "string"}),
+        (Plan("g", (Step("s", Plan("i", result=Value([]))),), From("s")), {"type": "array"}),
+        (Plan("g", (Step("s", Plan("i")),), From("s")), {"type": "null"}),
+        (Plan("g", result=ListOf(())), {"type": "array", "maxItems": 0}),
+        (Plan("g", result=From("input")), {}),
+    ],
+)
+def test_what_is_inside_of_a_plan_is_told(plan: Plan, schema: dict[str, Any]) -> None:
+    assert result_schema(plan, {}) == schema
+
+
+@pytest.mark.parametrize(
+    ("returns", "path", "schema"),
+    [
+        ({"type": "array", "items": {"type": "string"}}, (-1,), {"type": "string"}),
+        ({"prefixItems": [{"type": "string"}, {"type": "integer"}]}, (0,), {"type": "string"}),
+        ({"prefixItems": [{"type": "string"}, {"type": "integer"}]}, (1,), {"type": "integer"}),
+        ({"prefixItems": [{"type": "string"}], "items": {"type": "integer"}}, (-1,), {}),
+        ({"prefixItems": [True]}, (0,), {}),
+        ({"items": False}, (0,), {}),
+        ({"properties": {"x": True}}, ("x",), {}),
+        ({"properties": {"x": True}}, ("x", "y"), {}),
+        ({"additionalProperties": {"type": "integer"}}, ("x",), {"type": "integer"}),
+        ({"patternProperties": {"^x": {"type": "string"}}, "additionalProperties": {"type": "integer"}}, ("x",), {}),
+        ({"properties": {"x": {"$ref": "#/$defs/Gone"}}}, ("x", "y"), {}),
+        ({"properties": {"x": {"$ref": "#/$defs/X"}}, "$defs": {"X": {"$ref": "#/$defs/X"}}}, ("x", "y"), {}),
+        ({"$ref": "#/$defs/P", "$defs": {"P": PERSON}}, ("boss", "boss", "name"), {"type": "string"}),
+    ],
+)
+def test_a_path_leads_as_far_into_a_schema_as_it_says(returns: Any, path: JsonPath, schema: dict[str, Any]) -> None:
+    found = given(returns, path)
+    assert {name: said for name, said in found.items() if name != "$defs"} == schema
+
+
+def test_what_is_inside_of_a_definition_keeps_the_definitions() -> None:
+    returns = {"$ref": "#/$defs/P", "$defs": {"P": PERSON}}
+    assert given(returns, ("boss",)) == {"$ref": "#/$defs/P", "$defs": {"P": PERSON}}
+    assert given(returns, ()) == returns
+
+
+@pytest.mark.parametrize(("deep", "schema"), [(50, {"type": "integer"}), (51, {})])
+def test_plans_inside_of_plans_are_looked_into_for_fifty_levels(deep: int, schema: dict[str, Any]) -> None:
+    plan = Plan("g", result=Value(1))
+    for _ in range(deep):
+        plan = Plan("g", (Step("s", plan),), From("s"))
+    assert result_schema(plan, {}) == schema
