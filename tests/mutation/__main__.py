@@ -19,8 +19,10 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
+from tests.mutation.noticing import noticed_by
 from tests.mutation.results import Mutant, Verdict, modules, results, verdict_of
 from tests.mutation.survivors import entry, outdated, parse, unlisted
 
@@ -128,7 +130,8 @@ def report(wanted: list[str]) -> int:
     wrong: list[str] = []
     if not checked or caught(total) / checked < LEAST:
         wrong.append(f"Fewer than {LEAST:.0%} of the mutants are caught.")
-    new, gone = compare(complete, survived)
+    keys = {mutant: mutant.key for mutants in found.values() for mutant, _ in mutants}
+    new, gone = compare(complete, survived, keys)
     if new:
         wrong.append(f"{new} survived without an entry.")
     if gone:
@@ -140,17 +143,22 @@ def report(wanted: list[str]) -> int:
     return 1 if wrong else 0
 
 
-def compare(complete: set[str], survived: list[Mutant]) -> tuple[int, int]:
+def compare(complete: set[str], survived: list[Mutant], keys: Mapping[Mutant, str]) -> tuple[int, int]:
     """Print where the list of survivors and the results differ; return how many are not listed, and how many gone."""
+    noticed = noticed_by(FOLDER)
     listed = parse((HERE / "survivors.txt").read_text("utf-8"))
     new, gone = unlisted(survived, listed), outdated(complete, survived, listed)
-    for mutants, reason, heading in (
-        (new, "?", "survived without an entry in {}. Write a test, or an entry with a reason:"),
-        (gone, "", "entries of {} do not survive any more. Remove them:"),
+    for mutants, reasons, heading in (
+        (new, {}, "survived without an entry in {}. Write a test, or an entry with a reason:"),
+        (
+            gone,
+            {mutant: f"noticed by {noticed.get(keys.get(mutant, ''), '?')}" for mutant in gone},
+            "entries of {} do not survive any more. Remove them, or mend a test that fails by itself:",
+        ),
     ):
         if mutants:
             print(f"\n{len(mutants)} {heading.format('tests/mutation/survivors.txt')}\n")
-            print("\n".join(entry(mutant, reason) for mutant in mutants))
+            print("\n".join(entry(mutant, reasons.get(mutant, "?")) for mutant in mutants))
     return len(new), len(gone)
 
 

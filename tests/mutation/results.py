@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
@@ -51,6 +51,8 @@ class Mutant:
     place: str
     removed: tuple[str, ...]
     added: tuple[str, ...]
+    key: str = field(default="", compare=False)
+    """mutmut's name of it, where it is one of its results."""
 
     @property
     def module(self) -> str:
@@ -87,7 +89,7 @@ def results(module: str, meta: Path) -> Iterator[tuple[Mutant, Verdict]]:
         qualified = mangled.removeprefix(f"x{_JOINT}").replace(_JOINT, ".").removeprefix("x_")
         function = qualified.rpartition(".")[2]
         removed, added = changed(source(f"{mangled}{_NUMBER}orig", function), source(name, function))
-        yield Mutant(f"{module}:{qualified}", removed, added), verdict_of(status)
+        yield Mutant(f"{module}:{qualified}", removed, added, key), verdict_of(status)
 
 
 def changed(before: list[str], after: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.mutation.__main__ import HERE, report
 from tests.mutation.imports import Calls, WithoutCaches
+from tests.mutation.noticing import Noticing, noticed_by
 from tests.mutation.results import Mutant, Verdict, changed, modules, results
 from tests.mutation.run_mutmut import tried
 from tests.mutation.survivors import REASONS, Survivor, Unreadable, entry, outdated, parse, unlisted
@@ -152,6 +153,26 @@ def test_one_survivor_without_an_entry_fails_and_so_does_the_whole_with_one_that
     assert report(["plans"]) == 0
     assert report([]) == 1
     assert capsys.readouterr().err == "1 are not checked.\n"
+
+
+def test_an_entry_in_vain_fails_and_is_told_with_the_test_that_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("tests.mutation.__main__.FOLDER", left_behind(tmp_path, [1, 1, 1]))
+    monkeypatch.setattr("tests.mutation.__main__.HERE", tmp_path)
+    ((_, meta),) = modules(tmp_path).items()
+    (mutant, _), *_ = results("plans.one", meta)
+    (tmp_path / "survivors.txt").write_text(entry(mutant, "equivalent: so it was thought"), "utf-8")
+    at: list[str] = []
+    noticing = Noticing(tmp_path, lambda: at[0] if at else None)
+    for passed, key in ((False, ""), (True, mutant.key), (False, mutant.key)):
+        at[:] = [key] if key else []
+        noticing.pytest_runtest_logreport(SimpleNamespace(failed=not passed, nodeid=f"tests/a.py::{key and passed}"))
+    assert noticed_by(tmp_path) == {mutant.key: "tests/a.py::False"}
+    assert report(["plans"]) == 1
+    said = capsys.readouterr()
+    assert "  = noticed by tests/a.py::False\n" in said.out
+    assert said.err == "1 have an entry and did not survive.\n"
 
 
 def test_a_test_begins_with_the_caches_of_core_empty() -> None:
