@@ -9,8 +9,8 @@ import pytest
 
 from portico.functions import FunctionManual
 from portico.plans.check import check_plan
-from portico.plans.findings import Finding
 from portico.plans.plan import Expression, From, Plan, Step, Value
+from portico_testkit.findings import told
 
 TEXT, COUNT = {"type": "string"}, {"type": "integer"}
 
@@ -37,18 +37,6 @@ W = Step("w", "Weather-forecast", {"city": Value("Oslo")})
 
 def plan(*steps: Step, result: Expression | None = None, input: Mapping[str, Any] | None = None) -> Plan:
     return Plan("g", steps, result, input=input)
-
-
-def told(findings: list[Finding]) -> list[str]:
-    """Return all of the findings, with a line for each of their parts."""
-    lines: list[str] = []
-    for each in findings:
-        lines.append(f"{each.severity} in {each.step} {each.place}: {each.message}")
-        lines += [f"  hint: {each.hint}"] * (each.hint != "")
-        lines += [f"  near: {', '.join(each.nearest)}"] * (each.nearest != ())
-        if each.fix is not None:
-            lines.append(f"  fix: {each.fix.within} {each.fix.place} {each.fix.new}")
-    return lines
 
 
 def found(made: Plan, options: Mapping[str, Any]) -> list[str]:

@@ -8,8 +8,8 @@ import pytest
 
 from portico.functions import FunctionManual
 from portico.plans.check import check_plan
-from portico.plans.findings import Finding
 from portico.plans.plan import Expression, From, ListOf, ObjectOf, Plan, Step, TextOf, Value
+from portico_testkit.findings import told
 
 TEXT, COUNT = {"type": "string"}, {"type": "integer"}
 
@@ -56,18 +56,6 @@ def plan(expression: Expression, *, of: str = "say.text", first: Step = FIRST) -
     """Return a plan of a first step, and one that takes the expression as its argument."""
     function, _, argument = of.partition(".")
     return Plan("g", (first, Step("x", function, {argument: expression})))
-
-
-def told(findings: list[Finding]) -> list[str]:
-    """Return all of the findings, with a line for each of their parts."""
-    lines: list[str] = []
-    for each in findings:
-        lines.append(f"{each.severity} in {each.step} {each.place}: {each.message}")
-        lines += [f"  hint: {each.hint}"] * (each.hint != "")
-        lines += [f"  near: {', '.join(each.nearest)}"] * (each.nearest != ())
-        if each.fix is not None:
-            lines.append(f"  fix: {each.fix.within} {each.fix.place} {each.fix.new}")
-    return lines
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 
 from portico.functions import FunctionManual
 from portico.plans.check import check_plan
-from portico.plans.findings import Finding
 from portico.plans.plan import Expression, From, ListOf, ObjectOf, Plan, Step, TextOf, Value
+from portico_testkit.findings import told
 
 TEXT, COUNT = {"type": "string"}, {"type": "integer"}
 
@@ -62,18 +62,6 @@ def plan(
     if expression is not None:
         steps.append(Step("x", function, {argument: expression}))
     return Plan("g", (first, *steps), result, input=input)
-
-
-def told(findings: list[Finding]) -> list[str]:
-    """Return all of the findings, with a line for each of their parts."""
-    lines: list[str] = []
-    for each in findings:
-        lines.append(f"{each.severity} in {each.step} {each.place}: {each.message}")
-        lines += [f"  hint: {each.hint}"] * (each.hint != "")
-        lines += [f"  near: {', '.join(each.nearest)}"] * (each.nearest != ())
-        if each.fix is not None:
-            lines.append(f"  fix: {each.fix.within} {each.fix.place} {each.fix.new}")
-    return lines
 
 
 @pytest.mark.parametrize(

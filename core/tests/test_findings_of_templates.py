@@ -10,9 +10,9 @@ import pytest
 from portico.errors import PluginNotInstalled, TemplateError
 from portico.functions import FunctionManual
 from portico.plans.check import check_plan
-from portico.plans.findings import Finding
 from portico.plans.plan import Expression, From, Plan, PlanTemplate, Step, Value
 from portico.prompts.written_calls import FunctionCall
+from portico_testkit.findings import told
 
 TEXT, COUNT = {"type": "string"}, {"type": "integer"}
 
@@ -92,18 +92,6 @@ PLANS = {
     "m": plan(template("plain", language="other"), Step("a", "M")),
 }
 WITH_PLANS = {**CATALOGUE, **{name: manual(name) for name in [*PLANS, "none"]}}
-
-
-def told(findings: list[Finding]) -> list[str]:
-    """Return all of the findings, with a line for each of their parts."""
-    lines: list[str] = []
-    for each in findings:
-        lines.append(f"{each.severity} in {each.step} {each.place}: {each.message}")
-        lines += [f"  hint: {each.hint}"] * (each.hint != "")
-        lines += [f"  near: {', '.join(each.nearest)}"] * (each.nearest != ())
-        if each.fix is not None:
-            lines.append(f"  fix: {each.fix.within} {each.fix.place} {each.fix.new}")
-    return lines
 
 
 def found(made: Plan, options: Mapping[str, Any]) -> list[str]:
