@@ -1,0 +1,48 @@
+"""Jobs for other processes, and who carries them out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+__all__ = ["Job", "JobState", "JobStatus", "Worker"]
+
+JobState: TypeAlias = Literal["waiting", "running", "done", "failed", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Something to do: ``kind`` says who can, ``name`` is unique in the queue, ``body`` is JSON."""
+
+    name: str
+    kind: str
+    body: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatus:
+    """How far a job is. ``attempts`` counts how often it was begun; times are UTC, ISO 8601, of the last change.
+
+    ``worker`` is who has it or had it last, ``result`` what it gave, ``error`` why it failed.
+    """
+
+    name: str
+    kind: str
+    state: JobState
+    attempts: int = 0
+    worker: str = ""
+    submitted_at: str = ""
+    updated_at: str = ""
+    result: Any = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A process at work: its name (``HOST:PID:RANDOM``), since when, when it was last heard of, what it has."""
+
+    name: str
+    since: str
+    seen: str
+    jobs: int = 0
