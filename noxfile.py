@@ -211,7 +211,9 @@ def built(session: nox.Session, leaf: Path) -> Path:
 
 def folder_without_pins(session: nox.Session) -> Path:
     """Return a folder in which uv takes other versions than ours: in the workspace, it takes the pinned ones only."""
-    folder = Path(session.create_tmp())
+    # Below what is the tests' folder for temporary files: they look for such a file in the folders above theirs.
+    folder = Path(session.create_tmp()) / "without-pins"
+    folder.mkdir(exist_ok=True)
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["uv"]["dependency-metadata"]
     # The strings and lists of JSON are TOML too.
     tables = [", ".join(f"{key} = {json.dumps(value)}" for key, value in table.items()) for table in settings]

@@ -318,3 +318,11 @@ def test_what_is_at_the_fiftieth_level_is_checked() -> None:
     place = "arguments.value" + ".list[0]" * 50
     made = plan(lists(50, From("t", ("date",))), of="deep.value")
     assert told(check_plan(made, CATALOGUE)) == [f"error in x {place}: string is given where deep takes array"]
+
+
+def test_a_function_that_is_checked_for_the_first_time_is_known_as_well_as_later() -> None:
+    made = plan(ObjectOf({"dat": From("t", ("date",))}), of="keep.day")
+    expected = "error in x arguments.day.object.dat: keep takes no member 'dat' here; it takes: date, weekday"
+    for _ in range(2):
+        fresh = {"today": manual("today", DAY), "keep": manual("keep", True, day=DAY)}
+        assert expected in told(check_plan(made, fresh)) == told(check_plan(made, fresh))

@@ -91,3 +91,21 @@ def test_a_fingerprint_is_short_and_says_nothing_of_the_schemas() -> None:
     text = fingerprint(BEFORE)
     assert json.loads(text)["p"].keys() == {"city", "days"}
     assert len(text) < 100
+
+
+def test_what_a_definition_says_counts_for_the_rules_of_the_parameters_too() -> None:
+    def ruled(definition: dict[str, Any]) -> FunctionManual:
+        parameters = {"properties": {"a": {}}, "anyOf": [{"$ref": "#/$defs/A"}], "$defs": {"A": definition}}
+        return FunctionManual("f", "", parameters, {})
+
+    plan = Plan("g", fingerprints={"f": fingerprint(ruled({"required": ["a"]}))})
+    assert stale_functions(plan, {"f": ruled({"required": ["a"]})}) == ()
+    (stale,) = stale_functions(plan, {"f": ruled({"minProperties": 1})})
+    assert stale.changes == ("what its arguments must be together changed",)
+
+
+@pytest.mark.parametrize("definitions", [{}, {"$defs": {"B": {}}}], ids=["none", "another"])
+def test_a_reference_to_no_definition_is_as_good_as_any_text(definitions: dict[str, Any]) -> None:
+    dangling = FunctionManual("f", "", {"properties": {"a": {"$ref": "#/$defs/A"}}, **definitions}, {})
+    assert fingerprint(dangling) == fingerprint(dangling)
+    assert fingerprint(dangling) != fingerprint(FunctionManual("f", "", {"properties": {"a": {}}}, {}))

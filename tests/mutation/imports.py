@@ -18,7 +18,7 @@ _CACHE = type(functools.lru_cache(maxsize=None)(lambda: None))
 
 
 class WithoutCaches:
-    """A pytest plugin: each test begins with the caches of core empty, so that it calls what it is a test of."""
+    """A pytest plugin: each test begins with the caches of core and of the tests empty, and calls what it is about."""
 
     def __init__(self) -> None:
         self.modules = 0
@@ -102,9 +102,9 @@ def forget(folder: Path) -> None:
 
 
 def _caches() -> Iterator[Any]:
-    """Find the caches of core: in its modules, and in the classes and objects that stand there."""
+    """Find the caches of core and of its tests: in modules, and in the classes and objects that stand there."""
     for name, module in list(sys.modules.items()):
-        if f"{name}.".startswith("portico."):
+        if f"{name}.".startswith("portico.") or name.rpartition(".")[2].startswith("test_"):
             for value in list(vars(module).values()):
                 inner = () if isinstance(value, ModuleType) else list(getattr(value, "__dict__", {}).values())
                 yield from (one for one in (value, *inner) if type(one) is _CACHE)

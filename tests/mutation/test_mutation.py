@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -175,11 +176,18 @@ def test_an_entry_in_vain_fails_and_is_told_with_the_test_that_noticed(
     assert said.err == "1 have an entry and did not survive.\n"
 
 
-def test_a_test_begins_with_the_caches_of_core_empty() -> None:
-    _full_name.cache_clear()
+@cache
+def one_of_a_test() -> str:
+    return "kept"
+
+
+def test_a_test_begins_with_the_caches_of_core_and_of_tests_empty() -> None:
+    for kept in (_full_name, one_of_a_test):
+        kept.cache_clear()
     _full_name("Paris")
+    one_of_a_test()
     WithoutCaches().pytest_runtest_setup()
-    assert _full_name.cache_info().currsize == 0
+    assert [kept.cache_info().currsize for kept in (_full_name, one_of_a_test)] == [0, 0]
 
 
 def test_what_an_import_calls_is_tried_by_the_tests_of_the_file_and_of_its_package(tmp_path: Path) -> None:

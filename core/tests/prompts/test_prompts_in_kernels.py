@@ -10,6 +10,7 @@ from portico.errors import PluginNotInstalled, TemplateError
 from portico.ports.chat_service import ChatService
 from portico.ports.template_language import TemplateLanguage
 from portico.prompts.rendering import Prompts, trust
+from portico.types import Compiled
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.services import FixedServices
 
@@ -64,7 +65,8 @@ async def test_a_rendered_prompt_can_be_completed_and_streamed() -> None:
 async def test_a_rendered_prompt_is_not_rendered_again() -> None:
     kernel = Kernel()
     prompt = await kernel.render_prompt(CONVERSATION, {"question": "{{secret}}"})
-    with pytest.raises(TypeError, match="rendered already"):
+    refused = r"^this prompt is rendered already, and a value in it would be run: ask with Kernel\.complete$"
+    with pytest.raises(TypeError, match=refused):
         await kernel.invoke_prompt(prompt)
 
 
@@ -207,8 +209,15 @@ async def test_a_language_that_is_not_there_is_an_error_that_names_those_that_ar
         await Kernel(template_languages=[Brackets()]).render_prompt("Hi", language="handlebars")
     with pytest.raises(PluginNotInstalled, match="Did you mean 'semantic-kernel'"):
         await Kernel().render_prompt("Hi", language="semantic_kernel")
-    with pytest.raises(PluginNotInstalled, match="Always there: semantic-kernel"):
-        await Kernel(FixedServices({})).render_prompt("Hi", language="handlebars")
+    with pytest.raises(PluginNotInstalled) as far:
+        await Kernel().render_prompt("Hi", language="handlebars")
+    assert str(far.value) == (
+        "This kernel has no template language 'handlebars'. It has semantic-kernel. Others are given to "
+        "Kernel(template_languages=[…]), or installed, as with `pip install portico-handlebars`, and used in a kernel "
+        "of portico_host.open()."
+    )
+    with pytest.raises(PluginNotInstalled, match=r"Always there: semantic-kernel, brackets\.$"):
+        await Kernel(FixedServices({}), template_languages=[Brackets()]).render_prompt("Hi", language="handlebars")
 
 
 async def test_a_compiled_template_has_its_language() -> None:
@@ -232,3 +241,16 @@ async def test_language_and_trusted_are_no_options_of_a_turn() -> None:
 async def test_arguments_that_are_no_mapping_are_refused_in_words(arguments) -> None:
     with pytest.raises(TypeError, match=f", of names to values, not {type(arguments).__name__}$"):
         await Kernel().render_prompt("Hi {{$a}}", arguments)
+
+
+async def test_a_value_of_a_type_that_a_codec_of_the_kernel_knows_is_written_as_that_says() -> None:
+    class Celsius:
+        degrees = 20.0
+
+    class Codec:
+        name = "celsius"
+
+        def compile(self, hint: object, inner: object) -> Compiled | None:
+            return Compiled({}, lambda value: Celsius(), lambda value: value.degrees) if hint is Celsius else None
+
+    assert await Kernel(type_codecs=[Codec()]).render_prompt("{{$warm}}", {"warm": Celsius()}) == "20.0"

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from portico import Kernel
 from portico.errors import ArgumentsInvalid, FunctionNotFound, TemplateError
 from portico.prompts.cache import PromptCache
 from portico.prompts.prompt import Piece, Prompt, Trusted
@@ -282,8 +283,13 @@ def test_prompts_are_compiled_once_and_the_oldest_are_forgotten() -> None:
     assert language.compiled == before + 2
 
 
-def test_a_prompt_that_does_not_compile_is_refused_each_time() -> None:
+@pytest.mark.parametrize("rest", ["", "x" * 70_000], ids=["short", "long"])
+def test_a_prompt_that_does_not_compile_is_refused_each_time_with_its_name(rest: str) -> None:
     prompts = PromptCache(SemanticKernelTemplates())
     for _ in range(2):
-        with pytest.raises(TemplateError, match="letter, line 1"):
-            prompts.compiled("{{$}}", name="letter")
+        with pytest.raises(TemplateError, match=r"^letter, line 1"):
+            prompts.compiled("{{$}}" + rest, name="letter")
+        with pytest.raises(TemplateError, match=r"^prompt, line 1"):
+            prompts.compiled("{{$}}" + rest)
+        with pytest.raises(TemplateError, match=r"^prompt, line 1"):
+            Kernel().template("{{$}}" + rest)

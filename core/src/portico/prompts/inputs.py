@@ -11,7 +11,6 @@ from portico.errors import SchemaUnsupported
 from portico.functions import Parameter
 from portico.schemas import PlainSchemaValidator
 from portico.types import Compiled, Fault, Mismatch, compile_type
-from portico.types.classes import note
 from portico.types.compiled import place
 from portico.types.scalars import copied
 
@@ -91,9 +90,7 @@ def compiled_input(
 ) -> Compiled:
     """Return a type or a JSON Schema made ready; values of a schema are plain JSON. Raises ``SchemaUnsupported``."""
     if not isinstance(given, Mapping):
-        compiled = compile_type(given, codecs)
-        said = note(given)
-        return compiled if said is None else replace(compiled, schema={**compiled.schema, "description": said})
+        return compile_type(given, codecs)
     kind = given.get("type")
     simple = _KINDS.get(kind) if isinstance(kind, str) else None
     if simple is not None and set(given) <= _SAYING_NOTHING:
