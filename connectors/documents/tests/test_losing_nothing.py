@@ -31,6 +31,9 @@ def make_other(make_search, store):
         def get(self, port, name=None):
             return HashingEmbeddings(64) if port.__name__ == "EmbeddingGenerator" else store
 
+        def names(self, port):
+            return ()
+
     return lambda: make_search(services=OtherServices())
 
 

@@ -96,7 +96,7 @@ async def test_identifiers_are_found_whole_and_by_their_parts(make_search, fille
 
 
 async def test_the_result_does_not_depend_on_how_many_are_asked_for(make_search, filled, monkeypatch) -> None:
-    from portico_documents import search as module
+    from portico_documents import own_ranking as module
 
     search = make_search()
     every = await search.rank("number of walls in text 7", 30)
@@ -114,7 +114,7 @@ async def test_each_half_alone_orders_by_its_own_score(make_search, filled) -> N
 
 
 async def test_filters_reach_beyond_the_best_of_both_halves(make_search, filled, monkeypatch) -> None:
-    from portico_documents import search as module
+    from portico_documents import own_ranking as module
 
     monkeypatch.setattr(module, "_FIRST_DEPTH", 2)
     results = await make_search().get_search_results(

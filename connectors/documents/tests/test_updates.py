@@ -222,11 +222,7 @@ async def test_another_model_embeds_all_again_and_drops_the_old_vectors(make_sea
     old = make_search()
     await old.index.update()
 
-    class Given:
-        def get(self, port, name=None):
-            return {EmbeddingGenerator: HashingEmbeddings(64), VectorStore: store}[port]
-
-    new = make_search(services=Given())
+    new = make_search(services=Given(HashingEmbeddings(64), store))
     # A search alone sees to it that there is something to search in.
     assert (await new.rank("alpha", 1))[0].vector > 0.9
     assert await store.count(old._mirror().namespace) == 3
@@ -442,6 +438,9 @@ class Given:
 
     def get(self, port, name=None):
         return self.services[port]
+
+    def names(self, port):
+        return ()
 
 
 NAMES = st.sampled_from(["a.md", "b.md", "c.txt", "sub/a.md", "sub/deep/d.py", "e.html"])

@@ -138,6 +138,9 @@ class GivenServices:
     def get(self, port: Any, name: str | None = None) -> Any:
         return self._services[port]
 
+    def names(self, port: Any) -> tuple[str, ...]:
+        return ()
+
 
 def make_search(folder: Path, index: Path, store: Any, embeddings: Any) -> DocumentsSearch:
     settings = DocumentsSettings(path=folder, index=index, passage_target=60, passage_maximum=120)

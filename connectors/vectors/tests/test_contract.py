@@ -15,6 +15,7 @@ from portico.ports.embedding_generator import EmbeddingGenerator
 from portico.ports.vector_store import VectorStore
 from portico_faiss.config import FaissSettings
 from portico_faiss.store import FaissVectorStore
+from portico_testkit.fakes.hybrid_search import DictHybridStore
 from portico_testkit.fakes.services import FixedServices
 from portico_testkit.package import PackageKit
 from portico_testkit.text_search import TextSearchKit
@@ -115,6 +116,19 @@ class TestAsConfigured(TextSearchKit):
 
     def fields_of(self, record: dict[str, Any]) -> Mapping[str, object]:
         return record
+
+
+class TestByTheWordsOfTheStore(TestAsConfigured):
+    @pytest.fixture
+    async def text_search(self, embeddings: WordllamaEmbeddings) -> VectorsTextSearch[dict[str, Any]]:
+        services = FixedServices({VectorStore: DictHybridStore(), EmbeddingGenerator: embeddings})
+        search = configured(VectorsSettings(namespace="notes", text="body", title="author", lexical="store"), services)
+        await search.add(
+            {"id": note.id, "body": note.body, "author": note.author.name, "year": note.written.year}
+            | ({} if note.page is None else {"link": note.page})
+            for note in NOTES
+        )
+        return search
 
 
 class TestPackage(PackageKit):

@@ -17,13 +17,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.errors import SchemaUnsupported, StoreDamaged, StoreError, UnsupportedFilter
+from portico.errors import ConfigurationError, SchemaUnsupported, StoreDamaged, StoreError, UnsupportedFilter
 from portico.filter import Equal, FilterSupport, Range
 from portico.search import TextSearchOptions
 from portico.search_functions import search_plugin
 from portico.types import Compiled
 from portico.vectors import VectorRecord
 from portico_testkit.fakes.embedding_generator import HashingEmbeddings
+from portico_testkit.fakes.hybrid_search import DictHybridStore
 from portico_testkit.fakes.vector_store import DictVectorStore
 from portico_vectors._records import Records
 from portico_vectors.config import VectorsSettings
@@ -325,3 +326,27 @@ def test_registering_imports_nothing() -> None:
     [registration] = plugin.portico_text_searches()
     assert registration.name == "vectors"
     assert asyncio.iscoroutinefunction(VectorsTextSearch.add)
+
+
+@dataclass(frozen=True)
+class Letter:
+    id: str
+    body: str
+
+
+async def test_with_the_words_of_the_store_a_record_is_found_by_them() -> None:
+    store = DictHybridStore()
+    search = VectorsTextSearch(
+        Letter, store, HashingEmbeddings(), namespace="notes", key="id", text="body", words=True, minimum_score=0.2
+    )
+    await search.add([Letter("1", "Order QX-17 was sent."), Letter("2", "Nothing was sent today.")])
+    assert store.texts["notes"] == {"1": "Order QX-17 was sent.", "2": "Nothing was sent today."}
+    [hit] = await (await search.get_hits("QX-17", TextSearchOptions(top=3))).list()
+    assert hit.record.id == "1"
+
+
+def test_a_store_that_finds_by_vectors_only_has_no_words() -> None:
+    with pytest.raises(ConfigurationError, match=r"'dict' does not find by words.*postgres"):
+        VectorsTextSearch(
+            Letter, DictVectorStore(), HashingEmbeddings(), namespace="notes", key="id", text="body", words=True
+        )

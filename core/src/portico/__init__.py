@@ -27,6 +27,7 @@ __all__ = [
     "Context",
     "ContextProvider",
     "DropOldest",
+    "DurableRuns",
     "EmbeddingGenerator",
     "Equal",
     "Filter",
@@ -41,6 +42,9 @@ __all__ = [
     "Hold",
     "HttpClient",
     "Infeasible",
+    "Job",
+    "JobQueue",
+    "JobStatus",
     "Kernel",
     "ListOf",
     "Message",
@@ -138,6 +142,7 @@ if TYPE_CHECKING:
     from portico.filters import Filters, Hold
     from portico.functions import Function, FunctionPlugin, function
     from portico.fused_search import FusedSearch
+    from portico.jobs import Job, JobStatus
     from portico.kernel import Kernel
     from portico.plans.json_form import plan_from_json, plan_to_json
     from portico.plans.mermaid import plan_to_mermaid
@@ -147,10 +152,12 @@ if TYPE_CHECKING:
     from portico.plans.text_form import plan_to_text
     from portico.ports.chat_service import ChatService
     from portico.ports.context_provider import ContextProvider
+    from portico.ports.durable_runs import DurableRuns
     from portico.ports.embedding_generator import EmbeddingGenerator
     from portico.ports.function_selector import FunctionSelector
     from portico.ports.function_source import FunctionSource
     from portico.ports.http_client import HttpClient
+    from portico.ports.job_queue import JobQueue
     from portico.ports.page_reader import PageReader
     from portico.ports.plan_store import PlanStore
     from portico.ports.planner import Planner
@@ -196,6 +203,7 @@ _MODULES = {
     "filters": "Filters Hold",
     "fused_search": "FusedSearch",
     "functions": "Function FunctionPlugin function",
+    "jobs": "Job JobStatus",
     "kernel": "Kernel",
     "plans.json_form": "plan_from_json plan_to_json",
     "plans.mermaid": "plan_to_mermaid",
@@ -204,10 +212,12 @@ _MODULES = {
     "plans.task": "Answer Budget Infeasible Task",
     "plans.text_form": "plan_to_text",
     "ports.chat_service": "ChatService",
+    "ports.durable_runs": "DurableRuns",
     "ports.embedding_generator": "EmbeddingGenerator",
     "ports.function_selector": "FunctionSelector",
     "ports.function_source": "FunctionSource",
     "ports.http_client": "HttpClient",
+    "ports.job_queue": "JobQueue",
     "ports.page_reader": "PageReader",
     "ports.plan_store": "PlanStore",
     "ports.planner": "Planner",

@@ -1,8 +1,7 @@
 """Every error that Portico raises on purpose.
 
-A message says what failed, whose it is and what to do. Errors of vendors never cross a port: an adapter maps
-them to one of these and keeps the original as ``__cause__``. Programmer mistakes stay ``ValueError`` and
-``TypeError``.
+A message says what failed, whose it is and what to do. Errors of vendors never cross a port: an adapter maps them to
+one of these and keeps the original as ``__cause__``. Programmer mistakes stay ``ValueError`` and ``TypeError``.
 
 ::
 
@@ -33,6 +32,7 @@ them to one of these and keeps the original as ``__cause__``. Programmer mistake
     │   └── ContextOverflow           the request is longer than the model can take
     ├── StoreError                    a file or database of ours cannot be read or written
     │   ├── StoreBusy                 another process holds it
+    │   ├── StoreUnavailable          it cannot be reached for now; whether what was asked for happened is not known
     │   └── StoreDamaged              its content is not what was written; what is derived can be made anew
     ├── TemplateError                 a prompt template, with line and column
     ├── PlanError
@@ -92,6 +92,7 @@ __all__ = [
     "StoreBusy",
     "StoreDamaged",
     "StoreError",
+    "StoreUnavailable",
     "TemplateError",
     "ThreadBusy",
     "ThreadError",
@@ -101,7 +102,6 @@ __all__ = [
     "UnsupportedOption",
     "nearest",
 ]
-
 
 _LISTED = 8
 
@@ -284,6 +284,10 @@ class StoreBusy(StoreError):
     """Another process holds what this one needs."""
 
 
+class StoreUnavailable(StoreError):
+    """A store cannot be reached for now, or gave no answer in time: what was asked for may have happened or not."""
+
+
 class StoreDamaged(StoreError):
     """What is stored is not what was written; the message names the file and what to do."""
 
@@ -302,10 +306,7 @@ class PlanError(PorticoError):
 
 
 class PlanFormatError(PlanError):
-    """A document is not a plan; the message gives the place inside it.
-
-    Where the document is a text, ``line`` and ``column`` are the place too, counted from 1.
-    """
+    """A document is not a plan; the message gives the place inside it, ``line`` and ``column`` of a text from 1."""
 
     def __init__(self, message: str, *, line: int | None = None, column: int | None = None) -> None:
         self.line = line
@@ -364,10 +365,9 @@ class RunNotFound(RunError):
     def __init__(self, run: str, known: Sequence[str] = ()) -> None:
         self.run = run
         self.nearest = nearest(run, known)
+        advice = f"It has {len(known)}; `portico runs` lists them." if known else "It has none."
         if self.nearest:
             advice = f"Nearest: {', '.join(self.nearest)}."
-        else:
-            advice = f"It has {len(known)}; `portico runs` lists them." if known else "It has none."
         super().__init__(f"The journal has no run {run!r}. {advice}")
 
 

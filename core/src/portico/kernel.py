@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from portico.ports.type_codec import TypeCodec
     from portico.prompts.rendering import PromptOptions, Prompts
     from portico.pursuit import Pursuit
+    from portico.pursuits.submitting import SubmitOptions
     from portico.registration import Services
     from portico.turns import Asked, Turn, TurnEvent, TurnOptions
     from portico.turns.asking import Asking
@@ -319,24 +320,57 @@ class Kernel:
         context: Mapping[str, Any] | None = None,
         emit: Emit | None = None,
         reuse: bool | None = None,
+        run: str | None = None,
     ) -> Pursuit:
         """Pursue a goal with the configured planner, the one of that name, or the one given.
 
         ``input`` is a JSON value that plans refer to as to the step ``input``. ``reuse`` runs the plan that was saved
         for this goal and these functions, if any, and saves the plan that leads to an answer; None leaves it to the
-        kernel's own. ``emit`` is called with every event. See `portico.pursuit.pursue` for what may be raised.
+        kernel's own. ``emit`` is called with every event. ``run`` is the name that the run has in the journal, where
+        it is not to be a new one. See `portico.pursuit.pursue` for what may be raised.
         """
         from portico.pursuit import pursue
 
-        return await pursue(self, goal, planner, input=input, budget=budget, context=context, emit=emit, reuse=reuse)
+        return await pursue(
+            self, goal, planner, input=input, budget=budget, context=context, emit=emit, reuse=reuse, run=run
+        )
 
     async def run_plan(
-        self, plan: Plan, *, input: Any = None, budget: Budget | None = None, emit: Emit | None = None
+        self,
+        plan: Plan,
+        *,
+        input: Any = None,
+        budget: Budget | None = None,
+        emit: Emit | None = None,
+        run: str | None = None,
     ) -> Pursuit:
         """Check a plan and run it, without a planner; see `portico.pursuit.run_plan`."""
         from portico.pursuit import run_plan
 
-        return await run_plan(self, plan, input=input, budget=budget, emit=emit)
+        return await run_plan(self, plan, input=input, budget=budget, emit=emit, run=run)
+
+    async def submit(
+        self, goal: str, *, input: Any = None, run: str | None = None, **options: Unpack[SubmitOptions]
+    ) -> str:
+        """Have a goal pursued by a worker process, and return the name of its run at once.
+
+        What is not given, the worker's own kernel says: see `SubmitOptions` for what can be. A ``run`` that was
+        submitted before is that one, and not begun again. Raises ``UnsupportedOption`` where the runner has no
+        workers, ``TypeError`` and ``ValueError`` for what cannot be sent to another process, and ``StoreError``.
+        """
+        from portico.pursuits.submitting import pursuit_job, submit
+
+        return (await submit(self, [pursuit_job(self, goal, input=input, run=run, **options)]))[0]
+
+    async def submit_all(self, goals: Iterable[str | tuple[str, Any]], **options: Unpack[SubmitOptions]) -> list[str]:
+        """Have goals pursued by worker processes, each alone or with its input, and return the names of their runs.
+
+        They are put into the queue together; none is where one of them cannot be sent. See `submit`.
+        """
+        from portico.pursuits.submitting import pursuit_job, submit
+
+        both = [(goal, None) if isinstance(goal, str) else goal for goal in goals]
+        return await submit(self, [pursuit_job(self, goal, input=input, **options) for goal, input in both])
 
     async def resume(
         self,

@@ -9,7 +9,7 @@ from typing import Any
 
 from portico.filter import Scalar
 
-__all__ = ["VectorMatch", "VectorRecord", "Vectors"]
+__all__ = ["HybridMatch", "VectorMatch", "VectorRecord", "Vectors"]
 
 
 class Vectors:
@@ -104,10 +104,15 @@ class Vectors:
 
 @dataclass(frozen=True, slots=True)
 class VectorRecord:
-    """What a store keeps beside a vector: an id unique in its namespace, and metadata to filter by."""
+    """What a store keeps beside a vector: an id unique in its namespace, and metadata to filter by.
+
+    ``text`` is what the vector was made of. Stores with hybrid search find the record by its words too and give it
+    back; the others do not keep it.
+    """
 
     id: str
     metadata: Mapping[str, Scalar | Sequence[Scalar]] = field(default_factory=dict)
+    text: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,3 +122,18 @@ class VectorMatch:
     id: str
     score: float
     metadata: Mapping[str, Scalar | Sequence[Scalar]]
+
+
+@dataclass(frozen=True, slots=True)
+class HybridMatch:
+    """A record found by its words and its vector at once; ``score`` compares within one answer, higher is better.
+
+    ``lexical`` says which part of the query's words the record answers, by what they weigh: 0 for none of them, and at
+    most 1. ``vector`` is the cosine, 0 where no vector was asked for.
+    """
+
+    id: str
+    score: float
+    metadata: Mapping[str, Scalar | Sequence[Scalar]]
+    lexical: float
+    vector: float

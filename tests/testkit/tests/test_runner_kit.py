@@ -160,6 +160,21 @@ class _Nameless(_Plain):
     name = " "
 
 
+@FAULTS.caught_by("what_else_it_can_it_can_wholly", "`jobs` of a runner is a JobQueue or None, .* has no cancel, jobs")
+class _CountsItsJobs(_Plain):
+    jobs = 3
+
+
+@FAULTS.caught_by(
+    "what_else_it_can_it_can_wholly", "`durable` of a runner is a DurableRuns or None, .* has no recorded"
+)
+class _RecordsWhatNobodyCanRead(_Plain):
+    class durable:  # noqa: N801
+        @staticmethod
+        async def pursue(run: str, work: Callable[[], Awaitable[Any]]) -> Any:
+            return await work()
+
+
 @FAULTS.caught_by("actions_run_side_by_side", "2 actions did not run side by side after 0.3 seconds")
 class _OneByOne(_Plain):
     def __init__(self) -> None:

@@ -33,6 +33,8 @@ class Ended:
     uncertain: Mapping[str, StartedStep]
     """The steps of which nobody knows whether they happened, by id."""
     resumable: bool
+    measured: bool = True
+    """Whether the pursuit knows what it used; a journal does not tell."""
 
 
 async def carry_out(
@@ -75,6 +77,7 @@ def tell_and_exit(invocation: Invocation, ended: Ended, reports: Mapping[str, In
         from portico_cli.reports import report_to_json
 
         made = pursuit_to_json(ended.pursuit, ended.uncertain)
+        made |= {} if ended.measured else {"usage": None}
         if reports is not None:
             made["indexes"] = {name: report_to_json(report) for name, report in reports.items()}
         write_json(made)

@@ -22,6 +22,8 @@ BUILT_IN = {
     "run": "Check a plan in a file, and run it.",
     "resume": "Go on with a run that was held or broke off.",
     "runs": "List the runs of the journal, or show one.",
+    "submit": "Hand goals over to workers.",
+    "worker": "Carry out the goals that were submitted.",
     "index": "Build or update the index of a folder.",
     "search": "Find passages in your sources.",
     "functions": "List the functions that planners and models can call.",

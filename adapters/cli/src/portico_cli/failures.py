@@ -101,6 +101,8 @@ def _resumed_by(invocation: Invocation) -> str:
     if invocation.run is None:
         return ""
     name = short_name(invocation.run)
+    if invocation.submitted:
+        return f"\nThe run goes on without this command; `portico runs {name}` shows how far it is."
     if invocation.failed is not None:
         return f"\n`portico resume {name} --retry {plain(invocation.failed)}` tries it again, and nothing that is done."
     return f"\n`portico resume {name}` goes on from there."

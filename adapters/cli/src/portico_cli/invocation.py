@@ -42,7 +42,8 @@ class Invocation:
 
     ``lines`` is set where a command writes several JSON objects, each on a line; ``updating`` while an index is brought
     up to date, because an interrupted one needs another word; ``run`` when a run broke off that the journal has,
-    because it can be resumed, and ``failed`` its step that did it.
+    because it can be resumed, and ``failed`` its step that did it. ``submitted`` is set where the run goes on without
+    this command, in a worker.
     """
 
     config: Path | None = None
@@ -52,6 +53,7 @@ class Invocation:
     updating: bool = False
     run: str | None = None
     failed: str | None = None
+    submitted: bool = False
 
 
 def current(context: click.Context) -> Invocation:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from portico_cli.failures import Misused
 from portico_host.typed_words import quoted
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ async def begun_with(invocation: Invocation, wanted: str) -> Begun:
     """Find a run and what it was begun with. Raises ``Misused`` where there is no such run, or no journal."""
     import portico_host
     from portico.ports.run_store import RunStore
+    from portico_cli.job_places import queue_of
+    from portico_cli.run_listing import waiting_names
     from portico_cli.run_names import find_run, no_journal
 
     application = portico_host.load(invocation.config)
@@ -61,7 +64,14 @@ async def begun_with(invocation: Invocation, wanted: str) -> Begun:
         if not services.names(RunStore):
             raise no_journal(application)
         store = services.get(RunStore)
-        run = await find_run(store, wanted)
+        try:
+            run = await find_run(store, wanted)
+        except Misused:
+            submitted = await find_run(store, wanted, await waiting_names(queue_of(services)))
+            raise Misused(
+                f"The run {submitted} was submitted and has not begun, so there is nothing to go on with. "
+                f"`portico runs {submitted}` shows how it is."
+            ) from None
         entries = await store.read(run)
     origin = entries[0].get("origin") if entries else None
     # Another application wrote it, perhaps: what is not of our form says nothing.

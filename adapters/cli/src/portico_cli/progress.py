@@ -78,10 +78,12 @@ async def update_index(invocation: Invocation, index: SearchIndex, name: str) ->
 class PlainProgress:
     """Lines for a log: who is waited for, and every ten seconds how far it is.
 
-    >>> now = iter([0.0, 11.0])
+    >>> now = iter([0.0, 11.0, 22.0])
     >>> lines = PlainProgress("docs", write=print, clock=lambda: next(now))
     >>> lines(IndexProgress(300, 2000))
     Indexing docs: 300 of 2000
+    >>> lines(IndexProgress(900, 2000, workers=3))
+    Indexing docs with 3 workers: 900 of 2000
     """
 
     def __init__(
@@ -107,10 +109,15 @@ class PlainProgress:
         if now - self._said >= _SECONDS_BETWEEN_LINES:
             self._said = now
             total = "" if progress.total is None else f" of {progress.total}"
-            self._write(f"Indexing {self._name}: {progress.done}{total}")
+            self._write(f"{_doing(self._name, progress)}: {progress.done}{total}")
 
     def stop(self) -> None:
         """Nothing to end."""
+
+
+def _doing(name: str, progress: IndexProgress) -> str:
+    workers = f" with {progress.workers} worker{'' if progress.workers == 1 else 's'}" if progress.workers else ""
+    return f"Indexing {name}{workers}"
 
 
 def _to_standard_error(line: str) -> None:
@@ -167,7 +174,7 @@ class _Bar:
     def __call__(self, progress: IndexProgress) -> None:
         self._latest = progress
         if self._progress is not None:
-            doing = f"Indexing {self._name}" if progress.waiting is None else plain(progress.waiting)
+            doing = _doing(self._name, progress) if progress.waiting is None else plain(progress.waiting)
             self._progress.update(
                 self._task,
                 description=doing,

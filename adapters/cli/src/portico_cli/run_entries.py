@@ -1,4 +1,4 @@
-"""Runs of the journal as people see them: one a line, or one with all its steps."""
+"""Runs as the journal and the queue have them, for people with all their steps, and for programs."""
 
 from __future__ import annotations
 
@@ -11,19 +11,22 @@ from portico.pursuits.journal import RunState
 from portico_cli.answer_text import Hanging
 from portico_cli.answers import one_line
 from portico_cli.invocation import short_name
+from portico_cli.job_places import host_of
 from portico_cli.output import plain, safe_text
 from portico_cli.pursuits import function_to_json
 from portico_cli.step_progress import called_by
 
 if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+    from rich.console import RenderableType
 
+    from portico.jobs import JobStatus
     from portico.plans.plan import Step
     from portico.ports.run_store import RunStore
 
-__all__ = ["RunEntry", "RunTable", "age", "read_run", "run_lines", "run_to_json"]
+__all__ = ["STYLES", "RunEntry", "age", "progress", "read_run", "run_lines", "run_to_json", "time_of"]
 
-_STYLES = {
+STYLES = {
+    "waiting": "blue",
     "running": "cyan",
     "done": "green",
     "failed": "red",
@@ -31,22 +34,39 @@ _STYLES = {
     "held": "yellow",
     "uncertain": "bold yellow",
     "interrupted": "magenta",
+    "cancelled": "magenta",
     "unreadable": "red",
 }
-_COLUMNS = {"run": 0, "state": 0, "goal": 36, "planner": 70, "steps": 50, "age": 44}
-"""The columns of a table of runs, with the width that a terminal needs to show each."""
+"""How each state of a run is shown."""
 _AGES = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 @dataclass(frozen=True, slots=True)
 class RunEntry:
-    """A run as its journal has it; ``run_state`` is None, and ``problem`` says why, where that cannot be read."""
+    """A run as its journal has it; ``run_state`` is None, and ``problem`` says why, where that cannot be read.
+
+    ``job`` is how its job is in the queue, where the run was submitted.
+    """
 
     name: str
     state: str
     entries: Sequence[Mapping[str, Any]] = ()
     run_state: RunState | None = None
     problem: str = ""
+    job: JobStatus | None = None
+
+    @property
+    def goal(self) -> str | None:
+        """The goal, where it is known."""
+        if self.run_state is not None:
+            return self.run_state.goal
+        goal = dict(getattr(self.job, "body", {})).get("goal")
+        return goal if isinstance(goal, str) else None
+
+    @property
+    def worker(self) -> str | None:
+        """The worker that has the run just now."""
+        return self.job.worker or None if self.job is not None and self.state == "running" else None
 
 
 async def read_run(store: RunStore, name: str) -> RunEntry:
@@ -70,57 +90,20 @@ async def read_run(store: RunStore, name: str) -> RunEntry:
     return RunEntry(name, shown, entries, state)
 
 
-@dataclass(frozen=True, slots=True)
-class RunTable:
-    """A table of runs, a line for each; a narrow terminal gets fewer columns rather than names that are cut."""
-
-    runs: Sequence[RunEntry]
-    now: datetime
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Lay it out for a width."""
-        from rich.cells import cell_len
-        from rich.table import Table
-        from rich.text import Text
-
-        table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", expand=False)
-        width = options.max_width
-        headings = [name for name, least in _COLUMNS.items() if width >= least]
-        rows = [self._cells(each) for each in self.runs]
-        for name in headings:
-            if name == "goal":
-                table.add_column(name, ratio=1, no_wrap=True, overflow="ellipsis")
-                continue
-            least = max(cell_len(cells[name]) for cells in [{name: name}, *rows])
-            right = name in ("steps", "age")
-            table.add_column(name, justify="right" if right else "left", no_wrap=True, min_width=min(least, width // 2))
-        for each, cells in zip(self.runs, rows, strict=True):
-            styles = {"run": "bold", "state": _STYLES.get(each.state, "")}
-            table.add_row(*(Text(cells[name], style=styles.get(name, "")) for name in headings))
-        yield table
-
-    def _cells(self, each: RunEntry) -> dict[str, str]:
-        state = each.run_state
-        return {
-            "run": plain(short_name(each.name)),
-            "state": each.state,
-            "goal": plain(" ".join((state.goal if state else each.problem).split())),
-            "planner": plain(state.planner) if state else "",
-            "steps": _progress(state) if state else "",
-            "age": age(state.updated_at, self.now) if state else "",
-        }
-
-
 def run_lines(each: RunEntry, now: datetime) -> Iterator[RenderableType]:
     """Yield everything that the journal has of a run."""
     from rich.text import Text
 
     state = each.run_state
-    yield Text.assemble(("Run ", ""), (plain(each.name), "bold"), ("  ", ""), (each.state, _STYLES.get(each.state, "")))
+    yield Text.assemble(("Run ", ""), (plain(each.name), "bold"), ("  ", ""), (each.state, STYLES.get(each.state, "")))
+    if each.goal is not None:
+        yield Hanging(safe_text(each.goal), "  ", "  ")
+    if each.job is not None:
+        yield Hanging(safe_text(_job_words(each, each.job), "dim"), "  ", "  ")
     if state is None:
-        yield Hanging(safe_text(each.problem), "  ", "  ")
+        if each.problem:
+            yield Hanging(safe_text(each.problem), "  ", "  ")
         return
-    yield Hanging(safe_text(state.goal), "  ", "  ")
     facts = f"planner {state.planner}, begun {_local(state.started_at)}, last entry {age(state.updated_at, now)} ago"
     yield Hanging(safe_text(facts, "dim"), "  ", "  ")
     if state.input is not None:
@@ -139,6 +122,8 @@ def run_lines(each: RunEntry, now: datetime) -> Iterator[RenderableType]:
     for step in state.plan.steps if state.plan is not None and state.pending else ():
         if step.id not in state.results and step.id not in state.started and not _failed(state, step.id):
             yield Text.assemble(("  · ", "dim"), (plain(step.id), "bold"), (f"  {plain(called_by(step))}", "dim"))
+    if each.problem:
+        yield Hanging(safe_text(each.problem, "bold"), "  ", "  ")
     if state.reason and not any(record.error and record.error in state.reason for record in state.records):
         yield Hanging(safe_text(state.reason, "bold"), "  ", "  ")
     if state.outcome is not None and hasattr(state.outcome, "text"):
@@ -160,13 +145,16 @@ def run_to_json(each: RunEntry, *, details: bool) -> dict[str, Any]:
     body: dict[str, Any] = {
         "run": each.name,
         "state": each.state,
-        "goal": state.goal if state else None,
+        "goal": each.goal,
         "planner": state.planner if state else None,
         "steps_done": len(_top(state.results)) if state else 0,
         "steps_planned": _planned(state) if state else 0,
         "started_at": state.started_at if state else None,
         "updated_at": state.updated_at if state else None,
-        "reason": (state.reason if state else each.problem) or None,
+        "reason": ((state.reason if state else "") or each.problem) or None,
+        "submitted_at": each.job.submitted_at if each.job else None,
+        "worker": each.worker,
+        "attempts": each.job.attempts if each.job else None,
     }
     if details and state is not None:
         from portico.plans.json_form import plan_to_json
@@ -202,7 +190,7 @@ def age(at: str, now: datetime) -> str:
     >>> age("2026-01-02T10:00:00.000+00:00", datetime(2026, 1, 2, 12, 5, tzinfo=UTC))
     '2 h'
     """
-    seconds = max((now - _time(at)).total_seconds(), 0)
+    seconds = max((now - time_of(at)).total_seconds(), 0)
     for size, unit in _AGES:
         if seconds >= size:
             return f"{int(seconds // size)} {unit}"
@@ -221,10 +209,17 @@ def _step_lines(
     text = Text.assemble((f"  {mark} ", style), (plain(step.id), "bold"), f"  {plain(called_by(step))}")
     began, ended = times.get(step.id, (None, None))
     if began and ended:
-        text.append(f"  {(_time(ended) - _time(began)).total_seconds():.1f} s", style="dim")
+        text.append(f"  {(time_of(ended) - time_of(began)).total_seconds():.1f} s", style="dim")
     yield text
     for name, value in (_arguments(entries).get(step.id) or {}).items():
         yield Hanging(safe_text(one_line(value)), f"      {plain(name)} = ", "        ", "dim")
+
+
+def _job_words(each: RunEntry, job: JobStatus) -> str:
+    words = f"submitted {_local(job.submitted_at)}"
+    if each.worker:
+        words += f", in the worker {host_of(each.worker)}"
+    return words if job.attempts < 2 else f"{words}, begun {job.attempts} times"
 
 
 def _times(entries: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str | None, str | None]]:
@@ -243,7 +238,8 @@ def _arguments(entries: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, A
     return {entry["step"]: entry["arguments"] for entry in entries if entry["type"] == "step-started"}
 
 
-def _progress(state: RunState) -> str:
+def progress(state: RunState) -> str:
+    """Return how many steps are done, of how many."""
     done, planned = len(_top(state.results)), _planned(state)
     return f"{done}/{planned}" if planned else str(done)
 
@@ -260,7 +256,8 @@ def _failed(state: RunState, id: str) -> bool:
     return any(record.step.id == id and record.error is not None for record in state.records)
 
 
-def _time(at: str) -> datetime:
+def time_of(at: str) -> datetime:
+    """Return a time of the journal or of a queue; 1970 for what is none."""
     try:
         made = datetime.fromisoformat(at)
     except ValueError:
@@ -269,4 +266,4 @@ def _time(at: str) -> datetime:
 
 
 def _local(at: str) -> str:
-    return _time(at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    return time_of(at).astimezone().strftime("%Y-%m-%d %H:%M:%S")

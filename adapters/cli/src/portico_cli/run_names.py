@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from portico.ports.run_store import RunStore
@@ -28,12 +29,13 @@ def no_journal(application: Application) -> Misused:
     return Misused("No journal is kept: none is installed. Run `pip install portico-sqlite`.")
 
 
-async def find_run(store: RunStore, wanted: str) -> str:
+async def find_run(store: RunStore, wanted: str, others: Sequence[str] = ()) -> str:
     """Return the run of that name, the only one whose name or whose last part begins so, or the newest for ``last``.
 
-    Raises ``Misused`` where there is none, or more than one.
+    ``others`` are runs that the journal need not have. Raises ``Misused`` where there is none, or more than one.
     """
-    runs = await store.runs()
+    journalled = await store.runs()
+    runs = [*journalled, *sorted(set(others) - set(journalled))]
     if wanted in runs:
         return wanted
     if wanted == _LAST and runs:

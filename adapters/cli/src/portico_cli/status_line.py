@@ -61,15 +61,24 @@ class StatusLine(ABC):
         """Show an event of the pursuit."""
         if self._status is None:
             return
-        from rich.text import Text
-
         from portico.plans.task import TextDelta
 
         if isinstance(event, TextDelta):
             self._text += event.text
         else:
             self._note(event)
-        self._status.update(Text(plain(self._line()), no_wrap=True, overflow="ellipsis"))
+        self._draw()
+
+    def say(self, idle: str) -> None:
+        """Change what the line says where nothing runs."""
+        self._idle = idle
+        self._draw()
+
+    def _draw(self) -> None:
+        if self._status is not None:
+            from rich.text import Text
+
+            self._status.update(Text(plain(self._line()), no_wrap=True, overflow="ellipsis"))
 
     @abstractmethod
     def _note(self, event: Event) -> None:

@@ -1,15 +1,15 @@
 """The catalogue: which files are indexed, their passages, and the words in them, in one SQLite database.
 
 Vectors lie in the vector store. The two cannot commit together, so the catalogue is what counts: a vector whose
-passage it does not have is not there. Ids are noted in ``pending`` before vectors are written, and in ``garbage``
-when their passages go, so that whatever a kill leaves over is found and removed by the next update.
+passage it does not have is not there. What a kill may leave over is noted beforehand, in
+`portico_documents.leftovers`.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,12 +26,9 @@ __all__ = [
     "connect",
     "count_passages",
     "delete_files",
-    "discarded",
-    "forget_discarded",
     "get_meta",
     "headings",
     "ids_by_hash",
-    "note_pending",
     "remove",
     "revision",
     "set_meta",
@@ -189,26 +186,24 @@ def count_passages(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT count(*) FROM passages").fetchone()[0])
 
 
-def note_pending(connection: sqlite3.Connection, namespace: str, ids: Iterable[str]) -> None:
-    """Note which vectors are about to be written."""
-    with writing(connection):
-        connection.execute("INSERT OR IGNORE INTO namespaces VALUES (?)", (namespace,))
-        connection.executemany("INSERT OR IGNORE INTO pending VALUES (?, ?)", ((namespace, id) for id in ids))
+def write(
+    connection: sqlite3.Connection, namespace: str, entries: Sequence[FileEntry], run: int, *, words: bool = True
+) -> list[bool]:
+    """Put files with their passages in the place of their old state; tell for each whether it is new here.
 
-
-def write(connection: sqlite3.Connection, namespace: str, entries: Sequence[FileEntry], run: int) -> list[bool]:
-    """Put files with their passages in the place of their old state; tell for each whether it is new here."""
+    ``words`` says whether the catalogue finds passages by their words, and must be the same each time.
+    """
     with writing(connection):
-        added = [_write_file(connection, namespace, entry, run) for entry in entries]
-        _forget_pending(connection, namespace)
+        added = [_write_file(connection, namespace, entry, run, words) for entry in entries]
+        bump_revision(connection)
     return added
 
 
-def delete_files(connection: sqlite3.Connection, namespace: str, files: Sequence[int]) -> None:
+def delete_files(connection: sqlite3.Connection, namespace: str, files: Sequence[int], *, words: bool = True) -> None:
     """Remove files with their passages."""
     with writing(connection):
         for file in files:
-            _delete_passages(connection, namespace, file)
+            _delete_passages(connection, namespace, file, words)
             connection.execute("DELETE FROM files WHERE id = ?", (file,))
         bump_revision(connection)
 
@@ -217,23 +212,6 @@ def touch(connection: sqlite3.Connection, stats: Sequence[tuple[int, int, bytes]
     """Note new sizes and times of files whose content is as it was."""
     with writing(connection):
         connection.executemany("UPDATE files SET size = ?, modified_ns = ? WHERE path = ?", stats)
-
-
-def discarded(connection: sqlite3.Connection, namespace: str) -> list[str]:
-    """Return ids whose vectors must go: what a killed update left, and what passages left when they went."""
-    rows = connection.execute(
-        "SELECT id FROM (SELECT id FROM pending WHERE namespace = :n UNION SELECT id FROM garbage WHERE namespace = :n)"
-        " WHERE id NOT IN (SELECT id FROM passages)",
-        {"n": namespace},
-    )
-    return [id for (id,) in rows]
-
-
-def forget_discarded(connection: sqlite3.Connection, namespace: str) -> None:
-    """Forget them, once their vectors are gone."""
-    with writing(connection):
-        _forget_pending(connection, namespace)
-        connection.execute("DELETE FROM garbage WHERE namespace = ?", (namespace,))
 
 
 def ids_by_hash(connection: sqlite3.Connection, hashes: Sequence[bytes]) -> dict[bytes, list[str]]:
@@ -246,11 +224,11 @@ def ids_by_hash(connection: sqlite3.Connection, hashes: Sequence[bytes]) -> dict
     return found
 
 
-def _write_file(connection: sqlite3.Connection, namespace: str, entry: FileEntry, run: int) -> bool:
+def _write_file(connection: sqlite3.Connection, namespace: str, entry: FileEntry, run: int, words: bool) -> bool:
     known = connection.execute("SELECT id, run FROM files WHERE path = ?", (entry.path,)).fetchone()
     if known is not None:
-        _delete_passages(connection, namespace, known[0])
-    cursor = connection.execute(
+        _delete_passages(connection, namespace, known[0], words)
+    file = connection.execute(
         "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             known[0] if known else None,
@@ -264,12 +242,13 @@ def _write_file(connection: sqlite3.Connection, namespace: str, entry: FileEntry
             entry.skipped,
             known[1] if known else run,
         ),
-    )
-    file = cursor.lastrowid
-    for ordinal, passage in enumerate(entry.passages):
-        number = connection.execute(
-            "INSERT INTO passages VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    ).lastrowid
+    last = connection.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'passages'").fetchone()[0]
+    connection.executemany(
+        "INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
             (
+                last + 1 + ordinal,
                 passage.id,
                 file,
                 ordinal,
@@ -281,30 +260,34 @@ def _write_file(connection: sqlite3.Connection, namespace: str, entry: FileEntry
                 passage.line,
                 passage.end_line,
                 passage.page,
-            ),
-        ).lastrowid
-        connection.execute(
+            )
+            for ordinal, passage in enumerate(entry.passages)
+        ),
+    )
+    if words:
+        connection.executemany(
             "INSERT INTO words (rowid, text, trail, parts) VALUES (?, ?, ?, ?)",
-            (number, passage.text, passage.trail, passage.parts),
+            (
+                (last + 1 + ordinal, passage.text, passage.trail, passage.parts)
+                for ordinal, passage in enumerate(entry.passages)
+            ),
         )
-        connection.execute("DELETE FROM garbage WHERE namespace = ? AND id = ?", (namespace, passage.id))
-    bump_revision(connection)
+    ids = [(namespace, passage.id) for passage in entry.passages]
+    connection.executemany("DELETE FROM garbage WHERE namespace = ? AND id = ?", ids)
+    connection.executemany("DELETE FROM pending WHERE namespace = ? AND id = ?", ids)
     return known is None
 
 
-def _delete_passages(connection: sqlite3.Connection, namespace: str, file: int) -> None:
-    # A table of words without content of its own must be told what it is to forget.
-    connection.execute(
-        "INSERT INTO words (words, rowid, text, trail, parts)"
-        " SELECT 'delete', number, text, trail, parts FROM passages WHERE file = ?",
-        (file,),
-    )
+def _delete_passages(connection: sqlite3.Connection, namespace: str, file: int, words: bool) -> None:
+    if words:
+        # A table of words without content of its own must be told what it is to forget.
+        connection.execute(
+            "INSERT INTO words (words, rowid, text, trail, parts)"
+            " SELECT 'delete', number, text, trail, parts FROM passages WHERE file = ?",
+            (file,),
+        )
     connection.execute("INSERT OR IGNORE INTO garbage SELECT ?, id FROM passages WHERE file = ?", (namespace, file))
     connection.execute("DELETE FROM passages WHERE file = ?", (file,))
-
-
-def _forget_pending(connection: sqlite3.Connection, namespace: str) -> None:
-    connection.execute("DELETE FROM pending WHERE namespace = ?", (namespace,))
 
 
 def bump_revision(connection: sqlite3.Connection) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from attrs import field, frozen, validators
 
@@ -57,6 +58,15 @@ class DocumentsSettings:
         default=2_000,
         validator=validators.ge(50),
         metadata={"doc": "Characters that no passage exceeds; at least `passage_target`."},
+    )
+
+    lexical: Literal["own", "store"] = field(
+        default="own",
+        validator=validators.in_(("own", "store")),
+        metadata={
+            "doc": "Who finds passages by their words: the index itself, or a vector store with hybrid search, which "
+            "then ranks by words and meaning in one query."
+        },
     )
 
     def __attrs_post_init__(self) -> None:

@@ -21,8 +21,9 @@ _FORMAT = 1
 class Place:
     """The folder that is indexed, the folder of its index, and the names derived from both.
 
-    Two sources share an index when they take the same files of the same folder: ``key`` is a hash of the real
-    path and of the patterns. ``cut`` names how files become passages; documents cut otherwise are cut again.
+    Two sources share an index when they take the same files of the same folder and have their words found by the same:
+    ``key`` is a hash of the real path, of the patterns and of that. ``cut`` names how files become passages; documents
+    cut otherwise are cut again.
 
     >>> place = Place.of(DocumentsSettings(path=Path("docs"), index=Path("/indexes")))
     >>> place.folder.parent == Path("/indexes").resolve()
@@ -38,7 +39,10 @@ class Place:
     def of(cls, settings: DocumentsSettings) -> Place:
         """Derive the place from the settings; touches nothing but the names of links."""
         root = Path(os.path.realpath(settings.path.expanduser()))
-        parts = ("include", *settings.include, "exclude", *settings.exclude)
+        parts = ["include", *settings.include, "exclude", *settings.exclude]
+        if settings.lexical != "own":
+            # What stands in the catalogue and in the store is another then.
+            parts += ["lexical", settings.lexical]
         key = _hash(os.fsencode(root), *(part.encode("utf-8", "surrogatepass") for part in parts))
         indexes = (
             settings.index.expanduser() if settings.index else user_cache_path("portico", appauthor=False) / "documents"

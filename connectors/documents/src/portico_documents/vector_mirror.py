@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from portico.bulk_embedding.batch import EmbeddingBatch
+from portico.bulk_embedding.filling import StoreFilling
 from portico.databases import reading
-from portico.errors import ResponseInvalid
 from portico.ports.embedding_generator import EmbeddingGenerator
 from portico.ports.vector_store import VectorRecord, VectorStore
 from portico.vectors import Vectors
-from portico_documents import catalogue
+from portico_documents import catalogue, leftovers
 from portico_documents.catalogue import FileEntry
 from portico_documents.conditions import metadata_of
 from portico_documents.scan import embedded_text
@@ -27,51 +30,74 @@ _PAGE = 512
 
 
 class VectorMirror:
-    """The vectors of one index, made by one embedding model, in one namespace of a store."""
+    """The vectors of one index, made by one embedding model, in one namespace of a store.
 
-    def __init__(self, store: VectorStore, embeddings: EmbeddingGenerator, namespace: str) -> None:
+    ``words`` says that the store finds passages by their words too, so that records carry them.
+    """
+
+    def __init__(
+        self, store: VectorStore, embeddings: EmbeddingGenerator, namespace: str, *, words: bool = False
+    ) -> None:
         self.store = store
         self.embeddings = embeddings
         self.namespace = namespace
+        self.words = words
 
-    async def write(
-        self, connection: sqlite3.Connection, entries: Sequence[FileEntry], run: int
-    ) -> tuple[int, list[bool]]:
-        """Put files into the store and the catalogue; return how many texts were embedded, and which files are new.
+    async def plan(self, connection: sqlite3.Connection, entries: Sequence[FileEntry], *, look: bool) -> EmbeddingBatch:
+        """Return what is to be embedded for the store to have these files, and note that it is about to be written.
 
-        A vector that any passage of the same text has is copied, so that renamed, moved and doubled text costs no
-        embedding.
+        A vector that any passage of the same text has is copied at once, so that renamed, moved and doubled text costs
+        no embedding. With ``look`` the store is asked for the passages themselves: an update that was stopped may have
+        left them there, or another host with the same folder.
         """
-        texts = {p.hash: embedded_text(p.headings, p.text) for entry in entries for p in entry.passages}
-        vectors, present = await self._known(connection, list(texts))
-        missing = [hash for hash in texts if hash not in vectors]
-        embedded = await self.embed([texts[hash] for hash in missing])
-        vectors.update(zip(missing, embedded, strict=True))
-        records: list[VectorRecord] = []
+        vectors, present = await self._known(connection, entries, look)
+        copies: list[VectorRecord] = []
         rows: list[Rows] = []
+        missing: list[VectorRecord] = []
+        texts: dict[bytes, str] = {}
+        places: list[bytes] = []
         for entry in entries:
             metadata = metadata_of(entry.shown)
             for passage in entry.passages:
-                if passage.id not in present:
-                    records.append(VectorRecord(passage.id, metadata))
+                if passage.id in present:
+                    continue
+                words = _words(passage.trail, passage.text, passage.parts) if self.words else None
+                record = VectorRecord(passage.id, metadata, words)
+                if passage.hash in vectors:
+                    copies.append(record)
                     rows.append(vectors[passage.hash])
-        if records:
-            await in_thread(catalogue.note_pending, connection, self.namespace, [record.id for record in records])
+                else:
+                    missing.append(record)
+                    places.append(passage.hash)
+                    texts[passage.hash] = embedded_text(passage.headings, passage.text)
+        if copies or missing:
+            ids = [record.id for record in (*copies, *missing)]
+            await in_thread(leftovers.note_pending, connection, self.namespace, ids)
+        if copies:
             block = np.stack(rows)
-            await self.store.upsert(self.namespace, records, Vectors(block, len(records), block.shape[1]))
-        added = await in_thread(catalogue.write, connection, self.namespace, entries, run)
-        await self.discard(connection)
-        return len(missing), added
+            await self.store.upsert(self.namespace, copies, Vectors(block, len(copies), block.shape[1]))
+        return _batch(self.namespace, missing, texts, places)
 
-    async def discard(self, connection: sqlite3.Connection) -> None:
-        """Delete the vectors of passages that are gone or never came to be."""
-        ids = await in_thread(catalogue.discarded, connection, self.namespace)
+    async def clear(self, connection: sqlite3.Connection) -> None:
+        """Delete the vectors of passages that are gone."""
+        ids = await in_thread(leftovers.garbage, connection, self.namespace)
         if ids:
             await self.store.delete(self.namespace, ids)
-        await in_thread(catalogue.forget_discarded, connection, self.namespace)
+            await in_thread(leftovers.forget_garbage, connection, self.namespace)
+
+    async def discard(self, connection: sqlite3.Connection) -> None:
+        """Delete the vectors of passages that are gone or never came to be; nothing may be under way."""
+        ids = await in_thread(leftovers.discarded, connection, self.namespace)
+        if ids:
+            await self.store.delete(self.namespace, ids)
+        await in_thread(leftovers.forget_discarded, connection, self.namespace)
 
     async def synchronise(
-        self, connection: sqlite3.Connection, *, progress: Callable[[int, int], None] | None = None
+        self,
+        connection: sqlite3.Connection,
+        filling: StoreFilling,
+        *,
+        progress: Callable[[int, int], None] | None = None,
     ) -> int:
         """Make the store hold the catalogue's passages and no others; return how many texts were embedded.
 
@@ -90,27 +116,25 @@ class VectorMirror:
         await in_thread(_store_ids, connection, page)
         for extra in await in_thread(_extra_ids, connection):
             await self.store.delete(self.namespace, extra)
-        return await self._embed_missing(connection, progress)
-
-    async def embed(self, texts: Sequence[str]) -> Rows:
-        """Return one row per text, embedded in slices of bounded size."""
-        blocks: list[Rows] = []
-        for start in range(0, len(texts), _PAGE):
-            slice = texts[start : start + _PAGE]
-            vectors = await self.embeddings.embed(slice, purpose="document")
-            if vectors.rows != len(slice):
-                raise ResponseInvalid(
-                    f"Embeddings {self.embeddings.name!r} gave {vectors.rows} vectors for {len(slice)} texts."
-                )
-            blocks.append(as_rows(vectors))
-        return np.concatenate(blocks) if blocks else np.zeros((0, 1), dtype=np.float32)
+        done = embedded = 0
+        total = await in_thread(_count_missing, connection)
+        async with aclosing(filling.each(self._missing(connection))) as filled:
+            async for passages, texts in filled:
+                done += passages
+                embedded += texts
+                if progress is not None:
+                    progress(done, max(done, total))
+        return embedded
 
     async def _known(
-        self, connection: sqlite3.Connection, hashes: Sequence[bytes]
+        self, connection: sqlite3.Connection, entries: Sequence[FileEntry], look: bool
     ) -> tuple[dict[bytes, Rows], set[str]]:
         """Return the vectors that passages of these texts have, and the ids that they were found under."""
-        ids = await in_thread(catalogue.ids_by_hash, connection, hashes)
-        hash_of = {id: hash for hash, same in ids.items() for id in same}
+        own = {passage.id: passage.hash for entry in entries for passage in entry.passages}
+        same = await in_thread(catalogue.ids_by_hash, connection, list(dict.fromkeys(own.values())))
+        hash_of = {id: hash for hash, ids in same.items() for id in ids}
+        if look:
+            hash_of |= own
         if not hash_of:
             return {}, set()
         records, vectors = await self.store.get(self.namespace, list(hash_of))
@@ -122,26 +146,33 @@ class VectorMirror:
             {record.id for record in records},
         )
 
-    async def _embed_missing(self, connection: sqlite3.Connection, progress: Callable[[int, int], None] | None) -> int:
-        done = embedded = after = 0
-        total = await in_thread(_count_missing, connection)
-        while missing := await in_thread(_missing, connection, after):
-            after = missing[-1][0]
-            texts = {hash: text for _, _, hash, text, _ in missing}
-            rows = dict(zip(texts, await self.embed(list(texts.values())), strict=True))
-            records = [VectorRecord(id, metadata_of(path)) for _, id, _, _, path in missing]
-            block = np.stack([rows[hash] for _, _, hash, _, _ in missing])
-            await self.store.upsert(self.namespace, records, Vectors(block, len(records), block.shape[1]))
-            embedded += len(texts)
-            done += len(missing)
-            if progress is not None:
-                progress(done, max(done, total))
-        return embedded
+    async def _missing(self, connection: sqlite3.Connection) -> AsyncIterator[tuple[int, EmbeddingBatch]]:
+        """Yield, page by page, the passages that the store had not, with their number."""
+        after = 0
+        while page := await in_thread(_missing, connection, after):
+            after = page[-1].number
+            records = [
+                VectorRecord(each.id, metadata_of(each.path), each.words if self.words else None) for each in page
+            ]
+            texts = {each.hash: each.text for each in page}
+            yield len(page), _batch(self.namespace, records, texts, [each.hash for each in page])
 
 
 def as_rows(vectors: Vectors) -> Rows:
     """Return vectors as a NumPy array of shape (rows, dimensions) over the same buffer."""
     return np.asarray(vectors.buffer, dtype=np.float32).reshape(vectors.rows, vectors.dimensions)
+
+
+def _batch(
+    namespace: str, records: Sequence[VectorRecord], texts: dict[bytes, str], hashes: Sequence[bytes]
+) -> EmbeddingBatch:
+    places = {hash: place for place, hash in enumerate(texts)}
+    return EmbeddingBatch(namespace, records, tuple(texts.values()), tuple(places[hash] for hash in hashes))
+
+
+def _words(trail: str, text: str, parts: str) -> str:
+    """Return what a passage is found by in a store that finds by words: the same as in the catalogue."""
+    return "\n".join(filter(None, (trail, text, parts)))
 
 
 def _store_ids(connection: sqlite3.Connection, ids: Sequence[tuple[str]]) -> None:
@@ -162,13 +193,23 @@ def _count_missing(connection: sqlite3.Connection) -> int:
     return int(row[0])
 
 
-def _missing(connection: sqlite3.Connection, after: int) -> list[tuple[int, str, bytes, str, str]]:
+@dataclass(frozen=True, slots=True)
+class _Missing:
+    number: int
+    id: str
+    hash: bytes
+    path: str
+    text: str
+    words: str
+
+
+def _missing(connection: sqlite3.Connection, after: int) -> list[_Missing]:
     rows = connection.execute(
-        "SELECT number, passages.id, passages.hash, headings, text, shown FROM passages JOIN files"
+        "SELECT number, passages.id, passages.hash, shown, headings, text, trail, parts FROM passages JOIN files"
         " ON files.id = file WHERE number > ? AND passages.id NOT IN temp.stored ORDER BY number LIMIT ?",
         (after, _PAGE),
     )
     return [
-        (number, id, hash, embedded_text(catalogue.headings(headings), text), path)
-        for number, id, hash, headings, text, path in rows
+        _Missing(number, id, hash, path, embedded_text(catalogue.headings(headings), text), _words(trail, text, parts))
+        for number, id, hash, path, headings, text, trail, parts in rows
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from attrs import field, frozen, validators
 
 __all__ = ["VectorsSettings"]
@@ -38,4 +40,12 @@ class VectorsSettings:
     )
     offered: tuple[str, ...] = field(
         default=(), metadata={"doc": "Fields that a model may filter by, beside what the application does."}
+    )
+    lexical: Literal["none", "store"] = field(
+        default="none",
+        validator=validators.in_(("none", "store")),
+        metadata={
+            "doc": "With `store` records are found by the words of their texts too, in one query; the vector store "
+            "must have hybrid search. What was added without it is found by its vector only."
+        },
     )

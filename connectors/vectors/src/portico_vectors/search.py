@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Generic, TypeVar, cast
 
-from portico.errors import StoreDamaged, StoreError
+from portico.errors import ConfigurationError, StoreDamaged, StoreError
+from portico.filter import Filter
 from portico.ports.embedding_generator import EmbeddingGenerator
+from portico.ports.hybrid_search import HybridMatch, HybridSearch
 from portico.ports.type_codec import TypeCodec
 from portico.ports.vector_store import VectorMatch, VectorRecord, VectorStore
 from portico.registration import Services
@@ -20,6 +22,7 @@ from portico.search import (
     TextSearchResult,
     search_method,
 )
+from portico.vectors import Vectors
 from portico_vectors._records import Records, reader
 from portico_vectors.config import VectorsSettings
 
@@ -32,7 +35,10 @@ _BATCH = 500
 
 @dataclass(frozen=True, slots=True)
 class Hit(Generic[Record]):
-    """A record found, with the cosine of its text and the query: higher is better, 1 is the most."""
+    """A record found. The score is the cosine of its text and the query: higher is better, 1 is the most.
+
+    Where the store finds by words too, it is the store's own, of both.
+    """
 
     record: Record
     score: float
@@ -62,9 +68,11 @@ class VectorsTextSearch(SearchConnector[Record]):
     ``text``, ``title`` and ``link`` are each the name of a field or a function of a record: what tells records apart,
     what is embedded, and what `TextSearchResult` calls name and link. A record is filtered by its fields, those of an
     object within it by dotted names (``author.name``), as far as the store can; ``offered`` are those for models.
-    ``minimum_score`` leaves out what is less like the query. One namespace holds vectors of one embedding model.
+    ``minimum_score`` leaves out what is less like the query. With ``words`` the store finds records by the words of
+    their texts too, in one query: it must have hybrid search. One namespace holds vectors of one embedding model.
 
-    Raises ``ValueError`` for a field that there is not, and ``SchemaUnsupported`` for a type that JSON cannot hold.
+    Raises ``ValueError`` for a field that there is not, ``SchemaUnsupported`` for a type that JSON cannot hold, and
+    ``ConfigurationError`` for ``words`` of a store that finds by vectors only.
     Searching and adding raise ``StoreError``, and what the store and the embedding generator raise.
     """
 
@@ -81,6 +89,7 @@ class VectorsTextSearch(SearchConnector[Record]):
         link: str | Callable[[Record], str | None] | None = None,
         name: str = "vectors",
         minimum_score: float | None = None,
+        words: bool = False,
         offered: Iterable[str] = (),
         type_codecs: Iterable[TypeCodec] = (),
     ) -> None:
@@ -92,6 +101,7 @@ class VectorsTextSearch(SearchConnector[Record]):
         self._records = Records(record_type, type_codecs)
         self.capabilities = SearchCapabilities(self._records.support(store.filter_support, offered))
         self._minimum_score = minimum_score
+        self._hybrid = _hybrid_of(store) if words else None
         known = self._records.properties
         self._key = reader(key, record_type, known)
         self._text = reader(text, record_type, known)
@@ -106,8 +116,12 @@ class VectorsTextSearch(SearchConnector[Record]):
         count = 0
         pending = iter(records)
         while batch := {self._id(record): record for record in islice(pending, _BATCH)}:
-            vectors = await self.embeddings.embed([self._embedded(id, record) for id, record in batch.items()])
-            written = [VectorRecord(id, self._records.metadata(record)) for id, record in batch.items()]
+            texts = [self._embedded(id, record) for id, record in batch.items()]
+            vectors = await self.embeddings.embed(texts)
+            written = [
+                VectorRecord(id, self._records.metadata(record), text if self._hybrid is not None else None)
+                for (id, record), text in zip(batch.items(), texts, strict=True)
+            ]
             try:
                 await self.store.upsert(self.namespace, written, vectors)
             except ValueError as error:
@@ -140,19 +154,29 @@ class VectorsTextSearch(SearchConnector[Record]):
 
     async def _hits(self, query: str, options: TextSearchOptions) -> list[Hit[Record]]:
         question = await self.embeddings.embed([query], purpose="query")
-        if not any(question.buffer):
-            return []
         count = options.skip + options.top
         try:
-            [matches] = await self.store.search(self.namespace, question, top=count, filter=options.filter)
+            matches = await self._matches(query, question if any(question.buffer) else None, count, options.filter)
         except ValueError as error:
             raise self._mixed(error) from error
         return list(self._read(matches[options.skip :]))
 
-    def _read(self, matches: list[VectorMatch]) -> Iterator[Hit[Record]]:
+    async def _matches(
+        self, query: str, question: Vectors | None, count: int, filter: Filter | None
+    ) -> Sequence[VectorMatch | HybridMatch]:
+        if self._hybrid is None:
+            if question is None:
+                return []
+            [matches] = await self.store.search(self.namespace, question, top=count, filter=filter)
+            return [match for match in matches if self._is_like(match.score)]
+        found = await self._hybrid.search(self.namespace, query, question, top=count, filter=filter)
+        return [match for match in found if self._is_like(match.vector)]
+
+    def _is_like(self, cosine: float) -> bool:
+        return self._minimum_score is None or cosine >= self._minimum_score
+
+    def _read(self, matches: Sequence[VectorMatch | HybridMatch]) -> Iterator[Hit[Record]]:
         for match in matches:
-            if self._minimum_score is not None and match.score < self._minimum_score:
-                return
             try:
                 yield Hit(self._records.record(match.id, match.metadata), match.score)
             except StoreDamaged as error:
@@ -199,5 +223,16 @@ def configured(settings: VectorsSettings, services: Services) -> VectorsTextSear
         title=settings.title,
         link=settings.link,
         minimum_score=settings.minimum_score,
+        words=settings.lexical == "store",
         offered=settings.offered,
     )
+
+
+def _hybrid_of(store: VectorStore) -> HybridSearch:
+    hybrid: HybridSearch | None = getattr(store, "hybrid", None)
+    if hybrid is None:
+        raise ConfigurationError(
+            f'The vector store {store.name!r} does not find by words, which `lexical = "store"` asks of it. Leave '
+            "`lexical` out of the source, or set `use` in [vectors] to a store with hybrid search, such as postgres."
+        )
+    return hybrid

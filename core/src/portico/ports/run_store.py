@@ -24,8 +24,9 @@ class RunStore(Protocol):
     Behaviour: entries are JSON objects; `append` is atomic and durable before it returns, and is refused
     without the newest lease's token, so that an owner that lost its lease cannot write. An owner is one process
     at work, ``HOST:PID:RANDOM``: a store may hand over the lease of a process that is gone. A lease is renewed
-    all the while. Calls may run concurrently and may be cancelled. Entries are those of `portico.pursuits.journal`.
-    Errors: ``StoreBusy`` for a lease held by another or a stale token; ``StoreError`` otherwise.
+    all the while, and taken for ``lease_seconds`` of a store that has such an attribute. Calls may run concurrently
+    and may be cancelled. Entries are those of `portico.pursuits.journal`. Errors: ``StoreBusy`` for a lease held by
+    another or a stale token; ``StoreUnavailable`` where none can be reached for now; ``StoreError`` otherwise.
     """
 
     name: str

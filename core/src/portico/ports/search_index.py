@@ -13,13 +13,15 @@ __all__ = ["IndexProgress", "IndexReport", "SearchIndex"]
 class IndexProgress:
     """How far an update is: ``done`` of ``total`` documents; ``total`` is None while they are counted.
 
-    ``waiting`` is a sentence while another process holds the index ("… is indexing this folder").
+    ``waiting`` is a sentence while others are waited for ("… is indexing this folder"), ``workers`` how many processes
+    of a queue have a part in it just now.
     """
 
     done: int
     total: int | None
     current: str = ""
     waiting: str | None = None
+    workers: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from portico.pursuits.running import Broken, HeldStep, run_steps
 
 if TYPE_CHECKING:
     from portico.kernel import Kernel
+    from portico.pursuits.recording import Recording
     from portico.pursuits.writing import Journal
 
 __all__ = ["Execution", "count_steps"]
@@ -53,9 +54,17 @@ class Execution:
     """What an earlier process left in the journal."""
     warnings: list[str] = field(default_factory=list)
     """What is to be said with the answer."""
+    recording: Recording | None = None
+    """What the runner records, where it is durable."""
     promised: int = 0
     """The steps that were run, and those of what runs now that may be."""
     _inner: dict[str, Plan | None] = field(default_factory=dict)
+
+    @property
+    def finished(self) -> frozenset[str]:
+        """The steps of earlier processes that have a result, in the journal or in the runner's record."""
+        recorded = self.recording.finished if self.recording is not None else ()
+        return frozenset((*(self.past.results if self.past is not None else ()), *recorded))
 
     async def plan(self, plan: Plan) -> list[StepFailed]:
         """Run what has no result of a plan and return the failures; a hold is raised as `HeldStep`."""
@@ -143,7 +152,10 @@ class Execution:
             await self._failed(step, error)
             raise
         if self.journal is not None:
-            await self.note("step-finished", step=step.id, result=result)
+            if self.recording is not None and step.id in self.recording.taken:
+                await self.note("step-finished", step=step.id, result=result, recorded=True)
+            else:
+                await self.note("step-finished", step=step.id, result=result)
         self.records.append(StepRecord(step, result))
         if self.listener is not None:
             self.tell(StepFinished(step, result))
@@ -208,6 +220,8 @@ class Execution:
     async def _call(self, step: Step, name: str, arguments: dict[str, Any], attempts: int | None) -> Any:
         if self.listener is not None:
             self.tell(StepStarted(step, arguments))
+        if self.recording is not None and step.id in self.recording.finished:
+            return self.recording.take(step.id)
         if self.journal is not None:
             await self.note("step-started", step=step.id, arguments=arguments, **self._marks(name))
         attempts = step.attempts or attempts or self.budget.step_attempts
@@ -236,6 +250,8 @@ class Execution:
             async def action() -> Any:
                 return await self.bounded(self.kernel.invoke_json(name, arguments), step, seconds)
 
+            if self.recording is not None:
+                return await self.recording.step(step.id, action)
             return await (action() if runner is None else runner.execute(self.run, step.id, action))
         finally:
             CURRENT_STEP.reset(token)

@@ -51,7 +51,7 @@ class PlanStep:
     async def _run(self, given: Any) -> Any:
         execution, step, plan = self._execution, self._step, self._plan
         within = f"{step.id}/"
-        finished = {} if execution.past is None else execution.past.results
+        finished = execution.finished
         ended = {child.id: child for child in plan.steps if within + child.id in finished}
         execution.warnings += sound(execution.kernel, plan, input=given, ended=ended)
         execution.take(plan, step)

@@ -9,7 +9,7 @@ Each entry is a JSON object with ``version``, ``at`` (UTC, ISO 8601), ``type``, 
     step-called    step, function, arguments: a template calls a function, as a step inside of its own
     step-started   step, arguments; effects where the function has some; plan where it runs one
     step-retried   step, error, attempt: the number of the attempt that follows
-    step-finished  step, result; given where a person gave it
+    step-finished  step, result; given where a person gave it, recorded where the runner had it from an earlier process
     step-failed    step, error
     step-held      step, reason
     resumed        planner, retry: another process goes on; failures of the steps to retry count no more, and what
@@ -20,19 +20,19 @@ Each entry is a JSON object with ``version``, ``at`` (UTC, ISO 8601), ``type``, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
 
-from portico.chat import Citation
 from portico.errors import PlanFormatError, StoreDamaged, StoreError
 from portico.plans.findings import Finding
-from portico.plans.json_form import plan_from_json
+from portico.plans.json_form import plan_from_json, plan_to_json
 from portico.plans.plan import Plan, Step, Value
 from portico.plans.task import Answer, Budget, Infeasible, Refusal, StepRecord
+from portico.pursuits.outcome import outcome_of
 
-__all__ = ["JOURNAL_VERSION", "EntryType", "RunState", "RunStateName", "StartedStep", "entry"]
+__all__ = ["JOURNAL_VERSION", "EntryType", "RunState", "RunStateName", "StartedStep", "entry", "refusal_body"]
 
 JOURNAL_VERSION = 1
 
@@ -204,7 +204,7 @@ class _Reading:
             warnings=tuple(self.warnings),
             refused=tuple(self.refused),
             proposals=self.proposals,
-            outcome=_outcome(last),
+            outcome=outcome_of(last),
             reason=str(last.get("reason", "")) if name != "running" else "",
             step=last.get("step") if name in ("held", "uncertain") else None,
         )
@@ -287,21 +287,17 @@ def _around(step_id: str) -> Iterator[str]:
         yield step_id
 
 
+def refusal_body(refusal: Refusal) -> dict[str, Any]:
+    """Return what the journal says of a refused proposal."""
+    findings = [
+        {"message": each.message, "step": each.step, "place": each.place, "severity": each.severity, "hint": each.hint}
+        for each in refusal.findings
+    ]
+    try:
+        return {"plan": plan_to_json(refusal.plan), "findings": findings}
+    except PlanFormatError:  # What JSON cannot hold is among the findings.
+        return {"findings": findings}
+
+
 def _refused_plan(each: Mapping[str, Any]) -> Plan:
     return plan_from_json(each["plan"]) if "plan" in each else Plan("")
-
-
-def _outcome(each: Mapping[str, Any]) -> Answer | Infeasible | None:
-    match each.get("kind"):
-        case "answer":
-            citations: Sequence[Mapping[str, Any]] = each.get("citations", ())
-            return Answer(
-                str(each["text"]),
-                tuple(Citation(**citation) for citation in citations),
-                each.get("value"),
-                tuple(each.get("warnings", ())),
-            )
-        case "infeasible":
-            return Infeasible(str(each["reason"]), tuple(each.get("missing", ())))
-        case _:
-            return None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from portico.chat import Usage
-from portico.errors import LimitExceeded, PlanFormatError, PlanInvalid, StepFailed
+from portico.errors import LimitExceeded, PlanInvalid, StepFailed
 from portico.functions import FunctionManual
 from portico.plans.evaluation import evaluate
 from portico.plans.findings import Finding
@@ -33,6 +34,7 @@ from portico.plans.task import (
 )
 from portico.pursuits.checking import checked, with_fingerprints
 from portico.pursuits.execution import Execution
+from portico.pursuits.journal import refusal_body
 from portico.pursuits.offering import Offer, Offers
 from portico.pursuits.outcome import Held, Pursuit, answer_of, outcome_body, require_json
 from portico.pursuits.reusing import keep, kept_plan
@@ -91,10 +93,17 @@ class Loop:
         self.proposals = state.proposals
         for plan in self.plans:
             self._observe(plan)
-        self.uncertain = tuple(state.started[step].step for step in state.uncertain)
+        recorded = execution.recording.finished if execution.recording is not None else ()
+        self.uncertain = tuple(state.started[step].step for step in state.uncertain if step not in recorded)
 
-    async def run(self, first: Plan | None = None, *, approved: bool = False) -> Pursuit:
+    def run(self, first: Plan | None = None, *, approved: bool = False) -> Awaitable[Pursuit]:
         """Go on to the outcome, with a plan to run first where there is one, and write it down."""
+        recording = self.execution.recording
+        if recording is None:
+            return self._to_outcome(first, approved)
+        return recording.pursue(partial(self._to_outcome, first, approved))
+
+    async def _to_outcome(self, first: Plan | None, approved: bool) -> Pursuit:
         execution = self.execution
         try:
             outcome = await self._in_time(first, approved)
@@ -167,7 +176,7 @@ class Loop:
         while self.proposals < self.budget.proposals:
             offer = await offers.now()
             self.selection = offer.selection
-            proposal = offer.none_fits() or offer.told(await self.planner.propose(self._task(offer), emit=self.emit))
+            proposal = offer.none_fits() or offer.told(await self._propose(self.planner, self._task(offer)))
             if isinstance(proposal, Answer | Infeasible):
                 if self.execution.journal is not None:
                     require_json(proposal, self.planner.name)
@@ -249,6 +258,12 @@ class Loop:
             tuple(plan.notes for plan in self.plans[:-1]),
         )
 
+    def _propose(self, planner: Planner, task: Task) -> Awaitable[Plan | Answer | Infeasible]:
+        recording = self.execution.recording
+        if recording is None:
+            return planner.propose(task, emit=self.emit)
+        return recording.proposal(planner, task, self.proposals + 1, self.emit)
+
     def _seconds_left(self) -> float | None:
         return None if self.ends is None else max(self.ends - asyncio.get_running_loop().time(), 0.0)
 
@@ -269,7 +284,7 @@ class Loop:
         self.refused.append(refusal)
         self.refusals += 1
         if self.execution.journal is not None:
-            await self.execution.note("refused", **_refused(refusal), **({"ran": True} if ran else {}))
+            await self.execution.note("refused", **refusal_body(refusal), **({"ran": True} if ran else {}))
         if self.execution.listener is not None:
             self.emit(Refused(refusal.plan, refusal.findings))
         if self.refusals > self.budget.refusals:
@@ -376,14 +391,3 @@ def _interrupted(step: Step) -> str:
         f"The step {step.id} calls {step.function}, which has effects, and was interrupted: nobody knows whether it "
         "happened. Find out, then run it again or give its result."
     )
-
-
-def _refused(refusal: Refusal) -> dict[str, Any]:
-    findings = [
-        {"message": each.message, "step": each.step, "place": each.place, "severity": each.severity, "hint": each.hint}
-        for each in refusal.findings
-    ]
-    try:
-        return {"plan": plan_to_json(refusal.plan), "findings": findings}
-    except PlanFormatError:  # What JSON cannot hold is among the findings.
-        return {"findings": findings}

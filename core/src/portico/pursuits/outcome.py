@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from portico.chat import Usage
+from portico.chat import Citation, Usage
 from portico.plans.plan import Plan
 from portico.plans.task import Answer, Infeasible, StepRecord
 
 if TYPE_CHECKING:
     from portico.selection.selection import Selection
 
-__all__ = ["Held", "Pursuit", "answer_of", "outcome_body", "require_json"]
+__all__ = ["Held", "Pursuit", "answer_of", "outcome_body", "outcome_of", "require_json"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +64,10 @@ def outcome_body(outcome: Answer | Infeasible | Held) -> Mapping[str, Any]:
     body: dict[str, Any]
     match outcome:
         case Answer():
-            citations = [asdict(citation) for citation in outcome.citations]
-            body = {"value": outcome.value, "citations": citations, "warnings": list(outcome.warnings)}
-            body = {"kind": "answer", "text": outcome.text, **_filled(body)}
+            body = {"kind": "answer", "text": outcome.text}
+            body |= {"value": outcome.value} if outcome.value is not None else {}
+            body |= {"citations": [asdict(each) for each in outcome.citations]} if outcome.citations else {}
+            body |= {"warnings": list(outcome.warnings)} if outcome.warnings else {}
         case Infeasible():
             body = {"kind": "infeasible", "reason": outcome.reason, "missing": list(outcome.missing)}
         case Held():
@@ -75,13 +76,29 @@ def outcome_body(outcome: Answer | Infeasible | Held) -> Mapping[str, Any]:
     return body
 
 
+def outcome_of(body: Mapping[str, Any]) -> Answer | Infeasible | None:
+    """Return the outcome that a body tells of; None for one that a run can go on from, or for another thing.
+
+    Raises ``LookupError`` and ``TypeError`` for what `outcome_body` does not write.
+    """
+    match body.get("kind"):
+        case "answer":
+            citations: Sequence[Mapping[str, Any]] = body.get("citations", ())
+            return Answer(
+                str(body["text"]),
+                tuple(Citation(**citation) for citation in citations),
+                body.get("value"),
+                tuple(body.get("warnings", ())),
+            )
+        case "infeasible":
+            return Infeasible(str(body["reason"]), tuple(body.get("missing", ())))
+        case _:
+            return None
+
+
 def require_json(outcome: Answer | Infeasible, planner: str) -> None:
     """Raise ``TypeError`` for a planner's answer that the journal cannot keep."""
     try:
         json.dumps(outcome_body(outcome), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise TypeError(f"the planner {planner!r} answered with what is not JSON: {error}") from error
-
-
-def _filled(body: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in body.items() if value is not None and value != []}

@@ -25,11 +25,18 @@ def refuse_ended(run: str, state: RunState) -> None:
 
 
 def resuming(
-    kernel: Kernel, state: RunState, planner: str, retry: Collection[str], results: Mapping[str, Any]
+    kernel: Kernel,
+    state: RunState,
+    planner: str,
+    retry: Collection[str],
+    results: Mapping[str, Any],
+    *,
+    recorded: Collection[str] = (),
 ) -> list[dict[str, Any]]:
     """Return the entries with which a run is gone on with: what to run again, and the results that a person gave.
 
-    Raises ``RunError`` for a step that is not there, one that has a result, and a result that does not fit.
+    Steps that are ``recorded`` have finished, though the journal does not say so yet. Raises ``RunError`` for a step
+    that is not there, one that has a result, and a result that does not fit.
     """
     steps = _steps(state)
     finished = state.results
@@ -38,7 +45,7 @@ def resuming(
             near = nearest(step_id, list(steps))
             known = f" Nearest: {', '.join(near)}." if near else f" It has {', '.join(steps) or 'none yet'}."
             raise RunError(f"The run has no step {step_id!r}.{known}")
-        if step_id in finished:
+        if step_id in finished or step_id in recorded:
             raise RunError(f"The step {step_id} has finished; steps that finished never run again.")
     to_run = {step.id for step in state.plan.steps} if state.plan is not None and state.pending else set()
     for step_id in retry:

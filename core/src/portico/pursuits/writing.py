@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from portico.errors import StoreBusy, StoreError
+from portico.errors import StoreBusy, StoreDamaged, StoreError, StoreUnavailable
 from portico.ports.run_store import Lease, RunStore
 from portico.pursuits.journal import entry
 from portico.pursuits.running import Broken
@@ -16,20 +16,29 @@ from portico.pursuits.running import Broken
 __all__ = ["LEASE_SECONDS", "Journal", "kept"]
 
 LEASE_SECONDS = 60.0
+"""How long a lease is taken for, where the store has no ``lease_seconds`` of its own."""
 _BEATS = 3
+_FIRST_PAUSE = 0.1
+_LONGEST_PAUSE = 2.0
 
 
 class Journal:
     """The journal of a run, held from `open` to `close`.
 
     Entries that are written while another write is under way go to the store together: steps that end side by side
-    share a write. A task renews the lease, so that a step may take hours. A lease that is lost stops the pursuit.
+    share a write. A task renews the lease, so that a step may take hours. A lease that is lost stops the pursuit. While
+    the store is away for a moment, as a database that restarts is, what is to be written waits for as long as a lease
+    lasts: ``length`` tells then whether the last write arrived.
     """
 
     def __init__(self, store: RunStore, run: str) -> None:
         self.run = run
+        self.begun = False
         self.ended = False
         self.lost: Exception | None = None
+        self.length = 0
+        """The entries that the store has of the run, as far as it has said so."""
+        self._seconds = float(getattr(store, "lease_seconds", LEASE_SECONDS))
         self._store = store
         self._lease: Lease | None = None
         self._renewed = 0.0
@@ -42,7 +51,7 @@ class Journal:
     async def open(self) -> None:
         """Take the run; ``StoreBusy`` while another process has it. Who is cancelled meanwhile does not keep it."""
         self._renewed = asyncio.get_running_loop().time()
-        taking = asyncio.ensure_future(self._store.acquire(self.run, owner=_owner(), seconds=LEASE_SECONDS))
+        taking = asyncio.ensure_future(self._store.acquire(self.run, owner=_owner(), seconds=self._seconds))
         try:
             self._lease = await asyncio.shield(taking)
         except asyncio.CancelledError:
@@ -71,6 +80,7 @@ class Journal:
 
     def add(self, written: Mapping[str, Any]) -> asyncio.Task[None]:
         """Have an entry written after all that came before; the next `write` waits for it too."""
+        self.begun = True
         self.ended = self.ended or written["type"] == "outcome"
         self._waiting.append(written)
         if self._next is None:
@@ -121,30 +131,80 @@ class Journal:
         assert self._lease is not None  # noqa: S101 - taken before the first entry
         try:
             await self._store.append(self._lease, entries)
-        except StoreBusy:
-            # Where the computer slept, or its clock was set, the lease ran out by the clock of the store only.
-            # Renewing it fails if another had the run since.
-            await self._renew()
-            await self._store.append(self._lease, entries)
+        except (StoreBusy, StoreUnavailable) as error:
+            await self._append_again(self._lease, entries, unknown=isinstance(error, StoreUnavailable))
+        self.length += len(entries)
+
+    async def _append_again(self, lease: Lease, entries: Sequence[Mapping[str, Any]], *, unknown: bool) -> None:
+        """Append where the store refused it or was away: then it is ``unknown`` whether it did as it was asked."""
+        clock = asyncio.get_running_loop().time
+        until = clock() + self._seconds
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                if unknown:
+                    if await self._arrived(entries):
+                        return
+                else:
+                    # Where the computer slept, or its clock was set, the lease ran out by the clock of the store only.
+                    # Renewing it fails if another had the run since.
+                    await self._renew()
+                await self._store.append(lease, entries)
+            except StoreUnavailable:
+                unknown = True
+                if clock() + pause >= until:
+                    raise
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+                if self.lost is not None:
+                    raise self.lost from None
+            else:
+                return
+
+    async def _arrived(self, entries: Sequence[Mapping[str, Any]]) -> bool:
+        """Tell whether entries were written of which the store could not say so any more."""
+        length = len(await self._store.read(self.run))
+        # Only now: had another owner the run since, it may have written just as many.
+        await self._renew()
+        if length not in (self.length, self.length + len(entries)):
+            raise StoreDamaged(
+                f"The store has {length} entries of the run {self.run}, and had {self.length} before {len(entries)} "
+                "were written."
+            )
+        return length > self.length
 
     async def _renew(self) -> None:
         assert self._lease is not None  # noqa: S101 - nothing renews before it is taken
         now = asyncio.get_running_loop().time()
-        await self._store.renew(self._lease, seconds=LEASE_SECONDS)
+        await self._store.renew(self._lease, seconds=self._seconds)
         self._renewed = now
 
     async def _beat(self, pursuing: asyncio.Task[Any] | None) -> None:
+        clock = asyncio.get_running_loop().time
+        beat = self._seconds / _BEATS
+        pause = beat
         while True:
-            await asyncio.sleep(LEASE_SECONDS / _BEATS)
+            await asyncio.sleep(pause)
+            left = self._renewed + self._seconds - clock()
             try:
-                await self._renew()
-            except StoreError as error:
-                late = asyncio.get_running_loop().time() - self._renewed > LEASE_SECONDS
-                if isinstance(error, StoreBusy) or late:
-                    self.lost = error
+                # A store that gives no answer at all may have given the run to another meanwhile.
+                async with asyncio.timeout(beat):
+                    await self._renew()
+                pause = beat
+            except (StoreError, TimeoutError) as error:
+                left = self._renewed + self._seconds - clock()
+                pause = min(beat / _BEATS, left)
+                if isinstance(error, StoreBusy) or left <= 0:
+                    self.lost = error if isinstance(error, StoreError) else self._silent()
                     if pursuing is not None and pursuing.cancel():
                         self._stopped = pursuing
                     return
+
+    def _silent(self) -> StoreUnavailable:
+        return StoreUnavailable(
+            f"The store of the run {self.run} gave no answer for {self._seconds:g} seconds, so that its lease ran out. "
+            "Go on with the run when the store is there again."
+        )
 
 
 async def _over(task: asyncio.Future[Any]) -> None:
@@ -164,7 +224,8 @@ async def kept(journal: Journal) -> AsyncIterator[Journal]:
         try:
             yield journal
         except asyncio.CancelledError:
-            if journal.lost is None and not journal.ended:
+            # A run of which nothing was written here stays what it was.
+            if journal.begun and journal.lost is None and not journal.ended:
                 with suppress(Broken):
                     await journal.write(entry("interrupted"))
             raise

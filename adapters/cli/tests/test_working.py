@@ -1,0 +1,342 @@
+"""What a worker does with the jobs of a queue, and how a run in a worker is followed."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from portico import From, Kernel, Plan, Step, Value, function
+from portico.errors import StoreError, StoreUnavailable
+from portico.jobs import Job, JobStatus, Worker
+from portico.plans.task import Answer, Event, Infeasible, StepFailure, StepFinished, StepStarted, Task
+from portico.ports.planner import Planner
+from portico.pursuit import Held
+from portico_cli.following import RunFailed, ended_jobs, ended_run, follow
+from portico_cli.invocation import Invocation
+from portico_cli.job_kinds import KINDS, carry_outs
+from portico_cli.run_listing import list_runs, worker_words
+from portico_cli.step_progress import StepProgress
+from portico_cli.worker_events import JobBegun, JobEnded, StepEnded, Stopping, WorkerEvent
+from portico_cli.working import EMPTY, TOLD, Working
+from portico_testkit.fakes.durable_runs import MemoryDurableRunner
+from portico_testkit.fakes.job_queue import MemoryJobQueue
+from portico_testkit.fakes.planner import ScriptedPlanner
+from portico_testkit.fakes.run_store import MemoryRunStore
+from portico_testkit.fakes.services import FixedServices
+
+
+class Bench:
+    """A kernel with a queue and functions that a test lets go on, and what the worker told."""
+
+    def __init__(self, queue: MemoryJobQueue | None = None) -> None:
+        self.queue = queue or MemoryJobQueue(concurrency=2)
+        self.store = MemoryRunStore()
+        self.kernel = Kernel(
+            FixedServices({Planner: ScriptedPlanner(self.plan)}),
+            runner=MemoryDurableRunner(jobs=self.queue),
+            run_store=self.store,
+        )
+        self.go_on = asyncio.Event()
+        self.begun = asyncio.Event()
+        self.sent: list[str] = []
+        self.told: list[WorkerEvent] = []
+
+        @function
+        async def work(text: str) -> str:
+            self.begun.set()
+            await self.go_on.wait()
+            return text
+
+        @function(effects=True)
+        async def send(text: str) -> str:
+            self.begun.set()
+            await self.go_on.wait()
+            self.sent.append(text)
+            return text
+
+        @function
+        async def fail(text: str) -> str:
+            raise ValueError("no such thing")
+
+        for each in (work, send, fail):
+            self.kernel.add_function(each)
+
+    def plan(self, task: Task) -> Plan | Answer | Infeasible:
+        """A goal names the functions to call, one after the other."""
+        if task.goal == "nothing":
+            return Infeasible("nobody can do this")
+        names = task.goal.split()
+        given = {"text": Value(task.goal)}
+        steps = [Step(f"s{at}", name, given, after=(f"s{at - 1}",) if at else ()) for at, name in enumerate(names)]
+        return Plan(task.goal, tuple(steps), result=From(steps[-1].id))
+
+    def working(self, grace: float = 0.0) -> Working:
+        return Working(self.kernel, self.queue, self.told.append, grace=grace)
+
+    def of(self, kind: type[Any]) -> list[Any]:
+        return [each for each in self.told if isinstance(each, kind)]
+
+
+async def stopped(task: asyncio.Task[str]) -> str:
+    """Tell a worker to stop, and wait until it has."""
+    task.cancel()
+    return await asyncio.wait_for(task, 10)
+
+
+def test_every_kind_of_job_has_a_function_that_carries_it_out() -> None:
+    assert set(carry_outs()) == set(KINDS)
+    assert all(callable(carry_out) for carry_out in carry_outs().values())
+    assert "pursuit" in KINDS
+
+
+async def test_a_worker_that_is_to_end_when_the_queue_is_empty_does() -> None:
+    bench = Bench()
+    bench.go_on.set()
+    runs = await bench.kernel.submit_all(["work send", "nothing", "fail"])
+    working = bench.working()
+    assert await working.work(until_empty=True) == EMPTY
+    assert dict(working.ended) == {"done": 1, "infeasible": 1, "failed": 1}
+    assert {each.job: each.state for each in bench.of(JobEnded)} == dict(
+        zip(runs, ("done", "infeasible", "failed"), strict=True)
+    )
+    assert [each.error for each in bench.of(StepEnded) if each.job == runs[0]] == [None, None]
+    (failed,) = [each for each in bench.of(StepEnded) if each.job == runs[2]]
+    assert "no such thing" in failed.error
+
+
+async def test_when_told_to_stop_no_step_begins_and_those_with_effects_end() -> None:
+    bench = Bench()
+    await bench.kernel.submit("send work", run="r")
+    task = asyncio.create_task(bench.working(grace=30).work())
+    await bench.begun.wait()
+    task.cancel()
+    while not bench.of(Stopping):
+        await asyncio.sleep(0)
+    bench.go_on.set()
+    assert await asyncio.wait_for(task, 10) == TOLD
+    assert bench.sent == ["send work"]
+    assert [each.step for each in bench.of(StepEnded)] == ["s0"], "the next one has not begun"
+    assert [each.state for each in bench.of(JobEnded)] == ["waiting"]
+    entries = [entry["type"] for entry in await bench.store.read("r")]
+    assert entries[-3:] == ["step-started", "step-finished", "interrupted"]
+    assert await bench.working().work(until_empty=True) == EMPTY
+    assert bench.sent == ["send work"], "what is done is not done again"
+    assert bench.of(JobEnded)[-1].state == "done"
+
+
+async def test_a_step_without_effects_is_not_waited_for() -> None:
+    bench = Bench()
+    await bench.kernel.submit("work", run="r")
+    task = asyncio.create_task(bench.working(grace=600).work())
+    await bench.begun.wait()
+    assert await stopped(task) == TOLD
+    assert bench.of(Stopping) == [Stopping(("r",))]
+
+
+@pytest.mark.parametrize("grace", [0.0, 0.05])
+async def test_a_step_with_effects_that_does_not_end_in_time_is_uncertain(grace: float) -> None:
+    bench = Bench()
+    await bench.kernel.submit("send", run="r")
+    task = asyncio.create_task(bench.working(grace=grace).work())
+    await bench.begun.wait()
+    assert await stopped(task) == TOLD
+    bench.go_on.set()
+    assert await bench.working().work(until_empty=True) == EMPTY
+    assert bench.of(JobEnded)[-1].state == "uncertain"
+    assert bench.sent == []
+
+
+async def test_who_says_it_twice_does_not_wait() -> None:
+    bench = Bench()
+    await bench.kernel.submit("send", run="r")
+    task = asyncio.create_task(bench.working(grace=600).work())
+    await bench.begun.wait()
+    task.cancel()
+    while not bench.of(Stopping):
+        await asyncio.sleep(0)
+    assert await stopped(task) == TOLD
+
+
+async def test_a_listener_that_fails_stops_the_worker_and_fails_no_job() -> None:
+    bench = Bench()
+    await bench.kernel.submit("work", run="r")
+
+    def tell(event: WorkerEvent) -> None:
+        if isinstance(event, JobBegun):
+            raise OSError("nobody reads")
+
+    with pytest.raises(OSError, match="nobody reads"):
+        await asyncio.wait_for(Working(bench.kernel, bench.queue, tell, grace=0).work(), 10)
+    (status,) = await bench.queue.status(["r"])
+    assert status is not None
+    assert status.state == "waiting"
+
+
+async def test_what_the_queue_raises_comes_out() -> None:
+    class Broken(MemoryJobQueue):
+        async def work(self, carry_out: Any, *, emit: Any = None) -> None:
+            raise StoreError("The database is gone.")
+
+    with pytest.raises(StoreError, match="gone"):
+        await Bench(Broken()).working().work()
+
+
+async def test_a_queue_that_is_away_for_now_is_not_empty() -> None:
+    class Away(MemoryJobQueue):
+        asked = 0
+
+        async def jobs(self, kind: str, **options: Any) -> list[JobStatus]:
+            self.asked += 1
+            if self.asked == 1:
+                raise StoreUnavailable("The database starts up.")
+            return await super().jobs(kind, **options)
+
+    bench = Bench(Away())
+    assert await bench.working().work(until_empty=True) == EMPTY
+    assert bench.queue.asked > 1
+
+
+async def test_of_a_long_goal_the_beginning_is_told() -> None:
+    bench = Bench()
+    await bench.kernel.submit(f"two\nlines {'x' * 10_000}")
+    await bench.working().work(until_empty=True)
+    (begun,) = bench.of(JobBegun)
+    assert begun.about.startswith("two lines xxx")
+    assert len(begun.about) <= 500
+
+
+async def test_a_job_that_asks_for_nothing_is_a_failed_job() -> None:
+    bench = Bench()
+    await bench.queue.submit([Job("j", "pursuit", {"version": 1, "goal": 3})])
+    working = bench.working()
+    await working.work(until_empty=True)
+    assert dict(working.ended) == {"failed": 1}
+    assert "The job j is none" in bench.of(JobEnded)[0].reason
+
+
+async def test_a_run_is_followed_by_its_steps() -> None:
+    bench = Bench()
+    await bench.kernel.submit("work fail", run="r")
+    seen: list[Event] = []
+    said: list[str] = []
+
+    class Line(StepProgress):
+        def __call__(self, event: Event) -> None:
+            seen.append(event)
+            bench.go_on.set()
+
+        def say(self, idle: str) -> None:
+            said.append(idle)
+
+    following = asyncio.create_task(follow(bench.queue, bench.store, "r", Line()))
+    while not said:
+        await asyncio.sleep(0.01)
+    assert said == ["Waiting: no worker is at work. `portico worker` starts one."]
+    worker = asyncio.create_task(bench.working().work())
+    status = await asyncio.wait_for(following, 10)
+    await stopped(worker)
+    assert status.state == "done"
+    assert [type(each) for each in seen if each.step.id == "s0"] == [StepStarted, StepFinished]
+    assert [type(each) for each in seen if each.step.id == "s1"][-1] is StepFailure
+    assert any(each.startswith("Thinking… (in the worker ") for each in said)
+    invocation = Invocation()
+    with pytest.raises(RunFailed, match="1 parts and no more"):
+        await ended_run(invocation, bench.store, status)
+    assert (invocation.run, invocation.failed) == ("r", "s1")
+
+
+async def test_a_run_that_was_cancelled_is_told_so() -> None:
+    bench = Bench()
+    await bench.kernel.submit("work", run="r")
+    await bench.queue.cancel(["r"])
+    with pytest.raises(RunFailed, match="cancelled before it ended"):
+        await ended_run(Invocation(), bench.store, await follow(bench.queue, bench.store, "r", StepProgress()))
+
+
+async def test_a_run_that_another_journal_has_is_told_so() -> None:
+    bench = Bench()
+    bench.go_on.set()
+    await bench.kernel.submit("work", run="r")
+    await bench.working().work(until_empty=True)
+    (status,) = await bench.queue.status(["r"])
+    assert status is not None
+    invocation = Invocation(submitted=True, run="r")
+    with pytest.raises(RunFailed, match="do the workers keep another one"):
+        await ended_run(invocation, MemoryRunStore(), status)
+    assert (invocation.run, invocation.submitted) == (None, False)
+
+
+async def test_an_uncertain_step_is_told_of_with_what_it_was_sent() -> None:
+    bench = Bench()
+    await bench.kernel.submit("send", run="r")
+    task = asyncio.create_task(bench.working().work())
+    await bench.begun.wait()
+    await stopped(task)
+    await bench.working().work(until_empty=True)
+    ended = await ended_run(Invocation(), bench.store, (await bench.queue.status(["r"]))[0])
+    assert isinstance(ended.pursuit.outcome, Held)
+    assert ended.pursuit.outcome.uncertain
+    assert {step: dict(begun.arguments) for step, begun in ended.uncertain.items()} == {"s0": {"text": "send"}}
+
+
+async def test_of_many_each_is_told_once_when_it_ends() -> None:
+    bench = Bench()
+    bench.go_on.set()
+    runs = await bench.kernel.submit_all(["work"] * 1_100)
+    worker = asyncio.create_task(bench.working().work())
+    told = [status.name async for status in ended_jobs(bench.queue, runs)]
+    await stopped(worker)
+    assert sorted(told) == sorted(runs)
+
+
+async def test_the_newest_of_both_are_listed_and_what_ended_is_as_its_journal_says() -> None:
+    bench = Bench()
+    bench.go_on.set()
+    await bench.kernel.submit_all(["work", "nothing"])
+    await bench.working().work(until_empty=True)
+    await bench.kernel.run_plan(bench.plan(Task("send")))
+    await bench.kernel.submit("work", run="waits")
+    listing = await list_runs(bench.store, bench.queue, 3)
+    assert [each.state for each in listing.runs][:2] == ["waiting", "done"]
+    assert len(listing.runs) == 3
+    assert listing.workers == []
+    everything = await list_runs(bench.store, bench.queue, 100)
+    assert sorted(each.state for each in everything.runs) == ["done", "done", "infeasible", "waiting"]
+    assert everything.runs[0].name == "waits"
+    alone = await list_runs(bench.store, None, 100)
+    assert (len(alone.runs), alone.workers) == (3, None)
+
+
+@pytest.mark.parametrize(("state", "shown"), [("waiting", "waiting"), ("failed", "failed"), ("cancelled", "cancelled")])
+async def test_a_run_that_broke_off_is_as_its_job_is(state: str, shown: str) -> None:
+    bench = Bench()
+    await bench.kernel.submit("work", run="r")
+    task = asyncio.create_task(bench.working().work())
+    await bench.begun.wait()
+    listing = await list_runs(bench.store, bench.queue, 5)
+    (run,) = listing.runs
+    assert (run.state, run.worker) == ("running", listing.workers[0].name)
+    await stopped(task)
+    if state == "cancelled":
+        await bench.queue.cancel(["r"])
+    if state == "failed":
+
+        async def fail(job: Job) -> None:
+            raise ValueError("the store is away for too long")
+
+        async with asyncio.timeout(10):
+            failing = asyncio.create_task(bench.queue.work({"pursuit": fail}))
+            await bench.queue.ended(["r"])
+            failing.cancel()
+    (run,) = (await list_runs(bench.store, bench.queue, 5)).runs
+    assert (run.state, run.worker) == (shown, None)
+    assert run.run_state is not None
+
+
+def test_workers_are_told_of_on_one_line() -> None:
+    workers = [Worker("h:1:x", "", "", 1), Worker("h:2:y", "", "", 2), Worker("h:3:z", "", "")]
+    assert worker_words(workers) == "3 workers: h:1 has 1 job, h:2 has 2 jobs, h:3 has none"
+    assert worker_words(workers[:1]) == "1 worker: h:1 has 1 job"
+    assert worker_words([]).startswith("No worker is at work")

@@ -1,0 +1,1 @@
+"""Durable pursuits and worker processes for Portico, on DBOS."""

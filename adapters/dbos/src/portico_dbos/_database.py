@@ -1,0 +1,291 @@
+"""The database of the runner: opened at first use, asked in threads, let go of at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from portico.registration import Secret
+from portico_dbos._errors import closed, mapped_errors
+from portico_dbos._no_pickle import no_pickle
+from portico_dbos._uri import place_of
+from portico_dbos._workers_table import WorkersTable
+from portico_dbos.config import DbosSettings
+
+if TYPE_CHECKING:
+    import psycopg
+    from dbos import DBOSClient, EnqueueOptions
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+__all__ = ["APPLICATION", "Database", "Opened"]
+
+APPLICATION = "portico"
+"""What DBOS knows the rows of ours by, where several applications have one database."""
+
+_THREADS = 6
+_AT_ONCE = 500
+"""Identifiers in one query."""
+_NO_CONNECTION = "connection failed"
+"""What DBOS tells by that it is to try again; the library says it another way where a socket's file is missing."""
+_WAIT = 30_000
+"""Milliseconds to wait while another process writes to the SQLite file."""
+
+
+class Opened:
+    """What there is while the database is open: the engine, a client of DBOS and the table of workers."""
+
+    def __init__(self, settings: DbosSettings, file: Path) -> None:
+        import sqlalchemy as sa
+        from dbos import DBOSClient, DBOSPortableJSONSerializer
+        from dbos._sys_db import SystemDatabase
+
+        _quiet()
+        self._no_pickle = ExitStack()
+        self._no_pickle.enter_context(no_pickle())
+        self.schema = None if settings.uri is None else settings.schema
+        self._closed = threading.Event()
+        connect = _to_sqlite(file) if settings.uri is None else _to_postgres(settings.uri)
+
+        def connect_while_open() -> Any:
+            # DBOS asks again and again for a connection that is lost; its threads end when they get this answer.
+            if self._closed.is_set():
+                raise RuntimeError("the runner was closed")
+            return connect()
+
+        # The engine is given no URL, so none can be printed.
+        self.engine = sa.create_engine(
+            "sqlite://" if settings.uri is None else "postgresql+psycopg://",
+            creator=connect_while_open,
+            poolclass=sa.QueuePool,
+            pool_size=settings.pool_size,
+            max_overflow=0,
+            pool_timeout=30,
+            pool_pre_ping=settings.uri is not None,
+            hide_parameters=True,
+        )
+        try:
+            # No pickle: what is in the database is data. Errors are raised here, not waited out; who can wait says so.
+            self.client: DBOSClient = DBOSClient(
+                system_database_engine=self.engine,
+                dbos_system_schema=self.schema,
+                serializer=DBOSPortableJSONSerializer(),
+                application_name=APPLICATION,
+                lazy=True,
+                retry_connection_errors=False,
+            )
+            # What a client has no method for: to make the tables (`DBOS.migrate` wants a URL), and to put a job back.
+            self._system = SystemDatabase.create(
+                system_database_url="sqlite://" if settings.uri is None else "postgresql://",
+                engine_kwargs={},
+                engine=self.engine,
+                schema=self.schema,
+                serializer=DBOSPortableJSONSerializer(),
+                executor_id=None,
+                use_listen_notify=False,
+                app_name=APPLICATION,
+                retry_connection_errors=False,
+            )
+            self._system.run_migrations()
+            columns: list[sa.ColumnClause[Any]] = [
+                sa.column(name) for name in ("workflow_uuid", "status", "created_at", "updated_at")
+            ]
+            self._workflows = sa.table("workflow_status", *columns, schema=self.schema)
+            self.workers = WorkersTable(self.engine, self.schema, settings.worker_timeout)
+            self.workers.make()
+        except BaseException:
+            self.engine.dispose()
+            self._no_pickle.close()
+            raise
+
+    def enqueue(self, rows: Sequence[tuple[EnqueueOptions, str]]) -> None:
+        """Put workflows into their queues, all or none; what is there already stays as it is.
+
+        DBOS gives those of one transaction one moment, in SQLite those of one second, and takes and lists them by that.
+        So each new one is given a moment of its own: they keep their order.
+        """
+        import sqlalchemy as sa
+
+        ids = [options["workflow_id"] for options, _ in rows]
+        table = self._workflows
+        with self.engine.begin() as connection:
+            known: set[str] = set()
+            for at in range(0, len(ids), _AT_ONCE):
+                some = sa.select(table.c.workflow_uuid).where(table.c.workflow_uuid.in_(ids[at : at + _AT_ONCE]))
+                known.update(connection.execute(some).scalars())
+            # One order of rows for all: two that submit the same jobs never wait for each other.
+            for options, argument in sorted(rows, key=lambda row: row[0]["workflow_id"]):
+                if options["workflow_id"] not in known:
+                    self.client.enqueue_in_transaction(connection, options, argument)
+            now = time.time_ns() // 1_000_000
+            moments = [{"id": id, "moment": now + at} for at, id in enumerate(dict.fromkeys(ids)) if id not in known]
+            if moments:
+                moment: sa.BindParameter[int] = sa.bindparam("moment")
+                mine = sa.update(table).where(table.c.workflow_uuid == sa.bindparam("id"), table.c.status == "ENQUEUED")
+                moments.sort(key=lambda each: str(each["id"]))
+                connection.execute(mine.values(created_at=moment, updated_at=moment), moments)
+
+    def requeue(self, id: str, executor: str, queue: str) -> bool:
+        """Put a job back that this executor has, and tell whether it still had it.
+
+        `DBOSClient.resume_workflow` would put it back whoever has it, cancelled or not, and forget its attempts.
+        """
+        return self._system.reenqueue_for_recovery(id, [executor], queue)
+
+    def close(self) -> None:
+        """Let go of all connections; none is made any more."""
+        self._closed.set()
+        self._system.destroy()
+        self.client.destroy()
+        self.engine.dispose()
+        self._no_pickle.close()
+
+
+class Database:
+    """The database of a runner, as its settings name it; nothing is opened before the first call.
+
+    It is opened once for all who hold it, and closed when the last one has let go.
+    """
+
+    def __init__(self, settings: DbosSettings) -> None:
+        self.settings = settings
+        self._lock = threading.Lock()
+        self._opened: Opened | None = None
+        self._threads: ThreadPoolExecutor | None = None
+        self._holders: set[int] = set()
+
+    @property
+    def place(self) -> str:
+        """Where it is, for people: without user and password."""
+        if self.settings.uri is not None:
+            return place_of(self.settings.uri.reveal())
+        return f"sqlite {self._file()}"
+
+    def same_as(self, other: Database) -> bool:
+        """Tell whether another runner's is this very one."""
+        mine, its = self.settings, other.settings
+        alike = (mine.uri, mine.schema, mine.version) == (its.uri, its.schema, its.version)
+        return alike and (mine.uri is not None or self._file() == other._file())
+
+    async def call(self, function: Callable[[Opened], T]) -> T:
+        """Ask the database in a thread; raises ``StoreError``. A call that is given up happens all the same."""
+        return await asyncio.wrap_future(self._pool().submit(self._mapped, function))
+
+    def submit(self, function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> Future[T]:
+        """Do something that takes long in a thread of the database's."""
+        return self._pool().submit(function, *arguments, **options)
+
+    async def run(self, function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
+        """Do something that takes long in a thread of the database's, and wait for it."""
+        return await asyncio.wrap_future(self.submit(function, *arguments, **options))
+
+    def opened(self) -> Opened:
+        """Return the open database; it is opened now if it is not. Blocks; errors come as they are."""
+        with self._lock:
+            if self._opened is None:
+                self._opened = Opened(self.settings, self._file())
+            return self._opened
+
+    def hold(self, holder: object) -> None:
+        """Keep it from being closed until `let_go`; once for each holder."""
+        with self._lock:
+            self._holders.add(id(holder))
+
+    def held(self, holder: object) -> bool:
+        """Tell whether somebody holds it."""
+        return id(holder) in self._holders
+
+    def let_go(self, holder: object) -> None:
+        """Undo `hold`; the last one closes it. Blocks. Who holds it again opens it again."""
+        with self._lock:
+            self._holders.discard(id(holder))
+            if self._holders:
+                return
+            opened, threads = self._opened, self._threads
+            self._opened = self._threads = None
+        if opened is not None:
+            opened.close()
+        if threads is not None:
+            threads.shutdown(wait=False)
+
+    def _mapped(self, function: Callable[[Opened], T]) -> T:
+        with mapped_errors(self.place):
+            return function(self.opened())
+
+    def _pool(self) -> ThreadPoolExecutor:
+        with self._lock:
+            if not self._holders:
+                raise closed(self.place)
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="portico-dbos")
+            return self._threads
+
+    def _file(self) -> Path:
+        if self.settings.path is not None:
+            return self.settings.path.absolute()
+        from platformdirs import user_state_path
+
+        return user_state_path("portico", appauthor=False) / "dbos.sqlite3"
+
+
+def _to_sqlite(file: Path) -> Callable[[], sqlite3.Connection]:
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # Results may be private; the log beside it gets the same permissions from SQLite.
+    os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
+
+    def connect() -> sqlite3.Connection:
+        connection = sqlite3.connect(file, timeout=_WAIT / 1000, check_same_thread=False)
+        # As DBOS sets up its own connections; the log lets others read while one writes.
+        connection.isolation_level = "IMMEDIATE"
+        for pragma in (f"busy_timeout={_WAIT}", "foreign_keys=ON", "journal_mode=WAL", "synchronous=NORMAL"):
+            connection.execute(f"PRAGMA {pragma}")
+        return connection
+
+    return connect
+
+
+def _to_postgres(uri: Secret) -> Callable[[], psycopg.Connection[Any]]:
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict
+
+    # A connection that is cut without a word is noticed within seconds; the URI may say otherwise.
+    defaults: dict[str, Any] = {
+        "application_name": "portico-dbos",
+        "connect_timeout": 10,
+        "keepalives_idle": 5,
+        "keepalives_interval": 2,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 10_000,
+    }
+    options = defaults | {key: value for key, value in conninfo_to_dict(uri.reveal()).items() if value is not None}
+
+    def connect() -> psycopg.Connection[Any]:
+        try:
+            connection = psycopg.connect(**options)
+        except psycopg.OperationalError as error:
+            if _NO_CONNECTION in str(error):
+                raise
+            raise type(error)(f"{_NO_CONNECTION}: {error}") from error
+        with connection.transaction():
+            # A process that is stopped within a transaction must not hold a job for ever.
+            connection.execute("SET idle_in_transaction_session_timeout = '60s'")
+        return connection
+
+    return connect
+
+
+def _quiet() -> None:
+    """Keep DBOS from writing to the terminal; who wants its lines adds a handler to the logger `dbos` before."""
+    logger = logging.getLogger("dbos")
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())

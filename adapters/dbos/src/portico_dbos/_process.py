@@ -1,0 +1,262 @@
+"""DBOS as it runs in this process: there is one at most, in a thread of its own.
+
+DBOS is a singleton. Runners on the same database share it; one on another database has to wait until it is free, and
+is told so. That it is one for the process is DBOS's doing, and the reason for what this module keeps globally.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import os
+import socket
+import threading
+import uuid
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, TypeVar
+
+from portico_dbos._database import APPLICATION, Database
+from portico_dbos._errors import mapped_errors, other_database, own_dbos, second_worker
+from portico_dbos._names import PURSUIT, queue_of, workflow_of
+
+__all__ = ["PROCESS", "Begun", "CarryOut", "Process", "RunningDbos"]
+
+T = TypeVar("T")
+CarryOut = Callable[[str, str], Awaitable[str]]
+"""What carries out a job in DBOS's loop: the kind and the body, to the result; both are JSON."""
+
+_SECONDS_TO_STOP = 10.0
+
+
+class Begun:
+    """The workflow of a pursuit that has begun: its context, and how it is ended. In DBOS's loop."""
+
+    def __init__(
+        self, context: contextvars.Context, ended: asyncio.Future[str | None], task: asyncio.Task[Any] | None
+    ) -> None:
+        self.context = context
+        self._ended = ended
+        self._task = task
+
+    def end(self, failure: str | None) -> None:
+        """End the workflow; ``failure`` says why the pursuit has none of its ends."""
+        if not self._ended.done():
+            self._ended.set_result(failure)
+
+    async def ended(self, failure: str | None) -> None:
+        """End the workflow, and wait until that is written."""
+        self.end(failure)
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+
+class RunningDbos:
+    """DBOS, launched on one database. Everything of it happens in ``loop``, which is no application's.
+
+    ``uses`` has a token for each pursuit and for the worker: as long as there is one, it is not ended.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.executor = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+        self.uses: set[object] = set()
+        self.users: set[object] = set()
+        self.loop = asyncio.new_event_loop()
+        self._waiting: dict[str, asyncio.Future[Begun]] = {}
+        self._carry_out: CarryOut | None = None
+        self._no_more = threading.Event()
+        self._takers: list[threading.Thread] = []
+        self._thread = threading.Thread(target=self.loop.run_forever, name="portico-dbos-loop", daemon=True)
+        self._level = logging.getLogger("dbos").level
+
+    def start(self) -> None:
+        """Launch DBOS; blocks."""
+        self.database.hold(self)
+        self._thread.start()
+        try:
+            self._do(self._launch())
+        except BaseException:
+            self._end_loop()
+            self.database.let_go(self)
+            raise
+
+    def stop(self) -> None:
+        """End all that was started; blocks. What is under way is cancelled, and recorded as far as it was."""
+        from dbos import DBOS
+
+        self.take_no_more()
+        self._do(self._cancel_tasks())
+        DBOS.destroy()
+        self.joined()
+        self._end_loop()
+        logging.getLogger("dbos").setLevel(self._level)
+        self.database.let_go(self)
+
+    def take(self, carry_out: CarryOut, kinds: Sequence[str]) -> None:
+        """Take jobs of these kinds from now on; blocks. ``StoreBusy`` where this process is a worker already."""
+        from dbos import DBOS
+        from dbos._queue import queue_worker_thread
+
+        if self._carry_out is not None:
+            raise second_worker(self.database.place)
+        self._carry_out, self._no_more = carry_out, threading.Event()
+        for kind in kinds:
+            # No bound of DBOS's: who was stopped in order gave a job back, and that is no reason to give it up.
+            DBOS.workflow(name=workflow_of(kind), max_recovery_attempts=None)(self._job(kind))
+        for kind in kinds:
+            # DBOS takes from the queues that are named before its launch, and until its end. A process may pursue
+            # before it is a worker, and after.
+            queue = DBOS.retrieve_queue(queue_of(kind))
+            taker = threading.Thread(target=queue_worker_thread, args=(self._no_more, self._dbos, queue), daemon=True)
+            taker.start()
+            self._takers.append(taker)
+
+    def take_no_more(self) -> None:
+        """Take no more jobs; what runs goes on."""
+        self._no_more.set()
+        self._carry_out = None
+
+    def joined(self) -> None:
+        """Wait until nothing is being taken any more; blocks."""
+        while self._takers:
+            self._takers.pop().join(_SECONDS_TO_STOP)
+
+    async def begin(self, id: str, run: str) -> Begun:
+        """Begin the workflow of a pursuit; ``DBOSWorkflowIDInUseError`` where there is one already. In its loop."""
+        from dbos import DBOS, SetWorkflowID
+
+        begun: asyncio.Future[Begun] = self.loop.create_future()
+        self._waiting[id] = begun
+        try:
+            with SetWorkflowID(id, workflow_id_reuse_policy="reject"):
+                await DBOS.start_workflow_async(self._pursue, run)
+            return await begun
+        except asyncio.CancelledError:
+            if begun.done() and not begun.cancelled():
+                begun.result().end("it was cancelled")
+            raise
+        finally:
+            self._waiting.pop(id, None)
+
+    async def _launch(self) -> None:
+        from dbos import DBOS, DBOSPortableJSONSerializer
+
+        settings, opened = self.database.settings, self.database.opened()
+        self._dbos = DBOS(
+            config={
+                "name": APPLICATION,
+                "system_database_engine": opened.engine,
+                "dbos_system_schema": opened.schema,
+                "serializer": DBOSPortableJSONSerializer(),
+                "executor_id": self.executor,
+                "application_version": f"portico-{settings.version}",
+                "run_migrations": False,
+                "use_listen_notify": False,
+                "notification_listener_polling_interval_sec": 0.2,
+                "scheduler_polling_interval_sec": 3_600.0,
+                "enable_otlp": False,
+                # It tells nothing that is not told to the caller, or by our own log.
+                "log_level": "CRITICAL",
+            }
+        )
+        if DBOS.executor_id != self.executor:
+            raise own_dbos()
+        try:
+            DBOS.listen_queues([])
+            self._pursue = DBOS.workflow(name=PURSUIT, max_recovery_attempts=None)(self._pursuit())
+            DBOS.launch()
+        except BaseException:
+            DBOS.destroy()
+            raise
+
+    def _pursuit(self) -> Callable[[str], Coroutine[Any, Any, None]]:
+        async def pursuit(run: str) -> None:
+            """Be the workflow of a run that this process works on, until it tells the end."""
+            from dbos import DBOS
+
+            begun = self._waiting.pop(DBOS.workflow_id or "", None)
+            if begun is None or begun.done():
+                raise asyncio.CancelledError  # who pursued it is not here, or has given up
+            ended: asyncio.Future[str | None] = self.loop.create_future()
+            begun.set_result(Begun(contextvars.copy_context(), ended, asyncio.current_task()))
+            failure = await ended
+            if failure is not None:
+                raise RuntimeError(failure)
+
+        return pursuit
+
+    def _job(self, kind: str) -> Callable[[str], Coroutine[Any, Any, str]]:
+        async def job(body: str) -> str:
+            """Be the workflow of a job, which this process carries out."""
+            if self._carry_out is None:
+                raise asyncio.CancelledError  # taken in the moment in which the worker ended, which puts it back
+            return await self._carry_out(kind, body)
+
+        return job
+
+    def _do(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result()
+
+    async def _cancel_tasks(self) -> None:
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=_SECONDS_TO_STOP)
+
+    def _end_loop(self) -> None:
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(_SECONDS_TO_STOP)
+        if not self._thread.is_alive():
+            self.loop.close()
+
+
+class Process:
+    """What runners of this process ask for DBOS. All calls block; they are made in a thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: RunningDbos | None = None
+
+    @property
+    def running(self) -> RunningDbos | None:
+        """DBOS, where it runs."""
+        return self._running
+
+    def use(self, user: object, database: Database, token: object) -> RunningDbos:
+        """Return DBOS on a database, until the token is taken out of ``uses``; ``StoreBusy`` while others have it."""
+        with self._lock, mapped_errors(database.place):
+            running = self._running
+            if running is not None and not running.database.same_as(database):
+                if running.uses:
+                    raise other_database(running.database.place, database.place)
+                self._stop(running)
+                running = None
+            if running is None:
+                # DBOS waits for a database that is away, without an end; who asks for it now is told.
+                with database.opened().engine.connect():
+                    pass
+                running = RunningDbos(database)
+                running.start()
+                self._running = running
+            running.users.add(user)
+            running.uses.add(token)
+            return running
+
+    def leave(self, user: object) -> None:
+        """Forget a runner; DBOS ends with the last one."""
+        with self._lock:
+            running = self._running
+            if running is not None and user in running.users:
+                running.users.discard(user)
+                if not running.users:
+                    self._stop(running)
+
+    def _stop(self, running: RunningDbos) -> None:
+        self._running = None
+        running.stop()
+
+
+PROCESS = Process()
+"""This process's; it opens nothing by itself."""

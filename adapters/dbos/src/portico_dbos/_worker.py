@@ -1,0 +1,245 @@
+"""A worker: carries out the jobs that DBOS takes from the queues, as long as it is heard of."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import json
+import logging
+import threading
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from portico.errors import StoreError
+from portico.jobs import Job, JobStatus
+from portico_dbos._carrying import Carrying, JobFailed, Stopped
+from portico_dbos._database import Database, Opened
+from portico_dbos._heartbeat import Seen, beat, put_back, take_over, tidy
+from portico_dbos._json import json_text
+from portico_dbos._names import name_of
+from portico_dbos._recordings import Recordings
+from portico_dbos._statuses import PUT_BACK, status_of
+
+__all__ = ["Worker"]
+
+_log = logging.getLogger("portico_dbos")
+_BEATS = 5
+"""Heartbeats within the time after which a worker is gone."""
+_TIDY_SECONDS = 3_600.0
+_TURN = 0.005
+"""Seconds between two looks at what ends in DBOS's loop."""
+_LOOKS = 1_000
+"""Looks in which DBOS writes how a job ended."""
+_PAUSE = 0.5
+"""Seconds between two tries of what must be read."""
+
+
+class Worker:
+    """One worker of a queue. What is said to be in DBOS's loop runs there; all else in the application's."""
+
+    def __init__(
+        self,
+        carry_out: Mapping[str, Callable[[Job], Awaitable[Any]]],
+        emit: Callable[[JobStatus], None] | None,
+        database: Database,
+        recordings: Recordings,
+    ) -> None:
+        self.name = ""
+        self.kinds = list(carry_out)
+        self._carry_out = dict(carry_out)
+        self._emit = emit
+        self._database = database
+        self._recordings = recordings
+        self._home = asyncio.get_running_loop()
+        self._context = contextvars.copy_context()
+        self._carrying: dict[str, Carrying] = {}
+        self._lost: set[str] = set()
+        self._strays: dict[str, float] = {}
+        self._heard = time.monotonic()
+        self._away = False
+        self._lock = threading.Lock()
+        self._ending = False
+
+    @property
+    def _settings(self) -> Any:
+        return self._database.settings
+
+    async def register(self, name: str) -> None:
+        """Say that the worker is there, before it takes anything; ``name`` is that of DBOS's executor."""
+        self.name = name
+        await self._database.call(lambda opened: opened.workers.beat(self.name, 0))
+        self._heard = time.monotonic()
+
+    async def end(self) -> None:
+        """Stop all jobs and wait until they have ended; nothing is put back yet."""
+        with self._lock:
+            self._ending = True
+        while running := [each for each in list(self._carrying.values()) if each.runs]:
+            await asyncio.gather(*(each.stopped("put back") for each in running))
+            await asyncio.sleep(_TURN)
+        # What ended by itself a moment ago is written as done, if that can be written.
+        for _ in range(_LOOKS):
+            if not self._carrying:
+                break
+            await asyncio.sleep(_TURN)
+
+    async def leave(self) -> None:
+        """Put back what the worker has, and say that it is gone."""
+
+        def call(opened: Opened) -> None:
+            put_back(opened, self.name)
+            opened.workers.remove(self.name)
+
+        try:
+            await self._database.call(call)
+        except StoreError as error:
+            _log.warning("%s Others take the jobs of this worker when it was not heard of for long enough.", error)
+
+    async def carry_out(self, kind: str, body: str) -> str:
+        """Carry out a job, inside of its workflow, and return its result. In DBOS's loop."""
+        from dbos import DBOS
+
+        task, id = asyncio.current_task(), DBOS.workflow_id
+        workflow = None if id is None else await self._read(id)
+        read = None if workflow is None else status_of(workflow)
+        if task is None or id is None or workflow is None or read is None:
+            raise asyncio.CancelledError  # removed meanwhile
+        status = replace(read, state="running", worker=self.name)
+        deaths = status.attempts - 1 - (workflow.attributes or {}).get(PUT_BACK, 0)
+        if deaths >= self._settings.attempts:
+            failure = f"It was given up: {deaths} workers were gone while they had it (`attempts` in [runner.dbos])."
+            task.add_done_callback(lambda _: self._tell(replace(status, state="failed", error=failure)))
+            raise JobFailed(failure)
+        job = Job(name_of(id), kind, json.loads(body))
+        recording = self._recordings.of_job(job.name, id, status.attempts)
+
+        async def action() -> str:
+            self._tell(status)
+            with self._recordings.open(recording):
+                result = await self._carry_out[kind](job)
+            return json_text(result, "its result")
+
+        carrying = Carrying(job, action, self._home, self._context)
+        with self._lock:
+            if self._ending:
+                raise asyncio.CancelledError
+            self._carrying[id] = carrying
+        ended = replace(status, state="waiting")
+        try:
+            text = await carrying.result()
+            ended = replace(status, state="done", result=json.loads(text))
+        except JobFailed as error:
+            ended = replace(status, state="failed", error=str(error))
+            raise
+        except Stopped as error:
+            ended = replace(status, state=error.state)
+            if error.why == "lost":
+                self._lost.add(id)
+            raise asyncio.CancelledError from error  # DBOS writes nothing then
+        else:
+            return text
+        finally:
+            # DBOS writes the outcome after this, in the same task.
+            task.add_done_callback(lambda _: self._ended(id, carrying, ended))
+
+    async def live(self) -> None:
+        """Send heartbeats and look after the jobs, until cancelled. In DBOS's loop."""
+        interval = min(1.0, self._settings.worker_timeout / _BEATS)
+        watching = asyncio.ensure_future(self._watch(interval))
+        next_look = next_tidy = 0.0
+        try:
+            while True:
+                sent = time.monotonic()
+                before = set(self._carrying)
+                try:
+                    seen = await self._database.call(lambda opened: beat(opened, self.name, list(self._carrying)))
+                    self._heard_at(sent)
+                    await self._look_after(seen, before)
+                    if sent >= next_look:
+                        next_look = sent + self._settings.worker_timeout / 4
+                        await self._take_over()
+                    if sent >= next_tidy:
+                        removed = await self._database.call(lambda opened: tidy(opened, self._settings.keep_days))
+                        next_tidy = sent + (1.0 if removed else _TIDY_SECONDS)
+                except StoreError as error:
+                    self._not_heard(error)
+                await asyncio.sleep(interval)
+        finally:
+            watching.cancel()
+
+    async def _watch(self, interval: float) -> None:
+        """Stop all jobs when nothing was heard for too long: they are others' by then, or will be."""
+        while True:
+            await asyncio.sleep(interval / 2)
+            if time.monotonic() - self._heard > self._settings.worker_timeout:
+                self._not_heard(None)
+                for carrying in list(self._carrying.values()):
+                    carrying.stop("lost")
+
+    def _heard_at(self, sent: float) -> None:
+        # The moment before it was sent: the database has noted a later one, so that others wait longer than this one.
+        self._heard = sent
+        if self._away:
+            self._away = False
+            _log.warning("%s answers again; the worker goes on.", self._database.place)
+
+    def _not_heard(self, error: StoreError | None) -> None:
+        if not self._away:
+            self._away = True
+            said = error or f"{self._database.place} does not answer."
+            _log.warning("%s The worker waits, and stops its jobs if that lasts.", said)
+
+    async def _look_after(self, seen: Seen, before: set[str]) -> None:
+        for id, state in seen.others.items():
+            carrying = self._carrying.get(id)
+            if carrying is not None and carrying.runs:
+                carrying.stop("cancelled" if state == "cancelled" else "lost")
+        # Stopped while the database was away, or taken by DBOS, and the answer got lost.
+        strays = seen.mine - before - self._carrying.keys()
+        now = time.monotonic()
+        self._strays = {id: self._strays.get(id, now) for id in strays}
+        late = {id for id, since in self._strays.items() if now - since > self._settings.worker_timeout / 2}
+        if back := late | (self._lost & strays):
+            await self._database.call(lambda opened: put_back(opened, self.name, back))
+        self._lost.clear()
+
+    async def _take_over(self) -> None:
+        timeout = self._settings.worker_timeout
+        for id in await self._database.call(lambda opened: take_over(opened, timeout)):
+            _log.warning("The worker of the job %r is gone; it waits for another.", name_of(id))
+
+    async def _read(self, id: str) -> Any:
+        """Read the workflow of a job; the job waits for a database that is away, rather than fail by it."""
+        while True:
+            try:
+                found = await self._database.call(
+                    lambda opened: opened.client.list_workflows(workflow_ids=[id], load_input=False, load_output=False)
+                )
+            except StoreError as error:
+                self._not_heard(error)
+                await asyncio.sleep(_PAUSE)
+            else:
+                return found[0] if found else None
+
+    def _ended(self, id: str, carrying: Carrying, status: JobStatus) -> None:
+        if self._carrying.get(id) is carrying:
+            del self._carrying[id]
+        self._tell(replace(status, updated_at=datetime.now(UTC).isoformat(timespec="milliseconds")))
+
+    def _tell(self, status: JobStatus) -> None:
+        """Tell `emit`, in the application's loop; from any."""
+        if self._emit is None:
+            return
+        if asyncio.get_running_loop() is self._home:
+            self._emitted(self._emit, status)
+        else:
+            self._home.call_soon_threadsafe(self._emitted, self._emit, status, context=self._context)
+
+    def _emitted(self, emit: Callable[[JobStatus], None], status: JobStatus) -> None:
+        try:
+            emit(status)
+        except Exception:  # noqa: BLE001 - a screen that fails is no reason for a job to do so
+            _log.exception("`emit` failed for the job %r.", status.name)

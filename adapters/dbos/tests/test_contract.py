@@ -1,0 +1,148 @@
+"""The runner on DBOS keeps the contracts of runners and of queues, on SQLite and on PostgreSQL."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from portico.ports.runner import Runner
+from portico.registration import Secret
+from portico_dbos.config import DbosSettings
+from portico_dbos.jobs import DbosJobs
+from portico_dbos.runner import DbosRunner
+from portico_testkit.durable_runs import DurableRunsKit, Reopen
+from portico_testkit.job_queue import JobQueueKit
+from portico_testkit.job_workers import Elsewhere, worker_process
+from portico_testkit.package import PackageKit
+from portico_testkit.runner import RunnerKit
+
+Open = Callable[..., DbosRunner]
+
+SILENCE = 3.0
+SETTINGS: dict[str, Any] = {"concurrency": 4, "poll": 0.05, "worker_timeout": SILENCE}
+PASSWORD = "s3cret-0f-the-database"
+
+
+def failing(where: dict[str, Any]) -> DbosRunner:
+    """Return a runner on a file that is no database, or on a server that is not there."""
+    if "path" in where:
+        file = where["path"].with_name("damaged.sqlite3")
+        file.write_bytes(b"This is no database. " * 200)
+        return DbosRunner(DbosSettings(path=file))
+    return DbosRunner(DbosSettings(uri=Secret(f"postgresql://ada:{PASSWORD}@127.0.0.1:9/nothing")))
+
+
+class TestDbosRunner(RunnerKit):
+    @pytest.fixture
+    async def runner(self, where: dict[str, Any]) -> AsyncIterator[DbosRunner]:
+        runner = DbosRunner(DbosSettings(**where))
+        yield runner
+        await runner.aclose()
+
+
+class Pursued:
+    """Executes what a run asks for within a durable pursuit of it, which is open as long as the test lasts."""
+
+    name = "dbos, pursued"
+
+    def __init__(self, runner: DbosRunner) -> None:
+        self.runner = runner
+        self.open: dict[str, asyncio.Future[None]] = {}
+        self.over = asyncio.Event()
+
+    async def execute(self, run: str, name: str, action: Callable[[], Awaitable[Any]]) -> Any:
+        if run not in self.open:
+            self.open[run] = asyncio.get_running_loop().create_future()
+            ready = asyncio.Event()
+
+            async def work() -> None:
+                ready.set()
+                await self.over.wait()
+
+            # A task of its own: the kit counts the tasks of a call that is cancelled.
+            self.open[run] = asyncio.ensure_future(self.runner.durable.pursue(run, work))
+            await ready.wait()
+        return await self.runner.execute(run, name, action)
+
+
+class TestPursuedRunner(RunnerKit):
+    durable = True
+
+    @pytest.fixture
+    async def runner(self, where: dict[str, Any]) -> AsyncIterator[Pursued]:
+        runner = DbosRunner(DbosSettings(**where))
+        pursued = Pursued(runner)
+        for run in ("cancelled", "cancelled before", "side by side", "places", "r1", "r2"):
+            await pursued.execute(run, "opens it", partial(asyncio.sleep, 0))
+        yield pursued
+        pursued.over.set()
+        await asyncio.gather(*pursued.open.values())
+        await runner.aclose()
+
+
+class TestDbosRuns(DurableRunsKit):
+    @pytest.fixture
+    async def runner(self, opened: Open) -> DbosRunner:
+        return opened()
+
+    @pytest.fixture
+    def reopen(self, opened: Open) -> Reopen:
+        async def again(runner: Runner) -> Runner:
+            assert isinstance(runner, DbosRunner)
+            await runner.aclose()
+            return opened()
+
+        return again
+
+    @pytest.fixture
+    async def failing_runner(self, where: dict[str, Any]) -> AsyncIterator[DbosRunner]:
+        runner = failing(where)
+        yield runner
+        await runner.aclose()
+
+
+class TestDbosJobs(JobQueueKit):
+    concurrency = 4
+    silence = SILENCE
+    password = PASSWORD
+
+    @pytest.fixture
+    async def queue(self, where: dict[str, Any]) -> AsyncIterator[DbosJobs]:
+        runner = DbosRunner(DbosSettings(**SETTINGS, **where))
+        yield runner.jobs
+        await runner.aclose()
+
+    @pytest.fixture
+    def elsewhere(self, queue: DbosJobs, where: dict[str, Any]) -> Elsewhere:
+        uri = where.get("uri")
+        here = {key: value if key == "schema" else str(value) for key, value in where.items() if key != "uri"}
+        return worker_process(
+            f"""
+from pathlib import Path
+from portico.registration import Secret
+from portico_dbos.config import DbosSettings
+from portico_dbos.runner import DbosRunner
+
+here = {here!r} | {SETTINGS!r}
+if "path" in here:
+    here["path"] = Path(here["path"])
+uri = {uri.reveal() if uri else None!r}
+
+async def opened():
+    return DbosRunner(DbosSettings(uri=Secret(uri) if uri else None, **here)).jobs
+"""
+        )
+
+    @pytest.fixture
+    async def failing_queue(self, where: dict[str, Any]) -> AsyncIterator[DbosJobs]:
+        runner = failing(where)
+        yield runner.jobs
+        await runner.aclose()
+
+
+class TestPackage(PackageKit):
+    distribution = "portico-dbos"

@@ -1,0 +1,422 @@
+"""The runner in one process: what it shares, what it leaves alone, what it records, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import logging
+import pickle  # what nobody may read
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from portico.errors import StoreBusy, StoreError
+from portico.jobs import Job, JobStatus
+from portico_dbos._heartbeat import tidy
+from portico_dbos.config import DbosSettings, Rate
+from portico_dbos.runner import DbosRunner
+
+Open = Callable[..., DbosRunner]
+PATIENCE = 60.0
+
+
+async def done() -> str:
+    """Be an action."""
+    return "done"
+
+
+@asynccontextmanager
+async def at_work(runner: DbosRunner, carry_out: Any, **options: Any) -> Any:
+    working = asyncio.ensure_future(runner.jobs.work(carry_out, **options))
+    try:
+        yield working
+    finally:
+        working.cancel()
+        await asyncio.wait([working])
+
+
+async def ended(runner: DbosRunner, *names: str) -> list[JobStatus]:
+    """Wait until jobs have ended."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            told = [each for each in await runner.jobs.status(names) if each is not None]
+            if len(told) == len(names) and all(each.state not in ("waiting", "running") for each in told):
+                return told
+            await asyncio.sleep(0.02)
+
+
+async def until(so: Callable[[], object]) -> None:
+    """Wait until something is so."""
+    async with asyncio.timeout(PATIENCE):
+        while not so():
+            await asyncio.sleep(0.01)
+
+
+def ours(before: set[threading.Thread]) -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread not in before]
+
+
+async def test_closing_ends_all_threads_and_it_may_be_used_again(opened: Open) -> None:
+    await asyncio.to_thread(time.sleep, 0)  # the loop's own
+    before = set(threading.enumerate())
+    runner = opened()
+    for number in range(2):
+        assert await runner.durable.pursue(f"r{number}", partial(runner.execute, f"r{number}", "s", done)) == "done"
+        async with at_work(runner, {"k": lambda job: done()}):
+            await runner.jobs.submit([Job(f"j{number}", "k")])
+            await ended(runner, f"j{number}")
+        await runner.aclose()
+        await until(lambda: not ours(before))
+        await runner.aclose()
+
+
+async def test_closing_while_it_works_puts_the_jobs_back(opened: Open) -> None:
+    runner, began = opened(), asyncio.Event()
+
+    async def endless(job: Job) -> None:
+        began.set()
+        await asyncio.Event().wait()
+
+    await runner.jobs.submit([Job("j", "k")])
+    working = asyncio.ensure_future(runner.jobs.work({"k": endless}))
+    await asyncio.wait_for(began.wait(), PATIENCE)
+    await runner.aclose()
+    await asyncio.wait([working], timeout=PATIENCE)
+    assert working.done()
+    (told,) = await runner.jobs.status(["j"])
+    assert told is not None
+    assert told.state == "waiting"
+
+
+async def test_the_pool_of_the_applications_loop_stays_its_own(opened: Open) -> None:
+    def name() -> str:
+        return threading.current_thread().name
+
+    first = await asyncio.to_thread(name)
+    runner = opened()
+    await runner.durable.pursue("r", partial(runner.execute, "r", "s", done))
+    assert (await asyncio.to_thread(name)).rpartition("_")[0] == first.rpartition("_")[0]
+    await runner.aclose()
+    assert (await asyncio.to_thread(name)).rpartition("_")[0] == first.rpartition("_")[0]
+
+
+async def test_runners_on_one_database_pursue_at_once(opened: Open) -> None:
+    one, other = opened(), opened()
+    together = asyncio.Barrier(2)
+
+    async def meet() -> str:
+        await together.wait()
+        return "met"
+
+    pursuits = [
+        each.durable.pursue(f"r{at}", partial(each.execute, f"r{at}", "s", meet))
+        for at, each in enumerate((one, other))
+    ]
+    assert await asyncio.wait_for(asyncio.gather(*pursuits), PATIENCE) == ["met", "met"]
+    await one.aclose()
+    assert await other.durable.pursue("r2", partial(other.execute, "r2", "s", done)) == "done"
+
+
+async def test_a_second_database_is_refused_as_long_as_the_first_one_is_in_use(opened: Open, tmp_path: Path) -> None:
+    first = opened()
+    second = DbosRunner(DbosSettings(path=tmp_path / "another.sqlite3"))
+
+    async def inside() -> str:
+        with pytest.raises(StoreBusy, match="DBOS is there once in a process"):
+            await second.durable.pursue("r", done)
+        with pytest.raises(StoreBusy, match="DBOS is there once in a process"):
+            await second.jobs.work({"k": lambda job: done()})
+        await second.jobs.submit([Job("j", "k")])  # this needs no DBOS of the process
+        return "inside"
+
+    try:
+        assert await first.durable.pursue("r", inside) == "inside"
+        assert await second.durable.pursue("r", partial(second.execute, "r", "s", done)) == "done"
+        assert await first.durable.pursue("r", done) == "done"
+    finally:
+        await second.aclose()
+
+
+async def test_a_second_worker_in_one_process_is_refused(opened: Open) -> None:
+    one, other = opened(), opened()
+    async with at_work(one, {"k": lambda job: done()}):
+        await until_workers(one, 1)
+        with pytest.raises(StoreBusy, match=r"is a worker on .* already"):
+            await other.jobs.work({"k": lambda job: done()})
+        await until_workers(one, 1)
+
+
+async def until_workers(runner: DbosRunner, count: int) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while len(await runner.jobs.workers()) != count:
+            await asyncio.sleep(0.02)
+
+
+def test_an_application_with_a_dbos_of_its_own_is_told(tmp_path: Path) -> None:
+    program = f"""
+import asyncio, logging
+from pathlib import Path
+logging.getLogger("dbos").addHandler(logging.NullHandler())
+from dbos import DBOS
+DBOS(config={{"name": "theirs", "system_database_url": "sqlite:///{tmp_path}/theirs.sqlite3"}})
+from portico.errors import StoreError
+from portico_dbos.config import DbosSettings
+from portico_dbos.runner import DbosRunner
+async def main():
+    runner = DbosRunner(DbosSettings(path=Path("{tmp_path}/ours.sqlite3")))
+    async def work(): return 1
+    try:
+        await runner.durable.pursue("r", work)
+    except StoreError as error:
+        print(error)
+    await runner.aclose()
+    print(DBOS.application_version is not None)
+asyncio.run(main())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("This process runs a DBOS of its own"), done.stdout + done.stderr
+    assert done.stdout.endswith("True\n")
+
+
+def test_a_process_that_forgets_to_close_ends_all_the_same_and_says_nothing(tmp_path: Path) -> None:
+    program = f"""
+import asyncio
+from pathlib import Path
+from portico.jobs import Job
+from portico_dbos.config import DbosSettings
+from portico_dbos.runner import DbosRunner
+async def main():
+    runner = DbosRunner(DbosSettings(path=Path("{tmp_path}/dbos.sqlite3"), poll=0.05))
+    async def carry_out(job): raise ValueError("no")
+    async def work(): return 1
+    await runner.jobs.submit([Job("j", "k")])
+    working = asyncio.ensure_future(runner.jobs.work({{"k": carry_out}}))
+    await runner.durable.pursue("r", work)
+    while (await runner.jobs.status(["j"]))[0].state != "failed":
+        await asyncio.sleep(0.05)
+asyncio.run(main())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE, check=True)
+    assert (done.stdout, done.stderr) == ("", "")
+
+
+async def test_a_failure_leaves_nothing_in_the_database_but_the_text_of_a_job(opened: Open) -> None:
+    runner = opened()
+
+    class Told(Exception):
+        data = "what nobody may read"
+
+    async def fail() -> None:
+        raise Told("the text")
+
+    async def work() -> str:
+        with pytest.raises(Told, match="the text"):
+            await runner.execute("r", "s", fail)
+        return await runner.execute("r", "s", done)
+
+    assert await runner.durable.pursue("r", work) == "done"
+    await runner.jobs.submit([Job("j", "k")])
+    async with at_work(runner, {"k": lambda job: fail()}):
+        (told,) = await ended(runner, "j")
+    assert (told.state, told.error) == ("failed", "the text")
+
+    def everything(database: Any) -> str:
+        rows = []
+        for table in sa.inspect(database.engine).get_table_names(schema=database.schema):
+            with database.engine.connect() as connection:
+                rows += connection.execute(
+                    sa.select(sa.text("*")).select_from(sa.table(table, schema=database.schema))
+                ).all()
+        return repr(rows)
+
+    written = await runner._database.call(everything)
+    assert "the text" in written
+    assert "what nobody may read" not in written
+    assert "py_pickle" not in written
+
+
+class Trap:
+    """Writes a file when it is unpickled."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def __reduce__(self) -> Any:
+        return (open, (str(self.file), "w"))
+
+
+@pytest.mark.parametrize("column", ["inputs", "output"])
+async def test_a_pickle_in_the_database_is_never_read(opened: Open, tmp_path: Path, column: str) -> None:
+    runner, file = opened(), tmp_path / "sprung"
+    trap = base64.b64encode(pickle.dumps(Trap(file))).decode()
+    await runner.jobs.submit([Job("j", "k")])
+    if column == "output":
+        async with at_work(runner, {"k": lambda job: done()}):
+            await ended(runner, "j")
+
+    def set_it(database: Any) -> None:
+        table = {"inputs": "workflow_input", "output": "workflow_output"}[column]
+        where = sa.table(table, sa.column("workflow_uuid"), sa.column(column), schema=database.schema)
+        status = sa.table(
+            "workflow_status", sa.column("workflow_uuid"), sa.column("serialization"), schema=database.schema
+        )
+        with database.engine.begin() as connection:
+            connection.execute(sa.update(where).values({column: trap}))
+            connection.execute(sa.update(status).values(serialization="py_pickle"))
+
+    await runner._database.call(set_it)
+    async with at_work(runner, {"k": lambda job: done()}):
+        with suppress(StoreError, ValueError):
+            await ended(runner, "j")
+        await asyncio.sleep(0.3)
+    assert not file.exists()
+
+
+async def test_jobs_begin_at_the_rate_that_is_set(opened: Open) -> None:
+    runner = opened(rate=Rate(2, 1.0), concurrency=10)
+    began: list[float] = []
+
+    async def carry_out(job: Job) -> None:
+        began.append(time.monotonic())
+
+    names = [f"j{number}" for number in range(6)]
+    await runner.jobs.submit([Job(name, "k") for name in names])
+    async with at_work(runner, {"k": carry_out}):
+        await ended(runner, *names)
+    assert began[-1] - began[0] > 1.8, f"6 jobs began within {began[-1] - began[0]:.2f} seconds, and 2 may in one"
+
+
+async def test_workers_of_another_version_leave_a_job_alone(opened: Open) -> None:
+    old, new = opened(version="1"), opened(version="2")
+    await new.jobs.submit([Job("new", "k")])
+    await old.jobs.submit([Job("old", "k")])
+    async with at_work(old, {"k": lambda job: done()}):
+        await ended(old, "old")
+        await asyncio.sleep(0.3)
+        (told,) = await old.jobs.status(["new"])
+        assert told is not None
+        assert told.state == "waiting"
+    async with at_work(new, {"k": lambda job: done()}):
+        assert (await ended(new, "new"))[0].state == "done"
+
+
+async def test_a_job_given_back_in_order_is_not_given_up(opened: Open) -> None:
+    runner = opened(attempts=1)
+    went = asyncio.Event()
+    await runner.jobs.submit([Job("j", "k")])
+    for _ in range(3):
+        began = asyncio.Event()
+
+        async def carry_out(job: Job, began: asyncio.Event = began) -> str:
+            began.set()
+            await went.wait()
+            return "well"
+
+        async with at_work(runner, {"k": carry_out}):
+            await asyncio.wait_for(began.wait(), PATIENCE)
+    went.set()
+    async with at_work(runner, {"k": carry_out}):
+        (told,) = await ended(runner, "j")
+    assert (told.state, told.result, told.attempts) == ("done", "well", 4)
+
+
+async def test_an_emit_that_fails_and_a_result_that_is_no_json_harm_nobody_else(
+    opened: Open, caplog: pytest.LogCaptureFixture
+) -> None:
+    runner = opened()
+
+    def emit(status: JobStatus) -> None:
+        raise OSError("the screen is gone")
+
+    async def carry_out(job: Job) -> Any:
+        return object() if job.name == "ill" else "well"
+
+    await runner.jobs.submit([Job("ill", "k"), Job("well", "k")])
+    with caplog.at_level(logging.CRITICAL, "portico_dbos"):
+        async with at_work(runner, {"k": carry_out}, emit=emit):
+            ill, well = await ended(runner, "ill", "well")
+    assert (ill.state, well.state, well.result) == ("failed", "done", "well")
+    assert "its result is not JSON" in (ill.error or "")
+
+
+async def test_jobs_are_taken_in_the_order_in_which_they_were_submitted(opened: Open) -> None:
+    runner = opened(concurrency=1, poll=0.02)
+    names = [f"{number * 7 % 10}" for number in range(10)]
+    await runner.jobs.submit([Job(name, "k") for name in names])
+    began: list[str] = []
+
+    async def carry_out(job: Job) -> None:
+        began.append(job.name)
+
+    async with at_work(runner, {"k": carry_out}):
+        await ended(runner, *names)
+    assert began == names
+    assert [each.name for each in await runner.jobs.jobs("k", states=("done",), limit=3)] == names[:-4:-1]
+
+
+async def test_what_ended_long_ago_is_removed_and_nothing_else(opened: Open) -> None:
+    runner = opened()
+    await runner.jobs.submit([Job(name, "k") for name in ("ended", "waits")])
+    await runner.jobs.cancel(["waits"])
+    await runner.jobs.submit([Job("still", "k")])
+    await runner.durable.pursue("r", partial(runner.execute, "r", "s", done))
+    removed = await runner._database.call(lambda database: tidy(database, 1.0))
+    assert removed == 0
+    await asyncio.sleep(1.1)
+    removed = await runner._database.call(lambda database: tidy(database, 1 / 86_400))
+    assert removed == 2
+    assert [each and each.state for each in await runner.jobs.status(["waits", "ended", "still"])] == [
+        None,
+        "waiting",
+        "waiting",
+    ]
+    assert await runner.durable.recorded("r") == {}
+
+
+@pytest.mark.parametrize("schema", ["select", "Größe", "with-hyphen", "_A"])
+async def test_a_schema_is_a_name_whatever_it_means_to_a_server(
+    schema: str, opened: Open, where: dict[str, Any]
+) -> None:
+    if "path" in where:
+        pytest.skip("SQLite has no schemas")
+    runner = opened(schema=f"{schema}_{time.time_ns() % 10**9}")
+    await runner.jobs.submit([Job("j", "k")])
+    async with at_work(runner, {"k": lambda job: done()}):
+        assert (await ended(runner, "j"))[0].result == "done"
+    assert await runner.durable.pursue("r", partial(runner.execute, "r", "s", done)) == "done"
+    assert await runner.durable.recorded("r") == {"s": "done"}
+
+
+async def test_a_job_of_a_run_takes_what_a_pursuit_of_it_recorded_and_the_other_way_round(opened: Open) -> None:
+    runner = opened()
+    called: list[str] = []
+
+    async def do(name: str) -> Any:
+        async def action() -> str:
+            called.append(name)
+            return f"{name} {len(called)}"
+
+        return await runner.execute("r", name, action)
+
+    assert await runner.durable.pursue("r", partial(do, "a")) == "a 1"
+    await runner.jobs.submit([Job("r", "k")])
+
+    async def carry_out(job: Job) -> list[str]:
+        return [await do("b"), await do("a")]
+
+    async with at_work(runner, {"k": carry_out}):
+        assert (await ended(runner, "r"))[0].result == ["b 2", "a 1"]
+    assert [await runner.durable.pursue("r", partial(do, name)) for name in ("a", "b", "c")] == ["a 1", "b 2", "c 3"]
+    assert (
+        json.dumps(dict(await runner.durable.recorded("r")), sort_keys=True) == '{"a": "a 1", "b": "b 2", "c": "c 3"}'
+    )

@@ -1,0 +1,1 @@
+"""Vectors and the journal of pursuits of Portico in PostgreSQL."""

@@ -1,0 +1,118 @@
+"""Metadata in two forms: a text that gives back what was put in, and a jsonb that filters ask.
+
+The jsonb has a list for each field, whose elements compare as `portico.filter.matches` compares: numbers exactly, texts
+by code point. A jsonb alone could not do both: it takes no NUL, no NaN and no infinity, and makes 1e300 a whole number.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from portico.errors import StoreDamaged
+from portico.filter import Scalar
+from portico_postgres._texts import stored
+
+__all__ = ["Metadata", "comparable", "decoded", "encoded", "fields_of"]
+
+Metadata: TypeAlias = dict[str, Scalar | tuple[Scalar, ...]]
+
+_LONGEST_NUMBER = 13_000
+"""Bits of a whole number: some 3,900 digits. Python itself writes no more than 4,300."""
+_INFINITE = "1e5000"
+"""Stands for infinity in the jsonb, which has none: greater than every number that is taken."""
+
+_PLAIN = frozenset({str, int, bool})
+
+# Made once: `json.dumps` with options makes an encoder for each call, which takes longer than encoding.
+_compact = json.JSONEncoder(separators=(",", ":")).encode
+_readable = json.JSONEncoder(ensure_ascii=False).encode
+_decode = json.JSONDecoder().decode
+
+
+def encoded(record: str, metadata: Mapping[str, Scalar | Sequence[Scalar]]) -> tuple[str, str]:
+    """Return metadata as the text that gives them back, and as the jsonb that is filtered.
+
+    Raises ``TypeError`` for what is neither a string, a number, a bool nor a list of them, and ``ValueError`` for a
+    whole number of more than 13,000 bits.
+    """
+    if not metadata:
+        return "{}", "{}"
+    copy: dict[str, object] = {}
+    parts: list[str] = []
+    for field, value in metadata.items():
+        if not isinstance(field, str):
+            raise TypeError(f"record {record!r}: metadata fields are strings, not {field!r}")
+        elements = value if isinstance(value, list | tuple) else (value,)
+        plain = [element if type(element) in _PLAIN else _scalar(record, field, element) for element in elements]
+        copy[field] = plain if isinstance(value, list | tuple) else plain[0]
+        try:
+            inside = ",".join(text for element in plain if (text := comparable(element)) is not None)
+        except ValueError as error:
+            raise ValueError(f"record {record!r}: the metadata field {field!r} holds {error}") from None
+        parts.append(f"{_readable(stored(field))}:[{inside}]")
+    return _compact(copy), "{" + ",".join(parts) + "}"
+
+
+def decoded(text: str) -> Metadata:
+    """Return the metadata that `encoded` wrote. Raises ``StoreDamaged`` for anything else."""
+    try:
+        metadata = _decode(text)
+        if "[" not in text and type(metadata) is dict:
+            return metadata
+        return {field: tuple(value) if isinstance(value, list) else value for field, value in metadata.items()}
+    except (ValueError, TypeError, AttributeError) as error:
+        raise StoreDamaged(
+            f"The metadata {str(text)[:80]!r} of a record are not what was written: {error}. Drop the namespace; what "
+            "is derived from documents is then built again."
+        ) from error
+
+
+def fields_of(field: str, value: Scalar) -> str | None:
+    """Return the jsonb that is contained in that of a record which has the value in the field; None where nothing is.
+
+    >>> fields_of("year", 2025.0), fields_of("year", float("nan"))
+    ('{"year":[2025.0]}', None)
+    """
+    text = comparable(value, clipped=True)
+    return None if text is None else f"{{{_readable(stored(field))}:[{text}]}}"
+
+
+def comparable(value: Scalar, *, clipped: bool = False) -> str | None:
+    """Return a value in JSON, as it compares in a jsonb; None for a NaN, which compares with nothing.
+
+    A float is written with all that it is worth, since a jsonb compares decimal numbers: whole ones as the integer that
+    they are, with a point; the shortest form of others lies between the same floats. ``clipped`` puts a number that is
+    too long for a record beyond all records; otherwise it is a ``ValueError``.
+    """
+    if value is True or value is False:
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return _readable(stored(value))
+    if isinstance(value, int):
+        if value.bit_length() <= _LONGEST_NUMBER:
+            return str(int(value))
+        if not clipped:
+            raise ValueError(f"a whole number of {value.bit_length():,} bits; {_LONGEST_NUMBER:,} are the most")
+        return "1e4500" if value > 0 else "-1e4500"
+    if math.isfinite(value):
+        return f"{int(value)}.0" if value.is_integer() else repr(float(value))
+    if math.isnan(value):
+        return None
+    return _INFINITE if value > 0 else f"-{_INFINITE}"
+
+
+def _scalar(record: str, field: str, value: object) -> Scalar:
+    # Enumerations and other subclasses become plain, as they would on the way through a file.
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value)
+    raise TypeError(
+        f"record {record!r}: the metadata field {field!r} holds a {type(value).__name__}; "
+        "a field holds a str, int, float or bool, or a list of them"
+    )

@@ -1,0 +1,108 @@
+"""The settings of the journal and of the vectors; both share what concerns the connection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import Attribute, field, frozen, validators
+
+from portico.registration import Secret
+from portico_postgres._uri import fault
+
+__all__ = ["ConnectionSettings", "PostgresRunSettings"]
+
+_LONGEST_NAME = 63
+"""Bytes of a name in PostgreSQL; what is longer is cut, and two would be one."""
+
+
+def _database(_: object, attribute: Attribute[Any], value: Secret) -> None:
+    wrong = fault(value.reveal())
+    if wrong is not None:
+        raise ValueError(f"{attribute.name} {wrong}")
+
+
+def _name(_: object, attribute: Attribute[Any], value: str) -> None:
+    if not value or not value.isprintable() or len(value.encode("utf-8", "surrogatepass")) > _LONGEST_NAME:
+        raise ValueError(
+            f"{attribute.name} is a name of 1 to {_LONGEST_NAME} bytes that can be printed, such as 'portico'"
+        )
+    if "%" in value:
+        raise ValueError(f"{attribute.name} has a % in it, which the client takes for the place of a value")
+    if value.startswith("pg_"):
+        raise ValueError(f"{attribute.name} begins with 'pg_', which PostgreSQL keeps for itself")
+
+
+@frozen(kw_only=True)
+class ConnectionSettings:
+    """Which database, and how it is reached.
+
+    >>> ConnectionSettings(uri=Secret("postgresql://ada:secret@db.example/portico")).schema
+    'portico'
+
+    Raises ``ValueError`` for a URI that is none, which it does not quote, and for a number out of its range.
+    """
+
+    uri: Secret = field(
+        validator=_database,
+        metadata={
+            "doc": "The database, as `postgresql://user:password@host:5432/database`, with the options of libpq: "
+            "`?sslmode=verify-full`. Needed."
+        },
+    )
+    schema: str = field(
+        default="portico",
+        validator=_name,
+        metadata={"doc": "The schema that the tables are in; it is made where it is missing."},
+    )
+    pool_size: int = field(
+        default=8,
+        validator=[validators.ge(1), validators.le(1_000)],
+        metadata={"doc": "Connections of one process at most. They are opened as they are needed."},
+    )
+    connect_timeout: float = field(
+        default=10.0,
+        validator=[validators.ge(1), validators.le(600)],
+        metadata={"doc": "Seconds to wait for a connection, also while the server restarts."},
+    )
+    statement_timeout: float = field(
+        default=30.0,
+        validator=[validators.ge(0.1), validators.le(86_400)],
+        metadata={"doc": "Seconds that the server may take for one statement."},
+    )
+    transaction_pooler: bool = field(
+        default=False,
+        metadata={
+            "doc": "Whether a pooler such as PgBouncer in transaction mode stands before the server. Nothing is kept "
+            "on a session then: no prepared statements, and `statement_timeout` is the client's only."
+        },
+    )
+
+
+@frozen(kw_only=True)
+class PostgresRunSettings(ConnectionSettings):
+    """``[runs.postgres]`` in `portico.toml`.
+
+    >>> PostgresRunSettings(uri=Secret("postgresql://db.example/portico")).lease_seconds
+    60.0
+    """
+
+    statement_timeout: float = field(
+        default=10.0,
+        validator=[validators.ge(0.1), validators.le(3_600)],
+        metadata={"doc": "Seconds that the server may take for one statement, such as to write an entry."},
+    )
+    lease_seconds: float = field(
+        default=60.0,
+        validator=[validators.ge(2), validators.le(86_400)],
+        metadata={
+            "doc": "Seconds after which a run is free whose process is not heard of; one at work is heard of three "
+            "times as often."
+        },
+    )
+    keep_days: float = field(
+        default=90.0,
+        validator=[validators.ge(0), validators.le(36_500)],
+        metadata={
+            "doc": "Days that runs are kept after they ended; those that are held, uncertain or interrupted always are."
+        },
+    )

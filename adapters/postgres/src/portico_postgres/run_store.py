@@ -1,0 +1,250 @@
+"""The run store in PostgreSQL."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from portico.errors import StoreBusy, StoreDamaged, StoreError, StoreUnavailable
+from portico.ports.run_store import Lease
+from portico.registration import Services
+from portico_postgres._connections import Connections
+from portico_postgres._door import Connection
+from portico_postgres._entries import decoded, encoded, ends_run, shown, written
+from portico_postgres._presence import Presence
+from portico_postgres._run_tables import RUNS, RunStatements
+from portico_postgres.config import PostgresRunSettings
+
+__all__ = ["PostgresRunStore"]
+
+_TRIES = 20
+"""How often a statement finds that another one was there first, each of which came through, before `StoreBusy`."""
+
+_REMOVED_AT_ONCE = 100
+_BETWEEN_CLEANINGS = 60.0
+_PARSED_AT_ONCE = 200_000
+"""Characters of entries that are parsed in a few milliseconds; more are parsed in a thread."""
+
+_SECONDS_PER_DAY = 86_400
+
+
+@dataclass(slots=True)
+class _Written:
+    """What this process knows of a run that it holds: how long it is, and an append whose answer was lost."""
+
+    length: int = -1
+    batch: uuid.UUID | None = None
+    texts: list[str] = field(default_factory=list)
+    loop: asyncio.AbstractEventLoop | None = None
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def in_turn(self) -> asyncio.Lock:
+        """Return the lock that keeps appends in the order of their calls, on the running loop."""
+        loop = asyncio.get_running_loop()
+        if loop is not self.loop:
+            self.loop, self.turn = loop, asyncio.Lock()
+        return self.turn
+
+
+class PostgresRunStore:
+    """The RunStore port in PostgreSQL, which processes on any number of machines share.
+
+    An entry is written when `append` returns, as surely as the server commits, and exactly once: an append whose
+    answer was lost is sent again, and the server knows it by its place in the run and its number. Leases are the
+    server's: its clock says when one has run out, its row of the run which token is the newest. The lease of a process
+    that was killed is free at once for processes on the same system, after ``lease_seconds`` for others.
+
+    Nothing is opened before the first call; the tables are made by the first that writes. Calls may run concurrently,
+    and each ends in time: see the settings. ``StoreUnavailable`` says that the server was not reached, or that its
+    answer was lost: the same entries given once more are written if they were not.
+    """
+
+    name = "postgres"
+
+    def __init__(self, settings: PostgresRunSettings, services: Services | None = None) -> None:
+        self.lease_seconds = settings.lease_seconds
+        self._keep_seconds = settings.keep_days * _SECONDS_PER_DAY
+        self._connections = Connections(settings, RUNS, table="[runs.postgres]")
+        self._statements = RunStatements(settings.schema)
+        self._presence = Presence()
+        self._held: dict[tuple[str, int], _Written] = {}
+        self._next_cleaning = 0.0
+
+    async def acquire(self, run: str, *, owner: str, seconds: float) -> Lease:
+        """Take the run for ``seconds``; ``StoreBusy`` while another holds it whose process may be there."""
+        values = {"name": encoded(run), "owner": encoded(owner), "seconds": seconds, "presence": self._presence.sign()}
+
+        async def take(connection: Connection) -> tuple[int, int]:
+            seen = -1
+            for _ in range(_TRIES):
+                taken = await _row(connection, self._statements.take, {**values, "seen": seen})
+                if taken is not None:
+                    return taken[0], taken[1]
+                found = await _row(connection, self._statements.look, values)
+                if found is None:
+                    continue
+                seen, by, presence, left = found
+                if by is not None and by != values["owner"] and left > 0 and not self._presence.is_gone(presence):
+                    raise StoreBusy(
+                        f"Another process is at work on the run {shown(run)}. Wait until it is done, or for its lease "
+                        f"to run out, in {left:.0f} s."
+                    )
+            raise StoreBusy(f"Many processes want the run {shown(run)} at once. Try again.")
+
+        token, length = await self._connections.write(take)
+        self._held[run, token] = _Written(length)
+        return Lease(run, owner, token)
+
+    async def renew(self, lease: Lease, *, seconds: float) -> None:
+        """Lengthen a lease; ``StoreBusy`` when it was given back, or there was a newer one since."""
+        values = {**_key(lease), "seconds": seconds, "presence": self._presence.sign()}
+
+        async def renew(connection: Connection) -> Any:
+            return await _row(connection, self._statements.renew, values)
+
+        if await self._connections.write(renew) is None:
+            self._held.pop((lease.run, lease.token), None)
+            raise _stale(lease)
+
+    async def release(self, lease: Lease) -> None:
+        """Give the run back, unless the lease is stale; when it has ended, a few old ones are removed."""
+        self._held.pop((lease.run, lease.token), None)
+
+        async def release(connection: Connection) -> Any:
+            return await _row(connection, self._statements.release, _key(lease))
+
+        given = await self._connections.write(release)
+        if given is not None and given[0] and time.monotonic() >= self._next_cleaning:
+            # The run has ended well; that old ones cannot be removed is no failure of it.
+            with suppress(StoreError):
+                await self._clean()
+
+    async def append(self, lease: Lease, entries: Sequence[Mapping[str, Any]]) -> None:
+        """Add entries at the end; ``StoreBusy`` for a stale lease, ``StoreError`` for what is no JSON.
+
+        After ``StoreUnavailable``, the same entries are not written a second time when they are given again.
+        """
+        texts = [written(lease.run, entry) for entry in entries]
+        end = next((end for entry in reversed(entries) if (end := ends_run(entry)) is not None), None)
+        known = self._held.setdefault((lease.run, lease.token), _Written())
+        async with known.in_turn():
+            batch = known.batch if known.batch is not None and known.texts == texts else uuid.uuid4()
+            values = {**_key(lease), "count": len(texts), "end": end, "batch": batch, "entries": texts}
+
+            async def append(connection: Connection) -> int:
+                for _ in range(_TRIES):
+                    values["length"] = known.length
+                    if await _row(connection, self._statements.append, values) is not None:
+                        return known.length + len(texts)
+                    state = await _row(connection, self._statements.state, values)
+                    newest, in_force, known.length, there = state or (False, False, -1, False)
+                    if there:
+                        return known.length
+                    if not newest:
+                        self._held.pop((lease.run, lease.token), None)
+                    if not newest or not in_force:
+                        raise _stale(lease)
+                raise StoreBusy(f"Several write to the run {shown(lease.run)} under one lease. Try again.")
+
+            try:
+                known.length = await self._connections.write(append)
+            except StoreUnavailable:
+                known.batch, known.texts = batch, texts
+                raise
+            known.batch, known.texts = None, []
+
+    async def read(self, run: str) -> list[Mapping[str, Any]]:
+        """Return the entries in order; none for an unknown run. ``StoreDamaged`` where one is missing."""
+
+        async def read(connection: Connection) -> list[tuple[int, str]]:
+            cursor = await connection.execute(self._statements.read, {"name": encoded(run)})
+            return await cursor.fetchall()
+
+        none: list[tuple[int, str]] = []
+        rows = await self._connections.read(read, none)
+        if sum(len(text) for _, text in rows) > _PARSED_AT_ONCE:
+            return await asyncio.to_thread(self._parsed, run, rows)
+        return self._parsed(run, rows)
+
+    async def held(self, run: str) -> bool:
+        """Tell whether a process that may be there holds the run."""
+
+        async def look(connection: Connection) -> Any:
+            return await _row(connection, self._statements.look, {"name": encoded(run)})
+
+        found = await self._connections.read(look, None)
+        if found is None:
+            return False
+        _, by, presence, left = found
+        return by is not None and left > 0 and not self._presence.is_gone(presence)
+
+    async def runs(self) -> list[str]:
+        """Return the names of all runs, the oldest first."""
+
+        async def names(connection: Connection) -> list[tuple[bytes]]:
+            cursor = await connection.execute(self._statements.names)
+            return await cursor.fetchall()
+
+        none: list[tuple[bytes]] = []
+        rows = await self._connections.read(names, none)
+        try:
+            return [decoded(name) for (name,) in rows]
+        except UnicodeDecodeError as error:
+            raise self._damaged("the name of a run is not what was written") from error
+
+    async def aclose(self) -> None:
+        """Close the connections of this event loop; the next call opens others. Leases stay as they are."""
+        await self._connections.aclose()
+
+    async def _clean(self) -> None:
+        async def clean(connection: Connection) -> int:
+            values = {"seconds": self._keep_seconds, "most": _REMOVED_AT_ONCE}
+            return (await connection.execute(self._statements.clean, values)).rowcount
+
+        removed = await self._connections.write(clean)
+        # Where there are more than that, the next run that ends removes some too.
+        if removed < _REMOVED_AT_ONCE:
+            self._next_cleaning = time.monotonic() + _BETWEEN_CLEANINGS
+
+    def _parsed(self, run: str, rows: list[tuple[int, str]]) -> list[Mapping[str, Any]]:
+        entries: list[Mapping[str, Any]] = []
+        for expected, (number, text) in enumerate(rows, 1):
+            if number != expected:
+                raise self._damaged(f"the run {shown(run)} has no entry {expected}")
+            try:
+                entry = json.loads(text)
+            except (ValueError, RecursionError) as error:
+                raise self._damaged(f"entry {number} of the run {shown(run)} cannot be read") from error
+            if not isinstance(entry, dict):
+                raise self._damaged(f"entry {number} of the run {shown(run)} is no object")
+            entries.append(entry)
+        return entries
+
+    def _damaged(self, why: str) -> StoreDamaged:
+        place = self._connections.place
+        return StoreDamaged(
+            f"The journal in the schema {place.schema!r} of {place} is damaged: {why}. Restore it from a backup; the "
+            "other runs are not concerned."
+        )
+
+
+def _key(lease: Lease) -> dict[str, Any]:
+    return {"name": encoded(lease.run), "token": lease.token}
+
+
+async def _row(connection: Connection, statement: bytes, values: Mapping[str, Any]) -> Any:
+    """Run a statement and return its first row, None where there is none."""
+    return await (await connection.execute(statement, values)).fetchone()
+
+
+def _stale(lease: Lease) -> StoreBusy:
+    return StoreBusy(
+        f"The run {shown(lease.run)} is no longer this process's: its lease {lease.token} ran out, was given back or "
+        "was taken over. Nothing was written."
+    )

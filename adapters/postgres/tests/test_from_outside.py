@@ -1,0 +1,149 @@
+"""Whatever comes from outside is data: it is bound, it comes back as it was, and nothing of it becomes SQL."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from psycopg import sql
+
+from portico.filter import And, AnyOf, Equal, Filter, Not, Or, Range, matches
+from portico.registration import Secret
+from portico.vectors import VectorRecord, Vectors
+from portico_postgres.vector_config import PostgresVectorSettings
+from portico_postgres.vector_store import PostgresVectorStore
+from portico_testkit.postgres_server import PostgresServer
+from portico_testkit.vector_checks import tried
+
+# A word that no statement of ours has, so that it stands in one only if it came from outside.
+_MARK = "zqx7"
+
+_HOSTILE = (
+    "'",
+    '"',
+    "''",
+    "\\",
+    "\\'",
+    "\x00",
+    "\ud800",
+    "%s",
+    "%(query)b",
+    "%%",
+    "{vectors}",
+    "{0}",
+    "$1",
+    "$$",
+    "; DROP TABLE canary; --",
+    "'); DROP TABLE canary; --",
+    '"; DROP TABLE canary; --',
+    "') OR true --",
+    "/*",
+    "::regclass",
+    "& | ! <-> :*",
+    "e\u0301",
+    "\u202e",
+    "\n",
+)
+
+texts = st.lists(st.sampled_from(_HOSTILE) | st.text(max_size=3), max_size=4).map(lambda parts: _MARK + "".join(parts))
+scalars = texts | st.integers() | st.floats(allow_nan=False) | st.booleans()
+metadata = st.dictionaries(texts, scalars | st.lists(scalars, max_size=2), max_size=3)
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[str, dict[str, dict[str, Any]], Filter, str]:
+    """A namespace, metadata by id, a filter of a field, the text of a query."""
+    records = draw(st.dictionaries(texts, metadata, min_size=1, max_size=3))
+    known = sorted({field for fields in records.values() for field in fields})
+    field = draw(st.sampled_from(known) if known else texts)
+    one = Equal(field, draw(scalars))
+    other = draw(
+        st.builds(AnyOf, st.just(field), st.lists(scalars, max_size=3).map(tuple))
+        | texts.map(lambda bound: Range(field, at_least=bound))
+        | texts.map(lambda name: Equal(name, True))
+    )
+    filter = draw(st.sampled_from([one, other, And((one, other)), Or((one, other)), Not(other)]))
+    return draw(texts), records, filter, draw(texts)
+
+
+@pytest.fixture
+def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every statement that is sent, as it is sent: without the values of its parameters."""
+    sent: list[str] = []
+    execute, copy = psycopg.AsyncCursor.execute, psycopg.AsyncCursor.copy
+
+    def text_of(query: Any) -> str:
+        return query.decode() if isinstance(query, bytes) else query if isinstance(query, str) else query.as_string()
+
+    async def noted(cursor: Any, query: Any, *values: Any, **options: Any) -> Any:
+        sent.append(text_of(query))
+        return await execute(cursor, query, *values, **options)
+
+    def noted_copy(cursor: Any, statement: Any, *values: Any, **options: Any) -> Any:
+        sent.append(text_of(statement))
+        return copy(cursor, statement, *values, **options)
+
+    monkeypatch.setattr(psycopg.AsyncCursor, "execute", noted)
+    monkeypatch.setattr(psycopg.AsyncCursor, "copy", noted_copy)
+    return sent
+
+
+@pytest.mark.fuzz
+async def test_nothing_from_outside_becomes_sql(server: PostgresServer, schema: str, statements: list[str]) -> None:
+    store = PostgresVectorStore(PostgresVectorSettings(uri=Secret(server.uri), schema=schema))
+    await store.upsert("first", [VectorRecord("a")], Vectors.from_rows([[1.0, 0.0]]))
+    server.run(sql.SQL("CREATE TABLE {} AS SELECT 1 AS alive").format(sql.Identifier(schema, "canary")))
+    numbers = itertools.count()
+
+    async def check(history: tuple[str, dict[str, dict[str, Any]], Filter, str]) -> None:
+        namespace, records, filter, query = history
+        namespace += str(next(numbers))
+        given = [VectorRecord(id, fields, f"{query} {id}") for id, fields in records.items()]
+        rows = Vectors.from_rows([[1.0, float(row)] for row in range(len(given))])
+        one = Vectors.from_rows([[1.0, 0.0]])
+        await store.upsert(namespace, given, rows)
+        found, _ = await store.get(namespace, list(records))
+        assert [(record.id, record.text) for record in found] == [(record.id, record.text) for record in given]
+        for record in found:
+            expected = {key: tuple(v) if isinstance(v, list) else v for key, v in records[record.id].items()}
+            assert record.metadata == expected
+        kept = {id for id, fields in records.items() if matches(filter, fields)}
+        [near] = await store.search(namespace, one, filter=filter)
+        assert {match.id for match in near} == kept
+        both = await store.hybrid.search(namespace, query, one, filter=filter)
+        assert {match.id for match in both} == kept, "each has the words of the query"
+        assert {match.id for match in await store.hybrid.search(namespace, query)} == set(records)
+        assert sorted([id async for id in store.ids(namespace)]) == sorted(records)
+        assert await store.delete(namespace, list(records)) == len(records)
+        await store.drop(namespace)
+        assert await store.count(namespace) == 0
+
+    await tried(settings(max_examples=60, suppress_health_check=list(HealthCheck)), check, histories())
+    await store.aclose()
+    assert [one for one in statements if _MARK in one] == []
+    tables = server.run(
+        "SELECT relname FROM pg_class WHERE relnamespace = %s::regnamespace AND relkind = 'r'", [schema]
+    )
+    assert {name for (name,) in tables} == {"canary", "portico_versions", "vector_namespaces", "texts_1", "vectors_1"}
+
+
+@pytest.mark.parametrize("suffix", ["'", '"', "{0}", " space", ".dot", ";--", "é", "$1"])
+async def test_any_schema_will_do(server: PostgresServer, suffix: str, schema: str) -> None:
+    """It stands in the configuration, and in the statements as a quoted identifier."""
+    named = f"{schema}{suffix}"
+    store = PostgresVectorStore(PostgresVectorSettings(uri=Secret(server.uri), schema=named, index="hnsw", hnsw_from=1))
+    try:
+        await store.upsert("n", [VectorRecord("a", {"n": 1}, "An anvil.")], Vectors.from_rows([[1.0, 0.0]]))
+        [[match]] = await store.search("n", Vectors.from_rows([[1.0, 0.0]]), filter=Equal("n", 1))
+        assert (match.id, match.score) == ("a", 1.0)
+        [both] = await store.hybrid.search("n", "anvil", Vectors.from_rows([[1.0, 0.0]]))
+        assert both.id == "a"
+        assert await store.delete("n", ["a"]) == 1
+        await store.drop("n")
+        await store.aclose()
+    finally:
+        server.run(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(named)))

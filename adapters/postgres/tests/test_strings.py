@@ -1,0 +1,60 @@
+"""Strings that PostgreSQL's text cannot hold are stored in a form that gives them back, and keeps their order."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portico_postgres._texts import LONGEST_KEY, key, stored
+from portico_postgres._texts import given as given_back
+from portico_postgres._words import asked_words, searched_words
+
+# Half surrogates too, which `st.text` leaves out by itself, and often what is escaped.
+strings = st.text(st.characters(codec=None) | st.sampled_from("\x00\x01\x02\ud800\udfff\ud7ff\ue000\ue001\uf000"))
+
+
+@pytest.mark.fuzz
+@given(strings)
+def test_a_string_comes_back(text: str) -> None:
+    assert given_back(stored(text)) == text
+
+
+@pytest.mark.fuzz
+@given(strings)
+def test_what_is_stored_is_text_for_postgresql(text: str) -> None:
+    form = stored(text)
+    assert "\x00" not in form
+    form.encode()
+
+
+@pytest.mark.fuzz
+@given(strings, strings)
+def test_the_order_of_code_points_is_kept(one: str, other: str) -> None:
+    assert (one < other) == (stored(one).encode() < stored(other).encode())
+    assert (one == other) == (stored(one) == stored(other))
+
+
+@given(st.text(max_size=3).map(lambda text: text * 700))
+def test_a_key_is_as_long_as_the_index_takes(text: str) -> None:
+    size = len(stored(text).encode())
+    if size <= LONGEST_KEY:
+        assert key(text, "the id") == stored(text)
+    else:
+        with pytest.raises(ValueError, match=f"the id .* has {size} bytes"):
+            key(text, "the id")
+
+
+@pytest.mark.fuzz
+@given(strings)
+def test_words_are_letters_and_digits_only(text: str) -> None:
+    for word in searched_words(text):
+        assert word.isalnum()
+    assert len(asked_words(text)) <= 64
+
+
+def test_identifiers_are_known_by_their_parts_too() -> None:
+    assert searched_words("parseHTTPServer v2Beta plain UPPER") == [
+        *("parseHTTPServer", "v2Beta", "plain", "UPPER"),
+        *("parse", "HTTP", "Server", "v2", "Beta"),
+    ]

@@ -1,0 +1,167 @@
+"""Filling a vector store: by workers where some are at work, and here otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Sequence
+from types import TracebackType
+from typing import Self, TypeVar
+
+from portico.bulk_embedding.batch import EmbeddingBatch, embed_batch
+from portico.bulk_embedding.workers import EmbeddingWorkers, cancel_leftovers
+from portico.ports.embedding_generator import EmbeddingGenerator
+from portico.ports.job_queue import JobQueue
+from portico.ports.vector_store import VectorStore
+
+__all__ = ["StoreFilling"]
+
+T = TypeVar("T")
+
+_ALONE = 512
+"""Records of one upsert, where this process does it."""
+_HANDED = 256
+"""Records of one job: some 300 KB of texts; soon done again, and still far more work than a job is to the queue."""
+_AHEAD = 8
+"""Jobs per worker that are under way: they are not dealt out evenly, and none should wait for the next."""
+_MOST = 64
+"""Jobs that are under way, however many workers there are: their texts are in the memory of this process."""
+_FIRST = 2_048
+"""Texts that are embedded here before workers are asked for: small changes are sooner made than handed out."""
+
+
+class StoreFilling:
+    """Embed batches into a store; an asynchronous context manager that takes back what it handed out.
+
+    >>> async def filled(embeddings, store, batches):
+    ...     async with StoreFilling(embeddings, store) as filling:
+    ...         return sum([embedded async for _, embedded in filling.each(batches)])
+
+    ``queue`` is asked once there is much to do, and gives None where there are no workers. A store that forgets with
+    its process is filled here. ``say`` is given a sentence when the workers keep one waiting, and None afterwards.
+    """
+
+    def __init__(
+        self,
+        embeddings: EmbeddingGenerator,
+        store: VectorStore,
+        *,
+        queue: Callable[[], JobQueue | None] | None = None,
+        say: Callable[[str | None], None] | None = None,
+    ) -> None:
+        self._embeddings = embeddings
+        self._store = store
+        self._queue = queue if store.persistent else None
+        self._say = say or _ignore
+        self._helpers: EmbeddingWorkers | None = None
+        self._embedded = 0
+        self._here = asyncio.Lock()
+        self.workers = 0
+        """How many worker processes have a part in it just now."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._helpers is not None:
+            await self._helpers.aclose()
+
+    @property
+    def trouble(self) -> str | None:
+        """Why workers that there may be had no part in it; None where nothing stood in the way."""
+        return self._helpers.trouble if self._helpers is not None else None
+
+    async def each(self, batches: AsyncIterator[tuple[T, EmbeddingBatch]]) -> AsyncGenerator[tuple[T, int]]:
+        """Fill in batches, several at once where there are workers; yield what came with each as soon as it is done.
+
+        With it comes the number of texts that were embedded. The order is that of their ends. ``batches`` are asked
+        for one at a time, never while whoever iterates is at work, and no more than a few thousand texts are under
+        way. Raises what `fill` does; what is under way then is stopped.
+        """
+        under_way: dict[asyncio.Task[int], tuple[T, int]] = {}
+        more = True
+        try:
+            while more or under_way:
+                if more and self._has_room(under_way.values()):
+                    try:
+                        told, batch = await anext(batches)
+                    except StopAsyncIteration:
+                        more = False
+                        continue
+                    if not batch.records:
+                        yield told, 0
+                        continue
+                    under_way[asyncio.create_task(self.fill(batch))] = told, len(batch.texts)
+                done = {task for task in under_way if task.done()}
+                if not done and not (more and self._has_room(under_way.values())):
+                    done, _ = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    told, _ = under_way.pop(task)
+                    yield told, task.result()
+        finally:
+            for task in under_way:
+                task.cancel()
+            await asyncio.gather(*under_way, return_exceptions=True)
+
+    async def fill(self, batch: EmbeddingBatch) -> int:
+        """Put a batch into the store and return how many texts were embedded; calls may run concurrently.
+
+        When it returns, all of the batch is in the store; when it raises, a part of it may be. Raises what
+        `embed_batch` does, and `EmbeddingWorkers.fill`.
+        """
+        self.workers = await self._at_work()
+        if not self.workers:
+            embedded = await self._alone(batch)
+        else:
+            embedded = sum(await _all([self._handed_out(part) for part in batch.parts(_HANDED)]))
+        self._embedded += embedded
+        return embedded
+
+    async def cancel_leftovers(self, namespace: str) -> None:
+        """Take back what an earlier process, which was stopped, handed out for a namespace."""
+        queue = self._queue() if self._queue is not None else None
+        if queue is not None:
+            await cancel_leftovers(queue, namespace)
+
+    def _has_room(self, under_way: Collection[tuple[object, int]]) -> bool:
+        room = min(self.workers * _AHEAD, _MOST) * _HANDED
+        return not under_way or sum(texts for _, texts in under_way) < room
+
+    async def _at_work(self) -> int:
+        if self._embedded < _FIRST:
+            return 0
+        if self._helpers is None:
+            queue = self._queue() if self._queue is not None else None
+            self._queue = None
+            if queue is None:
+                return 0
+            self._helpers = EmbeddingWorkers(queue, self._embeddings, self._store, self._say)
+        return await self._helpers.at_work()
+
+    async def _handed_out(self, part: EmbeddingBatch) -> int:
+        embedded = await self._helpers.fill(part) if self._helpers is not None else None
+        return await self._alone(part) if embedded is None else embedded
+
+    async def _alone(self, batch: EmbeddingBatch) -> int:
+        embedded = 0
+        # What all workers were to do at once is more than this process should do at once.
+        async with self._here:
+            for part in batch.parts(_ALONE):
+                embedded += await embed_batch(part, self._embeddings, self._store)
+        return embedded
+
+
+async def _all(works: Sequence[Awaitable[int]]) -> list[int]:
+    """Do all at once; the first failure stops the others and comes out as it is."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+
+def _ignore(sentence: str | None) -> None:
+    """Stand in for whoever would be told."""

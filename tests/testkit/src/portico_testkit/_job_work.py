@@ -1,0 +1,169 @@
+"""What a JobQueue must do at work: bounds, cancelled jobs and workers, many calls; tests of `JobQueueKit`."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+import pytest
+
+from portico.jobs import Job
+from portico.ports.job_queue import JobQueue
+from portico_testkit._job_cases import ENDED, Held, at_work, echo, filled, known, until
+from portico_testkit._job_sharing import JobSharing
+from portico_testkit.event_loop import leaves_the_event_loop_free
+from portico_testkit.tasks import give_up, in_time, no_tasks_but, still_answers
+
+__all__ = ["JobWork"]
+
+_LOOKS = 10
+"""Looks at a queue in which a job begins that nothing keeps back."""
+
+
+class JobWork(JobSharing):
+    """Subclass `JobQueueKit`, which has these."""
+
+    @pytest.mark.asyncio
+    async def test_cancelling_takes_a_job_that_waits_out_of_the_queue(self, queue: JobQueue) -> None:
+        """It is never begun, also where its name is submitted again; unknown names are no error."""
+        held = Held()
+        held.go.set()
+        await queue.submit([Job("unwanted", "cancelled"), Job("wanted", "cancelled")])
+        await queue.cancel(["unwanted", "no such job"])
+        assert (await known(queue, "unwanted")).state == "cancelled"
+        await queue.submit([Job("unwanted", "cancelled")])
+        async with at_work(queue, {"cancelled": held}) as worker:
+            await until(queue, ["wanted"], seconds=self.patience, worker=worker)
+            await queue.submit([Job("after", "cancelled")])
+            await until(queue, ["after"], seconds=self.patience, worker=worker)
+            await queue.cancel(["wanted", "after"])
+        assert "unwanted" not in held.began, "a job was cancelled while it waited, and was begun"
+        states = [each and each.state for each in await queue.status(["unwanted", "wanted", "after", "no such job"])]
+        assert states == ["cancelled", "done", "done", None], f"what had ended was cancelled, or begun: {states}"
+
+    @pytest.mark.asyncio
+    async def test_cancelling_stops_a_job_that_runs_and_no_other(self, queue: JobQueue) -> None:
+        """What it is at is cancelled, and its worker goes on."""
+        held = Held()
+        await queue.submit([Job("unwanted", "running")])
+        async with at_work(queue, {"running": held, "echo": echo}) as worker:
+            await held.holds(["unwanted"], self.patience)
+            beside = ["wanted"] if self.concurrency > 1 else []
+            await queue.submit([Job(name, "running") for name in beside])
+            await held.holds(beside, self.patience)
+            await queue.cancel(["unwanted"])
+            (told,) = await until(queue, ["unwanted"], seconds=self.patience, worker=worker)
+            assert told.state == "cancelled", f"a job that ran was cancelled, and is {told.state}"
+            await in_time(filled(held.cancelled), "what a cancelled job is at goes on", seconds=self.patience)
+            held.go.set()
+            await queue.submit([Job("wanted", "running"), Job("after", "echo")])
+            told_of = await until(queue, ["wanted", "after"], seconds=self.patience, worker=worker)
+        assert [each.state for each in told_of] == ["done", "done"], (
+            f"others suffered from one that was cancelled: {told_of}"
+        )
+        assert held.cancelled == ["unwanted"], f"one was cancelled, and these were stopped: {held.cancelled}"
+        assert (await known(queue, "unwanted")).state == "cancelled", "a cancelled job did not stay so"
+
+    @pytest.mark.asyncio
+    async def test_a_worker_that_is_cancelled_gives_back_what_it_has(self, queue: JobQueue) -> None:
+        """Ctrl-C, or a new version: the next worker begins them again."""
+        held = Held()
+        names = [f"j{at}" for at in range(self.concurrency)]
+        await queue.submit([Job(name, "given back") for name in names])
+        async with at_work(queue, {"given back": held}):
+            await held.holds(names, self.patience)
+            states = [each and each.state for each in await queue.status(names)]
+            assert states == ["running"] * len(names), f"jobs that run are told as {states}"
+        assert sorted(held.cancelled) == sorted(names), f"of {names}, `work` cancelled {held.cancelled} before it ended"
+        for each in await queue.status(names):
+            assert each is not None, "a job was forgotten"
+            assert each.state == "waiting", f"its worker has ended, and a job is {each.state}, not waiting"
+        held.go.set()
+        async with at_work(queue, {"given back": held}) as worker:
+            told = await until(queue, names, seconds=self.patience, worker=worker)
+        assert [each.state for each in told] == ["done"] * len(names), f"jobs that were given back are {told}"
+        assert [each.attempts for each in told] == [2] * len(names), "attempts count how often a job was begun"
+        assert sorted(held.began) == sorted(names * 2), f"they were begun so: {held.began}"
+
+    @pytest.mark.asyncio
+    async def test_no_more_jobs_run_at_a_time_than_a_worker_takes_and_no_fewer(self, queue: JobQueue) -> None:
+        """Whoever sets a bound has a machine, or a service, that takes no more."""
+        held = Held()
+        names = [f"j{at}" for at in range(2 * self.concurrency)]
+        await queue.submit([Job(name, "bound") for name in names])
+        async with at_work(queue, {"bound": held}) as worker:
+            fewer = f"{self.concurrency} jobs did not run side by side"
+            await in_time(filled(held.began, self.concurrency), fewer, seconds=self.patience)
+            for _ in range(_LOOKS):  # one that nothing keeps back begins now
+                await asyncio.sleep(0.01)
+                running = await queue.jobs("bound", states=["running"])
+            told = f"{len(held.began)} jobs run at a time, {len(running)} are told to, and its `concurrency` is"
+            assert len(held.began) == len(running) == self.concurrency, f"{told} {self.concurrency}"
+            held.go.set()
+            await until(queue, names, seconds=self.patience, worker=worker)
+        assert sorted(held.ended) == sorted(names)
+
+    @pytest.mark.asyncio
+    async def test_many_submit_at_once(self, queue: JobQueue) -> None:
+        """Several processes submit the same things at the same moment: each is there once."""
+        batches = [[Job(f"j{(at + part) % 12}", "at once", {"by": at}) for part in range(6)] for at in range(12)]
+        held = Held()
+        held.go.set()
+        async with at_work(queue, {"at once": held}) as worker:
+            submits = asyncio.gather(*(queue.submit(batch) for batch in batches))
+            await in_time(submits, "12 submits had no end", seconds=self.patience)
+            names = [f"j{at}" for at in range(12)]
+            told = await until(queue, names, seconds=self.patience, worker=worker)
+        assert [each.state for each in told] == ["done"] * 12, f"of jobs that many submit at once: {told}"
+        assert sorted(held.began) == sorted(names), f"they were begun so: {sorted(held.began)}"
+
+    @pytest.mark.asyncio
+    async def test_thousands_of_names_are_asked_for_in_one_call(self, queue: JobQueue) -> None:
+        """Who indexes a large folder has as many jobs, and a database takes so many parameters."""
+        jobs = [Job(f"j{at}", "many", {"at": at}) for at in range(100)]
+        await queue.submit(jobs)
+        unknown = [f"no such job {at}" for at in range(40_000)]
+        names = [*unknown[:20_000], *(job.name for job in jobs), *unknown[20_000:]]
+        told = await queue.status(names)
+        known = [(at, each.name) for at, each in enumerate(told) if each is not None]
+        expected = [(20_000 + at, job.name) for at, job in enumerate(jobs)]
+        assert (len(told), known) == (len(names), expected), f"of 100 jobs among 40,100 names, it told {len(known)}"
+        await queue.cancel(names)
+        left = await queue.jobs("many", limit=40_000)
+        assert left == [], f"100 jobs were cancelled among 40,100 names, and {len(left)} wait"
+
+    @pytest.mark.asyncio
+    async def test_calls_given_up_leave_it_usable(self, queue: JobQueue) -> None:
+        """People press Ctrl-C at any moment."""
+        async with at_work(queue, {"echo": echo}):  # what is opened at first use, and stays, is there before
+            await queue.submit([Job("first", "echo")])
+            await until(queue, ["first"], seconds=self.patience)
+        tasks = asyncio.all_tasks()
+        kept = [f"k{turns}" for turns in range(12)]
+        for turns, name in enumerate(kept):
+            await give_up(partial(queue.submit, [Job(f"j{turns}", "echo")]), turns=turns)
+            await give_up(partial(queue.status, ["first"]), turns=turns)
+            await give_up(partial(queue.jobs, "echo"), turns=turns)
+            await give_up(queue.workers, turns=turns)
+            await give_up(partial(queue.cancel, [f"j{turns}"]), turns=turns)
+            await still_answers(queue.submit([Job(name, "echo", {"a": 1})]))
+            await give_up(partial(queue.work, {"echo": echo}), turns=turns)
+        await no_tasks_but(tasks)
+        async with at_work(queue, {"echo": echo}) as worker:
+            told = await until(queue, kept, seconds=self.patience, worker=worker)
+        lost = [each for each in told if each.result != {"a": 1}]
+        assert not lost, f"after calls that were given up, these jobs are lost: {lost}"
+
+    @pytest.mark.asyncio
+    async def test_a_queue_leaves_the_event_loop_free(self, queue: JobQueue) -> None:
+        """A worker carries out others meanwhile, and an application answers people."""
+
+        async def submit_and_work(number: int) -> None:
+            jobs = [Job(f"{number} {at}", "free", {"text": "x" * 500}) for at in range(20)]
+            async with at_work(queue, {"free": echo}) as worker:
+                await queue.submit(jobs)
+                await until(queue, [job.name for job in jobs], seconds=self.patience, worker=worker)
+                await queue.jobs("free", states=ENDED)
+                await queue.workers()
+
+        await leaves_the_event_loop_free(submit_and_work)

@@ -1,0 +1,367 @@
+"""What every store with hybrid search must do."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar
+
+import pytest
+
+from portico.errors import StoreError, UnsupportedFilter
+from portico.filter import Equal, Filter, Range, check_filter
+from portico.ports.hybrid_search import HybridMatch, HybridSearch
+from portico.ports.vector_store import VectorRecord, VectorStore
+from portico.vectors import Vectors
+from portico_testkit._failing import fails_as
+from portico_testkit.event_loop import leaves_the_event_loop_free
+from portico_testkit.tasks import give_up, no_tasks_but, still_answers
+from portico_testkit.vector_checks import close, skip_without, typed
+
+__all__ = ["HybridSearchKit"]
+
+_RIGHT, _UP, _LEFT = (1.0, 0.0), (0.0, 1.0), (-1.0, 0.0)
+
+_TEXTS = {
+    "forge": ("The anvil stands beside the hearth.", _UP),
+    "well": ("A cistern holds rain.", _RIGHT),
+    "loft": ("The dovecote is empty.", _LEFT),
+}
+
+_AWKWARD = (
+    "",
+    " ",
+    "!!! ??? ...",
+    "anvil & | ! ( ) <-> :* ~",
+    "anvil' OR '1'='1",
+    'anvil"; DROP TABLE records; --',
+    "anvil \\ %s %(words)s {0} $1 ?",
+    "anvil\x00hearth",
+    "anvil \ud800 half",
+    "anvil AND NOT hearth^2 OR text:* NEAR/3",
+    "é e\u0301 ß 中文 🙂 anvil",
+    "anvil " * 2_000,
+    "a" * 5_000 + " anvil",
+    "snake_case camelCase HTTPServer /path/to/anvil a.example",
+)
+
+
+class HybridSearchKit:
+    """Subclass it beside `VectorStoreKit` and give a fixture ``vector_store`` with hybrid search; a new one each::
+
+        class TestAcmeHybrid(HybridSearchKit):
+            @pytest.fixture
+            async def vector_store(self, tmp_path):
+                store = AcmeVectors(AcmeSettings(path=tmp_path), None)
+                yield store
+                await store.aclose()
+
+            async def another(self, vector_store):
+                return AcmeVectors(vector_store.settings, None)
+
+    A persistent store also has `another`: a second store on the same data, while the first stays open. A fixture
+    ``failing_store`` gives one that cannot read what it keeps. ``tolerance`` is by how much a cosine may be off. A
+    store that filters by declared fields only declares ``a`` for the kit. The texts are English.
+    """
+
+    tolerance: ClassVar[float] = 1e-5
+
+    async def another(self, vector_store: VectorStore) -> VectorStore:
+        """Return another store on the data of ``vector_store``; only persistent stores need it."""
+        pytest.fail("the kit of a persistent store needs `another`")
+
+    @pytest.fixture
+    def failing_store(self) -> VectorStore | None:
+        """Nothing, for a store that cannot fail."""
+        return None
+
+    @pytest.mark.asyncio
+    async def test_texts_come_back(self, vector_store: VectorStore) -> None:
+        """Whatever is in them, from `get`, and None where there was none; they are no metadata."""
+        texts = [*_AWKWARD, None]
+        records = [VectorRecord(str(number), {"a": number}, text) for number, text in enumerate(texts)]
+        await vector_store.upsert("n", records, Vectors.from_rows([(1, number) for number in range(len(texts))]))
+        found, _ = await vector_store.get("n", [record.id for record in records])
+        assert [record.text for record in found] == texts
+        assert [dict(record.metadata) for record in found] == [dict(record.metadata) for record in records]
+
+    @pytest.mark.asyncio
+    async def test_words_find_what_the_vector_does_not(self, vector_store: VectorStore) -> None:
+        """And the vector what the words do not; by default both are found."""
+        await _put(vector_store, _TEXTS)
+        by_words = await _find(vector_store, "anvil", _RIGHT, share=1.0)
+        assert [match.id for match in by_words] == ["forge"], f"the word alone finds {_told(by_words)}"
+        by_vector = await _find(vector_store, "anvil", _RIGHT, share=0.0)
+        assert _first(by_vector) == "well", f"the vector alone finds {_told(by_vector)}"
+        both = await _find(vector_store, "anvil", _RIGHT)
+        assert {match.id for match in both} >= {"forge", "well"}, f"both together find {_told(both)}"
+
+    @pytest.mark.asyncio
+    async def test_one_half_is_enough(self, vector_store: VectorStore) -> None:
+        """Words without a vector, a vector without words; with neither nothing is found."""
+        await _put(vector_store, _TEXTS)
+        found = await _find(vector_store, "the dovecote")
+        assert _first(found) == "loft", f"words alone find {_told(found)}"
+        assert {match.vector for match in found} == {0.0}, "a cosine where no vector was asked for"
+        for text in ("", "  ", "?!"):
+            found = await _find(vector_store, text, (0.1, 1.0))
+            assert _first(found) == "forge", f"without words, the vector finds {_told(found)}"
+            assert await _find(vector_store, text) == [], "something is found by nothing"
+
+    @pytest.mark.asyncio
+    async def test_the_share_weighs_the_halves(self, vector_store: VectorStore) -> None:
+        """From one to the other the order turns round, and what is best in both is first throughout."""
+        rows = {"words": ("An anvil.", _UP), "vector": ("A cistern.", (1.0, 0.2)), "both": ("An anvil.", (1.0, 0.0))}
+        await _put(vector_store, rows)
+        for share in (0.05, 0.25, 0.5, 0.75, 0.95):
+            found = await _find(vector_store, "anvil", _RIGHT, share=share)
+            assert _first(found) == "both", f"with a share of {share}, first is {_told(found)}"
+        little = [match.id for match in await _find(vector_store, "anvil", _RIGHT, share=0.05)]
+        much = [match.id for match in await _find(vector_store, "anvil", _RIGHT, share=0.95)]
+        assert little.index("vector") < little.index("words"), f"with a share of 0.05: {little}"
+        assert much.index("words") < much.index("vector"), f"with a share of 0.95: {much}"
+
+    @pytest.mark.asyncio
+    async def test_a_rare_word_says_more(self, vector_store: VectorStore) -> None:
+        """Than one that most texts have; and two words more than one of them."""
+        rows = {str(number): (f"An ember, a stone, number {number}.", _UP) for number in range(20)}
+        rows |= {"rare": ("A juniper, a stone, number 20.", _UP), "two": ("An ember, a juniper, number 21.", _UP)}
+        await _put(vector_store, rows)
+        found = await _find(vector_store, "ember juniper", share=1.0, top=22)
+        assert [match.id for match in found[:2]] == ["two", "rare"], f"first are {_told(found[:4])}"
+        assert len(found) == 22
+
+    @pytest.mark.asyncio
+    async def test_case_does_not_count(self, vector_store: VectorStore) -> None:
+        """Nor do the marks around a word."""
+        await _put(vector_store, {"a": ("(ANVIL), forged", _UP), "b": ("cistern", _UP)})
+        for text in ("anvil", "Anvil?", '"anvil"'):
+            found = await _find(vector_store, text)
+            assert [match.id for match in found] == ["a"], f"{text!r} finds {_told(found)}"
+
+    @pytest.mark.asyncio
+    async def test_scores_fall_and_the_halves_are_told(self, vector_store: VectorStore) -> None:
+        """The cosine of any vectors, the part of the words from 0 to 1; no record twice."""
+        rows = {**_TEXTS, "same": ("The anvil and the cistern.", (3.0, 4.0)), "none": (None, (0.5, 0.0))}
+        await _put(vector_store, rows)
+        found = await _find(vector_store, "anvil cistern", (10.0, 0.0))
+        ids = [match.id for match in found]
+        assert len(ids) == len(set(ids)), f"a record is found twice: {ids}"
+        scores = [match.score for match in found]
+        assert scores == sorted(scores, reverse=True), f"the scores do not fall: {scores}"
+        cosines = {id: x / math.hypot(x, y) for id, (_, (x, y)) in rows.items()}
+        for match in found:
+            assert abs(match.vector - cosines[match.id]) <= self.tolerance, f"the cosine of {match.id}: {match.vector}"
+            assert 0.0 <= match.lexical <= 1.0, f"the words of {match.id}: {match.lexical}"
+            named = "anvil" in (rows[match.id][0] or "") or "cistern" in (rows[match.id][0] or "")
+            assert (match.lexical > 0) == named, f"the words of {match.id}: {match.lexical}"
+        assert max(found, key=lambda match: match.lexical).id == "same", "it has both words"
+
+    @pytest.mark.asyncio
+    async def test_never_more_than_top(self, vector_store: VectorStore) -> None:
+        """And the best of them; a ``top`` below 1 means nothing."""
+        rows = {
+            str(number): ("An anvil." if number % 2 else "A cistern.", (number, 30 - number)) for number in range(30)
+        }
+        await _put(vector_store, rows)
+        everything = await _find(vector_store, "anvil", _RIGHT, top=30)
+        for top in (1, 2, 7):
+            found = await _find(vector_store, "anvil", _RIGHT, top=top)
+            assert [match.id for match in found] == [match.id for match in everything[:top]]
+        for namespace in ("n", "nowhere"):
+            for top in (0, -1):
+                with pytest.raises(ValueError):
+                    await _hybrid(vector_store).search(namespace, "anvil", top=top)
+
+    @pytest.mark.asyncio
+    async def test_a_filter_is_applied_to_both_halves_before_top(self, vector_store: VectorStore) -> None:
+        """What it keeps is found however far it is, by words and by vector; what it drops by neither."""
+        skip_without(vector_store, Equal("a", "kept"))
+        records = [VectorRecord(f"near {number}", {"a": "dropped"}, "An anvil.") for number in range(60)]
+        records += [VectorRecord("word", {"a": "kept"}, "An anvil, too."), VectorRecord("vector", {"a": "kept"})]
+        rows = [_RIGHT] * 60 + [_UP, (0.1, 1.0)]
+        await vector_store.upsert("n", records, Vectors.from_rows(rows))
+        for share in (None, 0.5):
+            found = await _find(vector_store, "anvil", _RIGHT, top=2, share=share, filter=Equal("a", "kept"))
+            assert {match.id for match in found} == {"word", "vector"}, f"the filter keeps {_told(found)}"
+        found = await _find(vector_store, "anvil", filter=Equal("a", "kept"))
+        assert [match.id for match in found] == ["word"], f"by words alone it keeps {_told(found)}"
+        assert len(await _find(vector_store, "anvil", _RIGHT, top=3)) == 3, "a filter reached the next call"
+
+    @pytest.mark.asyncio
+    async def test_a_filter_it_cannot_apply_is_refused(self, vector_store: VectorStore) -> None:
+        """The same as in `search` of the store: none is dropped in silence."""
+        await _put(vector_store, _TEXTS)
+        for filter in (Equal("no such field", 1), Range("a", above=1)):
+            try:
+                check_filter(filter, vector_store.filter_support, vector_store.name)
+            except UnsupportedFilter:
+                with pytest.raises(UnsupportedFilter):
+                    await _find(vector_store, "anvil", filter=filter)
+            else:
+                assert await _find(vector_store, "anvil", _RIGHT, filter=filter) == []
+
+    @pytest.mark.asyncio
+    async def test_the_text_of_a_query_is_data(self, vector_store: VectorStore) -> None:
+        """Nothing in it is an operator of the engine, and nothing in it fails."""
+        await _put(vector_store, _TEXTS)
+        for text in _AWKWARD:
+            for vector in (None, _LEFT):
+                found = await _find(vector_store, text, vector)
+                assert len(found) <= 3
+                if " anvil" in f" {text}".replace("\x00", " "):
+                    ids = {match.id for match in found}
+                    assert "forge" in ids, f"{text[:40]!r} has the word, and finds {_told(found)}"
+
+    @pytest.mark.asyncio
+    async def test_what_is_replaced_or_gone_is_not_found_by_its_words(self, vector_store: VectorStore) -> None:
+        """Not by the old text, also where the new record has none; and by the new one at once."""
+        await _put(vector_store, _TEXTS)
+        await _put(vector_store, {"forge": ("A hawthorn.", _UP)})
+        assert await _ids(vector_store, "anvil") == []
+        assert await _ids(vector_store, "hawthorn") == ["forge"]
+        await _put(vector_store, {"forge": (None, _UP)})
+        assert await _ids(vector_store, "hawthorn") == [], "a record without a text is found by the words it had"
+        [record], _ = await vector_store.get("n", ["forge"])
+        assert record.text is None
+        await vector_store.delete("n", ["well"])
+        assert await _ids(vector_store, "cistern") == [], "a deleted record is found by its words"
+        await _put(vector_store, {"well": ("A gable.", _UP), "forge": ("An anvil.", _UP)})
+        assert await _ids(vector_store, "cistern") == [], "a new record has the words of a deleted one"
+        assert (await _ids(vector_store, "gable"), await _ids(vector_store, "anvil")) == (["well"], ["forge"])
+        await vector_store.drop("n")
+        assert await _ids(vector_store, "gable") == []
+
+    @pytest.mark.asyncio
+    async def test_namespaces_are_apart(self, vector_store: VectorStore) -> None:
+        """In words as in vectors; an unknown one is empty."""
+        await _put(vector_store, {"same": ("An anvil.", _UP)}, "one")
+        await _put(vector_store, {"same": ("A cistern.", _UP)}, "two")
+        assert await _ids(vector_store, "anvil", "two") == []
+        assert await _ids(vector_store, "anvil", "one") == ["same"]
+        assert await _hybrid(vector_store).search("nowhere", "anvil", Vectors.from_rows([_UP])) == []
+
+    @pytest.mark.asyncio
+    async def test_a_wrong_query_is_refused(self, vector_store: VectorStore) -> None:
+        """Other dimensions, numbers that are not finite, several vectors, a share that is none."""
+        await _put(vector_store, _TEXTS)
+        for rows in ([(1, 0, 0)], [(1,)], [(math.nan, 0)], [(math.inf, 0)], [_UP, _RIGHT]):
+            with pytest.raises(ValueError):
+                await _hybrid(vector_store).search("n", "anvil", Vectors.from_rows(rows))
+        for share in (-0.1, 1.1, math.nan):
+            with pytest.raises(ValueError):
+                await _find(vector_store, "anvil", _UP, share=share)
+        assert await _ids(vector_store, "anvil") == ["forge"]
+
+    @pytest.mark.asyncio
+    async def test_metadata_come_back_as_they_were(self, vector_store: VectorStore) -> None:
+        """With every kind kept."""
+        fields: dict[str, Any] = {
+            "a": "é\x00",
+            "whole": 2**53,
+            "part": 0.1,
+            "yes": True,
+            "one": 1,
+            "list": ["a", 1, 2.5, False],
+        }
+        await vector_store.upsert("n", [VectorRecord("r", fields, "An anvil.")], Vectors.from_rows([_UP]))
+        for vector in (None, _UP):
+            [match] = await _find(vector_store, "anvil", vector)
+            assert typed(match.metadata) == typed(fields)
+
+    @pytest.mark.asyncio
+    async def test_searches_at_once_do_not_mix(self, vector_store: VectorStore) -> None:
+        """Each has its own words, its own vector and its own ``top``."""
+        words = ("anvil", "bramble", "cistern", "dovecote", "ember", "fathom", "gable", "hawthorn")
+        rows = {f"{word} {number}": (f"One {word}.", _UP) for word in words for number in range(5)}
+        await _put(vector_store, rows)
+        asked = [(word, 1 + number % 4) for number, word in enumerate(words * 3)]
+        answers = await asyncio.gather(*(_find(vector_store, word, top=top) for word, top in asked))
+        for (word, top), found in zip(asked, answers, strict=True):
+            kept = [match.id.split()[0] for match in found]
+            assert kept == [word] * top, f"{top} of {word!r} are wanted, and {kept} found"
+
+    @pytest.mark.asyncio
+    async def test_what_was_written_is_found_by_another_store(self, vector_store: VectorStore) -> None:
+        """Where the store is persistent: by one that is opened on the same data."""
+        if not vector_store.persistent:
+            pytest.skip("the store is not persistent")
+        await _put(vector_store, _TEXTS)
+        second = await self.another(vector_store)
+        try:
+            assert await _ids(second, "anvil") == ["forge"], "another store does not find it"
+            await _put(second, {"forge": ("A hawthorn.", _UP)})
+            assert await _ids(vector_store, "hawthorn") == ["forge"], "what another store wrote is not found"
+            assert await _ids(vector_store, "anvil") == []
+        finally:
+            await close(second)
+
+    @pytest.mark.asyncio
+    async def test_a_search_that_is_given_up_leaves_nothing(self, vector_store: VectorStore) -> None:
+        """No lock, no task; the next one is answered."""
+        await _put(vector_store, _TEXTS)
+        tasks = asyncio.all_tasks()
+        for attempt in range(4):
+            await give_up(partial(_find, vector_store, "anvil", _UP), turns=attempt)
+            await give_up(partial(_find, vector_store, "anvil", _UP), seconds=0.002 * attempt)
+            found = await still_answers(_find(vector_store, "anvil", _UP))
+            assert _first(found) == "forge"
+        await no_tasks_but(tasks)
+
+    @pytest.mark.asyncio
+    async def test_it_leaves_the_event_loop_free(self, vector_store: VectorStore) -> None:
+        """Many texts written, and a long question."""
+        text = "The anvil stands beside the hearth, where an ember glows. " * 20
+
+        async def write_and_search(number: int) -> None:
+            await _put(vector_store, {str(row): (f"{row} {text}", _UP) for row in range(300)}, f"large {number}")
+            await _hybrid(vector_store).search(f"large {number}", text, Vectors.from_rows([_UP]))
+
+        await leaves_the_event_loop_free(write_and_search)
+
+    @pytest.mark.asyncio
+    async def test_what_cannot_be_read_is_a_store_error(self, failing_store: VectorStore | None) -> None:
+        """What the disk, a database or a vendor's library raised is its cause."""
+        if failing_store is None:
+            pytest.skip("there is no fixture `failing_store`: a store that cannot fail")
+        await fails_as(StoreError, _find(failing_store, "anvil", _UP), "hybrid search")
+
+
+def _hybrid(store: VectorStore) -> HybridSearch:
+    hybrid: HybridSearch | None = getattr(store, "hybrid", None)
+    assert hybrid is not None, "the store has no attribute `hybrid`"
+    return hybrid
+
+
+async def _put(
+    store: VectorStore, rows: Mapping[str, tuple[str | None, Sequence[float]]], namespace: str = "n"
+) -> None:
+    records = [VectorRecord(id, {}, text) for id, (text, _) in rows.items()]
+    await store.upsert(namespace, records, Vectors.from_rows(row for _, row in rows.values()))
+
+
+async def _find(
+    store: VectorStore,
+    text: str,
+    vector: Sequence[float] | None = None,
+    *,
+    top: int = 10,
+    share: float | None = None,
+    filter: Filter | None = None,
+) -> list[HybridMatch]:
+    query = None if vector is None else Vectors.from_rows([vector])
+    return await _hybrid(store).search("n", text, query, top=top, share=share, filter=filter)
+
+
+async def _ids(store: VectorStore, word: str, namespace: str = "n") -> list[str]:
+    return [match.id for match in await _hybrid(store).search(namespace, word)]
+
+
+def _first(found: Sequence[HybridMatch]) -> str | None:
+    return found[0].id if found else None
+
+
+def _told(found: Sequence[HybridMatch]) -> str:
+    return ", ".join(f"{match.id} ({match.score:.3f})" for match in found) or "nothing"

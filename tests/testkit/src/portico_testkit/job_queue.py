@@ -1,0 +1,334 @@
+"""What every JobQueue must do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from portico.jobs import Job, JobStatus
+from portico.ports.job_queue import JobQueue
+from portico_testkit._job_cases import (
+    ENDED,
+    NOT_JSON,
+    ODD_TEXTS,
+    at_work,
+    echo,
+    filled,
+    is_moment,
+    known,
+    until,
+)
+from portico_testkit._job_work import JobWork as _JobWork
+from portico_testkit._run_store_cases import ODD_ENTRIES, short
+from portico_testkit.strategies import json_values
+from portico_testkit.tasks import in_time
+
+__all__ = ["JobQueueKit"]
+
+
+class JobQueueKit(_JobWork):
+    """Subclass it and give a fixture named ``queue``, an empty one for each test::
+
+        class TestAcmeJobs(JobQueueKit):
+            concurrency = 4
+            silence = 1.0
+
+            @pytest.fixture
+            async def queue(self, tmp_path):
+                runner = AcmeRunner(AcmeSettings(path=tmp_path / "jobs", worker_timeout=1), None)
+                yield runner.jobs
+                await runner.aclose()
+
+            @pytest.fixture
+            def elsewhere(self, queue, tmp_path):
+                return worker_process(f'''
+            from portico_acme.config import AcmeSettings
+            from portico_acme.runner import AcmeRunner
+
+            async def opened():
+                return AcmeRunner(AcmeSettings(path={str(tmp_path / "jobs")!r}, worker_timeout=1), None).jobs
+            ''')
+
+    ``concurrency`` is how many jobs a worker of it carries out at a time. ``elsewhere`` begins another worker of the
+    same queue, in a process that can be killed (`portico_testkit.job_workers.worker_process`); without it, the tests of
+    several workers skip. ``silence`` is for how many seconds a worker may not be heard of before it is taken for gone:
+    make it short. A fixture ``failing_queue`` gives a queue whose server is not there, or whose file is damaged; if it
+    has a password, that is ``password``, which must be in no error. ``patience`` (seconds) is how long jobs may take
+    that do next to nothing, and ``effort`` how hard random jobs are tried.
+    """
+
+    effort: ClassVar[settings] = settings(max_examples=30)
+
+    @pytest.mark.asyncio
+    async def test_name_is_filled(self, queue: JobQueue) -> None:
+        """People choose it by name."""
+        assert isinstance(queue.name, str), f"the name is {queue.name!r}, not a str"
+        assert queue.name.strip(), "the name is empty"
+
+    @pytest.mark.asyncio
+    async def test_each_job_is_carried_out_once_and_gives_its_result(self, queue: JobQueue) -> None:
+        """Whatever JSON the bodies and results are, and though names come several times: the first one stays."""
+        bodies, submits = _drawn(self.effort)
+        began: Counter[str] = Counter()
+
+        async def carry_out(job: Job) -> Any:
+            began[job.name] += 1
+            assert repr(dict(job.body)) == repr(first[job.name]), f"{short(first[job.name])} came as {short(job.body)}"
+            return job.body["value"]
+
+        first: dict[str, Any] = {}
+        for jobs in [*submits, [Job(f"body {at}", "drawn", body) for at, body in enumerate(bodies)]]:
+            for job in jobs:
+                first.setdefault(job.name, dict(job.body))
+            await queue.submit(jobs)
+        async with at_work(queue, {"drawn": carry_out}) as worker:
+            told = await until(queue, list(first), seconds=self.patience, worker=worker)
+            for status in told:
+                assert status.state == "done", f"the job {status.name!r} {status.state}: {status.error}"
+                expected = first[status.name]["value"]
+                assert repr(status.result) == repr(expected), (
+                    f"the result {short(expected)} came as {short(status.result)}"
+                )
+            for jobs in submits:  # what has ended is not begun again
+                await queue.submit([Job(job.name, job.kind, {"value": "again"}) for job in jobs])
+            await queue.submit([Job("after all", "drawn", first.setdefault("after all", {"value": 1}))])
+            await until(queue, ["after all"], seconds=self.patience, worker=worker)
+        assert began == dict.fromkeys(first, 1), f"jobs were begun so often: {_others(began)}"
+        assert await queue.status(list(first)) == [*told, *await queue.status(["after all"])], "what has ended changed"
+
+    @pytest.mark.asyncio
+    async def test_a_job_that_waits_is_told_with_all_that_is_known(self, queue: JobQueue) -> None:
+        """`portico runs` shows it before any worker is there."""
+        await queue.submit([Job("j", "kind of it", {"a": 1})])
+        told = await known(queue, "j")
+        assert (told.name, told.kind, told.state) == ("j", "kind of it", "waiting")
+        assert (told.attempts, told.result, told.error) == (0, None, None), f"it has not begun, and is told as {told}"
+        assert is_moment(told.submitted_at), f"submitted_at is {told.submitted_at!r}: ISO 8601, in UTC"
+        assert is_moment(told.updated_at), f"updated_at is {told.updated_at!r}: ISO 8601, in UTC"
+
+    @pytest.mark.asyncio
+    async def test_names_are_told_in_the_order_asked_and_unknown_ones_are_none(self, queue: JobQueue) -> None:
+        """Who asks for a thousand puts them beside their own."""
+        await queue.submit([Job(name, "order") for name in ("b", "a", "c")])
+        told = await queue.status(["c", "no such job", "a", "b", "a"])
+        names = [each and each.name for each in told]
+        assert names == ["c", None, "a", "b", "a"], f"asked for c, an unknown one, a, b and a, it told {names}"
+        assert list(await queue.status([])) == []
+
+    @pytest.mark.asyncio
+    async def test_what_is_done_to_a_body_or_a_result_afterwards_changes_nothing(self, queue: JobQueue) -> None:
+        """What was submitted is submitted, and what a job gave is given."""
+        body = {"list": [1]}
+        await queue.submit([Job("j", "copies", body)])
+        body["list"].append(2)
+        given: list[dict[str, Any]] = []
+
+        async def carry_out(job: Job) -> Any:
+            given.append({"got": job.body["list"]})
+            return given[-1]
+
+        async with at_work(queue, {"copies": carry_out}) as worker:
+            (told,) = await until(queue, ["j"], seconds=self.patience, worker=worker)
+        for value in (given[0], told.result):
+            value["got"].append("spoilt")
+        again = await known(queue, "j")
+        assert again.result == {"got": [1]}, f"the job gave the list [1], and {again.result!r} is told"
+
+    @pytest.mark.asyncio
+    @pytest.mark.parametrize("body", NOT_JSON, ids=repr)
+    async def test_a_body_that_is_not_json_is_refused_before_anything_is_queued(
+        self, queue: JobQueue, body: Any
+    ) -> None:
+        """Another process could not read it; who mends it submits all of them again."""
+        with pytest.raises(ValueError, match=r"\w+ \w+"):
+            await queue.submit([Job("fine", "bodies"), Job("wrong", "bodies", body), Job("fine too", "bodies")])
+        told = await queue.status(["fine", "wrong", "fine too"])
+        assert told == [None, None, None], f"a submit was refused, and some of it is in the queue: {told}"
+
+    @pytest.mark.asyncio
+    async def test_a_result_that_is_not_json_is_a_failure(self, queue: JobQueue) -> None:
+        """Nobody could read it; the worker goes on."""
+
+        async def carry_out(job: Job) -> Any:
+            return NOT_JSON[job.body["at"]]
+
+        jobs = [Job(f"j{at}", "results", {"at": at}) for at in range(len(NOT_JSON))]
+        await queue.submit(jobs)
+        async with at_work(queue, {"results": carry_out}) as worker:
+            for status in await until(queue, [job.name for job in jobs], seconds=self.patience, worker=worker):
+                assert status.state == "failed", f"a job gave what is no JSON, and is {status.state}: {status.result!r}"
+                assert status.error, "it does not say why it failed"
+
+    @pytest.mark.asyncio
+    @pytest.mark.parametrize(
+        "error",
+        [ValueError("no such door"), RuntimeError(), ExceptionGroup("two doors", [ValueError("no such door")])],
+        ids=["text", "no text", "group"],
+    )
+    async def test_what_carrying_out_raises_is_the_failure_of_that_job_alone(
+        self, queue: JobQueue, error: Exception
+    ) -> None:
+        """It is told, not raised: other jobs of the worker go on, and those that come after it."""
+        together = asyncio.Event()
+        if self.concurrency == 1:
+            together.set()
+
+        async def fail(job: Job) -> None:
+            raise error
+
+        async def wait(job: Job) -> str:
+            await together.wait()
+            return "well"
+
+        async with at_work(queue, {"fails": fail, "waits": wait}) as worker:
+            await queue.submit([Job("well", "waits"), Job("ill", "fails")])
+            (ill,) = await until(queue, ["ill"], seconds=self.patience, worker=worker)
+            together.set()
+            await queue.submit([Job("after", "waits")])
+            told = await until(queue, ["well", "after"], seconds=self.patience, worker=worker)
+        assert (ill.state, ill.result) == ("failed", None), f"a job that raised is told as {ill}"
+        assert ill.error, "it does not say why it failed"
+        assert str(error) in ill.error, f"a job raised {error!r}, and its error is told as {ill.error!r}"
+        assert [each.result for each in told] == ["well", "well"], f"others suffered from one that failed: {told}"
+
+    @pytest.mark.asyncio
+    async def test_a_job_that_cancels_itself_has_failed(self, queue: JobQueue) -> None:
+        """It awaited something that was cancelled: nobody wanted the job or its worker to end."""
+
+        async def carry_out(job: Job) -> None:
+            never = asyncio.ensure_future(asyncio.Event().wait())
+            never.cancel()
+            await never
+
+        await queue.submit([Job("j", "cancels itself"), Job("other", "echo", {"a": 1})])
+        async with at_work(queue, {"cancels itself": carry_out, "echo": echo}) as worker:
+            told = await until(queue, ["j", "other"], seconds=self.patience, worker=worker)
+            assert not worker.done(), "a job that cancelled itself ended its worker"
+        assert [each.state for each in told] == ["failed", "done"], f"it and another are told as {told}"
+
+    @pytest.mark.asyncio
+    async def test_jobs_of_a_kind_that_nobody_carries_out_wait_for_who_can(self, queue: JobQueue) -> None:
+        """Workers may be of several programs."""
+        await queue.submit([Job("of another", "theirs"), Job("own", "ours")])
+        async with at_work(queue, {"ours": echo}) as worker:
+            await until(queue, ["own"], seconds=self.patience, worker=worker)
+            await queue.submit([Job("own too", "ours")])
+            await until(queue, ["own too"], seconds=self.patience, worker=worker)
+            waits = await known(queue, "of another")
+            told = f"nobody carries out its kind, and the job is {waits.state} after {waits.attempts} attempts"
+            assert (waits.state, waits.attempts) == ("waiting", 0), told
+        async with at_work(queue, {"theirs": echo}) as worker:
+            (done,) = await until(queue, ["of another"], seconds=self.patience, worker=worker)
+        assert done.state == "done", f"who can carry it out was there, and it is {done.state}: {done.error}"
+
+    @pytest.mark.asyncio
+    async def test_jobs_of_a_kind_are_listed_the_newest_first(self, queue: JobQueue) -> None:
+        """By their states; without any said, those that have not ended."""
+        names = ["m", "z", "a", "k"]
+        for name in names:
+            await queue.submit([Job(name, "listed"), Job(f"other {name}", "other")])
+            await asyncio.sleep(0.01)  # times may be kept in milliseconds
+        await queue.cancel(["z"])
+        await _lists(queue, ["k", "a", "m"])
+        await _lists(queue, ["z"], states=["cancelled"])
+        await _lists(queue, ["k", "a", "z", "m"], states=("waiting", "cancelled"))
+        await _lists(queue, ["k", "a"], limit=2)
+        await _lists(queue, [], states=["running"])
+        await _lists(queue, [], states=())
+        assert list(await queue.jobs("no such kind")) == []
+        async with at_work(queue, {"listed": echo}) as worker:
+            await until(queue, names, seconds=self.patience, worker=worker)
+        await _lists(queue, [])
+        await _lists(queue, ["k", "a", "m"], states=["done"])
+        assert await queue.jobs("listed", states=["done"]) == await queue.status(["k", "a", "m"]), (
+            "`jobs` and `status` differ about the same jobs"
+        )
+
+    @pytest.mark.asyncio
+    async def test_what_a_worker_does_is_told_by_emit(self, queue: JobQueue) -> None:
+        """People watch it: each job as it begins, and as it ends."""
+        told: list[JobStatus] = []
+
+        async def fail(job: Job) -> None:
+            raise ValueError("no such door")
+
+        await queue.submit([Job("well", "echo", {"a": 1}), Job("ill", "fails")])
+        async with at_work(queue, {"echo": echo, "fails": fail}, emit=told.append) as worker:
+            ended = await until(queue, ["well", "ill"], seconds=self.patience, worker=worker)
+            await in_time(filled(told, 4), "not all was told to `emit`", seconds=self.patience)
+        for name, last in zip(("well", "ill"), ended, strict=True):
+            states = [(each.state, each.attempts) for each in told if each.name == name]
+            assert states == [("running", 1), (last.state, 1)], f"of {name}, which is {last.state}, it told {states}"
+        done = next(each for each in told if each.state == "done")
+        failed = next(each for each in told if each.state == "failed")
+        assert (done.kind, done.result) == ("echo", {"a": 1}), f"it told {done}"
+        assert "no such door" in (failed.error or ""), f"it told {failed}"
+
+    @pytest.mark.asyncio
+    async def test_any_text_names_a_job_and_a_kind_or_is_refused(self, queue: JobQueue) -> None:
+        """Names are data: none is a path or a command, and no two are one."""
+        names, kinds = [], ["plain"]
+        for text in ODD_TEXTS:
+            if await _taken(queue, Job(text, "plain", {"text": repr(text)})):
+                names.append(text)
+            if await _taken(queue, Job(f"of the kind {len(kinds)}", text, {"text": repr(text)})):
+                names.append(f"of the kind {len(kinds)}")
+                kinds.append(text)
+        plain = {"a", "A", "a-b"} - set(names)
+        assert not plain, f"these are names of jobs as people give them, and are refused: {sorted(plain)}"
+        async with at_work(queue, dict.fromkeys(kinds, echo)) as worker:
+            told = await until(queue, names, seconds=self.patience, worker=worker)
+        for name, status in zip(names, told, strict=True):
+            meant = repr(name) if status.kind == "plain" else repr(status.kind)
+            assert (status.name, status.result) == (name, {"text": meant}), f"the job {name!r} was mixed up: {status}"
+        for kind in kinds:
+            listed = {status.name for status in await queue.jobs(kind, states=ENDED)}
+            assert listed == {each.name for each in told if each.kind == kind}, (
+                f"of the kind {kind!r}, it lists {listed}"
+            )
+
+
+def _drawn(effort: settings) -> tuple[list[dict[str, Any]], list[list[Job]]]:
+    """Draw bodies, and what is submitted of a few names, some of them several times."""
+    bodies: list[dict[str, Any]] = [{"value": entry} for entry in ODD_ENTRIES]
+    submits = [[Job("a", "drawn", {"value": value})] for value in ({"b": [{"z": None}], "a": 1e-9}, 2)]
+    jobs = st.builds(Job, st.sampled_from("abcdef"), st.just("drawn"), st.fixed_dictionaries({"value": json_values(3)}))
+
+    @settings(effort, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(json_values(), st.dictionaries(st.text(max_size=5), json_values(3), max_size=2), st.lists(jobs, max_size=3))
+    def draw(value: Any, more: dict[str, Any], batch: list[Job]) -> None:
+        bodies.append({**more, "value": value})
+        submits.append(batch)
+
+    draw()
+    return bodies, submits
+
+
+def _others(began: Counter[str]) -> dict[str, int]:
+    return {name: times for name, times in began.items() if times != 1}
+
+
+async def _lists(queue: JobQueue, expected: list[str], **options: Any) -> None:
+    listed = [each.name for each in await queue.jobs("listed", **options)]
+    assert listed == expected, f"m, z (cancelled), a and k were submitted; with {options}, it lists {listed}"
+
+
+async def _taken(queue: JobQueue, job: Job) -> bool:
+    try:
+        await queue.submit([job])
+    except ValueError as error:
+        assert len(str(error)) > 10, f"a job is refused, and all that is said is {str(error)!r}"
+        try:
+            told = await queue.status([job.name])
+        except ValueError as raised:
+            raise AssertionError(
+                f"`status` of a name that was refused raised {raised!r}: nobody knows it, so None"
+            ) from raised
+        assert told == [None], f"the job {job.name!r} was refused, and is in the queue"
+        return False
+    return True
