@@ -211,8 +211,8 @@ def built(session: nox.Session, leaf: Path) -> Path:
 
 def folder_without_pins(session: nox.Session) -> Path:
     """Return a folder in which uv takes other versions than ours: in the workspace, it takes the pinned ones only."""
-    # Below what is the tests' folder for temporary files: they look for such a file in the folders above theirs.
-    folder = Path(session.create_tmp()) / "without-pins"
+    # Not in nox's folder for temporary files, which the tests would have for theirs: some look for such a file above.
+    folder = Path(session.virtualenv.location) / "without-pins"
     folder.mkdir(exist_ok=True)
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["uv"]["dependency-metadata"]
     # The strings and lists of JSON are TOML too.
