@@ -19,6 +19,7 @@ import pytest
 
 from portico.http import HttpRequest
 from portico_testkit.fakes.http_client import RecordedHttpClient
+from portico_testkit.postgres_server import postgres_server
 from portico_testkit.recorded_server import RecordedServer
 from portico_testkit.replayed_model import ReplayedModel
 
@@ -88,10 +89,19 @@ def nothing(patch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
     yield {}
 
 
+@contextmanager
+def postgres(patch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+    """Have a database."""
+    with postgres_server() as server:
+        patch.setenv("DATABASE_URL", server.uri)
+        yield {}
+
+
 PREPARED: dict[str, Prepared] = {
     "adapters/host": documents,
     "adapters/httpx": web_service,
     "adapters/openai": model,
+    "adapters/postgres": postgres,
     "connectors/bing": recorded("bing", "what_is_the_semantic_kernel.json"),
     "connectors/brave": recorded("brave", "brave_what_is_the_semantic_kernel.json", "brave_news.json"),
     "connectors/documents": documents,

@@ -36,8 +36,15 @@ select = "contextual"
 use = "prompts"
 path = "prompts"
 """
+_WORKERS = """
+[runner]
+use = "dbos"
+"""
 _HELD = "held"
 _BAD = {"version": 1, "goal": "Greet", "steps": [{"id": "s1", "function": "writer-Gret", "arguments": {}}]}
+
+
+_IN_LINES = {"chat", "worker"}
 
 
 def found() -> str:
@@ -46,7 +53,7 @@ def found() -> str:
         keys: dict[str, set[str]] = {}
         for command, words in _runs():
             name = f"portico {command}"
-            for line in _written(words, lines=command == "chat"):
+            for line in _written(words, lines=command in _IN_LINES):
                 keys.setdefault(name, set()).update(_paths(line))
     return "\n".join("".join(f"{name}: {key}\n" for key in sorted(keys[name])) for name in sorted(keys))
 
@@ -73,6 +80,9 @@ _COMMANDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("runs", ("runs",)),
     ("runs RUN", ("runs", _HELD)),
     ("resume", ("resume", _HELD)),
+    ("submit", ("submit", _GOAL, "--config", "workers.toml")),
+    ("submit GOAL...", ("submit", "--file", "goals.txt", "--config", "workers.toml")),
+    ("worker", ("worker", "--until-empty", "--config", "workers.toml")),
     ("index", ("index", "docs")),
     ("functions", ("functions",)),
     ("functions --for", ("functions", "--for", "Greet Ada")),
@@ -139,6 +149,8 @@ def _workplace() -> Iterator[None]:
             "docs/lighthouse.md": "# Lighthouse\n\nThe lighthouse is white. The keeper of the lighthouse is away.\n",
             "prompts/Greet/prompt.txt": "Greet {{$name}}.",
             "portico.toml": _CONFIGURATION,
+            "workers.toml": _CONFIGURATION + _WORKERS,
+            "goals.txt": f"{_GOAL}\nWho is away?\n",
             "bad.json": json.dumps(_BAD),
         }.items():
             (work / name).parent.mkdir(parents=True, exist_ok=True)

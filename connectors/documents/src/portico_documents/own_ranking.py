@@ -110,5 +110,5 @@ async def _candidates(
     return _Candidates(
         np.asarray(every, dtype=np.int64),
         words.scores.of(every),
-        np.round(np.array([cosines.get(id, 0.0) for id in numbers], dtype=np.float64), _DIGITS),
+        np.array([round(cosines.get(id, 0.0), _DIGITS) for id in numbers], dtype=np.float64),
     ), floor

@@ -19,7 +19,7 @@ class DurableRuns(Protocol):
     """
 
     async def pursue(self, run: str, work: Callable[[], Awaitable[T]]) -> T:
-        """Do all the work of a run, and record what it executes meanwhile; inside of a job of that name, go on in it."""
+        """Do all the work of a run, and record what it executes; inside of a job of that name, go on in it."""
         ...
 
     async def recorded(self, run: str) -> Mapping[str, Any]:

@@ -13,8 +13,7 @@ __all__ = ["IndexProgress", "IndexReport", "SearchIndex"]
 class IndexProgress:
     """How far an update is: ``done`` of ``total`` documents; ``total`` is None while they are counted.
 
-    ``waiting`` is a sentence while others are waited for ("… is indexing this folder"), ``workers`` how many processes
-    of a queue have a part in it just now.
+    ``waiting`` is a sentence while others are waited for, ``workers`` how many of a queue have a part in it.
     """
 
     done: int
@@ -54,9 +53,8 @@ class SearchIndex(Protocol):
     async def update(self, *, progress: Callable[[IndexProgress], None] | None = None) -> IndexReport:
         """Apply additions, changes and removals; only what changed is embedded again.
 
-        May be cancelled or killed at any moment: each document is then in its old or its new state, and the
-        next update continues. A second process waits for the first. ``progress`` is called in the caller's
-        event loop, often, and must be quick. Raises ``StoreError``, or ``ConfigurationError`` when what should
-        be indexed is not there.
+        May be cancelled or killed at any moment: each document is then in its old or its new state, and the next
+        update continues. A second process waits for the first. ``progress`` is called in the caller's event loop,
+        often, and must be quick. Raises ``StoreError``, or ``ConfigurationError`` when there is nothing to index.
         """
         ...

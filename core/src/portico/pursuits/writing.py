@@ -188,7 +188,7 @@ class Journal:
             left = self._renewed + self._seconds - clock()
             try:
                 # A store that gives no answer at all may have given the run to another meanwhile.
-                async with asyncio.timeout(beat):
+                async with asyncio.timeout(min(beat, left) if left > 0 else beat):
                     await self._renew()
                 pause = beat
             except (StoreError, TimeoutError) as error:

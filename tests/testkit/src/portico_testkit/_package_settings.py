@@ -8,6 +8,7 @@ import sys
 import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,8 +87,9 @@ def instance_of(cls: Any, given: Iterable[object], secret: str = "k3y-0f-the-kit
     """Return settings to try, with ``secret`` in each ``Secret``.
 
     What has to be given comes from an instance of the class among those ``given``, or is made up: text, a number, a
-    path. Secrets that need not be given are there too, unless the class refuses them alone. Raises ``ValueError`` or
-    ``TypeError`` where it takes no such values.
+    path. Secrets that need not be given are there too, unless the class refuses them alone. Where a secret must have a
+    form, as the URI of a database has, the instance given is taken as it is: ``secret`` may stand inside of it. Raises
+    ``ValueError`` or ``TypeError`` where it takes no such values.
     """
     example = next((one for one in given if type(one) is cls), None)
     fields = settings_fields(cls)
@@ -101,10 +103,10 @@ def instance_of(cls: Any, given: Iterable[object], secret: str = "k3y-0f-the-kit
         elif field.required:
             values[field.key] = _made_up(field)
     more = {field.key: Secret(secret, origin="the kit") for field in fields if takes_secret(field)}
-    try:
-        return cls(**{**values, **more})
-    except (TypeError, ValueError):
-        return cls(**values)
+    for some in ({**values, **more}, values):
+        with suppress(TypeError, ValueError):
+            return cls(**some)
+    return cls(**values) if example is None else example
 
 
 def _made_up(field: SettingsField) -> Any:

