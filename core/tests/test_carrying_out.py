@@ -20,12 +20,12 @@ from portico.functions import function
 from portico.jobs import Job, JobStatus
 from portico.kernel import Kernel
 from portico.plans.plan import Plan, Step, Value
-from portico.plans.task import Answer, Budget, Emit, Infeasible, Started, Task
+from portico.plans.task import Answer, Budget, Emit, Infeasible, Resumed, Started, Task
 from portico.ports.planner import Planner
 from portico.ports.run_store import Lease
 from portico.pursuits.carrying_out import LONGEST_OUTAGE, RESULT_VERSION, carry_out
 from portico.pursuits.journal import RunState, entry
-from portico.pursuits.submitting import PURSUIT
+from portico.pursuits.submitting import PURSUIT, pursuit_job
 from portico_testkit.fakes.durable_runs import MemoryDurableRunner
 from portico_testkit.fakes.job_queue import MemoryJobQueue
 from portico_testkit.fakes.planner import ScriptedPlanner
@@ -348,6 +348,23 @@ async def test_a_run_that_cannot_be_gone_on_with_fails_its_job_and_stays_what_it
     await crew.store.append(lease, [{"type": "nonsense"}])
     with pytest.raises(StoreDamaged):
         await carry_out(crew.kernel(), Job("d", PURSUIT, {"version": 1, "goal": "swim"}))
+
+
+@pytest.mark.parametrize("begun", [False, True])
+@on_virtual_time
+async def test_a_planner_has_the_context_that_was_submitted(begun: bool) -> None:
+    crew = Crew()
+    if begun:
+        lease = await crew.store.acquire("r", owner="before", seconds=1)
+        await crew.store.append(lease, [entry("pursuit", goal="swim", planner="other")])
+        await crew.store.release(lease)
+    told: list[Any] = []
+    planner = ScriptedPlanner(lambda task: Answer(str(task.context)))
+    kernel = crew.kernel()
+    kernel.services = FixedServices({(Planner, "other"): planner})
+    job = pursuit_job(kernel, "swim", planner="other", context={"who": "me"}, run="r")
+    assert (await carry_out(kernel, job, emit=told.append))["text"] == "{'who': 'me'}"
+    assert isinstance(told[0], Resumed if begun else Started)
 
 
 @on_virtual_time

@@ -276,6 +276,16 @@ async def test_a_step_is_stopped_when_its_lease_has_run_out(away: bool) -> None:
 
 
 @on_virtual_time
+async def test_what_waits_to_be_written_waits_no_longer_than_the_lease_lasts() -> None:
+    """It was renewed long before the outage began, so that it ends before a lease's time is over."""
+    losses = iter([None, None, ("request", 10 * LEASE_SECONDS)])
+    store = Remote(lambda: next(losses, None))
+    with pytest.raises(StoreUnavailable):
+        await kernel_of(World(15.0), store).run_plan(chain(1), run="r")
+    assert store._clock() < LEASE_SECONDS + 3
+
+
+@on_virtual_time
 async def test_a_lease_that_is_renewed_after_all_goes_on() -> None:
     store, world = Remote(), World(300.0)
     running = asyncio.create_task(kernel_of(world, store).run_plan(chain(1), run="r"))

@@ -199,6 +199,12 @@ def test_tasks_after_other_steps_have_other_digests(one: Plan, other: Plan) -> N
     assert (digest_of(tasks[0], "p") == digest_of(tasks[1], "p")) == (repr(tasks[0].steps) == repr(tasks[1].steps))
 
 
+def test_what_the_check_keeps_of_a_function_is_not_part_of_a_digest() -> None:
+    checked = replace(MANUAL)
+    object.__setattr__(checked, "checked", object())
+    assert digest_of(replace(TASK, functions=(checked,)), "p") == digest_of(TASK, "p")
+
+
 @pytest.mark.parametrize("context", [{"client": object()}, {"n": math.nan}, {1: "a", "b": 2}])
 def test_a_task_with_a_context_that_is_not_json_has_none(context: Any) -> None:
     assert digest_of(replace(TASK, context=context), "p") is None

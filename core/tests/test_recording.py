@@ -451,6 +451,18 @@ async def test_a_record_that_cannot_be_read_leaves_the_run_as_it_is() -> None:
     assert left.holder("r") is None
 
 
+async def test_a_run_without_an_open_step_is_gone_on_with_whatever_is_recorded() -> None:
+    runner, store = Runner(), MemoryRunStore()
+    await kernel_of(World(), runner, store).run_plan(PLAN, run="r")
+
+    async def away(run: str) -> Mapping[str, Any]:
+        raise StoreUnavailable("The server restarts.")
+
+    runner.durable.recorded = away  # type: ignore[method-assign]
+    left = await cut_after(store, "r", 4)
+    assert (await kernel_of(World(), runner, left).resume("r")).outcome == Answer("read b", value="read b")
+
+
 async def test_a_pursuit_that_is_cancelled_inside_of_its_record_is_interrupted() -> None:
     class Waiting:
         @function

@@ -17,11 +17,9 @@ import json
 import os
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -84,11 +82,8 @@ def _server() -> Iterator[str]:
     if uri:
         yield uri
         return
-    with tempfile.TemporaryDirectory(prefix="portico-bench-") as folder:
-        # The package looks for the folder of its lock when it is imported, and warns where there is none.
-        os.environ.setdefault("XDG_RUNTIME_DIR", folder)
-        with postgres_server(Path(folder) / "data") as server:
-            yield server.uri
+    with postgres_server() as server:
+        yield server.uri
 
 
 async def _measure(uri: str, rows: int, rounds: int) -> dict[str, Any]:

@@ -53,6 +53,14 @@ def test_a_run_that_waits_is_listed_with_its_goal_and_shown(in_process: Any, cre
     assert run["submitted_at"].endswith("+00:00")
 
 
+def test_a_goal_that_is_a_book_leaves_room_for_the_other_columns(in_process: Any, crew: Path) -> None:
+    in_process("submit", "word " * 100_000, "--run", "book")
+    lines = in_process("runs").out.splitlines()
+    assert re.match(r"run +state +goal +planner", lines[0])
+    assert re.match(r"book +waiting +word word", lines[1])
+    assert len(lines[1]) < 3_000
+
+
 def test_a_worker_carries_it_out_and_the_run_is_as_any_other(in_process: Any, crew: Path) -> None:
     name = in_process("submit", "Sum up").out.strip()
     done = in_process("worker", "--until-empty")

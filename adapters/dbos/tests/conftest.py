@@ -29,7 +29,6 @@ def server(outer_environment: dict[str, str]) -> Iterator[PostgresServer]:
         return
     with postgres_server() as made:
         yield made
-        made.stop(at_once=True)
 
 
 @pytest.fixture
@@ -55,7 +54,7 @@ async def opened(where: dict[str, Any]) -> AsyncIterator[Open]:
     runners: list[DbosRunner] = []
 
     def make(**settings: Any) -> DbosRunner:
-        runners.append(DbosRunner(DbosSettings(**{"poll": 0.05, "worker_timeout": 2.0} | where | settings)))
+        runners.append(DbosRunner(DbosSettings(**{"poll": 0.05, "worker_timeout": 5.0} | where | settings)))
         return runners[-1]
 
     yield make

@@ -140,7 +140,7 @@ def test_enumerations_are_kept_as_what_they_are_worth() -> None:
     assert json.loads(compared) == {"kind": ["note"], "sizes": [3]}
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1]", "null", '"a"'])
+@pytest.mark.parametrize("text", ["", "{", "[1]", "null", "{} {}", '"a"'])
 def test_what_is_no_metadata_is_damaged(text: str) -> None:
     with pytest.raises(StoreDamaged, match="are not what was written"):
         decoded(text)

@@ -179,9 +179,14 @@ async def test_what_a_stopped_update_has_embedded_is_not_embedded_again(make_sea
 
 
 async def test_where_the_workers_vanish_the_index_is_made_here(make_search, store, queue, tmp_path) -> None:
+    class Slow(HashingEmbeddings):
+        async def embed(self, texts, *, purpose="document"):
+            await asyncio.sleep(0.02)
+            return await super().embed(texts, purpose=purpose)
+
     told: list[IndexProgress] = []
     own = Services(HashingEmbeddings(), store, queue)
-    async with working(queue, Services(HashingEmbeddings(), store, queue)) as [name]:
+    async with working(queue, Services(Slow(), store, queue)) as [name]:
 
         def note(progress: IndexProgress) -> None:
             told.append(progress)

@@ -56,7 +56,7 @@ async def begun_with(invocation: Invocation, wanted: str) -> Begun:
     import portico_host
     from portico.ports.run_store import RunStore
     from portico_cli.job_places import queue_of
-    from portico_cli.run_listing import waiting_names
+    from portico_cli.run_listing import find_any
     from portico_cli.run_names import find_run, no_journal
 
     application = portico_host.load(invocation.config)
@@ -67,7 +67,7 @@ async def begun_with(invocation: Invocation, wanted: str) -> Begun:
         try:
             run = await find_run(store, wanted)
         except Misused:
-            submitted = await find_run(store, wanted, await waiting_names(queue_of(services)))
+            submitted = await find_any(store, queue_of(services), wanted)
             raise Misused(
                 f"The run {submitted} was submitted and has not begun, so there is nothing to go on with. "
                 f"`portico runs {submitted}` shows how it is."

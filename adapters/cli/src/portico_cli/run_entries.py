@@ -45,7 +45,7 @@ _AGES = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 class RunEntry:
     """A run as its journal has it; ``run_state`` is None, and ``problem`` says why, where that cannot be read.
 
-    ``job`` is how its job is in the queue, where the run was submitted.
+    ``job`` is how its job is in the queue, where the run was submitted, and ``submitted`` the goal that the job has.
     """
 
     name: str
@@ -54,14 +54,12 @@ class RunEntry:
     run_state: RunState | None = None
     problem: str = ""
     job: JobStatus | None = None
+    submitted: str = ""
 
     @property
     def goal(self) -> str | None:
         """The goal, where it is known."""
-        if self.run_state is not None:
-            return self.run_state.goal
-        goal = dict(getattr(self.job, "body", {})).get("goal")
-        return goal if isinstance(goal, str) else None
+        return self.run_state.goal if self.run_state is not None else self.submitted or None
 
     @property
     def worker(self) -> str | None:

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from portico.errors import StoreError
+from portico_cli.failures import Misused
 from portico_cli.run_entries import RunEntry, read_run, time_of
+from portico_cli.run_names import LAST, find_run
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -16,12 +18,12 @@ if TYPE_CHECKING:
     from portico.ports.job_queue import JobQueue
     from portico.ports.run_store import RunStore
 
-__all__ = ["Listing", "list_runs", "read_with_job", "waiting_names", "worker_words", "workers_to_json"]
+__all__ = ["Listing", "find_any", "list_runs", "read_with_job", "worker_words", "workers_to_json"]
 
 _UNENDED = frozenset({"running", "interrupted", "uncertain"})
 """What a run is whose journal has no outcome."""
 _LISTED: tuple[JobState, ...] = ("waiting", "running", "failed", "cancelled")
-"""The states of jobs that may have no run in the journal."""
+"""The states of jobs that may have no run in the journal; one that is done has its run there."""
 _MOST_WAITING = 10_000
 
 
@@ -41,38 +43,48 @@ async def list_runs(store: RunStore, queue: JobQueue | None, limit: int, name: s
     """Read the newest runs, the newest first, or the one of that name."""
     names = [name] if name is not None else (await store.runs())[-limit:]
     jobs: dict[str, JobStatus] = {}
+    goals: dict[str, str] = {}
     workers: Sequence[Worker] | None = None
     problem = ""
     if queue is not None:
-        from portico.pursuits.submitting import PURSUIT
-
         try:
+            if name is None or not await store.read(name):
+                goals = {each.name: _goal(each) for each in await _unjournalled(queue, limit if name is None else None)}
             if name is None:
-                others = await queue.jobs(PURSUIT, states=_LISTED, limit=limit)
-                names = list(dict.fromkeys([*names, *(each.name for each in others)]))
+                names = list(dict.fromkeys([*names, *goals]))
             jobs = {each.name: each for each in await queue.status(names) if each is not None}
             workers = await queue.workers()
         except StoreError as error:
             problem = str(error)
-    runs = [_with_job(await read_run(store, each), jobs.get(each)) for each in names]
+    runs = [_with_job(await read_run(store, each), jobs.get(each), goals.get(each, "")) for each in names]
     runs.reverse()
     if jobs:
         runs.sort(key=_begun, reverse=True)
     return Listing(runs[:limit], workers, problem)
 
 
-async def read_with_job(store: RunStore, job: JobStatus) -> RunEntry:
-    """Read the run of a job."""
-    return _with_job(await read_run(store, job.name), job)
+async def read_with_job(store: RunStore, job: JobStatus, goal: str) -> RunEntry:
+    """Read the run of a job that was submitted with this goal."""
+    return _with_job(await read_run(store, job.name), job, goal)
 
 
-async def waiting_names(queue: JobQueue | None) -> list[str]:
-    """Return the names of the runs that wait in the queue or are just taken from it, the oldest first."""
+async def find_any(store: RunStore, queue: JobQueue | None, wanted: str) -> str:
+    """Return the run that is meant as `find_run` does, also one that only the queue has.
+
+    Raises ``Misused`` where there is none, or more than one.
+    """
     if queue is None:
-        return []
-    from portico.pursuits.submitting import PURSUIT
-
-    return [each.name for each in await queue.jobs(PURSUIT, states=_LISTED, limit=_MOST_WAITING)][::-1]
+        return await find_run(store, wanted)
+    try:
+        if wanted == LAST:
+            return await find_run(store, wanted, [each.name for each in await _unjournalled(queue, 1)])
+        try:
+            return await find_run(store, wanted)
+        except Misused:
+            return await find_run(store, wanted, [each.name for each in await _unjournalled(queue)])
+    except StoreError:
+        # That the queue cannot be read is told of when the runs are read.
+        return await find_run(store, wanted)
 
 
 def worker_words(workers: Sequence[Worker]) -> str:
@@ -100,14 +112,26 @@ def _worker_words(workers: Sequence[Worker]) -> Iterator[str]:
         yield f"{host_of(each.name)} has {has}"
 
 
-def _with_job(entry: RunEntry, job: JobStatus | None) -> RunEntry:
+async def _unjournalled(queue: JobQueue, limit: int | None = None) -> list[JobStatus]:
+    """Return the newest jobs that may have no run in the journal, the newest first."""
+    from portico.pursuits.submitting import PURSUIT
+
+    return await queue.jobs(PURSUIT, states=_LISTED, limit=limit or _MOST_WAITING)
+
+
+def _goal(job: JobStatus) -> str:
+    goal = dict(getattr(job, "body", {})).get("goal")
+    return goal if isinstance(goal, str) else ""
+
+
+def _with_job(entry: RunEntry, job: JobStatus | None, goal: str = "") -> RunEntry:
     """Return the run as both tell: what has not ended by its journal is as its job is."""
     if job is None:
         return entry
     state, problem = entry.state, entry.problem
     if state in _UNENDED and (job.state != "done" or entry.run_state is None):
         state, problem = job.state, job.error or ""
-    return replace(entry, state=state, problem=problem, job=job)
+    return replace(entry, state=state, problem=problem, job=job, submitted=goal)
 
 
 def _begun(entry: RunEntry) -> tuple[datetime, str]:

@@ -12,9 +12,10 @@ from portico_cli.failures import Misused
 if TYPE_CHECKING:
     from portico_host import Application
 
-__all__ = ["find_run", "no_journal"]
+__all__ = ["LAST", "find_run", "no_journal"]
 
-_LAST = "last"
+LAST = "last"
+"""What the newest run is called."""
 _SHOWN = 5
 _END = re.compile(r"-(?=[0-9a-f]+$)")
 
@@ -38,7 +39,7 @@ async def find_run(store: RunStore, wanted: str, others: Sequence[str] = ()) -> 
     runs = [*journalled, *sorted(set(others) - set(journalled))]
     if wanted in runs:
         return wanted
-    if wanted == _LAST and runs:
+    if wanted == LAST and runs:
         return runs[-1]
     found = [run for run in runs if wanted and (run.startswith(wanted) or _ending(run).startswith(wanted))]
     if len(found) == 1:

@@ -19,6 +19,8 @@ __all__ = ["RunTable"]
 
 _COLUMNS = {"run": 0, "state": 0, "goal": 36, "planner": 70, "steps": 50, "worker": 90, "age": 44}
 """The columns of a table of runs, with the width that a terminal needs to show each; no worker, no such column."""
+_LONGEST = 2_000
+"""Characters of a goal; a longer one would take the room of all other columns, however wide a pipe is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ class RunTable:
         return {
             "run": plain(short_name(each.name)),
             "state": each.state,
-            "goal": plain(" ".join((each.goal or each.problem).split())),
+            "goal": plain(" ".join((each.goal or each.problem)[:_LONGEST].split())),
             "planner": plain(state.planner) if state else "",
             "steps": progress(state) if state else "",
             "worker": plain(host_of(each.worker)) if each.worker else "",

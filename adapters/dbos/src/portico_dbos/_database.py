@@ -74,6 +74,7 @@ class Opened:
             pool_pre_ping=settings.uri is not None,
             hide_parameters=True,
         )
+        sa.event.listen(self.engine, "checkin", self._given_back)
         try:
             # No pickle: what is in the database is data. Errors are raised here, not waited out; who can wait says so.
             self.client: DBOSClient = DBOSClient(
@@ -141,6 +142,11 @@ class Opened:
         `DBOSClient.resume_workflow` would put it back whoever has it, cancelled or not, and forget its attempts.
         """
         return self._system.reenqueue_for_recovery(id, [executor], queue)
+
+    def _given_back(self, connection: Any, record: Any) -> None:
+        # What a thread still had when the pool was closed would be left open.
+        if self._closed.is_set():
+            record.invalidate()
 
     def close(self) -> None:
         """Let go of all connections; none is made any more."""
@@ -276,9 +282,13 @@ def _to_postgres(uri: Secret) -> Callable[[], psycopg.Connection[Any]]:
             if _NO_CONNECTION in str(error):
                 raise
             raise type(error)(f"{_NO_CONNECTION}: {error}") from error
-        with connection.transaction():
-            # A process that is stopped within a transaction must not hold a job for ever.
-            connection.execute("SET idle_in_transaction_session_timeout = '60s'")
+        try:
+            with connection.transaction():
+                # A process that is stopped within a transaction must not hold a job for ever.
+                connection.execute("SET idle_in_transaction_session_timeout = '60s'")
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     return connect

@@ -7,7 +7,7 @@ for the host or the database, and both stand in its messages. Such a URI is refu
 from __future__ import annotations
 
 import re
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 __all__ = ["fault", "place_of"]
 
@@ -30,12 +30,7 @@ def fault(uri: str) -> str | None:
         return "has a space, a line break or another character in it that no URI has"
     if re.search("%(?![0-9A-Fa-f]{2})|%00", uri):
         return f"has a % in it that stands for no character: {_ENCODE}"
-    # As the library does it: the user's part ends at the first @, if that comes before any slash.
-    before, at, after = rest.partition("@")
-    if at and "/" not in before:
-        rest = after
-    place, _, query = rest.partition("?")
-    hosts, _, database = place.partition("/")
+    hosts, database, query = _parts(rest)
     if (
         not all(_HOST.fullmatch(host) for host in hosts.split(","))
         or re.search("[@/]", database)
@@ -51,6 +46,18 @@ def place_of(uri: str) -> str:
     >>> place_of("postgresql://ada:secret@db.example:5432/portico?sslmode=require")
     'postgresql://db.example:5432/portico'
     """
-    parts = urlsplit(uri)
-    hosts = parts.netloc.rpartition("@")[2] or parse_qs(parts.query).get("host", [""])[0]
-    return f"postgresql://{hosts}{parts.path}"
+    hosts, database, query = _parts(uri.partition("://")[2])
+    return f"postgresql://{hosts or parse_qs(query).get('host', [''])[0]}/{database}"
+
+
+def _parts(rest: str) -> tuple[str, str, str]:
+    """Split what follows the scheme into hosts, database and options, without the user's part.
+
+    As the library does it: that ends at the first @, if that comes before any slash.
+    """
+    before, at, after = rest.partition("@")
+    if at and "/" not in before:
+        rest = after
+    place, _, query = rest.partition("?")
+    hosts, _, database = place.partition("/")
+    return hosts, database, query

@@ -9,6 +9,7 @@ import logging
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -55,6 +56,7 @@ class Worker:
         self._recordings = recordings
         self._home = asyncio.get_running_loop()
         self._context = contextvars.copy_context()
+        self._begun: set[str] = set()
         self._carrying: dict[str, Carrying] = {}
         self._lost: set[str] = set()
         self._strays: dict[str, float] = {}
@@ -103,9 +105,13 @@ class Worker:
         from dbos import DBOS
 
         task, id = asyncio.current_task(), DBOS.workflow_id
-        workflow = None if id is None else await self._read(id)
+        if task is None or id is None:
+            raise RuntimeError("a job is carried out inside of its workflow")
+        self._begun.add(id)
+        task.add_done_callback(lambda _: self._begun.discard(id))
+        workflow = await self._read(id)
         read = None if workflow is None else status_of(workflow)
-        if task is None or id is None or workflow is None or read is None:
+        if read is None:
             raise asyncio.CancelledError  # removed meanwhile
         status = replace(read, state="running", worker=self.name)
         deaths = status.attempts - 1 - (workflow.attributes or {}).get(PUT_BACK, 0)
@@ -153,7 +159,7 @@ class Worker:
         try:
             while True:
                 sent = time.monotonic()
-                before = set(self._carrying)
+                before = set(self._begun)
                 try:
                     seen = await self._database.call(lambda opened: beat(opened, self.name, list(self._carrying)))
                     self._heard_at(sent)
@@ -198,7 +204,7 @@ class Worker:
             if carrying is not None and carrying.runs:
                 carrying.stop("cancelled" if state == "cancelled" else "lost")
         # Stopped while the database was away, or taken by DBOS, and the answer got lost.
-        strays = seen.mine - before - self._carrying.keys()
+        strays = seen.mine - before - self._begun
         now = time.monotonic()
         self._strays = {id: self._strays.get(id, now) for id in strays}
         late = {id for id, since in self._strays.items() if now - since > self._settings.worker_timeout / 2}
@@ -236,7 +242,8 @@ class Worker:
         if asyncio.get_running_loop() is self._home:
             self._emitted(self._emit, status)
         else:
-            self._home.call_soon_threadsafe(self._emitted, self._emit, status, context=self._context)
+            with suppress(RuntimeError):  # the application's loop has ended, and nobody watches
+                self._home.call_soon_threadsafe(self._emitted, self._emit, status, context=self._context)
 
     def _emitted(self, emit: Callable[[JobStatus], None], status: JobStatus) -> None:
         try:

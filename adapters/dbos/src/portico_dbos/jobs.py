@@ -74,21 +74,15 @@ class DbosJobs:
         self._database.hold(self._owner)
         worker = _Worker(carry_out, emit, self._database, self._recordings)
         stop = asyncio.Event()
+        # A task of its own: ending takes a moment, and is not cut short by who waits for it no longer.
         working = asyncio.ensure_future(self._work(worker, stop))
         self._working[working] = stop
+        working.add_done_callback(self._ended)
         try:
             await asyncio.shield(working)
         finally:
-            # Ending takes a moment, and is not cut short: jobs would be left to time-outs.
             stop.set()
-            while not working.done():
-                try:
-                    await asyncio.wait([working])
-                except asyncio.CancelledError:
-                    continue
-            del self._working[working]
-            if not working.cancelled():
-                working.exception()  # looked at, whoever was cancelled
+            await asyncio.wait([working])
 
     async def status(self, names: Sequence[str]) -> list[JobStatus | None]:
         """Return how each job is, in that order; None for one that is not known."""
@@ -136,6 +130,11 @@ class DbosJobs:
         for working, stop in list(self._working.items()):
             stop.set()
             await asyncio.wait([working])
+
+    def _ended(self, working: asyncio.Task[None]) -> None:
+        del self._working[working]
+        if not working.cancelled():
+            working.exception()  # looked at, also where whoever waited for it was cancelled
 
     async def _call(self, function: Callable[[Opened], T]) -> T:
         self._database.hold(self._owner)

@@ -29,7 +29,7 @@ _PLAIN = frozenset({str, int, bool})
 # Made once: `json.dumps` with options makes an encoder for each call, which takes longer than encoding.
 _compact = json.JSONEncoder(separators=(",", ":")).encode
 _readable = json.JSONEncoder(ensure_ascii=False).encode
-_decode = json.JSONDecoder().decode
+_decode = json.JSONDecoder().raw_decode
 
 
 def encoded(record: str, metadata: Mapping[str, Scalar | Sequence[Scalar]]) -> tuple[str, str]:
@@ -59,7 +59,9 @@ def encoded(record: str, metadata: Mapping[str, Scalar | Sequence[Scalar]]) -> t
 def decoded(text: str) -> Metadata:
     """Return the metadata that `encoded` wrote. Raises ``StoreDamaged`` for anything else."""
     try:
-        metadata = _decode(text)
+        metadata, end = _decode(text)
+        if end != len(text):
+            raise ValueError("there is more behind them")
         if "[" not in text and type(metadata) is dict:
             return metadata
         return {field: tuple(value) if isinstance(value, list) else value for field, value in metadata.items()}

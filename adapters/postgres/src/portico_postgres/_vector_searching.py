@@ -61,7 +61,13 @@ async def nearest(
             again = await _compared(connection, namespace, [queries[number] for number in short], top, condition)
             for number, rows in zip(short, again, strict=True):
                 answers[number] = rows
-    return [[VectorMatch(given(id), _cosine(score), decoded(text)) for id, text, score in rows] for rows in answers]
+    return [
+        [
+            VectorMatch(given(id), score if -1.0 <= score <= 1.0 else _cosine(score), decoded(text))
+            for id, text, score in rows
+        ]
+        for rows in answers
+    ]
 
 
 async def hybrid(
@@ -174,4 +180,5 @@ async def _asked(
 
 
 def _cosine(product: float) -> float:
+    # Sums of float32 may go a little beyond.
     return min(1.0, max(-1.0, product))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from typing import get_args
 
 from portico.bulk_embedding.batch import EmbeddingBatch
 from portico.bulk_embedding.jobs import KIND, job_of, names_of
 from portico.errors import ConfigurationError, ServiceError, StoreError
-from portico.jobs import JobStatus
+from portico.jobs import JobState, JobStatus
 from portico.ports.embedding_generator import EmbeddingGenerator
 from portico.ports.job_queue import JobQueue
 from portico.ports.vector_store import VectorStore
@@ -28,13 +29,15 @@ _CLOSING = 5.0
 _OPEN = ("waiting", "running")
 _ATTEMPTS = 3
 _LEFTOVERS = 1_000
+_FORGOTTEN_AT_ONCE = 64
 
 
 class EmbeddingWorkers:
     """The workers of a queue, as far as they fill a store; it belongs to one event loop.
 
     ``say`` is given a sentence when nothing moves, and None when it does again. Where no worker is left for ten
-    seconds, or none has a batch of ours for a minute, all batches are taken back: who asked does them then.
+    seconds, or none has a batch of ours for a minute, all batches are taken back: who asked does them then. What has
+    ended is forgotten where the queue can (``forget(names)``): the texts of a large folder need not stay in it.
     """
 
     def __init__(
@@ -49,6 +52,7 @@ class EmbeddingWorkers:
         self._store = store
         self._say = say
         self._ends: dict[str, asyncio.Future[JobStatus | None]] = {}
+        self._ended: list[str] = []
         self._watching: asyncio.Task[None] | None = None
         self._looked = float("-inf")
         self._not_before = float("-inf")
@@ -92,8 +96,10 @@ class EmbeddingWorkers:
             end = await self._end_of(job.name)
             if end is None:
                 return None
+            self._ended.append(job.name)
             if end.state == "done":
                 if await self._has(part):
+                    await self._forget(_FORGOTTEN_AT_ONCE)
                     return _texts(part, end)
                 raise ConfigurationError(
                     f"The worker {end.worker} has put a batch into its vector store {self._store.name!r}, and the one "
@@ -111,14 +117,22 @@ class EmbeddingWorkers:
             await asyncio.gather(self._watching, return_exceptions=True)
         names = list(self._ends)
         self._ends.clear()
-        if names:
-            with suppress(StoreError, TimeoutError):
-                async with asyncio.timeout(_CLOSING):
+        self._ended += names
+        with suppress(StoreError, TimeoutError):
+            async with asyncio.timeout(_CLOSING):
+                if names:
                     await self._queue.cancel(names)
+                await self._forget(1)
 
     async def _look(self) -> None:
         self.count = len(await self._queue.workers())
         self._looked = time.monotonic()
+
+    async def _forget(self, least: int) -> None:
+        """Have the queue forget what has ended, once it is so much; nothing depends on it."""
+        if len(self._ended) >= least:
+            names, self._ended = self._ended, []
+            await _forgotten(self._queue, names)
 
     async def _end_of(self, name: str) -> JobStatus | None:
         end = self._ends.get(name)
@@ -182,15 +196,16 @@ class EmbeddingWorkers:
         if self._still is None:
             self._still = now
         waited = now - self._still
-        if waited > patience:
-            await self._give_up()
-        elif waited > _SUDDEN:
+        if waited > _SUDDEN:
             self._said = True
             self._say(f"{why} The indexing goes on here if that lasts for {patience:.0f} seconds.")
+        if waited > patience:
+            await self._give_up()
 
     async def _give_up(self) -> None:
         ends = dict(self._ends)
         self._ends.clear()
+        self._ended += ends
         self._not_before = time.monotonic() + _BUSY
         self._moves()
         # A batch that a worker does after all does no harm: it writes the same.
@@ -218,6 +233,16 @@ async def cancel_leftovers(queue: JobQueue, namespace: str) -> None:
     """Take back what an earlier process handed out for a namespace and did not live to see."""
     prefix = names_of(namespace)
     with suppress(StoreError):
-        left = [job.name for job in await queue.jobs(KIND, limit=_LEFTOVERS) if job.name.startswith(prefix)]
+        every = await queue.jobs(KIND, states=get_args(JobState), limit=_LEFTOVERS)
+        left = [job for job in every if job.name.startswith(prefix)]
+        if names := [job.name for job in left if job.state in _OPEN]:
+            await queue.cancel(names)
         if left:
-            await queue.cancel(left)
+            await _forgotten(queue, [job.name for job in left])
+
+
+async def _forgotten(queue: JobQueue, names: Sequence[str]) -> None:
+    forget: Callable[[Sequence[str]], Awaitable[None]] | None = getattr(queue, "forget", None)
+    if forget is not None:
+        with suppress(StoreError):
+            await forget(names)

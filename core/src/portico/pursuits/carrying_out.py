@@ -49,6 +49,9 @@ async def carry_out(kernel: Kernel, job: Job, *, emit: Emit | None = None) -> di
     busy = False
     while True:
         try:
+            if busy:
+                await _until_free(store, asked.run)
+                busy = False
             state, length = await _read(store, asked.run)
             if length != known:
                 known = length

@@ -103,8 +103,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Refusal):
         return refusal_body(value)
     if is_dataclass(value) and not isinstance(value, type):
-        compared = {field.name: getattr(value, field.name) for field in fields(value) if field.compare}
-        return {"": type(value).__name__, **compared}
+        return {field.name: getattr(value, field.name) for field in fields(value) if field.compare}
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, frozenset):

@@ -29,13 +29,13 @@ T = TypeVar("T")
 
 
 def recording_of(kernel: Kernel, run: str) -> Recording | None:
-    """Return how a run of a kernel is recorded; None where it is not.
+    """Return how a run of a kernel with a journal is recorded; None where it is not.
 
     A pursuit that a step of another one makes is part of that step, which is recorded as a whole.
     """
     runner = kernel.runner
     durable = durable_of(runner)
-    if runner is None or durable is None or kernel.run_store is None or current_step() is not None:
+    if runner is None or durable is None or current_step() is not None:
         return None
     return Recording(runner, durable, run)
 

@@ -10,19 +10,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from portico.errors import StoreError, StoreUnavailable
+from portico.errors import StoreUnavailable
 from portico_cli.failures import Misused, write_error
 from portico_cli.goal import clean_argument
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
 from portico_cli.output import console_for, plain, safe_text, show, write_json
-from portico_cli.run_names import find_run
 from portico_cli.sources import run as run_to_end
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from portico.ports.job_queue import JobQueue
-    from portico.ports.run_store import RunStore
     from portico_cli.run_listing import Listing
 
 __all__ = ["command"]
@@ -72,7 +69,7 @@ async def _look(
     import portico_host
     from portico.ports.run_store import RunStore as Port
     from portico_cli.job_places import queue_of
-    from portico_cli.run_listing import list_runs
+    from portico_cli.run_listing import find_any, list_runs
     from portico_cli.run_names import no_journal
 
     application = portico_host.load(invocation.config)
@@ -80,21 +77,10 @@ async def _look(
         if not services.names(Port):
             raise no_journal(application)
         store, queue = services.get(Port), queue_of(services)
-        name = None if wanted is None else await _find(store, queue, wanted)
+        name = None if wanted is None else await find_any(store, queue, wanted)
         if screen is not None:
             await _watch(lambda: list_runs(store, queue, limit, name), name, screen)
         return name, await list_runs(store, queue, limit, name)
-
-
-async def _find(store: RunStore, queue: JobQueue | None, wanted: str) -> str:
-    from portico_cli.run_listing import waiting_names
-
-    try:
-        waiting = await waiting_names(queue)
-    except StoreError:
-        # It is told of when the runs are read.
-        waiting = []
-    return await find_run(store, wanted, waiting)
 
 
 async def _watch(read: Callable[[], Awaitable[Listing]], name: str | None, screen: Console) -> None:

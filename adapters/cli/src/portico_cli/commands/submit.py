@@ -172,9 +172,10 @@ async def _follow_all(work: _Work, runs: list[str]) -> list[RunEntry]:
 
     async with _opened(work) as (_, queue, store):
         entries: dict[str, RunEntry] = {}
+        goals = {run: goal for run, (goal, _) in zip(runs, work.goals, strict=True)}
         with StepProgress(f"0 of {len(runs):,} runs ended") as line:
             async for status in ended_jobs(queue, runs):
-                entries[status.name] = await read_with_job(store, status)
+                entries[status.name] = await read_with_job(store, status, goals[status.name])
                 line.say(f"{len(entries):,} of {len(runs):,} runs ended")
         return [entries[run] for run in runs]
 

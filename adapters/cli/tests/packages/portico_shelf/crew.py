@@ -67,15 +67,12 @@ class Queue(MemoryJobQueue):
         await self.filled()
         if self.marker:
             Path("looked").touch()
-        return [self.told(each) for each in await super().status(names)]
+        return await super().status(names)
 
     async def jobs(self, kind: str, **options: Any) -> Any:
         await self.filled()
-        return [self.told(each) for each in await super().jobs(kind, **options)]
-
-    def told(self, status: JobStatus | None) -> JobStatus | None:
-        """Add what was submitted."""
-        return None if status is None else Told(**asdict(status), body=self.bodies.get(status.name, {}))
+        found = await super().jobs(kind, **options)
+        return [Told(**asdict(each), body=self.bodies.get(each.name, {})) for each in found]
 
     async def workers(self) -> Any:
         await self.filled()
