@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,15 @@ def test_fused_is_as_good_as_the_better_half(capsys: pytest.CaptureFixture[str])
         better = max(figures["lexical"][measure], figures["vector"][measure])
         assert figures["fused"][measure] >= better - 0.01, figures
     assert figures["fused"]["recall@5"] > 0.85, figures
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the server's package has none for Windows")
+def test_a_store_that_finds_by_words_finds_as_much(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["retrieval", "--store", "--json"]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert list(figures) == ["lexical", "vector", "fused", "store_lexical", "store_vector", "store"]
+    assert figures["store_vector"] == figures["vector"]
+    assert figures["store"]["recall@5"] >= figures["fused"]["recall@5"] - 0.02, figures
 
 
 def test_files_given_are_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from hypothesis import example, given
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from portico.errors import StoreDamaged
@@ -86,6 +86,17 @@ def test_metadata_come_back_as_they_were(record: dict[str, Any]) -> None:
 @example(({"a": True}, Range("a", at_least=0)))
 def test_a_clause_keeps_what_matches_keeps(connection: psycopg.Connection[Any], drawn: tuple[dict[str, Any], Filter]):
     record, filter = drawn
+    assert kept(connection, filter, record) == matches(filter, record)
+
+
+@pytest.mark.fuzz
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(clauses())
+def test_many_values_mean_the_same_as_few(
+    connection: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch, drawn: tuple[dict[str, Any], Filter]
+) -> None:
+    record, filter = drawn
+    monkeypatch.setattr("portico_postgres._conditions._MANY", 0)
     assert kept(connection, filter, record) == matches(filter, record)
 
 

@@ -22,7 +22,9 @@ class Condition:
 
 EVERYTHING = Condition("true")
 
-# The jsonb of a record has a list for each field; `@>` is answered by the index on it.
+_MANY = 500
+"""Values from which on they are hashed and each record is looked at; fewer are looked up in the index one by one."""
+
 _BOUNDS = (("at_least", ">="), ("at_most", "<="), ("above", ">"), ("below", "<"))
 
 
@@ -51,6 +53,11 @@ def _condition(filter: Filter, values: dict[str, object]) -> str:
 
 
 def _one_of(field: str, allowed: Sequence[Scalar], values: dict[str, object]) -> str:
+    # The jsonb of a record has a list for each field; `@>` is answered by the index on it.
+    if len(allowed) >= _MANY:
+        elements = f"jsonb_array_elements(fields -> {_bound(stored(field), values)}) AS element"
+        texts = [text for value in allowed if (text := comparable(value, clipped=True)) is not None]
+        return f"EXISTS (SELECT FROM {elements} WHERE element.value = ANY({_bound(texts, values)}::jsonb[]))"
     wanted = [held for value in allowed if (held := fields_of(field, value)) is not None]
     if not wanted:
         return "false"

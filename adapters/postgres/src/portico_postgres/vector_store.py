@@ -24,6 +24,8 @@ __all__ = ["PostgresHybridSearch", "PostgresVectorStore"]
 
 _SUPPORT = FilterSupport.everything()
 _SOURCE = "Vector store 'postgres'"
+_MOST_RECORDS = 10**12
+"""More than there ever are; a larger ``top`` is that."""
 
 
 class PostgresVectorStore:
@@ -171,4 +173,4 @@ def _asked_for(top: int, filter: Filter | None) -> tuple[int, Condition]:
     if top < 1:
         raise ValueError(f"top is {top}; it must be at least 1")
     check_filter(filter, _SUPPORT, _SOURCE)
-    return operator.index(top), condition_of(filter)
+    return min(operator.index(top), _MOST_RECORDS), condition_of(filter)
