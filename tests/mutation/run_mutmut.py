@@ -18,6 +18,8 @@ from typing import Any
 
 _FIRST = 12
 _SECONDS = 10.0
+_NOT_RUN = 2
+"""pytest's status of a run that was interrupted: it says nothing of the mutant."""
 
 
 def main(children: int, wanted: list[str]) -> None:
@@ -26,7 +28,7 @@ def main(children: int, wanted: list[str]) -> None:
     import imports
     import noticing
     from mutmut import __main__ as mutmut
-    from mutmut.runners.harness import PytestRunner
+    from mutmut.runners.harness import BadTestExecutionCommandsException, PytestRunner
     from mutmut.state import state
     from mutmut.utils.format_utils import get_module_from_key, mangled_name_from_mutant_name
 
@@ -74,7 +76,11 @@ def main(children: int, wanted: list[str]) -> None:
         seconds = state().duration_by_test
         for some in tried(list(tests), functions_of, seconds):
             limit(sum(seconds[test] for test in some))
-            if status := int(run_tests(self, mutant_name=mutant_name, tests=some)):
+            try:
+                status = int(run_tests(self, mutant_name=mutant_name, tests=dict.fromkeys(map(selected, some))))
+            except BadTestExecutionCommandsException:
+                return _NOT_RUN
+            if status:
                 return status
         return 0
 
@@ -102,6 +108,15 @@ def tried(tests: list[str], functions: Mapping[str, int], seconds: Mapping[str, 
         others.append(test)
     if others:
         yield others
+
+
+def selected(test: str) -> str:
+    """Return how pytest is told to run a test: by its function where its name has an escape, which it does not find.
+
+    >>> selected("tests/a.py::test_paths[x/y]"), selected(r"tests/a.py::test_words[caf\\xe9]")
+    ('tests/a.py::test_paths[x/y]', 'tests/a.py::test_words')
+    """
+    return test.partition("[")[0] if "\\" in test else test
 
 
 def limit(seconds: float) -> None:

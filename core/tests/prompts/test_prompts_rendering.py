@@ -12,6 +12,7 @@ from portico import Kernel
 from portico.errors import ArgumentsInvalid, FunctionNotFound, TemplateError
 from portico.prompts.cache import PromptCache
 from portico.prompts.prompt import Piece, Prompt, Trusted
+from portico.prompts.rendering import Prompts
 from portico.prompts.semantic_kernel import SemanticKernelTemplate, SemanticKernelTemplates
 
 
@@ -293,3 +294,5 @@ def test_a_prompt_that_does_not_compile_is_refused_each_time_with_its_name(rest:
             prompts.compiled("{{$}}" + rest)
         with pytest.raises(TemplateError, match=r"^prompt, line 1"):
             Kernel().template("{{$}}" + rest)
+        with pytest.raises(TemplateError, match=r"^prompt, line 1"):
+            Prompts(Kernel()).template("{{$}}" + rest)
