@@ -325,7 +325,7 @@ def test_ask_holds_what_is_to_be_approved(in_process: Any, plan: Path, configure
 
 def test_runs_are_listed_and_shown(in_process: Any, plan: Path) -> None:
     assert "There are no runs yet" in in_process("runs").out
-    assert in_process("runs", "--json").json == {"runs": []}
+    assert in_process("runs", "--json").json == {"runs": [], "workers": []}
     in_process("run", "plan.json")
     in_process("ask", "q")
     lines = in_process("runs").out.split("\n")

@@ -258,7 +258,7 @@ async def test_a_worker_that_is_cut_off_stops_its_jobs_and_goes_on_when_it_is_ba
     with tempfile.TemporaryDirectory(prefix="portico-proxy-") as folder:
         async with proxy(socket, Path(folder)) as passes:
             uri = Secret(f"postgresql://postgres@/postgres?host={folder}")
-            near = opened()
+            near = opened(worker_timeout=TIMEOUT)
             cut = DbosRunner(DbosSettings(**where | {"uri": uri, "poll": 0.05, "worker_timeout": TIMEOUT}))
             stopped = asyncio.Event()
             began = asyncio.Event()

@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from psycopg import sql
 
@@ -122,7 +122,7 @@ async def test_nothing_from_outside_becomes_sql(server: PostgresServer, schema: 
         await store.drop(namespace)
         assert await store.count(namespace) == 0
 
-    await tried(settings(max_examples=60, suppress_health_check=list(HealthCheck)), check, histories())
+    await tried(settings(max_examples=min(settings.default.max_examples, 1_000)), check, histories())
     await store.aclose()
     assert [one for one in statements if _MARK in one] == []
     tables = server.run(

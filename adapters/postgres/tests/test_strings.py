@@ -50,6 +50,7 @@ def test_a_key_is_as_long_as_the_index_takes(text: str) -> None:
 def test_words_are_letters_and_digits_only(text: str) -> None:
     for word in searched_words(text):
         assert word.isalnum()
+        word.encode()
     assert len(asked_words(text)) <= 64
 
 

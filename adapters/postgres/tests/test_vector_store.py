@@ -102,6 +102,23 @@ async def test_a_filter_of_any_strength_finds_the_best(stores: Open, index: str,
         assert hits == len(order) if index == "exact" or keeps < 10 else hits >= len(order) - 2
 
 
+async def test_a_hybrid_search_along_a_graph_finds_what_a_filter_keeps(stores: Open) -> None:
+    store, rows = stores(index="hnsw", hnsw_from=1, hnsw_scan=50), random_rows(3_000, 8)
+    records = [VectorRecord(str(row), {"number": row}, f"anvil {row}") for row in range(3_000)]
+    await store.upsert("n", records, Vectors(rows, *rows.shape))
+    kept = Range("number", below=5)
+    for query in random_rows(3, 8, seed=2):
+        found = await store.hybrid.search("n", "nothing of that", Vectors(query, 1, 8), filter=kept)
+        assert {int(match.id) for match in found} == set(np.flatnonzero(rows[:5] @ query > 0).tolist())
+        assert len(await store.hybrid.search("n", "anvil", Vectors(query, 1, 8), filter=kept)) == 5
+
+
+async def test_an_empty_id_alone_is_yielded(stores: Open) -> None:
+    store = stores()
+    await store.upsert("", [VectorRecord("")], Vectors.from_rows([[1.0]]))
+    assert [id async for id in store.ids("")] == [""]
+
+
 async def test_a_graph_is_made_once_there_are_enough_and_walked(
     stores: Open, server: PostgresServer, schema: str
 ) -> None:

@@ -75,9 +75,12 @@ class Access:
 
         return await self.connections.read(reading, absent)
 
-    async def write(self, name: str, dimensions: int, records: int, work: _Work[None]) -> None:
-        """Do the work in one transaction, in which the namespace is made where it is not there; then link it."""
-        long = records > _LONG_WRITE
+    async def write(self, name: str, dimensions: int, size: int, work: _Work[None]) -> None:
+        """Do the work in one transaction, in which the namespace is made where it is not there; then link it.
+
+        ``size`` is how many records it brings, a long text counted as several: so much longer it may take.
+        """
+        long = size > _LONG_WRITE
 
         async def written(connection: Connection, namespace: Namespace | None) -> Namespace:
             async with connection.transaction():
@@ -96,14 +99,17 @@ class Access:
         async def writing(connection: Connection) -> Namespace:
             return await self._tried(connection, name, dimensions, written)
 
-        seconds = self.settings.statement_timeout + (records * _SECONDS_A_RECORD if long else 0)
+        seconds = self.settings.statement_timeout + (size * _SECONDS_A_RECORD if long else 0)
         namespace = await self.connections.write(writing, seconds=seconds)
         self._known[name] = namespace
         if self.settings.index == "hnsw" and namespace.takes_graph and not namespace.has_graph:
             await self._link(namespace)
 
     async def delete(self, name: str, work: _Work[int]) -> int:
-        """Do the work in one transaction; return 0 where there is no such namespace."""
+        """Do the work in one transaction; return 0 where there is no such namespace.
+
+        It is done again where the connection was lost before the answer came, and counts what was left then.
+        """
 
         async def deleting(connection: Connection, namespace: Namespace) -> int:
             async with connection.transaction():

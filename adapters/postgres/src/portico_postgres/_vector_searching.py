@@ -81,7 +81,10 @@ async def hybrid(
     condition: Condition,
     graph: bool,
 ) -> list[HybridMatch]:
-    """Return the best records by words, or by words and vector where there is one."""
+    """Return the best records by words, or by words and vector where there is one.
+
+    Where a graph gives too few, all are compared, as in `nearest`.
+    """
     values = {**condition.values, "words": words, "language": namespace.language}
     if query is None:
         statement = namespace.statement(WORDS, condition=condition.sql, top=str(top))
@@ -97,9 +100,12 @@ async def hybrid(
             depth=str(max(_LEAST_DEPTH, 4 * top)),
         )
     cursor = await connection.execute(statement, values, prepare=False if condition.values else None)
+    rows = await cursor.fetchall()
+    if graph and query is not None and len(rows) < top:
+        return await hybrid(connection, namespace, words, query, top=top, share=share, condition=condition, graph=False)
     return [
         HybridMatch(given(id), score, decoded(text), lexical, _cosine(cosine))
-        for id, text, score, lexical, cosine in await cursor.fetchall()
+        for id, text, score, lexical, cosine in rows
     ]
 
 
@@ -129,8 +135,8 @@ async def count(connection: Connection, namespace: Namespace) -> int:
 
 async def ids_after(connection: Connection, namespace: Namespace, last: str | None) -> list[str]:
     """Return the next ids, in the form that is stored."""
-    condition = "true" if last is None else "id > %(last)s"
-    cursor = await connection.execute(namespace.statement(_IDS, condition=condition), {"last": last} if last else {})
+    condition, values = ("true", {}) if last is None else ("id > %(last)s", {"last": last})
+    cursor = await connection.execute(namespace.statement(_IDS, condition=condition), values)
     return [id for (id,) in await cursor.fetchall()]
 
 

@@ -24,6 +24,8 @@ __all__ = ["PostgresHybridSearch", "PostgresVectorStore"]
 
 _SUPPORT = FilterSupport.everything()
 _SOURCE = "Vector store 'postgres'"
+_LONG_TEXT = 2_000
+"""Characters of text that take as long to index as a record takes to write."""
 _MOST_RECORDS = 10**12
 """More than there ever are; a larger ``top`` is that."""
 
@@ -66,7 +68,8 @@ class PostgresVectorStore:
         async def work(connection: Connection, place: Namespace) -> None:
             await upsert(connection, place, keys, records, vectors)
 
-        await self._access.write(namespace, vectors.dimensions, len(records), work)
+        size = len(records) + sum(len(record.text) for record in records if record.text) // _LONG_TEXT
+        await self._access.write(namespace, vectors.dimensions, size, work)
 
     async def delete(self, namespace: str, ids: Sequence[str]) -> int:
         """Remove records; return how many there were."""

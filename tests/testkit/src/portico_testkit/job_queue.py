@@ -140,7 +140,7 @@ class JobQueueKit(_JobWork):
         assert again.result == {"got": [1]}, f"the job gave the list [1], and {again.result!r} is told"
 
     @pytest.mark.asyncio
-    @pytest.mark.parametrize("body", NOT_JSON, ids=repr)
+    @pytest.mark.parametrize("body", NOT_JSON, ids=["an object", "not a number", "a set", "bytes"])
     async def test_a_body_that_is_not_json_is_refused_before_anything_is_queued(
         self, queue: JobQueue, body: Any
     ) -> None:
