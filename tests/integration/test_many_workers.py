@@ -224,23 +224,28 @@ def is_end(entry: Mapping[str, Any], step: str) -> bool:
     return bool(entry["type"] == "step-finished" and entry["step"] == step)
 
 
-def kill_now_and_then(workers: Hall, chance: random.Random, goals: int, *, every: float, restart: Any) -> int:
-    """Kill a worker every few seconds and start another, until all is done; return how many were killed."""
-    kills = 0
+def kill_now_and_then(
+    workers: Hall, chance: random.Random, goals: int, *, every: float, restart: Any
+) -> tuple[int, int]:
+    """Kill a worker every few seconds and start another, until all is done, and restart the server at half of it.
+
+    Returns how many workers were killed, and how often the server was restarted.
+    """
+    kills = restarts = 0
     until = time.monotonic() + 1_200.0
     while time.monotonic() < until:
         time.sleep(every * chance.uniform(0.5, 1.5))
         states = workers.ended()
         over = sum(states.values()) - states["running"] - states["interrupted"]
         if over >= goals:
-            return kills
-        if restart is not None and over >= goals // 2:
+            break
+        if not restarts and over >= goals // 2:
             restart()
-            restart = None
+            restarts += 1
         workers.kill(chance.choice(workers.processes))
         kills += 1
         workers.worker()
-    return kills
+    return kills, restarts
 
 
 def soak(workers: Hall, server: PostgresServer, *, goals: int, count: int, every: float) -> dict[str, Any]:
@@ -249,11 +254,11 @@ def soak(workers: Hall, server: PostgresServer, *, goals: int, count: int, every
     for _ in range(count):
         workers.worker()
     began = time.monotonic()
-    kills = kill_now_and_then(workers, random.Random(7), goals, every=every, restart=server.restart)
+    kills, restarts = kill_now_and_then(workers, random.Random(7), goals, every=every, restart=server.restart)
     states = wait_for_all(workers, goals, 120.0)
     took = time.monotonic() - began
     assert faults(workers, names) == []
-    return {"goals": goals, "kills": kills, "states": dict(states), "seconds": round(took, 1)}
+    return {"goals": goals, "kills": kills, "restarts": restarts, "states": dict(states), "seconds": round(took, 1)}
 
 
 def test_workers_that_are_killed_finish_every_pursuit_and_do_nothing_twice(
@@ -273,6 +278,7 @@ def test_two_hundred_pursuits_survive_workers_that_are_killed_all_the_time_and_a
     with capsys.disabled():
         print(f"\n{json.dumps(report)}")
     assert report["kills"] >= 10, report
+    assert report["restarts"] == 1, report
 
 
 def test_a_worker_that_is_cut_off_for_ten_seconds_loses_its_leases_and_does_nothing_twice(

@@ -28,7 +28,7 @@ Open = Callable[..., DbosRunner]
 Begin = Callable[..., subprocess.Popen[bytes]]
 PROGRAM = Path(__file__).with_name("working_process.py")
 PATIENCE = 120.0
-TIMEOUT = 1.0
+TIMEOUT = 2.0
 
 
 @pytest.fixture
@@ -281,7 +281,8 @@ async def test_a_worker_that_is_cut_off_stops_its_jobs_and_goes_on_when_it_is_ba
             # It stops by itself, while it hears nothing.
             await asyncio.wait_for(stopped.wait(), 4 * TIMEOUT)
             (told,) = await done(near, ["j"])
-            assert (told.state, told.result, told.attempts) == ("done", [0, 1], 2)
+            assert (told.state, told.result) == ("done", [0, 1])
+            assert told.attempts >= 2
             assert len(await near.jobs.workers()) == 1
             passes.set()
             until = time.monotonic() + PATIENCE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Sequence
 from types import TracebackType
 from typing import Self, TypeVar
@@ -26,7 +27,8 @@ _AHEAD = 8
 _MOST = 64
 """Jobs that are under way, however many workers there are: their texts are in the memory of this process."""
 _FIRST = 2_048
-"""Texts that are embedded here before workers are asked for: small changes are sooner made than handed out."""
+_FIRST_SECONDS = 2.0
+"""What is embedded here, or for how long, before workers are asked for: little is sooner done than handed out."""
 
 
 class StoreFilling:
@@ -54,9 +56,8 @@ class StoreFilling:
         self._say = say or _ignore
         self._helpers: EmbeddingWorkers | None = None
         self._embedded = 0
+        self._seconds = 0.0
         self._here = asyncio.Lock()
-        self.workers = 0
-        """How many worker processes have a part in it just now."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -66,6 +67,11 @@ class StoreFilling:
     ) -> None:
         if self._helpers is not None:
             await self._helpers.aclose()
+
+    @property
+    def workers(self) -> int:
+        """How many worker processes have a part in it just now."""
+        return self._helpers.count if self._helpers is not None else 0
 
     @property
     def trouble(self) -> str | None:
@@ -110,8 +116,7 @@ class StoreFilling:
         When it returns, all of the batch is in the store; when it raises, a part of it may be. Raises what
         `embed_batch` does, and `EmbeddingWorkers.fill`.
         """
-        self.workers = await self._at_work()
-        if not self.workers:
+        if not await self._at_work():
             embedded = await self._alone(batch)
         else:
             embedded = sum(await _all([self._handed_out(part) for part in batch.parts(_HANDED)]))
@@ -129,7 +134,7 @@ class StoreFilling:
         return not under_way or sum(texts for _, texts in under_way) < room
 
     async def _at_work(self) -> int:
-        if self._embedded < _FIRST:
+        if self._embedded < _FIRST and self._seconds < _FIRST_SECONDS:
             return 0
         if self._helpers is None:
             queue = self._queue() if self._queue is not None else None
@@ -147,8 +152,10 @@ class StoreFilling:
         embedded = 0
         # What all workers were to do at once is more than this process should do at once.
         async with self._here:
+            began = time.monotonic()
             for part in batch.parts(_ALONE):
                 embedded += await embed_batch(part, self._embeddings, self._store)
+            self._seconds += time.monotonic() - began
         return embedded
 
 

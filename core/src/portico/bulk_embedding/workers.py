@@ -207,6 +207,7 @@ class EmbeddingWorkers:
         self._ends.clear()
         self._ended += ends
         self._not_before = time.monotonic() + _BUSY
+        self.count = 0
         self._moves()
         # A batch that a worker does after all does no harm: it writes the same.
         with suppress(StoreError):
