@@ -39,7 +39,7 @@ async def step() -> Any:
     return RESULT
 
 
-async def floor_of(rounds: asyncio.Queue[Callable[[float], object] | None], side_by_side: bool) -> None:
+async def floor_of(rounds: asyncio.Queue[Callable[[float], None] | None], side_by_side: bool) -> None:
     """Be a workflow of DBOS: so many steps for each round that is asked for, and the seconds they took."""
     from dbos import DBOS
 
@@ -52,6 +52,11 @@ async def floor_of(rounds: asyncio.Queue[Callable[[float], object] | None], side
             for each in steps:
                 await each
         tell((time.perf_counter() - started) / BATCH)
+
+
+def told_in(home: asyncio.AbstractEventLoop, told: asyncio.Future[float], seconds: float) -> None:
+    """Tell another event loop how long it took."""
+    home.call_soon_threadsafe(told.set_result, seconds)
 
 
 async def ours_of(runner: DbosRunner, run: str, number: int, side_by_side: bool) -> float:
@@ -77,7 +82,7 @@ async def measure(settings: DbosSettings, run: str, side_by_side: bool) -> tuple
     async def work() -> float:
         running = PROCESS.running
         assert running is not None
-        rounds: asyncio.Queue[Callable[[float], object] | None] = asyncio.Queue()
+        rounds: asyncio.Queue[Callable[[float], None] | None] = asyncio.Queue()
         # The workflow's function is registered where DBOS runs already, as a module does that is imported late.
         workflow = DBOS.workflow(name=f"floor {run}")(floor(rounds, side_by_side))
         home = asyncio.get_running_loop()
@@ -88,7 +93,7 @@ async def measure(settings: DbosSettings, run: str, side_by_side: bool) -> tuple
         handle = await there(DBOS.start_workflow_async(workflow))
         for number in range(ROUNDS + 1):
             told: asyncio.Future[float] = home.create_future()
-            await there(rounds.put(partial(home.call_soon_threadsafe, told.set_result)))
+            await there(rounds.put(partial(told_in, home, told)))
             floors.append(await told)
             ours.append(await ours_of(runner, run, number, side_by_side))
         await there(rounds.put(None))
@@ -104,7 +109,7 @@ async def measure(settings: DbosSettings, run: str, side_by_side: bool) -> tuple
 
 
 def floor(
-    rounds: asyncio.Queue[Callable[[float], object] | None], side_by_side: bool
+    rounds: asyncio.Queue[Callable[[float], None] | None], side_by_side: bool
 ) -> Callable[[], Coroutine[Any, Any, None]]:
     """Return the function of the workflow; DBOS takes no argument that is not data."""
 
