@@ -165,6 +165,15 @@ def hall(folder: Path, uri: str, environment: Mapping[str, str], **settings: Any
         made.end()
 
 
+def wait_for_the_first_call(workers: Hall) -> None:
+    """Wait until a worker has begun a step."""
+    until = time.monotonic() + 60.0
+    while not (workers.folder / "log" / "calls").exists():
+        assert time.monotonic() < until, workers.said()
+        assert all(process.poll() is None for process in workers.processes), workers.said()
+        time.sleep(0.05)
+
+
 def wait_for_all(workers: Hall, goals: int, seconds: float) -> Counter[str]:
     """Wait until every goal has a run that ended or is held."""
     until = time.monotonic() + seconds
@@ -232,6 +241,7 @@ def kill_now_and_then(
     Returns how many workers were killed, and how often the server was restarted.
     """
     kills = restarts = 0
+    wait_for_the_first_call(workers)
     until = time.monotonic() + 1_200.0
     while time.monotonic() < until:
         time.sleep(every * chance.uniform(0.5, 1.5))
@@ -264,8 +274,9 @@ def soak(workers: Hall, server: PostgresServer, *, goals: int, count: int, every
 def test_workers_that_are_killed_finish_every_pursuit_and_do_nothing_twice(
     tmp_path: Path, server: PostgresServer, outer_environment: dict[str, str]
 ) -> None:
-    with hall(tmp_path, server.uri, outer_environment, seconds=0.2) as workers:
-        report = soak(workers, server, goals=12, count=2, every=4.0)
+    with hall(tmp_path, server.uri, outer_environment, seconds=0.5) as workers:
+        # The eight steps one after the other take four seconds: the first kill is before any pursuit can end.
+        report = soak(workers, server, goals=12, count=2, every=1.5)
     assert report["kills"] >= 1, report
 
 
@@ -292,11 +303,7 @@ def test_a_worker_that_is_cut_off_for_ten_seconds_loses_its_leases_and_does_noth
         workers.configure("through-proxy.toml", server.uri_at("127.0.0.1", proxy.port))
         workers.submit(names)
         cut_off = workers.worker("through-proxy.toml")
-        until = time.monotonic() + 60.0
-        while not (workers.folder / "log" / "calls").exists():
-            assert time.monotonic() < until, workers.said()
-            assert cut_off.poll() is None, workers.said()
-            time.sleep(0.05)
+        wait_for_the_first_call(workers)
         time.sleep(1.5)
         proxy.cut()
         workers.worker()
