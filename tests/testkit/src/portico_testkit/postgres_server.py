@@ -8,11 +8,12 @@ from __future__ import annotations
 import atexit
 import os
 import signal
+import subprocess
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from urllib.parse import parse_qs, urlsplit
 
 __all__ = ["PostgresServer", "postgres_server"]
 
-_PATIENCE = 30.0
+_PATIENCE = 60.0
 """Seconds in which a server that was started takes connections."""
 
 
@@ -54,16 +55,20 @@ class PostgresServer:
         """Start it again, at the same address, and wait until it takes connections."""
         import psycopg
 
-        self.own.ensure_postgres_running()
         until = time.monotonic() + _PATIENCE
+        # It waits ten seconds for a server that may have more to recover, and leaves it to that.
+        with suppress(subprocess.TimeoutExpired):
+            self.own.ensure_postgres_running()
         while True:
             try:
                 psycopg.connect(self.uri).close()
-                return
+                break
             except psycopg.OperationalError:
                 if time.monotonic() > until:
                     raise
                 time.sleep(0.05)
+        # So that it knows the process to stop at the end, however long that one took.
+        self.own.ensure_postgres_running()
 
     def restart(self, *, at_once: bool = False) -> None:
         """Stop it and start it again."""
