@@ -232,6 +232,7 @@ A40 = "a" * 40
         ("{{X.y.z}}", "The name of a function has at most one '.', between plugin and function.", "X.y.z"),
         ("{{f a-b='c'}}", "The name of an argument has letters, digits and '_' only.", "a-b"),
         ("{{f a=  }}", "The argument 'a' has no value.", "a="),
+        ("{{f 'a'b  }}", "A blank is missing before this argument.", "b"),
         ("{{f 'a' $b}}", "Only the first argument may go without a name: write name=value.", "$b"),
         ("{{f a=X}}", "The value of an argument is 'quoted' or a $variable: write a='X'.", "X"),
         (
@@ -285,16 +286,14 @@ def test_of_a_long_line_an_error_shows_what_stands_around() -> None:
 
 
 @pytest.mark.parametrize(
-    ("template", "bound"),
-    [
-        ("x" * 4_000_001, "4,000,000 characters"),
-        ("{{$a}}" * 10_001, "10,000 blocks"),
-    ],
-    ids=["characters", "blocks"],
+    ("part", "most", "bound"), [("x", 4_000_000, "4,000,000 characters"), ("{{$a}}", 10_000, "10,000 blocks")]
 )
-def test_a_template_beyond_the_bounds_is_refused_with_the_bound(template: str, bound: str) -> None:
+def test_a_template_up_to_the_bounds_is_read_and_beyond_them_refused_with_the_bound(
+    part: str, most: int, bound: str
+) -> None:
+    assert "".join(map(str, parse(part * most))) == part * most
     with pytest.raises(LimitExceeded, match=bound):
-        parse(template)
+        parse(part * (most + 1))
 
 
 def test_a_call_has_a_bounded_number_of_arguments() -> None:

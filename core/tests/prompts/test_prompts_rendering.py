@@ -107,8 +107,9 @@ def test_a_prompt_without_functions_never_suspends(source: str) -> None:
     assert isinstance(finished.value.value, str)
 
 
-def test_text_alone_is_given_back_as_the_same_string() -> None:
-    template = compiled("only text")
+@pytest.mark.parametrize("source", ["only text", "text and {{'a value'}}", "<message role='user'>{{'Hi'}}</message>"])
+def test_what_no_variable_changes_is_given_back_as_the_same_string(source: str) -> None:
+    template = compiled(source)
     first, second = (asyncio.run(template.render({}, call=Recorder())) for _ in range(2))
     assert first is second
 

@@ -172,7 +172,8 @@ class _Reader:
     def word(self) -> str:
         """Return what stands here up to the next blank, without going on."""
         found = _WORD.match(self.source, self.position, self.end)
-        return found[0] if found else ""
+        assert found is not None  # noqa: S101 - blanks are read before a word is
+        return found[0]
 
     def refuse(self, message: str, *, at: int | None = None, length: int | None = None) -> NoReturn:
         at = self.position if at is None else at

@@ -168,7 +168,7 @@ class SemanticKernelTemplate:
         named = {name: read(arguments) for name, read in slot.named}
         positional = [read(arguments) for read in slot.positional]
         try:
-            awaitable = call(slot.function, named, positional) if positional else call(slot.function, named)
+            awaitable = call(slot.function, named, positional)
         except FunctionNotFound as error:
             self._refuse(slot.index, _advised(error, arguments), error)
         except ArgumentsInvalid as error:
