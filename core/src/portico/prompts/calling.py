@@ -39,8 +39,8 @@ def caller(kernel: Kernel, variables: Mapping[str, object] | None = None) -> Cal
     default, and is empty text for one that has none. Names that differ in case only are understood.
 
     What a call leaves out, a required parameter takes from the variable of its name. Where a call has no arguments
-    at all, the first parameter takes the variable ``input`` if it is required. Semantic Kernel fills optional
-    parameters from variables too; here those are the template's to set.
+    at all, the first required parameter takes the variable ``input`` if there is none of its name. Semantic Kernel
+    fills optional parameters from variables too; here those are the template's to set.
 
     A result comes as its JSON form. Raises ``FunctionNotFound`` and ``ArgumentsInvalid`` at once; awaiting raises
     what the function raises, and ``FunctionFailed`` for a result that is not of the function's type.
