@@ -159,7 +159,8 @@ def run(workers: int, uri: str, base: Path, embeddings: str) -> dict[str, Any]:
     schema = f"bench_{workers}_{os.getpid()}"
     config = base / f"{schema}.toml"
     config.write_text(configuration(uri, schema, base, embeddings))
-    environment = {**os.environ, "BENCH_URI": uri}
+    # Else each process would compile all that it imports, where the variable is set.
+    environment = {**os.environ, "BENCH_URI": uri, "PYTHONDONTWRITEBYTECODE": ""}
     options = {"env": environment, "cwd": base}
     portico = [sys.executable, "-m", "portico_cli"]
     with ExitStack() as stack:
