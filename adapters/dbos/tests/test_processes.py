@@ -146,7 +146,8 @@ async def test_a_server_that_restarts_stops_nothing(
     if "path" in where:
         pytest.skip("a file has no server")
     stoppable = request.getfixturevalue("stoppable")
-    runner = opened(worker_timeout=20.0)
+    # A server may have more to recover than it takes to give up a worker.
+    runner = opened(worker_timeout=60.0)
     counts: dict[str, int] = {}
 
     async def step(name: str) -> str:
