@@ -108,6 +108,8 @@ def test_goals_of_a_file_wait_and_two_workers_share_them(workshop: Workshop) -> 
     names = workshop.run("submit", "--file", "goals.txt").split()
     waiting = json.loads(workshop.run("runs", "--json"))["runs"]
     assert {run["run"]: (run["state"], run["worker"]) for run in waiting} == dict.fromkeys(names, ("waiting", None))
+    assert {run["run"]: run["goal"] for run in waiting} == dict(zip(names, goals, strict=True))
+    assert json.loads(workshop.run("runs", names[0], "--json"))["goal"] == goals[0]
     workers = [workshop.start("worker", "--until-empty") for _ in range(2)]
     told = [event for worker in workers for event in ended(worker)]
     assert Counter(each["event"] for each in told if each["event"].startswith("job")) == {

@@ -48,10 +48,11 @@ async def list_runs(store: RunStore, queue: JobQueue | None, limit: int, name: s
     problem = ""
     if queue is not None:
         try:
-            if name is None or not await store.read(name):
-                goals = {each.name: _goal(each) for each in await _unjournalled(queue, limit if name is None else None)}
             if name is None:
+                goals = {each.name: _goal(each) for each in await _unjournalled(queue, limit, bodies=True)}
                 names = list(dict.fromkeys([*names, *goals]))
+            elif not await store.read(name):
+                goals = {each.name: _goal(each) for each in await queue.status([name], bodies=True) if each is not None}
             jobs = {each.name: each for each in await queue.status(names) if each is not None}
             workers = await queue.workers()
         except StoreError as error:
@@ -112,15 +113,15 @@ def _worker_words(workers: Sequence[Worker]) -> Iterator[str]:
         yield f"{host_of(each.name)} has {has}"
 
 
-async def _unjournalled(queue: JobQueue, limit: int | None = None) -> list[JobStatus]:
+async def _unjournalled(queue: JobQueue, limit: int | None = None, *, bodies: bool = False) -> list[JobStatus]:
     """Return the newest jobs that may have no run in the journal, the newest first."""
     from portico.pursuits.submitting import PURSUIT
 
-    return await queue.jobs(PURSUIT, states=_LISTED, limit=limit or _MOST_WAITING)
+    return await queue.jobs(PURSUIT, states=_LISTED, limit=limit or _MOST_WAITING, bodies=bodies)
 
 
 def _goal(job: JobStatus) -> str:
-    goal = dict(getattr(job, "body", {})).get("goal")
+    goal = (job.body or {}).get("goal")
     return goal if isinstance(goal, str) else ""
 
 

@@ -37,14 +37,22 @@ class JobQueue(Protocol):
         """
         ...
 
-    async def status(self, names: Sequence[str]) -> list[JobStatus | None]:
-        """Return how each job is, in that order; None for one that is not known."""
+    async def status(self, names: Sequence[str], *, bodies: bool = False) -> list[JobStatus | None]:
+        """Return how each job is, in that order; None for one that is not known.
+
+        What was submitted is told with ``bodies`` only, and not read without: it may be large.
+        """
         ...
 
     async def jobs(
-        self, kind: str, *, states: Collection[JobState] = ("waiting", "running"), limit: int = 100
+        self,
+        kind: str,
+        *,
+        states: Collection[JobState] = ("waiting", "running"),
+        limit: int = 100,
+        bodies: bool = False,
     ) -> list[JobStatus]:
-        """Return the newest jobs of a kind that are in one of these states, the newest first."""
+        """Return the newest jobs of a kind that are in one of these states, the newest first; ``bodies`` as above."""
         ...
 
     async def cancel(self, names: Sequence[str]) -> None:
