@@ -474,7 +474,7 @@ class _ListsWithoutBodies(_Lists):
 @FAULTS.caught_by("what_was_submitted_is_told_where_it_is_asked_for", "nobody asked for bodies, and `status` told")
 class _TellsEveryBody(Served):
     async def status(self, names: Sequence[str], **options: Any) -> list[JobStatus | None]:
-        return await super().status(names, bodies=True)
+        return await super().status(names, body=True)
 
 
 @FAULTS.caught_by("what_a_worker_does_is_told_by_emit", "not all was told to `emit`")

@@ -49,10 +49,10 @@ async def list_runs(store: RunStore, queue: JobQueue | None, limit: int, name: s
     if queue is not None:
         try:
             if name is None:
-                goals = {each.name: _goal(each) for each in await _unjournalled(queue, limit, bodies=True)}
+                goals = {each.name: _goal(each) for each in await _unjournalled(queue, limit, body=True)}
                 names = list(dict.fromkeys([*names, *goals]))
             elif not await store.read(name):
-                goals = {each.name: _goal(each) for each in await queue.status([name], bodies=True) if each is not None}
+                goals = {each.name: _goal(each) for each in await queue.status([name], body=True) if each is not None}
             jobs = {each.name: each for each in await queue.status(names) if each is not None}
             workers = await queue.workers()
         except StoreError as error:
@@ -113,11 +113,11 @@ def _worker_words(workers: Sequence[Worker]) -> Iterator[str]:
         yield f"{host_of(each.name)} has {has}"
 
 
-async def _unjournalled(queue: JobQueue, limit: int | None = None, *, bodies: bool = False) -> list[JobStatus]:
+async def _unjournalled(queue: JobQueue, limit: int | None = None, *, body: bool = False) -> list[JobStatus]:
     """Return the newest jobs that may have no run in the journal, the newest first."""
     from portico.pursuits.submitting import PURSUIT
 
-    return await queue.jobs(PURSUIT, states=_LISTED, limit=limit or _MOST_WAITING, bodies=bodies)
+    return await queue.jobs(PURSUIT, states=_LISTED, limit=limit or _MOST_WAITING, body=body)
 
 
 def _goal(job: JobStatus) -> str:

@@ -37,22 +37,14 @@ class JobQueue(Protocol):
         """
         ...
 
-    async def status(self, names: Sequence[str], *, bodies: bool = False) -> list[JobStatus | None]:
-        """Return how each job is, in that order; None for one that is not known.
-
-        What was submitted is told with ``bodies`` only, and not read without: it may be large.
-        """
+    async def status(self, names: Sequence[str], *, body: bool = False) -> list[JobStatus | None]:
+        """Return how each job is, in that order; None for an unknown one. What was submitted only with ``body``."""
         ...
 
     async def jobs(
-        self,
-        kind: str,
-        *,
-        states: Collection[JobState] = ("waiting", "running"),
-        limit: int = 100,
-        bodies: bool = False,
+        self, kind: str, *, states: Collection[JobState] = ("waiting", "running"), limit: int = 100, body: bool = False
     ) -> list[JobStatus]:
-        """Return the newest jobs of a kind that are in one of these states, the newest first; ``bodies`` as above."""
+        """Return the newest jobs of a kind that are in one of these states, the newest first; ``body`` as above."""
         ...
 
     async def cancel(self, names: Sequence[str]) -> None:

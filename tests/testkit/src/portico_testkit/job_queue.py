@@ -256,9 +256,9 @@ class JobQueueKit(_JobWork):
         await queue.submit([Job("j", "bodies", body), Job("plain", "bodies")])
         for _ in range(2):  # as it waits, and as it has ended
             every: dict[str, dict[str, JobStatus]] = {}
-            for told, bodies in (("asked", True), ("unasked", False)):
-                listed = await queue.jobs("bodies", states=("waiting", *ENDED), bodies=bodies)
-                names = await queue.status(["j", "plain", "no such job"], bodies=bodies)
+            for told, asked in (("asked", True), ("unasked", False)):
+                listed = await queue.jobs("bodies", states=("waiting", *ENDED), body=asked)
+                names = await queue.status(["j", "plain", "no such job"], body=asked)
                 every[f"jobs {told}"] = {each.name: each for each in listed}
                 every[f"status {told}"] = {each.name: each for each in names if each is not None}
             for call in ("jobs", "status"):
