@@ -15,7 +15,7 @@ class JobQueue(Protocol):
 
     Behaviour: a job is durable when `submit` returns. One worker at a time carries it out; where that worker is gone,
     another begins it again: at least once. What ended stays ended. Bodies and results are JSON. Calls may run
-    concurrently and from any process.
+    concurrently and from any process; ``one_machine = False`` says that it may be one of another machine.
     Errors: ``StoreError`` when the queue cannot be reached; ``ValueError`` for a body that is not JSON.
     """
 
