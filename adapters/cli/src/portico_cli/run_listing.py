@@ -64,9 +64,9 @@ async def list_runs(store: RunStore, queue: JobQueue | None, limit: int, name: s
     return Listing(runs[:limit], workers, problem)
 
 
-async def read_with_job(store: RunStore, job: JobStatus, goal: str) -> RunEntry:
-    """Read the run of a job that was submitted with this goal."""
-    return _with_job(await read_run(store, job.name), job, goal)
+async def read_with_job(store: RunStore, job: JobStatus, goal: str | None = None) -> RunEntry:
+    """Read the run of a job that was submitted with this goal, or with the one that its body tells."""
+    return _with_job(await read_run(store, job.name), job, _goal(job) if goal is None else goal)
 
 
 async def find_any(store: RunStore, queue: JobQueue | None, wanted: str) -> str:
@@ -130,7 +130,9 @@ def _with_job(entry: RunEntry, job: JobStatus | None, goal: str = "") -> RunEntr
     if job is None:
         return entry
     state, problem = entry.state, entry.problem
-    if state in _UNENDED and (job.state != "done" or entry.run_state is None):
+    # That it was cancelled does not say what became of a step with effects.
+    uncertain = state == "uncertain" and job.state == "cancelled"
+    if state in _UNENDED and not uncertain and (job.state != "done" or entry.run_state is None):
         state, problem = job.state, job.error or ""
     return replace(entry, state=state, problem=problem, job=job, submitted=goal)
 
