@@ -82,6 +82,8 @@ _COMMANDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("resume", ("resume", _HELD)),
     ("submit", ("submit", _GOAL, "--config", "workers.toml")),
     ("submit GOAL...", ("submit", "--file", "goals.txt", "--config", "workers.toml")),
+    ("submit", ("submit", _GOAL, "--run", "given-up", "--config", "workers.toml")),
+    ("cancel", ("cancel", "given-up", "--config", "workers.toml")),
     ("worker", ("worker", "--until-empty", "--config", "workers.toml")),
     ("index", ("index", "docs")),
     ("functions", ("functions",)),

@@ -26,10 +26,11 @@ PAID = frozenset({"s4", "s9"})
 
 @dataclass(frozen=True)
 class TenStepsSettings:
-    """Where calls are written down, and how long one takes."""
+    """Where calls are written down, and how long one takes; ``paying`` is how long one with effects does, if not so."""
 
     log: Path
     seconds: float = 0.05
+    paying: float | None = None
 
 
 @dataclass(frozen=True)
@@ -47,9 +48,9 @@ class TenSteps:
         """Return both, one that may run twice and one that must not."""
         settings = self._settings
 
-        async def run(goal: str, step: str) -> str:
+        async def run(goal: str, step: str, seconds: float) -> str:
             append(settings.log / "calls", f"begins {goal} {step} {time.time():.3f}")
-            await asyncio.sleep(settings.seconds)
+            await asyncio.sleep(seconds)
             append(settings.log / "calls", f"ends {goal} {step} {time.time():.3f}")
             return f"{goal}/{step}"
 
@@ -57,12 +58,12 @@ class TenSteps:
             @function(name="Work")
             async def work(self, goal: str, step: str, after: list[str]) -> str:
                 """Do what may be done again."""
-                return await run(goal, step)
+                return await run(goal, step, settings.seconds)
 
             @function(name="Pay", effects=True)
             async def pay(self, goal: str, step: str, after: list[str]) -> str:
                 """Do what must not be done twice."""
-                return await run(goal, step)
+                return await run(goal, step, settings.seconds if settings.paying is None else settings.paying)
 
         return FunctionPlugin.of(Steps(), name)
 

@@ -44,11 +44,13 @@ class Workshop:
         self.environment = {**self.environment, "PYTHONPATH": str(library), "PYTHONWARNINGS": "error"}
         self.configure()
 
-    def configure(self, *, seconds: float = 0.02, database: str = 'path = "jobs.sqlite3"') -> None:
-        """Write a configuration: how long a step takes, and where the queue is."""
+    def configure(
+        self, *, seconds: float = 0.02, paying: float = 0.02, database: str = 'path = "jobs.sqlite3"'
+    ) -> None:
+        """Write a configuration: how long a step takes, and one with effects, and where the queue is."""
         (self.folder / "portico.toml").write_text(
             '[planner]\nuse = "ten-steps"\n'
-            f'[functions.steps]\nuse = "ten-steps"\nlog = "log"\nseconds = {seconds}\n'
+            f'[functions.steps]\nuse = "ten-steps"\nlog = "log"\nseconds = {seconds}\npaying = {paying}\n'
             '[runs]\nuse = "sqlite"\n[runs.sqlite]\npath = "runs.sqlite3"\n'
             f'[runner]\nuse = "dbos"\n[runner.dbos]\nworker_timeout = 1.5\nconcurrency = 2\n{database}\n'
         )
@@ -108,6 +110,8 @@ def test_goals_of_a_file_wait_and_two_workers_share_them(workshop: Workshop) -> 
     names = workshop.run("submit", "--file", "goals.txt").split()
     waiting = json.loads(workshop.run("runs", "--json"))["runs"]
     assert {run["run"]: (run["state"], run["worker"]) for run in waiting} == dict.fromkeys(names, ("waiting", None))
+    assert {run["run"]: run["goal"] for run in waiting} == dict(zip(names, goals, strict=True))
+    assert json.loads(workshop.run("runs", names[0], "--json"))["goal"] == goals[0]
     workers = [workshop.start("worker", "--until-empty") for _ in range(2)]
     told = [event for worker in workers for event in ended(worker)]
     assert Counter(each["event"] for each in told if each["event"].startswith("job")) == {
@@ -122,7 +126,7 @@ def test_goals_of_a_file_wait_and_two_workers_share_them(workshop: Workshop) -> 
 
 
 def test_a_run_of_a_worker_that_is_killed_goes_on_in_another(workshop: Workshop) -> None:
-    workshop.configure(seconds=600.0)
+    workshop.configure(seconds=600.0, paying=600.0)
     name = workshop.run("submit", "goal").strip()
     first = workshop.start("worker", until=lambda: workshop.calls("begins"))
     run = workshop.listed()["goal"]
@@ -140,7 +144,7 @@ def test_a_run_of_a_worker_that_is_killed_goes_on_in_another(workshop: Workshop)
 
 
 def test_who_waits_for_a_run_sees_nothing_of_a_worker_that_is_replaced(workshop: Workshop) -> None:
-    workshop.configure(seconds=0.3)
+    workshop.configure(seconds=0.3, paying=0.3)
     waiting = workshop.start("submit", "goal", "--run", "r", "--wait", "--json")
     first = workshop.start("worker", until=lambda: workshop.calls("begins"))
     first.send_signal(signal.SIGTERM)
@@ -167,3 +171,72 @@ def test_a_database_that_does_not_answer_is_one_sentence_without_its_password(wo
         assert len(said.strip().splitlines()) <= 3, said
     assert json.loads(workshop.run("runs", "--json"))["runs"] == []
     assert SECRET not in workshop.run("config", "show", "--json")
+
+
+def test_a_journal_in_a_file_is_noted_where_the_queue_is_in_a_database_of_many(workshop: Workshop) -> None:
+    def noted() -> list[str]:
+        checks = json.loads(workshop.run("doctor", "--json"))["checks"]
+        return [each["subject"] for each in checks if "open to workers on any machine" in each["message"]]
+
+    assert noted() == []
+    workshop.configure(database=f'uri = "postgresql://ada:{SECRET}@db.example/jobs"')
+    assert noted() == ["run store sqlite"]
+
+
+def test_a_run_that_waits_is_cancelled_and_no_worker_begins_it(workshop: Workshop) -> None:
+    workshop.run("submit", "given-up", "--run", "r1")
+    workshop.run("submit", "goal", "--run", "r2")
+    assert workshop.run("cancel", "r1") == "The run r1 is cancelled.\n"
+    run = json.loads(workshop.run("cancel", "r1", "--json"))  # twice is no mistake
+    assert (run["run"], run["state"], run["goal"], run["attempts"]) == ("r1", "cancelled", "given-up", 0)
+    assert ended(workshop.start("worker", "--until-empty"))[-1]["ended"] == {"done": 1}
+    assert not [goal for goal, _ in workshop.calls("begins") if goal == "given-up"]
+    assert {goal: run["state"] for goal, run in workshop.listed().items()} == {"given-up": "cancelled", "goal": "done"}
+    said = workshop.run("cancel", "r2", code=2)
+    assert said == "Error: The run r2 is done: it neither waits for a worker nor is in one.\n"
+
+
+def test_a_run_is_cancelled_in_its_worker_which_goes_on_with_others(workshop: Workshop) -> None:
+    workshop.configure(seconds=600.0)
+    workshop.run("submit", "goal", "--run", "r")
+    worker = workshop.start("worker", until=lambda: workshop.calls("begins"))
+    assert workshop.run("cancel", "r") == "The run r is cancelled. `portico resume r` goes on with it.\n"
+    assert not workshop.calls("ends")
+    workshop.run("submit", "other", "--run", "r2")
+    assert json.loads(workshop.run("cancel", "r2", "--json"))["state"] == "cancelled"
+    worker.send_signal(signal.SIGTERM)
+    events = ended(worker)
+    assert [(each["job"], each["state"]) for each in events if each["event"] == "job-ended"][:1] == [("r", "cancelled")]
+    assert events[-1]["given_back"] == 0
+    # A person may think better of it: what had begun goes on here.
+    workshop.configure()
+    assert json.loads(workshop.run("resume", "r", "--json"))["value"] == "goal/s10"
+    assert workshop.calls("ends") == Counter({("goal", step): 1 for step in STEPS})
+
+
+def test_a_step_with_effects_that_cancelling_breaks_off_is_uncertain(workshop: Workshop) -> None:
+    workshop.configure(paying=600.0)
+    workshop.run("submit", "goal", "--run", "r")
+    worker = workshop.start("worker", until=lambda: workshop.calls("begins")["goal", "s4"])
+    run = json.loads(workshop.run("cancel", "r", "--json"))
+    assert (run["state"], run["uncertain"], run["steps_done"]) == ("uncertain", ["s4"], 3)
+    assert workshop.listed()["goal"]["state"] == "uncertain"
+    assert "what became of s4: `portico resume r` says what to do" in workshop.run("cancel", "r")
+    worker.send_signal(signal.SIGTERM)
+    assert ended(worker)[-1]["ended"] == {"cancelled": 1}
+    workshop.configure()
+    assert "s4" in workshop.run("resume", "r", code=4)
+    workshop.run("resume", "r", "--result", "s4", "paid")
+    assert (workshop.calls("begins")["goal", "s4"], workshop.calls("ends")["goal", "s4"]) == (1, 0)
+
+
+def test_only_what_workers_have_can_be_cancelled(workshop: Workshop) -> None:
+    assert "There is no run 'nobody'." in workshop.run("cancel", "nobody", code=2)
+    own = json.loads(workshop.run("ask", "goal", "--json"))["run"]
+    assert f"The run {own} is done: it neither waits for a worker" in workshop.run("cancel", own, code=2)
+    workshop.configure(database=f'uri = "postgresql://ada:{SECRET}@127.0.0.1:1/jobs"')
+    assert "127.0.0.1" in workshop.run("cancel", own, code=1)
+    file = workshop.folder / "portico.toml"
+    file.write_text(file.read_text().partition("[runner]")[0])
+    said = workshop.run("cancel", own, code=2)
+    assert said == "Error: There is no runner. Set `use` under [runner] to one that has workers.\n"

@@ -24,7 +24,8 @@ class Job:
 class JobStatus:
     """How far a job is. ``attempts`` counts how often it was begun; times are UTC, ISO 8601, of the last change.
 
-    ``worker`` is who has it or had it last, ``result`` what it gave, ``error`` why it failed.
+    ``worker`` is who has it or had it last, ``result`` what it gave, ``error`` why it failed. ``body`` is what was
+    submitted, and None where that was not asked for: it may be large.
     """
 
     name: str
@@ -36,6 +37,7 @@ class JobStatus:
     updated_at: str = ""
     result: Any = None
     error: str | None = None
+    body: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

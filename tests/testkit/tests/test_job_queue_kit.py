@@ -103,15 +103,15 @@ class Served(MemoryJobQueue):
         self.reach()
         await super().work(carry_out, emit=emit)
 
-    async def status(self, names: Sequence[str]) -> list[JobStatus | None]:
+    async def status(self, names: Sequence[str], **options: Any) -> list[JobStatus | None]:
         self.reach()
-        return await super().status(names)
+        return await super().status(names, **options)
 
     async def jobs(
-        self, kind: str, *, states: Collection[JobState] = ("waiting", "running"), limit: int = 100
+        self, kind: str, *, states: Collection[JobState] = ("waiting", "running"), limit: int = 100, **options: Any
     ) -> list[JobStatus]:
         self.reach()
-        return await super().jobs(kind, states=states, limit=limit)
+        return await super().jobs(kind, states=states, limit=limit, **options)
 
     async def cancel(self, names: Sequence[str]) -> None:
         self.reach()
@@ -203,8 +203,8 @@ class _Tells(Served):
     def told(self, status: JobStatus) -> JobStatus | None:
         return status
 
-    async def status(self, names: Sequence[str]) -> list[JobStatus | None]:
-        return [each and self.told(each) for each in await super().status(names)]
+    async def status(self, names: Sequence[str], **options: Any) -> list[JobStatus | None]:
+        return [each and self.told(each) for each in await super().status(names, **options)]
 
 
 @FAULTS.caught_by("a_job_that_waits_is_told_with_all_that_is_known", "submitted_at is '12 May'")
@@ -227,14 +227,14 @@ class _CountsAttemptsFromOne(_Tells):
 
 @FAULTS.caught_by("names_are_told_in_the_order_asked_and_unknown_ones_are_none", r"it told \['c', 'a', 'b', 'a'\]")
 class _LeavesUnknownOnesOut(Served):
-    async def status(self, names: Sequence[str]) -> list[JobStatus | None]:
-        return [each for each in await super().status(names) if each is not None]
+    async def status(self, names: Sequence[str], **options: Any) -> list[JobStatus | None]:
+        return [each for each in await super().status(names, **options) if each is not None]
 
 
 @FAULTS.caught_by("names_are_told_in_the_order_asked_and_unknown_ones_are_none", r"it told \['a', 'b', 'c'\]")
 class _TellsInItsOwnOrder(Served):
-    async def status(self, names: Sequence[str]) -> list[JobStatus | None]:
-        return [each for each in await super().status(sorted(set(names))) if each is not None]
+    async def status(self, names: Sequence[str], **options: Any) -> list[JobStatus | None]:
+        return [each for each in await super().status(sorted(set(names)), **options) if each is not None]
 
 
 @FAULTS.caught_by(
@@ -435,10 +435,10 @@ class _Lists(Served):
         return found
 
     async def jobs(
-        self, kind: str, *, states: Collection[JobState] = ("waiting", "running"), limit: int = 100
+        self, kind: str, *, states: Collection[JobState] = ("waiting", "running"), limit: int = 100, **options: Any
     ) -> list[JobStatus]:
         every: list[JobState] = ["waiting", "running", "done", "failed", "cancelled"]
-        return self.listed(await super().jobs(kind, states=every, limit=1_000), states, limit)
+        return self.listed(await super().jobs(kind, states=every, limit=1_000, **options), states, limit)
 
 
 @FAULTS.caught_by("jobs_of_a_kind_are_listed_the_newest_first", r"with \{\}, it lists \['k', 'a', 'z', 'm'\]")
@@ -463,6 +463,18 @@ class _ListsTheOldestFirst(_Lists):
 class _ListsWithoutResults(_Lists):
     def listed(self, found: list[JobStatus], states: Collection[JobState], limit: int) -> list[JobStatus]:
         return [replace(each, result=None) for each in found if each.state in states][:limit]
+
+
+@FAULTS.caught_by("what_was_submitted_is_told_where_it_is_asked_for", "asked for bodies, `jobs` told None")
+class _ListsWithoutBodies(_Lists):
+    def listed(self, found: list[JobStatus], states: Collection[JobState], limit: int) -> list[JobStatus]:
+        return [replace(each, body=None) for each in found if each.state in states][:limit]
+
+
+@FAULTS.caught_by("what_was_submitted_is_told_where_it_is_asked_for", "nobody asked for bodies, and `status` told")
+class _TellsEveryBody(Served):
+    async def status(self, names: Sequence[str], **options: Any) -> list[JobStatus | None]:
+        return await super().status(names, body=True)
 
 
 @FAULTS.caught_by("what_a_worker_does_is_told_by_emit", "not all was told to `emit`")
@@ -496,8 +508,8 @@ class _Names(Served):
     async def submit(self, jobs: Sequence[Job]) -> None:
         await super().submit([replace(job, name=self.named(job.name)) for job in jobs])
 
-    async def status(self, names: Sequence[str]) -> list[JobStatus | None]:
-        told = await super().status([self.named(name) for name in names])
+    async def status(self, names: Sequence[str], **options: Any) -> list[JobStatus | None]:
+        told = await super().status([self.named(name) for name in names], **options)
         return [each and replace(each, name=name) for name, each in zip(names, told, strict=True)]
 
 
@@ -550,16 +562,16 @@ class _LooksBeforeItWrites(Served):
 
 @FAULTS.caught_by("thousands_of_names_are_asked_for_in_one_call", "too many SQL variables")
 class _AsksForAllInOneStatement(Served):
-    async def status(self, names: Sequence[str]) -> list[JobStatus | None]:
+    async def status(self, names: Sequence[str], **options: Any) -> list[JobStatus | None]:
         if len(names) > 32_766:
             raise StoreError("The queue cannot be read: too many SQL variables.")
-        return await super().status(names)
+        return await super().status(names, **options)
 
 
 @FAULTS.caught_by("thousands_of_names_are_asked_for_in_one_call", "among 40,100 names, it told 0")
 class _TellsTheFirstTenThousand(Served):
-    async def status(self, names: Sequence[str]) -> list[JobStatus | None]:
-        return await super().status(names[:10_000])
+    async def status(self, names: Sequence[str], **options: Any) -> list[JobStatus | None]:
+        return await super().status(names[:10_000], **options)
 
 
 @FAULTS.caught_by("thousands_of_names_are_asked_for_in_one_call", "and 100 wait")
@@ -665,8 +677,8 @@ class _HasNoPatience(_Carries):
             self.again.add(job.name)
             return await carry_out(job)
 
-    async def status(self, names: Sequence[str]) -> list[JobStatus | None]:
-        told = await super().status(names)
+    async def status(self, names: Sequence[str], **options: Any) -> list[JobStatus | None]:
+        told = await super().status(names, **options)
         return [replace(each, attempts=2) if each and each.name in self.again else each for each in told]
 
 

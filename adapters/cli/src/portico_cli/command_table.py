@@ -23,6 +23,7 @@ BUILT_IN = {
     "resume": "Go on with a run that was held or broke off.",
     "runs": "List the runs of the journal, or show one.",
     "submit": "Hand goals over to workers.",
+    "cancel": "Give up a run that waits for a worker or is in one.",
     "worker": "Carry out the goals that were submitted.",
     "index": "Build or update the index of a folder.",
     "search": "Find passages in your sources.",

@@ -126,7 +126,7 @@ def run_lines(each: RunEntry, now: datetime) -> Iterator[RenderableType]:
         yield Hanging(safe_text(state.reason, "bold"), "  ", "  ")
     if state.outcome is not None and hasattr(state.outcome, "text"):
         yield Hanging(safe_text(state.outcome.text), "  = ", "    ")
-    if each.state in ("failed", "held", "interrupted", "uncertain"):
+    if each.state in ("failed", "held", "interrupted", "uncertain", "cancelled"):
         command = f"portico resume {short_name(each.name)}"
         again = [record.step.id for record in state.records if record.error is not None and "/" not in record.step.id]
         if each.state == "failed" and again:

@@ -48,10 +48,11 @@ async def list_runs(store: RunStore, queue: JobQueue | None, limit: int, name: s
     problem = ""
     if queue is not None:
         try:
-            if name is None or not await store.read(name):
-                goals = {each.name: _goal(each) for each in await _unjournalled(queue, limit if name is None else None)}
             if name is None:
+                goals = {each.name: _goal(each) for each in await _unjournalled(queue, limit, body=True)}
                 names = list(dict.fromkeys([*names, *goals]))
+            elif not await store.read(name):
+                goals = {each.name: _goal(each) for each in await queue.status([name], body=True) if each is not None}
             jobs = {each.name: each for each in await queue.status(names) if each is not None}
             workers = await queue.workers()
         except StoreError as error:
@@ -63,9 +64,9 @@ async def list_runs(store: RunStore, queue: JobQueue | None, limit: int, name: s
     return Listing(runs[:limit], workers, problem)
 
 
-async def read_with_job(store: RunStore, job: JobStatus, goal: str) -> RunEntry:
-    """Read the run of a job that was submitted with this goal."""
-    return _with_job(await read_run(store, job.name), job, goal)
+async def read_with_job(store: RunStore, job: JobStatus, goal: str | None = None) -> RunEntry:
+    """Read the run of a job that was submitted with this goal, or with the one that its body tells."""
+    return _with_job(await read_run(store, job.name), job, _goal(job) if goal is None else goal)
 
 
 async def find_any(store: RunStore, queue: JobQueue | None, wanted: str) -> str:
@@ -112,15 +113,15 @@ def _worker_words(workers: Sequence[Worker]) -> Iterator[str]:
         yield f"{host_of(each.name)} has {has}"
 
 
-async def _unjournalled(queue: JobQueue, limit: int | None = None) -> list[JobStatus]:
+async def _unjournalled(queue: JobQueue, limit: int | None = None, *, body: bool = False) -> list[JobStatus]:
     """Return the newest jobs that may have no run in the journal, the newest first."""
     from portico.pursuits.submitting import PURSUIT
 
-    return await queue.jobs(PURSUIT, states=_LISTED, limit=limit or _MOST_WAITING)
+    return await queue.jobs(PURSUIT, states=_LISTED, limit=limit or _MOST_WAITING, body=body)
 
 
 def _goal(job: JobStatus) -> str:
-    goal = dict(getattr(job, "body", {})).get("goal")
+    goal = (job.body or {}).get("goal")
     return goal if isinstance(goal, str) else ""
 
 
@@ -129,7 +130,9 @@ def _with_job(entry: RunEntry, job: JobStatus | None, goal: str = "") -> RunEntr
     if job is None:
         return entry
     state, problem = entry.state, entry.problem
-    if state in _UNENDED and (job.state != "done" or entry.run_state is None):
+    # That it was cancelled does not say what became of a step with effects.
+    uncertain = state == "uncertain" and job.state == "cancelled"
+    if state in _UNENDED and not uncertain and (job.state != "done" or entry.run_state is None):
         state, problem = job.state, job.error or ""
     return replace(entry, state=state, problem=problem, job=job, submitted=goal)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from portico.errors import ConfigurationError, PluginBroken, PluginError, PluginNotInstalled, PorticoError, StoreError
 from portico.ports import PORTS, PortInfo
 from portico_cli.findings import Finding
+from portico_cli.machine_checks import on_one_machine
 from portico_host.checking import problems_of
 from portico_host.loading import factory_of
 from portico_host.mending import mend_by_authors, where_it_is_worked_on
@@ -52,7 +53,7 @@ async def checked_services(application: Application, plugins: Plugins, known: se
                     mine = _is_worked_on(plugins, info, name)
                     async for finding in _idle(application, plugins, info, name):
                         yield finding if mine else replace(finding, state="warn")
-        for finding in _planning(services):
+        for finding in (*_planning(services), *on_one_machine(services)):
             yield finding
         async for finding in _journal(services):
             yield finding

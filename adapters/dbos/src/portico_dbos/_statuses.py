@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from portico.jobs import JobState, JobStatus
 from portico_dbos._names import kind_of, name_of
@@ -54,7 +54,17 @@ def status_of(workflow: WorkflowStatus) -> JobStatus | None:
         updated_at=_moment(max(workflow.updated_at or 0, workflow.created_at or 0)),
         result=json.loads(workflow.output) if isinstance(workflow.output, str) else None,
         error=error,
+        body=_body(workflow.input),
     )
+
+
+def _body(given: object) -> dict[str, Any] | None:
+    """Return what was submitted; None where it was not read, and for what is none."""
+    match given:
+        case {"args": [str(text), *_]}:
+            body = json.loads(text)
+            return body if isinstance(body, dict) else None
+    return None
 
 
 def _moment(milliseconds: int | None) -> str:

@@ -111,8 +111,8 @@ class Worker:
         task.add_done_callback(lambda _: self._begun.discard(id))
         workflow = await self._read(id)
         read = None if workflow is None else status_of(workflow)
-        if read is None:
-            raise asyncio.CancelledError  # removed meanwhile
+        if read is None or read.state == "cancelled":
+            raise asyncio.CancelledError  # removed or cancelled since it was taken
         status = replace(read, state="running", worker=self.name)
         deaths = status.attempts - 1 - (workflow.attributes or {}).get(PUT_BACK, 0)
         if deaths >= self._settings.attempts:

@@ -36,6 +36,7 @@ class DbosJobs:
 
     def __init__(self, owner: object, database: Database, recordings: Recordings) -> None:
         self._owner = owner
+        self.one_machine = database.settings.uri is None
         self._database = database
         self._recordings = recordings
         self._working: dict[asyncio.Task[None], asyncio.Event] = {}
@@ -84,7 +85,7 @@ class DbosJobs:
             stop.set()
             await asyncio.wait([working])
 
-    async def status(self, names: Sequence[str]) -> list[JobStatus | None]:
+    async def status(self, names: Sequence[str], *, body: bool = False) -> list[JobStatus | None]:
         """Return how each job is, in that order; None for one that is not known."""
         ids = {name: id for name in dict.fromkeys(names) if (id := _id_or_none(name)) is not None}
         asked = list(ids.values())
@@ -92,7 +93,7 @@ class DbosJobs:
         def read(opened: Opened) -> dict[str, JobStatus | None]:
             found: dict[str, JobStatus | None] = {}
             for at in range(0, len(asked), _AT_ONCE):
-                rows = opened.client.list_workflows(workflow_ids=asked[at : at + _AT_ONCE], load_input=False)
+                rows = opened.client.list_workflows(workflow_ids=asked[at : at + _AT_ONCE], load_input=body)
                 found |= {row.workflow_id: status_of(row) for row in rows}
             return found
 
@@ -100,7 +101,7 @@ class DbosJobs:
         return [known.get(ids.get(name, "")) for name in names]
 
     async def jobs(
-        self, kind: str, *, states: Collection[JobState] = ("waiting", "running"), limit: int = 100
+        self, kind: str, *, states: Collection[JobState] = ("waiting", "running"), limit: int = 100, body: bool = False
     ) -> list[JobStatus]:
         """Return the newest jobs of a kind that are in one of these states, the newest first."""
         theirs = statuses_of(states)
@@ -109,7 +110,7 @@ class DbosJobs:
 
         def read(opened: Opened) -> list[JobStatus]:
             rows = opened.client.list_workflows(
-                name=workflow_of(kind), status=theirs, limit=limit, sort_desc=True, load_input=False
+                name=workflow_of(kind), status=theirs, limit=limit, sort_desc=True, load_input=body
             )
             return [status for row in rows if (status := status_of(row)) is not None]
 

@@ -50,6 +50,7 @@ class FaissVectorStore:
     """
 
     name = "faiss"
+    one_machine = True
     filter_support = FilterSupport.everything()
 
     def __init__(self, settings: FaissSettings | None = None, services: Services | None = None) -> None:

@@ -56,6 +56,7 @@ class MilvusVectorStore:
 
     def __init__(self, settings: MilvusSettings, services: Services | None = None) -> None:
         self._settings = settings
+        self.one_machine = not settings.is_server
         self._connection = Connection(settings)
         self._namespaces = Namespaces(self._connection, settings)
         self._starting = threading.Lock()

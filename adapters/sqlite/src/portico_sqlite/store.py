@@ -44,6 +44,7 @@ class SqliteRunStore:
     """
 
     name = "sqlite"
+    one_machine = True
 
     def __init__(
         self,

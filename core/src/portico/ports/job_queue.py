@@ -15,7 +15,7 @@ class JobQueue(Protocol):
 
     Behaviour: a job is durable when `submit` returns. One worker at a time carries it out; where that worker is gone,
     another begins it again: at least once. What ended stays ended. Bodies and results are JSON. Calls may run
-    concurrently and from any process.
+    concurrently and from any process; ``one_machine = False`` says that it may be one of another machine.
     Errors: ``StoreError`` when the queue cannot be reached; ``ValueError`` for a body that is not JSON.
     """
 
@@ -37,14 +37,14 @@ class JobQueue(Protocol):
         """
         ...
 
-    async def status(self, names: Sequence[str]) -> list[JobStatus | None]:
-        """Return how each job is, in that order; None for one that is not known."""
+    async def status(self, names: Sequence[str], *, body: bool = False) -> list[JobStatus | None]:
+        """Return how each job is, in that order; None for an unknown one. What was submitted only with ``body``."""
         ...
 
     async def jobs(
-        self, kind: str, *, states: Collection[JobState] = ("waiting", "running"), limit: int = 100
+        self, kind: str, *, states: Collection[JobState] = ("waiting", "running"), limit: int = 100, body: bool = False
     ) -> list[JobStatus]:
-        """Return the newest jobs of a kind that are in one of these states, the newest first."""
+        """Return the newest jobs of a kind that are in one of these states, the newest first; ``body`` as above."""
         ...
 
     async def cancel(self, names: Sequence[str]) -> None:

@@ -21,12 +21,12 @@ class Lease:
 class RunStore(Protocol):
     """Keeps what happened in each run, in order.
 
-    Behaviour: entries are JSON objects; `append` is atomic and durable before it returns, and is refused
-    without the newest lease's token, so that an owner that lost its lease cannot write. An owner is one process
-    at work, ``HOST:PID:RANDOM``: a store may hand over the lease of a process that is gone. A lease is renewed
-    all the while, and taken for ``lease_seconds`` of a store that has such an attribute. Calls may run concurrently
-    and may be cancelled. Entries are those of `portico.pursuits.journal`. Errors: ``StoreBusy`` for a lease held by
-    another or a stale token; ``StoreUnavailable`` where none can be reached for now; ``StoreError`` otherwise.
+    Behaviour: entries are JSON objects; `append` is atomic and durable before it returns, and is refused without the
+    newest lease's token, so that an owner that lost its lease cannot write. An owner is one process at work,
+    ``HOST:PID:RANDOM``: a store may hand over the lease of a process that is gone. A lease is renewed all the while,
+    and taken for ``lease_seconds`` of a store that has such an attribute; ``one_machine = True`` says that no other
+    machine reaches it. Calls may run concurrently and be cancelled. Entries are those of `portico.pursuits.journal`.
+    Errors: ``StoreBusy`` for another's lease or a stale token; ``StoreUnavailable`` for now; ``StoreError`` otherwise.
     """
 
     name: str

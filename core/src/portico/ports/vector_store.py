@@ -16,7 +16,8 @@ class VectorStore(Protocol):
 
     Behaviour: a namespace comes to be with its first `upsert`, whose dimensions it keeps; reading an unknown
     one finds nothing. Each writing call is atomic: other callers and later processes see all of it or nothing.
-    Calls may run concurrently, from several processes too when the store is persistent.
+    Calls may run concurrently, from several processes too when the store is persistent; where those of other machines
+    cannot share it, it says ``one_machine = True``.
     Errors: ``ValueError`` for wrong dimensions, for vectors that are not finite and for a ``top`` below 1;
     ``UnsupportedFilter``; ``StoreError`` when it cannot read or write, ``StoreDamaged`` when `drop` would mend it.
     """

@@ -250,6 +250,26 @@ class JobQueueKit(_JobWork):
         )
 
     @pytest.mark.asyncio
+    async def test_what_was_submitted_is_told_where_it_is_asked_for(self, queue: JobQueue) -> None:
+        """`portico runs` shows the goal of what waits; who watches thousands of large jobs reads none of them."""
+        body = {"goal": "Sum up", "input": [1, {"ä": None}]}
+        await queue.submit([Job("j", "bodies", body), Job("plain", "bodies")])
+        for _ in range(2):  # as it waits, and as it has ended
+            every: dict[str, dict[str, JobStatus]] = {}
+            for told, asked in (("asked", True), ("unasked", False)):
+                listed = await queue.jobs("bodies", states=("waiting", *ENDED), body=asked)
+                names = await queue.status(["j", "plain", "no such job"], body=asked)
+                every[f"jobs {told}"] = {each.name: each for each in listed}
+                every[f"status {told}"] = {each.name: each for each in names if each is not None}
+            for call in ("jobs", "status"):
+                given = {name: each.body for name, each in every[f"{call} asked"].items()}
+                assert given == {"j": body, "plain": {}}, f"asked for bodies, `{call}` told {given['j']}"
+                without = [each.body for each in every[f"{call} unasked"].values()]
+                assert without == [None, None], f"nobody asked for bodies, and `{call}` told {without}"
+            async with at_work(queue, {"bodies": echo}) as worker:
+                await until(queue, ["j", "plain"], seconds=self.patience, worker=worker)
+
+    @pytest.mark.asyncio
     async def test_what_a_worker_does_is_told_by_emit(self, queue: JobQueue) -> None:
         """People watch it: each job as it begins, and as it ends."""
         told: list[JobStatus] = []

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from portico.errors import StoreError
-from portico.jobs import Job, JobStatus
+from portico.jobs import Job
 from portico_testkit.fakes.job_queue import MemoryJobQueue
 
 
@@ -23,11 +23,6 @@ class CrewSettings:
     """Whether a file says that somebody has looked how a job is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Told(JobStatus):
-    body: Mapping[str, Any] = field(default_factory=dict)
-
-
 class Queue(MemoryJobQueue):
     """What is in it in the beginning is submitted when it is first used."""
 
@@ -37,7 +32,6 @@ class Queue(MemoryJobQueue):
         super().__init__(concurrency=settings.concurrency)
         self.settings: CrewSettings | None = settings
         self.marker = settings.marker
-        self.bodies: dict[str, Any] = {}
 
     async def filled(self) -> None:
         if self.settings is None:
@@ -49,30 +43,25 @@ class Queue(MemoryJobQueue):
         more = {"planner": settings.planner} if settings.planner else {}
         for number, goal in enumerate(settings.goals):
             name = f"20260101-0000{number:02d}-{number:08x}aaaa"
-            await self.add(Job(name, settings.kind, {"version": 1, "goal": goal, **more}))
+            await super().submit([Job(name, settings.kind, {"version": 1, "goal": goal, **more})])
 
     async def submit(self, jobs: Any) -> None:
         await self.filled()
-        await self.add(*jobs)
-
-    async def add(self, *jobs: Job) -> None:
-        self.bodies |= {job.name: job.body for job in jobs}
         await super().submit(jobs)
 
     async def work(self, carry_out: Any, *, emit: Any = None) -> None:
         await self.filled()
         await super().work(carry_out, emit=emit)
 
-    async def status(self, names: Any) -> Any:
+    async def status(self, names: Any, **options: Any) -> Any:
         await self.filled()
         if self.marker:
             Path("looked").touch()
-        return await super().status(names)
+        return await super().status(names, **options)
 
     async def jobs(self, kind: str, **options: Any) -> Any:
         await self.filled()
-        found = await super().jobs(kind, **options)
-        return [Told(**asdict(each), body=self.bodies.get(each.name, {})) for each in found]
+        return await super().jobs(kind, **options)
 
     async def workers(self) -> Any:
         await self.filled()

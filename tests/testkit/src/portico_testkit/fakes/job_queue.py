@@ -85,18 +85,18 @@ class MemoryJobQueue:
                 self._give_back(worker)
             del self._workers[worker.name]
 
-    async def status(self, names: Sequence[str]) -> list[JobStatus | None]:
+    async def status(self, names: Sequence[str], *, body: bool = False) -> list[JobStatus | None]:
         """Return how each job is; None for an unknown one."""
         await asyncio.sleep(0)
-        return [self._entries[name].told() if name in self._entries else None for name in names]
+        return [self._entries[name].told(body=body) if name in self._entries else None for name in names]
 
     async def jobs(
-        self, kind: str, *, states: Collection[JobState] = ("waiting", "running"), limit: int = 100
+        self, kind: str, *, states: Collection[JobState] = ("waiting", "running"), limit: int = 100, body: bool = False
     ) -> list[JobStatus]:
         """Return the newest jobs of a kind that are in one of these states, the newest first."""
         await asyncio.sleep(0)
         found = [each for each in self._entries.values() if each.status.kind == kind and each.status.state in states]
-        return [each.told() for each in found[::-1][:limit]]
+        return [each.told(body=body) for each in found[::-1][:limit]]
 
     async def cancel(self, names: Sequence[str]) -> None:
         """Take jobs that wait out of the queue, and stop those that run."""
@@ -220,8 +220,8 @@ class _Entry:
     body: str
     result: str = "null"
 
-    def told(self) -> JobStatus:
-        return replace(self.status, result=json.loads(self.result))
+    def told(self, *, body: bool = False) -> JobStatus:
+        return replace(self.status, result=json.loads(self.result), body=json.loads(self.body) if body else None)
 
 
 @dataclass(slots=True)
