@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.databases import plain_code, reading, use_log, writing
+from portico.databases import is_busy, is_damaged, plain_code, reading, use_log, writing
 
 
 @pytest.fixture
@@ -85,3 +85,24 @@ def test_the_plain_code_is_in_extended_ones_and_errors_of_the_module_have_none(c
     with pytest.raises(sqlite3.ProgrammingError) as caught_in_module:
         connection.execute("SELECT ?", [])
     assert plain_code(caught_in_module.value) == 0
+
+
+def test_a_file_that_is_none_of_ours_is_damaged_and_one_that_is_locked_is_busy(
+    connection: sqlite3.Connection, tmp_path: Path
+) -> None:
+    (tmp_path / "text").write_bytes(b"This is no database. " * 200)
+    with closing(sqlite3.connect(tmp_path / "text")) as other, pytest.raises(sqlite3.Error) as caught:
+        other.execute("SELECT * FROM numbers")
+    assert (is_damaged(caught.value), is_busy(caught.value)) == (True, False)
+    for statement in ("SELECT * FROM others", "SELECT other FROM numbers", "SELECT CAST(x'ff' AS TEXT)"):
+        with pytest.raises(sqlite3.Error) as caught:
+            connection.execute(statement).fetchall()
+        assert (is_damaged(caught.value), is_busy(caught.value)) == (True, False), statement
+    with closing(sqlite3.connect(tmp_path / "file.sqlite3", isolation_level=None, timeout=0)) as other:
+        with writing(connection), pytest.raises(sqlite3.Error) as caught, writing(other):
+            pass
+        assert (is_damaged(caught.value), is_busy(caught.value)) == (False, True)
+    connection.execute("INSERT INTO numbers VALUES (1)")
+    with pytest.raises(sqlite3.Error) as caught:
+        connection.execute("INSERT INTO numbers VALUES (1)")
+    assert (is_damaged(caught.value), is_busy(caught.value)) == (False, False)

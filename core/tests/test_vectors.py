@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import enum
 from array import array
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.vectors import Vectors
+from portico.filter import Scalar
+from portico.vectors import VectorRecord, Vectors, plain_metadata
 
 numbers = st.floats(width=32, allow_nan=False)
 
@@ -85,3 +88,42 @@ def test_vectors_of_other_shape_or_kind_are_not_equal() -> None:
     flat = Vectors(bytes(16), 1, 4)
     assert flat != Vectors(bytes(16), 2, 2)
     assert flat != [0.0] * 4
+
+
+scalars = st.text() | st.integers() | st.floats(allow_nan=False) | st.booleans()
+
+
+@given(st.dictionaries(st.text(), scalars | st.lists(scalars, max_size=4)))
+def test_metadata_stay_as_they_are_and_nobody_else_can_change_them(given: dict[str, Scalar | list[Scalar]]) -> None:
+    plain = plain_metadata(VectorRecord("a", given))
+    expected = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+    assert repr(plain) == repr(expected), "1 is not 1.0, True is not 1, and fields keep their order"
+    given["another"] = 1
+    for value in given.values():
+        if isinstance(value, list):
+            value.append("more")
+    assert repr(plain) == repr(expected)
+
+
+def test_what_counts_as_a_text_or_a_number_becomes_one() -> None:
+    class Kind(enum.StrEnum):
+        NOTE = "note"
+
+    class Size(enum.IntEnum):
+        LARGE = 3
+
+    class Share(float):
+        pass
+
+    metadata: dict[str, Scalar | Sequence[Scalar]] = {Kind.NOTE: Kind.NOTE, "sizes": [Size.LARGE, True], "f": Share(2)}
+    plain = plain_metadata(VectorRecord("a", metadata))
+    assert repr(plain) == "{'note': 'note', 'sizes': (3, True), 'f': 2.0}"
+    assert type(next(iter(plain))) is str
+
+
+@pytest.mark.parametrize("value", [None, {"a": 1}, b"x", [None], [["a"]], {1}], ids=repr)
+def test_metadata_of_other_kinds_are_refused_with_record_and_field(value: Any) -> None:
+    with pytest.raises(TypeError, match="record 'r': the metadata field 'field' holds a"):
+        plain_metadata(VectorRecord("r", {"field": value}))
+    with pytest.raises(TypeError, match="record 'r': metadata fields are strings, not 1"):
+        plain_metadata(VectorRecord("r", {1: "a"}))  # type: ignore[dict-item]

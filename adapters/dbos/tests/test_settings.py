@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from portico.registration import Secret
 from portico_dbos._names import attempt_id, id_of, kind_of, name_of, queue_of, step_name, workflow_of
-from portico_dbos._uri import fault, place_of
 from portico_dbos.config import DbosSettings, Rate
 from portico_dbos.runner import DbosRunner
 
@@ -44,23 +43,23 @@ def test_names_that_no_database_takes_are_refused(wrong: str) -> None:
             make(wrong)
 
 
-@given(st.text(min_size=3, max_size=30))
+@given(st.text(min_size=3, max_size=30) | st.text(st.sampled_from("a1:/?#@%[]&="), min_size=1, max_size=12))
 def test_no_password_is_in_a_repr_a_place_or_a_complaint(password: str) -> None:
-    password = f"s3c{password}"
+    password = f"s3c{password}w4l"
     for uri in (
         f"postgresql://ada:{password}@db.example/portico",
         f"postgres://ada:{quote(password, '')}@[::1]:5/p?a=b",
     ):
-        wrong = fault(uri)
-        if wrong is not None:
-            assert "s3c" not in wrong
-            with pytest.raises(ValueError, match="uri ") as caught:
-                DbosSettings(uri=Secret(uri))
-            assert "s3c" not in f"{caught.value} {caught.value!r}"
-            continue
-        settings = DbosSettings(uri=Secret(uri))
-        runner = DbosRunner(settings)
-        assert "s3c" not in f"{settings!r} {runner!r} {runner.jobs!r} {runner.jobs.place} {place_of(uri)}"
+        try:
+            settings = DbosSettings(uri=Secret(uri))
+        except ValueError as error:
+            said = f"{error} {error!r}"
+        else:
+            runner = DbosRunner(settings)
+            said = f"{settings!r} {runner!r} {runner.jobs!r} {runner.jobs.place}"
+            assert runner.jobs.place.endswith(("://db.example/portico", "://[::1]:5/p"))
+        assert "s3c" not in said
+        assert "w4l" not in said
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from portico import VectorRecord, Vectors
 from portico.filter import Equal, Range, matches
+from portico.vectors import plain_metadata
 from portico_faiss import _plugin
-from portico_faiss._metadata import copied, decoded, encoded, prefilter
+from portico_faiss._metadata import decoded, encoded, prefilter
 from portico_faiss._names import folder_name
 from portico_faiss.config import FaissSettings
 from portico_faiss.store import FaissVectorStore
@@ -112,7 +113,7 @@ def test_the_prefilter_never_rules_out_what_matches(fields, filter) -> None:
     import sqlite3
 
     connection = sqlite3.connect(":memory:")
-    text = encoded(copied("r", fields))
+    text = encoded(plain_metadata(VectorRecord("r", fields)))
     condition, parameters = prefilter(filter)
     [(kept,)] = connection.execute(f"SELECT {condition} FROM (SELECT ? AS metadata)", [*parameters, text])
     connection.close()

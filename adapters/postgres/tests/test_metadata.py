@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from portico.errors import StoreDamaged
 from portico.filter import AnyOf, Equal, Filter, Range, matches
+from portico.vectors import VectorRecord
 from portico_postgres._conditions import condition_of
 from portico_postgres._metadata import comparable, decoded, encoded
 from portico_testkit.postgres_server import PostgresServer
@@ -56,7 +57,7 @@ def kept(connection: psycopg.Connection[Any], filter: Filter, record: dict[str, 
     """Return whether PostgreSQL keeps a record."""
     condition = condition_of(filter)
     statement = f"SELECT {condition.sql} FROM (SELECT %(record)s::jsonb AS fields) AS one"
-    _, compared = encoded("r", record)
+    _, compared = encoded(VectorRecord("r", record))
     cursor = connection.execute(statement.encode(), {**condition.values, "record": compared})
     [[answer]] = cursor.fetchall()
     assert answer in (True, False), "null is neither, and NOT would keep it so"
@@ -72,7 +73,7 @@ def same(one: Any, other: Any) -> bool:
 @pytest.mark.fuzz
 @given(records)
 def test_metadata_come_back_as_they_were(record: dict[str, Any]) -> None:
-    came = decoded(encoded("r", record)[0])
+    came = decoded(encoded(VectorRecord("r", record))[0])
     assert list(came) == list(record)
     for field, value in record.items():
         assert same(came[field], tuple(value) if isinstance(value, list) else value)
@@ -129,14 +130,14 @@ def test_numbers_compare_as_they_do_in_python(connection: psycopg.Connection[Any
 @pytest.mark.parametrize("value", [None, {"a": 1}, b"x", [None], [["a"]]], ids=repr)
 def test_metadata_of_other_kinds_are_refused(value: Any) -> None:
     with pytest.raises(TypeError, match="the metadata field 'field' holds a"):
-        encoded("r", {"field": value})
+        encoded(VectorRecord("r", {"field": value}))
     with pytest.raises(TypeError, match="strings, not 1"):
-        encoded("r", {1: "a"})  # type: ignore[dict-item]
+        encoded(VectorRecord("r", {1: "a"}))  # type: ignore[dict-item]
 
 
 def test_a_number_that_is_too_long_is_refused() -> None:
     with pytest.raises(ValueError, match="record 'r': the metadata field 'a' holds a whole number of 16,610 bits"):
-        encoded("r", {"a": 10**5_000})
+        encoded(VectorRecord("r", {"a": 10**5_000}))
 
 
 def test_enumerations_are_kept_as_what_they_are_worth() -> None:
@@ -146,7 +147,7 @@ def test_enumerations_are_kept_as_what_they_are_worth() -> None:
     class Size(enum.IntEnum):
         LARGE = 3
 
-    text, compared = encoded("r", {"kind": Kind.NOTE, "sizes": [Size.LARGE]})
+    text, compared = encoded(VectorRecord("r", {"kind": Kind.NOTE, "sizes": [Size.LARGE]}))
     assert json.loads(text) == {"kind": "note", "sizes": [3]}
     assert json.loads(compared) == {"kind": ["note"], "sizes": [3]}
 

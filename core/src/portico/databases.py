@@ -10,8 +10,11 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-__all__ = ["is_no_text", "plain_code", "reading", "use_log", "writing"]
+__all__ = ["is_busy", "is_damaged", "is_no_text", "plain_code", "reading", "use_log", "writing"]
 
+_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
+# SQLITE_ERROR is a table or column that is not there: what stores send to the database is fixed.
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH)
 _PAUSE = 0.01
 """Seconds between two attempts to turn the log on."""
 
@@ -73,6 +76,27 @@ def plain_code(error: sqlite3.Error) -> int:
     Extended codes carry the plain one in their low byte.
     """
     return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Tell whether others are in the way, so that the same may succeed later."""
+    return plain_code(error) in _BUSY
+
+
+def is_damaged(error: sqlite3.Error) -> bool:
+    """Tell whether a file is not what was written: no database, a damaged one, or one with other tables.
+
+    >>> connection = sqlite3.connect(":memory:")
+    >>> try:
+    ...     connection.execute("SELECT * FROM runs")
+    ... except sqlite3.Error as error:
+    ...     is_damaged(error), is_busy(error)
+    (True, False)
+    >>> connection.close()
+
+    A table or column that is missing counts, so ask only where the statements are your own.
+    """
+    return plain_code(error) in _DAMAGED or is_no_text(error)
 
 
 def is_no_text(error: Exception) -> bool:

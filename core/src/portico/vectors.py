@@ -5,11 +5,16 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from portico.filter import Scalar
 
-__all__ = ["HybridMatch", "VectorMatch", "VectorRecord", "Vectors"]
+__all__ = ["HybridMatch", "Metadata", "VectorMatch", "VectorRecord", "Vectors", "plain_metadata"]
+
+Metadata: TypeAlias = dict[str, Scalar | tuple[Scalar, ...]]
+"""Metadata as a store keeps them: of plain values, lists as tuples."""
+
+_PLAIN = frozenset({str, int, float, bool})
 
 
 class Vectors:
@@ -137,3 +142,41 @@ class HybridMatch:
     metadata: Mapping[str, Scalar | Sequence[Scalar]]
     lexical: float
     vector: float
+
+
+def plain_metadata(record: VectorRecord) -> Metadata:
+    """Return a record's metadata as a store keeps them, which their giver cannot change any more.
+
+    >>> plain_metadata(VectorRecord("a", {"year": 2025, "tags": ["red", "round"]}))
+    {'year': 2025, 'tags': ('red', 'round')}
+
+    Enumerations and other subclasses become what they are worth, as they would on the way through a file. Raises
+    ``TypeError``, which names the record, for what is neither a string, a number, a bool nor a list of them.
+    """
+    plain: Metadata = {}
+    for name, value in record.metadata.items():
+        if type(value) in _PLAIN and type(name) is str:
+            plain[name] = value  # type: ignore[assignment]  # what is in a record may be of any type
+            continue
+        if not isinstance(name, str):
+            raise TypeError(f"record {record.id!r}: metadata fields are strings, not {name!r}")
+        if isinstance(value, list | tuple):
+            plain[str.__str__(name)] = tuple([_plain(record.id, name, element) for element in value])
+        else:
+            plain[str.__str__(name)] = _plain(record.id, name, value)
+    return plain
+
+
+def _plain(record: str, name: str, value: object) -> Scalar:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value)
+    raise TypeError(
+        f"record {record!r}: the metadata field {name!r} holds a {type(value).__name__}; "
+        "a field holds a str, int, float or bool, or a list of them"
+    )

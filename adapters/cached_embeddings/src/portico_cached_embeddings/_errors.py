@@ -7,13 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from portico.databases import is_no_text, plain_code
+from portico.databases import is_busy, is_damaged, plain_code
 
 __all__ = ["CacheDamaged", "CacheUnusable", "mapped_errors"]
-
-# SQLITE_ERROR is a table or column that is not there: what is sent to the database is fixed.
-_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH)
-_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
 
 
 class CacheUnusable(Exception):
@@ -31,9 +27,9 @@ def mapped_errors(folder: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         code = plain_code(error)
-        if code in _DAMAGED or is_no_text(error):
+        if is_damaged(error):
             raise CacheDamaged(str(error)) from error
-        if code in _BUSY:
+        if is_busy(error):
             why = "another process does not let go of it"
         elif code == sqlite3.SQLITE_FULL:
             why = "the disk is full; free some space, or lower `max_bytes` in [embeddings.cached]"

@@ -14,10 +14,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from portico.database_uris import place_of
 from portico.registration import Secret
 from portico_dbos._errors import closed, mapped_errors
 from portico_dbos._no_pickle import no_pickle
-from portico_dbos._uri import place_of
 from portico_dbos._workers_table import WorkersTable
 from portico_dbos.config import DbosSettings
 
@@ -174,7 +174,7 @@ class Database:
     def place(self) -> str:
         """Where it is, for people: without user and password."""
         if self.settings.uri is not None:
-            return place_of(self.settings.uri.reveal())
+            return place_of(self.settings.uri)
         return f"sqlite {self._file()}"
 
     def same_as(self, other: Database) -> bool:

@@ -10,13 +10,11 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from portico.databases import plain_code
+from portico.databases import is_busy, is_damaged, plain_code
 from portico.errors import StoreBusy, StoreDamaged, StoreError, StoreUnavailable
 
 __all__ = ["closed", "mapped_errors", "other_database", "own_dbos", "second_worker"]
 
-_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH)
-_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
 _STARTING = ("starting up", "shutting down", "recovery", "too many clients", "remaining connection slots")
 """What a server says that takes no connection now and will later."""
 
@@ -84,9 +82,9 @@ def _of_driver(error: BaseException | None, place: str) -> StoreError:
 
 def _of_sqlite(error: sqlite3.Error, place: str) -> StoreError:
     code = plain_code(error)
-    if code in _BUSY:
+    if is_busy(error):
         return StoreBusy(f"Another process is writing to {place}. Try again when it is done.")
-    if code in _DAMAGED:
+    if is_damaged(error):
         return StoreDamaged(
             f"{place} is damaged, or the database of something else: {error}. Set another `path` in [runner.dbos], or "
             "move the file away with its -wal and -shm, and a new one is begun, without jobs."

@@ -9,19 +9,13 @@ from typing import Any
 
 from attrs import Attribute, field, frozen, validators
 
+from portico.database_uris import database_uri
 from portico.registration import Secret
-from portico_dbos._uri import fault
 
 __all__ = ["DbosSettings", "Rate"]
 
 _LONGEST_NAME = 63
 """Bytes of a name in PostgreSQL; what is longer is cut, and two would be one."""
-
-
-def _uri(_: object, attribute: Attribute[Any], value: Secret | None) -> None:
-    wrong = None if value is None else fault(value.reveal())
-    if wrong is not None:
-        raise ValueError(f"{attribute.name} {wrong}")
 
 
 def _schema(_: object, attribute: Attribute[Any], value: str) -> None:
@@ -72,7 +66,7 @@ class DbosSettings:
 
     uri: Secret | None = field(
         default=None,
-        validator=_uri,
+        validator=validators.optional(database_uri("postgresql", "postgres")),
         metadata={
             "doc": "The database of all workers, as `postgresql://user:password@host:5432/database`, with the options "
             "of libpq. Without it one SQLite file is used, for processes of one machine."

@@ -7,11 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from portico.databases import is_no_text, plain_code
+from portico.databases import is_busy, is_damaged
 from portico.errors import StoreBusy, StoreDamaged, StoreError
-
-_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
-_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
 
 
 def damaged(file: Path, why: str) -> StoreDamaged:
@@ -28,12 +25,11 @@ def mapped_errors(file: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        code = plain_code(error)
-        if code in _BUSY:
+        if is_busy(error):
             raise StoreBusy(
                 f"Another process is writing to the vector store {file.parent}. Try again when it is done."
             ) from error
-        if code in _DAMAGED or is_no_text(error):
+        if is_damaged(error):
             raise damaged(file, str(error)) from error
         raise StoreError(f"The vector store {file.parent} failed: {error} (in {file.name}).") from error
     except UnicodeDecodeError as error:

@@ -3,32 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
 
 from portico.errors import StoreError
 from portico.filter import And, AnyOf, Equal, Filter, Not, Or, Range, Scalar
-
-Metadata: TypeAlias = dict[str, Scalar | tuple[Scalar, ...]]
+from portico.vectors import Metadata
 
 _LONGEST_CONDITION = 200
 """Terms in a prefilter. SQLite refuses expressions deeper than 1,000 and a longer one gains little."""
-
-
-def copied(record: str, metadata: Mapping[str, Scalar | Sequence[Scalar]]) -> Metadata:
-    """Return metadata that its giver cannot change any more, lists as tuples.
-
-    Raises ``TypeError`` for what is neither a string, a number, a bool nor a list of them.
-    """
-    result: Metadata = {}
-    for field, value in metadata.items():
-        if not isinstance(field, str):
-            raise TypeError(f"record {record!r}: metadata fields are strings, not {field!r}")
-        if isinstance(value, list | tuple):
-            result[field] = tuple(_scalar(record, field, element) for element in value)
-        else:
-            result[field] = _scalar(record, field, value)
-    return result
 
 
 def encoded(metadata: Metadata) -> str:
@@ -87,19 +69,3 @@ def _holds(part: str, parameters: list[str]) -> str:
 
 def _joined(word: str, conditions: list[str], none: str) -> str:
     return f"({word.join(conditions)})" if conditions else none
-
-
-def _scalar(record: str, field: str, value: object) -> Scalar:
-    if isinstance(value, bool):
-        return value
-    # Enumerations and other subclasses become plain, as they would on the way through a file.
-    if isinstance(value, str):
-        return str.__str__(value)
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return float(value)
-    raise TypeError(
-        f"record {record!r}: the metadata field {field!r} holds a {type(value).__name__}; "
-        "a field holds a str, int, float or bool, or a list of them"
-    )

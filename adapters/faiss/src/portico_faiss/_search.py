@@ -10,8 +10,8 @@ import numpy as np
 
 from portico.filter import Filter, matches
 from portico.ports.vector_store import VectorMatch
+from portico.vectors import Metadata
 from portico_faiss._graph import Graph
-from portico_faiss._metadata import Metadata
 from portico_faiss._vectors import Rows, Slots, best, margin, ranked
 
 Entry: TypeAlias = tuple[str, Metadata]

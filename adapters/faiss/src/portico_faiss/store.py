@@ -8,10 +8,9 @@ from collections.abc import AsyncIterator, Sequence
 from portico.filter import Filter, FilterSupport, check_filter
 from portico.ports.vector_store import VectorMatch, VectorRecord
 from portico.registration import Services
-from portico.vectors import Vectors
+from portico.vectors import Vectors, plain_metadata
 from portico_faiss._folder import FolderNamespace
 from portico_faiss._memory import MemoryNamespace
-from portico_faiss._metadata import copied
 from portico_faiss._search import LoadedEntries, View, search
 from portico_faiss._vectors import Rows, as_rows, check_finite, unit_queries
 from portico_faiss.config import FaissSettings
@@ -152,7 +151,7 @@ class FaissVectorStore:
         return place
 
     def _write(self, namespace: str, records: Sequence[VectorRecord], vectors: Vectors) -> None:
-        entries = [(record.id, copied(record.id, record.metadata)) for record in records]
+        entries = [(record.id, plain_metadata(record)) for record in records]
         seen: set[str] = set()
         for id, _ in entries:
             if id in seen:

@@ -25,7 +25,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from portico.filter import And, AnyOf, Equal, Filter, Not, Or, Range, Scalar
-from portico_milvus._metadata import Metadata
+from portico.vectors import Metadata
 
 Expression: TypeAlias = str | bool
 """An expression in Milvus's language; True and False are told apart before it is asked."""

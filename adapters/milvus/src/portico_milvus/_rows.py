@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from portico.ports.vector_store import VectorRecord
+from portico.vectors import Metadata, plain_metadata
 from portico_milvus._filters import bounds, terms
-from portico_milvus._metadata import Metadata, copied, decoded, encoded
+from portico_milvus._metadata import decoded, encoded
 from portico_milvus._names import as_text, from_text, key
 from portico_milvus._shape import LONGEST_TEXT, MOST_TERMS
 from portico_milvus._vectors import Rows
@@ -38,7 +39,7 @@ def entries(records: Sequence[VectorRecord]) -> list[Entry]:
         if record.id in seen:
             raise ValueError(f"the id {record.id!r} stands twice in one upsert")
         seen.add(record.id)
-        result.append(_entry(record.id, copied(record.id, record.metadata)))
+        result.append(_entry(record.id, plain_metadata(record)))
     return result
 
 

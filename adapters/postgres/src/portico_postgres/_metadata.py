@@ -8,23 +8,18 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from typing import TypeAlias
 
 from portico.errors import StoreDamaged
 from portico.filter import Scalar
+from portico.vectors import Metadata, VectorRecord, plain_metadata
 from portico_postgres._texts import stored
 
-__all__ = ["Metadata", "comparable", "decoded", "encoded", "fields_of"]
-
-Metadata: TypeAlias = dict[str, Scalar | tuple[Scalar, ...]]
+__all__ = ["comparable", "decoded", "encoded", "fields_of"]
 
 _LONGEST_NUMBER = 13_000
 """Bits of a whole number: some 3,900 digits. Python itself writes no more than 4,300."""
 _INFINITE = "1e5000"
 """Stands for infinity in the jsonb, which has none: greater than every number that is taken."""
-
-_PLAIN = frozenset({str, int, bool})
 
 # Made once: `json.dumps` with options makes an encoder for each call, which takes longer than encoding.
 _compact = json.JSONEncoder(separators=(",", ":")).encode
@@ -32,28 +27,24 @@ _readable = json.JSONEncoder(ensure_ascii=False).encode
 _decode = json.JSONDecoder().raw_decode
 
 
-def encoded(record: str, metadata: Mapping[str, Scalar | Sequence[Scalar]]) -> tuple[str, str]:
-    """Return metadata as the text that gives them back, and as the jsonb that is filtered.
+def encoded(record: VectorRecord) -> tuple[str, str]:
+    """Return a record's metadata as the text that gives them back, and as the jsonb that is filtered.
 
     Raises ``TypeError`` for what is neither a string, a number, a bool nor a list of them, and ``ValueError`` for a
     whole number of more than 13,000 bits.
     """
-    if not metadata:
+    if not record.metadata:
         return "{}", "{}"
-    copy: dict[str, object] = {}
+    metadata = plain_metadata(record)
     parts: list[str] = []
     for field, value in metadata.items():
-        if not isinstance(field, str):
-            raise TypeError(f"record {record!r}: metadata fields are strings, not {field!r}")
-        elements = value if isinstance(value, list | tuple) else (value,)
-        plain = [element if type(element) in _PLAIN else _scalar(record, field, element) for element in elements]
-        copy[field] = plain if isinstance(value, list | tuple) else plain[0]
+        elements = value if isinstance(value, tuple) else (value,)
         try:
-            inside = ",".join(text for element in plain if (text := comparable(element)) is not None)
+            inside = ",".join(text for element in elements if (text := comparable(element)) is not None)
         except ValueError as error:
-            raise ValueError(f"record {record!r}: the metadata field {field!r} holds {error}") from None
+            raise ValueError(f"record {record.id!r}: the metadata field {field!r} holds {error}") from None
         parts.append(f"{_readable(stored(field))}:[{inside}]")
-    return _compact(copy), "{" + ",".join(parts) + "}"
+    return _compact(metadata), "{" + ",".join(parts) + "}"
 
 
 def decoded(text: str) -> Metadata:
@@ -104,17 +95,3 @@ def comparable(value: Scalar, *, clipped: bool = False) -> str | None:
     if math.isnan(value):
         return None
     return _INFINITE if value > 0 else f"-{_INFINITE}"
-
-
-def _scalar(record: str, field: str, value: object) -> Scalar:
-    # Enumerations and other subclasses become plain, as they would on the way through a file.
-    if isinstance(value, str):
-        return str.__str__(value)
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return float(value)
-    raise TypeError(
-        f"record {record!r}: the metadata field {field!r} holds a {type(value).__name__}; "
-        "a field holds a str, int, float or bool, or a list of them"
-    )

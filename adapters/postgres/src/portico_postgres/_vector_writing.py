@@ -101,7 +101,7 @@ async def _send(copy: AsyncCopy, keys: Sequence[str], records: Sequence[VectorRe
         embeddings = packed(unit_rows(rows[places], numbers=places))
         for row, place in enumerate(places):
             record = records[place]
-            metadata, fields = encoded(record.id, record.metadata)
+            metadata, fields = encoded(record)
             text = words = length = None
             if record.text is not None:
                 found = searched_words(record.text)

@@ -6,19 +6,13 @@ from typing import Any
 
 from attrs import Attribute, field, frozen, validators
 
+from portico.database_uris import database_uri
 from portico.registration import Secret
-from portico_postgres._uri import fault
 
 __all__ = ["ConnectionSettings", "PostgresRunSettings"]
 
 _LONGEST_NAME = 63
 """Bytes of a name in PostgreSQL; what is longer is cut, and two would be one."""
-
-
-def _database(_: object, attribute: Attribute[Any], value: Secret) -> None:
-    wrong = fault(value.reveal())
-    if wrong is not None:
-        raise ValueError(f"{attribute.name} {wrong}")
 
 
 def _name(_: object, attribute: Attribute[Any], value: str) -> None:
@@ -43,7 +37,7 @@ class ConnectionSettings:
     """
 
     uri: Secret = field(
-        validator=_database,
+        validator=database_uri("postgresql", "postgres"),
         metadata={
             "doc": "The database, as `postgresql://user:password@host:5432/database`, with the options of libpq: "
             "`?sslmode=verify-full`. Needed."

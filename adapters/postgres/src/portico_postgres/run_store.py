@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 import uuid
 from collections.abc import Mapping, Sequence
@@ -13,10 +12,10 @@ from typing import Any
 
 from portico.errors import StoreBusy, StoreDamaged, StoreError, StoreUnavailable
 from portico.ports.run_store import Lease
+from portico.pursuits.journal_rows import ending, entry_of, entry_text, name_bytes, name_of, name_shown, stale
 from portico.registration import Services
 from portico_postgres._connections import Connections
 from portico_postgres._door import Connection
-from portico_postgres._entries import decoded, encoded, ends_run, shown, written
 from portico_postgres._presence import Presence
 from portico_postgres._run_tables import RUNS, RunStatements
 from portico_postgres.config import PostgresRunSettings
@@ -78,7 +77,12 @@ class PostgresRunStore:
 
     async def acquire(self, run: str, *, owner: str, seconds: float) -> Lease:
         """Take the run for ``seconds``; ``StoreBusy`` while another holds it whose process may be there."""
-        values = {"name": encoded(run), "owner": encoded(owner), "seconds": seconds, "presence": self._presence.sign()}
+        values = {
+            "name": name_bytes(run),
+            "owner": name_bytes(owner),
+            "seconds": seconds,
+            "presence": self._presence.sign(),
+        }
 
         async def take(connection: Connection) -> tuple[int, int]:
             seen = -1
@@ -92,10 +96,10 @@ class PostgresRunStore:
                 seen, by, presence, left = found
                 if by is not None and by != values["owner"] and left > 0 and not self._presence.is_gone(presence):
                     raise StoreBusy(
-                        f"Another process is at work on the run {shown(run)}. Wait until it is done, or for its lease "
-                        f"to run out, in {left:.0f} s."
+                        f"Another process is at work on the run {name_shown(run)}. Wait until it is done, or for its "
+                        f"lease to run out, in {left:.0f} s."
                     )
-            raise StoreBusy(f"Many processes want the run {shown(run)} at once. Try again.")
+            raise StoreBusy(f"Many processes want the run {name_shown(run)} at once. Try again.")
 
         token, length = await self._connections.write(take)
         self._held[run, token] = _Written(length)
@@ -110,7 +114,7 @@ class PostgresRunStore:
 
         if await self._connections.write(renew) is None:
             self._held.pop((lease.run, lease.token), None)
-            raise _stale(lease)
+            raise stale(lease)
 
     async def release(self, lease: Lease) -> None:
         """Give the run back, unless the lease is stale; when it has ended, a few old ones are removed."""
@@ -130,8 +134,8 @@ class PostgresRunStore:
 
         After ``StoreUnavailable``, the same entries are not written a second time when they are given again.
         """
-        texts = [written(lease.run, entry) for entry in entries]
-        end = next((end for entry in reversed(entries) if (end := ends_run(entry)) is not None), None)
+        texts = [entry_text(lease.run, entry) for entry in entries]
+        end = ending(entries)
         known = self._held.setdefault((lease.run, lease.token), _Written())
         async with known.in_turn():
             batch = known.batch if known.batch is not None and known.texts == texts else uuid.uuid4()
@@ -149,8 +153,8 @@ class PostgresRunStore:
                     if not newest:
                         self._held.pop((lease.run, lease.token), None)
                     if not newest or not in_force:
-                        raise _stale(lease)
-                raise StoreBusy(f"Several write to the run {shown(lease.run)} under one lease. Try again.")
+                        raise stale(lease)
+                raise StoreBusy(f"Several write to the run {name_shown(lease.run)} under one lease. Try again.")
 
             try:
                 known.length = await self._connections.write(append)
@@ -163,7 +167,7 @@ class PostgresRunStore:
         """Return the entries in order; none for an unknown run. ``StoreDamaged`` where one is missing."""
 
         async def read(connection: Connection) -> list[tuple[int, str]]:
-            cursor = await connection.execute(self._statements.read, {"name": encoded(run)})
+            cursor = await connection.execute(self._statements.read, {"name": name_bytes(run)})
             return await cursor.fetchall()
 
         none: list[tuple[int, str]] = []
@@ -176,7 +180,7 @@ class PostgresRunStore:
         """Tell whether a process that may be there holds the run."""
 
         async def look(connection: Connection) -> Any:
-            return await _row(connection, self._statements.look, {"name": encoded(run)})
+            return await _row(connection, self._statements.look, {"name": name_bytes(run)})
 
         found = await self._connections.read(look, None)
         if found is None:
@@ -194,7 +198,7 @@ class PostgresRunStore:
         none: list[tuple[bytes]] = []
         rows = await self._connections.read(names, none)
         try:
-            return [decoded(name) for (name,) in rows]
+            return [name_of(name) for (name,) in rows]
         except UnicodeDecodeError as error:
             raise self._damaged("the name of a run is not what was written") from error
 
@@ -216,14 +220,11 @@ class PostgresRunStore:
         entries: list[Mapping[str, Any]] = []
         for expected, (number, text) in enumerate(rows, 1):
             if number != expected:
-                raise self._damaged(f"the run {shown(run)} has no entry {expected}")
+                raise self._damaged(f"the run {name_shown(run)} has no entry {expected}")
             try:
-                entry = json.loads(text)
-            except (ValueError, RecursionError) as error:
-                raise self._damaged(f"entry {number} of the run {shown(run)} cannot be read") from error
-            if not isinstance(entry, dict):
-                raise self._damaged(f"entry {number} of the run {shown(run)} is no object")
-            entries.append(entry)
+                entries.append(entry_of(text))
+            except ValueError as error:
+                raise self._damaged(f"entry {number} of the run {name_shown(run)} {error}") from error
         return entries
 
     def _damaged(self, why: str) -> StoreDamaged:
@@ -235,16 +236,9 @@ class PostgresRunStore:
 
 
 def _key(lease: Lease) -> dict[str, Any]:
-    return {"name": encoded(lease.run), "token": lease.token}
+    return {"name": name_bytes(lease.run), "token": lease.token}
 
 
 async def _row(connection: Connection, statement: bytes, values: Mapping[str, Any]) -> Any:
     """Run a statement and return its first row, None where there is none."""
     return await (await connection.execute(statement, values)).fetchone()
-
-
-def _stale(lease: Lease) -> StoreBusy:
-    return StoreBusy(
-        f"The run {shown(lease.run)} is no longer this process's: its lease {lease.token} ran out, was given back or "
-        "was taken over. Nothing was written."
-    )

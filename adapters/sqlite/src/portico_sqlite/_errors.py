@@ -7,14 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from portico.databases import is_no_text, plain_code
+from portico.databases import is_busy, is_damaged, plain_code
 from portico.errors import StoreBusy, StoreDamaged, StoreError
 
 __all__ = ["damaged", "mapped_errors", "not_a_journal", "too_new"]
 
-# SQLITE_ERROR is a table or column that is not there: what is sent to the database is fixed.
-_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH)
-_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
 _UNWRITABLE = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH)
 _SWITCH = 'set another `path` in [runs.sqlite] of portico.toml, or `use = "none"` in [runs] to keep no journal'
 
@@ -48,9 +45,9 @@ def mapped_errors(file: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         code = plain_code(error)
-        if code in _BUSY:
+        if is_busy(error):
             raise StoreBusy(f"Another process is writing to the journal {file}. Try again when it is done.") from error
-        if code in _DAMAGED or is_no_text(error):
+        if is_damaged(error):
             raise damaged(file, str(error)) from error
         if code == sqlite3.SQLITE_FULL:
             raise StoreError(

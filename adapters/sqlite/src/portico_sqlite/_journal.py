@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
@@ -12,6 +11,7 @@ from typing import Any
 from portico.databases import writing
 from portico.errors import StoreBusy, StoreError
 from portico.ports.run_store import Lease
+from portico.pursuits.journal_rows import entry_of, name_bytes, name_of, name_shown, stale
 from portico_sqlite._database import connect
 from portico_sqlite._errors import damaged, mapped_errors
 from portico_sqlite._presence import Presence, is_gone, sweep
@@ -48,18 +48,18 @@ class Journal:
         with mapped_errors(self.file), self._writing(connection, synchronous=False):
             now = self._clock()
             row = connection.execute(
-                "SELECT owner, expires, presence FROM runs WHERE name = ?", (_encoded(run),)
+                "SELECT owner, expires, presence FROM runs WHERE name = ?", (name_bytes(run),)
             ).fetchone()
-            if row is not None and row[0] not in (None, _encoded(owner)) and row[1] > now:
+            if row is not None and row[0] not in (None, name_bytes(owner)) and row[1] > now:
                 if not is_gone(self._processes, row[2]):
                     raise self._held(run, row[1] - now, known=bool(row[2]))
             elif row is None:
-                connection.execute("INSERT INTO runs (name, created) VALUES (?, ?)", (_encoded(run), now))
+                connection.execute("INSERT INTO runs (name, created) VALUES (?, ?)", (name_bytes(run), now))
             connection.execute("UPDATE tokens SET last = last + 1")
             (token,) = connection.execute("SELECT last FROM tokens").fetchone()
             connection.execute(
                 "UPDATE runs SET token = ?, owner = ?, presence = ?, expires = ? WHERE name = ?",
-                (token, _encoded(owner), self._presence.name, now + seconds, _encoded(run)),
+                (token, name_bytes(owner), self._presence.name, now + seconds, name_bytes(run)),
             )
         return Lease(run, owner, token)
 
@@ -70,10 +70,10 @@ class Journal:
         with mapped_errors(self.file), self._writing(connection, synchronous=False):
             changed = connection.execute(
                 "UPDATE runs SET owner = ?, presence = ?, expires = ? WHERE name = ? AND token = ?",
-                (_encoded(lease.owner), presence, self._clock() + seconds, _encoded(lease.run), lease.token),
+                (name_bytes(lease.owner), presence, self._clock() + seconds, name_bytes(lease.run), lease.token),
             )
             if not changed.rowcount:
-                raise self._stale(lease)
+                raise stale(lease)
 
     def release(self, lease: Lease) -> None:
         """Give a run back, unless there was a newer lease; then remove a few of the runs that are too many."""
@@ -82,7 +82,7 @@ class Journal:
             given = connection.execute(
                 "UPDATE runs SET owner = NULL, presence = NULL, expires = 0 WHERE name = ? AND token = ? "
                 "RETURNING finished",
-                (_encoded(lease.run), lease.token),
+                (name_bytes(lease.run), lease.token),
             ).fetchone()
         if given is not None and given[0]:
             # The run has ended well; that there is too much of others is no failure of it.
@@ -94,10 +94,10 @@ class Journal:
         connection = self._open()
         with mapped_errors(self.file), self._writing(connection, synchronous=synchronous):
             row = connection.execute(
-                "SELECT id, token, expires FROM runs WHERE name = ?", (_encoded(lease.run),)
+                "SELECT id, token, expires FROM runs WHERE name = ?", (name_bytes(lease.run),)
             ).fetchone()
             if row is None or row[1] != lease.token or row[2] <= self._clock():
-                raise self._stale(lease)
+                raise stale(lease)
             (last,) = connection.execute("SELECT max(number) FROM entries WHERE run = ?", (row[0],)).fetchone()
             first = (last or 0) + 1
             connection.executemany(
@@ -115,7 +115,7 @@ class Journal:
         with mapped_errors(self.file):
             rows = connection.execute(
                 "SELECT number, entry FROM entries WHERE run = (SELECT id FROM runs WHERE name = ?) ORDER BY number",
-                (_encoded(run),),
+                (name_bytes(run),),
             ).fetchall()
         return [self._entry(run, number, entry) for number, entry in rows]
 
@@ -126,7 +126,7 @@ class Journal:
         connection = self._open()
         with mapped_errors(self.file):
             row = connection.execute(
-                "SELECT expires, presence FROM runs WHERE name = ? AND owner IS NOT NULL", (_encoded(run),)
+                "SELECT expires, presence FROM runs WHERE name = ? AND owner IS NOT NULL", (name_bytes(run),)
             ).fetchone()
             return row is not None and row[0] > self._clock() and not is_gone(self._processes, row[1])
 
@@ -136,7 +136,7 @@ class Journal:
             return []
         connection = self._open()
         with mapped_errors(self.file):
-            return [_decoded(name) for (name,) in connection.execute("SELECT name FROM runs ORDER BY id")]
+            return [name_of(name) for (name,) in connection.execute("SELECT name FROM runs ORDER BY id")]
 
     def _clean(self, connection: sqlite3.Connection) -> None:
         with mapped_errors(self.file):
@@ -185,29 +185,12 @@ class Journal:
             self._synchronous = synchronous
         return writing(connection)
 
-    def _entry(self, run: str, number: int, entry: Any) -> Mapping[str, Any]:
+    def _entry(self, run: str, number: int, text: object) -> Mapping[str, Any]:
         try:
-            made = json.loads(entry)
-        except (TypeError, ValueError, RecursionError) as error:
-            raise damaged(self.file, f"entry {number} of the run {run} is no JSON") from error
-        if not isinstance(made, dict):
-            raise damaged(self.file, f"entry {number} of the run {run} is no object")
-        return made
+            return entry_of(text)
+        except ValueError as error:
+            raise damaged(self.file, f"entry {number} of the run {name_shown(run)} {error}") from error
 
     def _held(self, run: str, seconds: float, *, known: bool) -> StoreBusy:
         end = "or stop it" if known else f"or for its lease to run out, in {seconds:.0f} s"
-        return StoreBusy(f"Another process is at work on the run {run}. Wait until it is done, {end}.")
-
-    def _stale(self, lease: Lease) -> StoreBusy:
-        return StoreBusy(
-            f"The run {lease.run} is no longer this process's: its lease {lease.token} ran out, was given back or was "
-            "taken over. Nothing was written."
-        )
-
-
-def _encoded(name: str) -> bytes:
-    return name.encode("utf-8", "surrogatepass")
-
-
-def _decoded(name: bytes) -> str:
-    return name.decode("utf-8", "surrogatepass")
+        return StoreBusy(f"Another process is at work on the run {name_shown(run)}. Wait until it is done, {end}.")

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from portico.ports.run_store import Lease
+from portico.pursuits.journal_rows import ending, entry_text
 from portico.registration import Services
-from portico_sqlite._entries import EffectsUnderWay, ends_run, written
+from portico_sqlite._effects import EffectsUnderWay
 from portico_sqlite._journal import Journal
 from portico_sqlite.config import SqliteSettings
 
@@ -79,12 +80,11 @@ class SqliteRunStore:
         They outlive this process at once. When they outlive the power too is the setting ``sync``'s to say.
         """
         # Here rather than in the thread: whoever made the entries may change them afterwards.
-        texts = [written(lease.run, entry) for entry in entries]
+        texts = [entry_text(lease.run, entry) for entry in entries]
         concerned = [self._effects.concerns(lease.run, entry) for entry in entries]
         sync = self._settings.sync
         synchronous = sync == "always" or (sync == "effects" and any(concerned))
-        finished = next((end for entry in reversed(entries) if (end := ends_run(entry)) is not None), None)
-        await self._do(self._opened().append, lease, texts, synchronous=synchronous, finished=finished)
+        await self._do(self._opened().append, lease, texts, synchronous=synchronous, finished=ending(entries))
 
     async def read(self, run: str) -> list[Mapping[str, Any]]:
         """Return the entries in order; none for an unknown run."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from portico.errors import StoreBusy, StoreError
+from portico.errors import StoreBusy
 from portico.ports.run_store import Lease
+from portico.pursuits.journal_rows import entry_of, entry_text
 
 __all__ = ["MemoryRunStore"]
 
@@ -69,15 +69,12 @@ class MemoryRunStore:
         await asyncio.sleep(0)
         if self.holder(lease.run) != lease:
             raise self._stale(lease)
-        try:
-            written = [json.dumps(entry, allow_nan=False) for entry in entries]
-        except (TypeError, ValueError, RecursionError) as error:
-            raise StoreError(f"An entry of {lease.run} is not JSON: {error}.") from error
+        written = [entry_text(lease.run, entry) for entry in entries]
         self._entries[lease.run] += written
 
     async def read(self, run: str) -> list[Mapping[str, Any]]:
         """Return the entries in order."""
-        return [json.loads(entry) for entry in self._entries.get(run, ())]
+        return [entry_of(text) for text in self._entries.get(run, ())]
 
     async def held(self, run: str) -> bool:
         """Tell whether a lease on the run is in force."""

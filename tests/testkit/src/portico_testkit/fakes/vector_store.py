@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from portico.filter import Filter, FilterSupport, check_filter, matches
 from portico.ports.vector_store import VectorMatch, VectorRecord
-from portico.vectors import Vectors
+from portico.vectors import Vectors, plain_metadata
 
 __all__ = ["DictVectorStore"]
 
@@ -47,13 +47,14 @@ class DictVectorStore:
             raise ValueError("an id stands twice in one upsert")
         if not records:
             return
+        copies = [_copied(record) for record in records]
         if self._dimensions.setdefault(namespace, vectors.dimensions) != vectors.dimensions:
             raise ValueError(f"{vectors.dimensions} dimensions, the namespace has {self._dimensions[namespace]}")
         kept = self._namespaces.setdefault(namespace, {})
-        for record, row in zip(records, rows, strict=True):
+        for record, row in zip(copies, rows, strict=True):
             # Out and in again, so that of equal scores the record written first comes first.
             kept.pop(record.id, None)
-            kept[record.id] = _copied(record), row
+            kept[record.id] = record, row
 
     async def delete(self, namespace: str, ids: Sequence[str]) -> int:
         """Remove records and return how many there were."""
@@ -115,7 +116,4 @@ def _rows(vectors: Vectors) -> list[_Row]:
 
 
 def _copied(record: VectorRecord) -> VectorRecord:
-    return VectorRecord(
-        record.id,
-        {field: tuple(value) if isinstance(value, list | tuple) else value for field, value in record.metadata.items()},
-    )
+    return VectorRecord(record.id, plain_metadata(record))

@@ -1,0 +1,98 @@
+"""The URI of a database with a password in it: its check as a setting, and where it leads, said without the password.
+
+A password with an ``@`` or a ``/`` in it, not percent-encoded, makes a database's library take a part of the password
+for the host or the database, and libraries put both into their messages. So a URI is taken only where all that read
+URIs agree about its parts (RFC 3986 and PostgreSQL's library do), and one that is refused is never quoted.
+"""
+
+from __future__ import annotations
+
+import re
+
+from portico.registration import Secret
+from portico.settings import Check, SettingsField
+
+__all__ = ["database_uri", "place_of"]
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
+_USER = re.compile(r"[^/?#@\[\]]*")
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.%]*\]|[\w.%~-]*)(:[0-9]*)?")
+_DATABASE = re.compile(r"[^@/?#]*")
+_OPTION = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*=[^&=@#]*")
+_ENCODE = "in a user or password, write each of @ : / ? # [ ] % as %40 %3A %2F %3F %23 %5B %5D %25"
+
+
+def database_uri(*schemes: str) -> Check[Secret]:
+    """Return the check of a setting that is the URI of a database, with one of these schemes.
+
+    >>> from dataclasses import dataclass, fields
+    >>> @dataclass
+    ... class LedgerSettings:
+    ...     uri: Secret
+    ...     def __post_init__(self):
+    ...         database_uri("postgresql", "postgres")(self, fields(self)[0], self.uri)
+    >>> LedgerSettings(Secret("postgresql://ada:secret@db.example/portico"))
+    LedgerSettings(uri=Secret(literal))
+    >>> LedgerSettings(Secret("mysql://ada:secret@db.example/portico"))
+    Traceback (most recent call last):
+    ...
+    ValueError: uri is of the form postgresql://user:password@host:port/database
+
+    It is a validator as attrs calls them. ``ValueError`` says what is wrong and quotes nothing. Taken is
+    ``scheme://user:password@host:port/database?option=value``; any part but the scheme may be missing, and hosts may be
+    several, with commas between. Whether the server knows an option is for its own library to say.
+    Raises ``ValueError`` without a scheme.
+    """
+    if not schemes:
+        raise ValueError("give the schemes that the database's URIs begin with, such as 'postgresql'")
+
+    def check(settings: object, field: SettingsField, value: Secret) -> None:
+        try:
+            _parts(value.reveal(), schemes)
+        except ValueError as error:
+            raise ValueError(f"{field.name} {error}") from None
+
+    return check
+
+
+def place_of(uri: Secret) -> str:
+    """Return where a database is, for messages and logs: the URI without user, password and options.
+
+    >>> place_of(Secret("postgresql://ada:secret@db.example:5432/portico?sslmode=require"))
+    'postgresql://db.example:5432/portico'
+    >>> place_of(Secret("postgresql://ada:secret@/portico?host=/run/postgresql"))
+    'postgresql:///portico?host=/run/postgresql'
+
+    The option ``host`` is shown where nothing else says the host. Raises ``ValueError``, which quotes nothing, for what
+    `database_uri` refuses.
+    """
+    text = uri.reveal()
+    hosts, database, options = _parts(text, ())
+    place = f"{text.partition('://')[0]}://{hosts}/{database}"
+    host = next((option for option in options if option.startswith("host=")), None)
+    return place if hosts or host is None else f"{place}?{host}"
+
+
+def _parts(uri: str, schemes: tuple[str, ...]) -> tuple[str, str, list[str]]:
+    """Return hosts, database and options; raise ``ValueError`` with what is wrong, as it follows a setting's name."""
+    scheme, colon, rest = uri.partition("://")
+    if not colon or (scheme not in schemes if schemes else not _SCHEME.fullmatch(scheme)):
+        raise ValueError(f"is of the form {schemes[0] if schemes else 'scheme'}://user:password@host:port/database")
+    if any(letter.isspace() or not letter.isprintable() for letter in uri):
+        raise ValueError("has a space, a line break or another character in it that no URI has")
+    if re.search("%(?![0-9A-Fa-f]{2})|%00", uri):
+        raise ValueError(f"has a % in it that stands for no character: {_ENCODE}")
+    user, at, after = rest.partition("@")
+    if not at:
+        user, after = "", rest
+    place, _, query = after.partition("?")
+    hosts, _, database = place.partition("/")
+    options = query.split("&") if query else []
+    if not (
+        _USER.fullmatch(user)
+        and all(_HOST.fullmatch(host) for host in hosts.split(","))
+        and _DATABASE.fullmatch(database)
+        and all(_OPTION.fullmatch(option) for option in options)
+    ):
+        raise ValueError(f"has a part that cannot be read as host, port, database or option: {_ENCODE}")
+    return hosts, database, options
