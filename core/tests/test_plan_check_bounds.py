@@ -9,7 +9,7 @@ import pytest
 
 from portico.functions import FunctionManual
 from portico.plans.check import check_plan
-from portico.plans.checking.meeting import meeting, never_meet
+from portico.plans.checking.meeting import _Search, meeting, never_meet
 from portico.plans.plan import Expression, From, ListOf, Plan, Step, Value
 from portico_testkit.findings import told
 
@@ -53,6 +53,13 @@ def test_as_long_as_there_is_a_level_left_what_is_in_a_list_is_checked_by_itself
 def test_a_reference_too_deep_to_be_looked_at_closes_no_circle(before: dict[str, Expression]) -> None:
     made = Plan("g", (SAID, Step("x", "any", {**before, "deep": lists(51, From("x"))})))
     assert told(check_plan(made, CATALOGUE)) == ["error in x arguments.deep: expressions nest deeper than 50 levels"]
+
+
+def test_a_search_answers_five_thousand_questions_and_says_no_to_more() -> None:
+    search = _Search()
+    answers = [search.settled(number, lambda: True) for number in range(5_010)]
+    assert answers == [True] * 5_000 + [False] * 10
+    assert search.settled(0, lambda: False) is True, "what is known by then is not forgotten"
 
 
 def wide(count: int, last: Any) -> dict[str, Any]:
