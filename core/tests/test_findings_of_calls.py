@@ -206,6 +206,23 @@ def found(made: Plan, options: Mapping[str, Any]) -> list[str]:
             ],
             id="ids that others have",
         ),
+        pytest.param(
+            plan(Step("x", "loose", {"b": Value(1)})),
+            {},
+            ["error in x arguments: loose needs the argument 'a': string"],
+            id="the first of two arguments is missing",
+        ),
+        pytest.param(
+            plan(W, Step("x", "total", {"Numbers": From("w")})),
+            {},
+            [
+                "error in x arguments.Numbers: total has no parameter 'Numbers'; it is written 'numbers'",
+                "  near: numbers",
+                "  fix: ('x',) ('arguments', 'Numbers') numbers",
+                "error in x arguments.Numbers: string is given where total takes array",
+            ],
+            id="a parameter of another spelling that does not take what is given",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_call_is_said_with_what_is_meant(

@@ -9,7 +9,7 @@ import pytest
 
 from portico.functions import FunctionManual
 from portico.plans.check import check_plan
-from portico.plans.plan import Expression, ListOf, Plan, Step, TextOf, Value
+from portico.plans.plan import Expression, From, ListOf, Plan, Step, TextOf, Value
 from portico.ports.schema_validator import Validate
 from portico_testkit.findings import told
 
@@ -38,6 +38,9 @@ CATALOGUE = {
         manual("flag", True, on={"type": "boolean"}),
         manual("odd", True, text={"type": "string", "pattern": "^a"}),
         manual("names", True, all={"type": "array", "items": TEXT}),
+        manual("wait", True, days={"type": ["integer", "null"]}),
+        manual("any", True, word={"type": ["string", "integer"], "minimum": 1}),
+        manual("rows", True, all={"type": "array", "items": {"type": "array", "items": COUNT}}),
     )
 }
 FIRST = Step("t", "today")
@@ -176,6 +179,21 @@ def plan(expression: Expression, *, of: str = "say.text", first: Step = FIRST) -
                 )
             ],
             id="a literal that the validator cannot check",
+        ),
+        pytest.param(
+            plan(Value("soon"), of="wait.days"),
+            ["error in x arguments.days: $: expected integer or null, got string"],
+            id="a literal of another type where null would do",
+        ),
+        pytest.param(
+            plan(TextOf(("a", Value(1))), of="any.word"),
+            [],
+            id="a text of literals where what the validator cannot check is of numbers",
+        ),
+        pytest.param(
+            plan(ListOf((ListOf((Value(1),)), ListOf((From("t", ("weekday",)),)))), of="rows.all"),
+            [],
+            id="a list of literals beside one of references",
         ),
     ],
 )

@@ -52,6 +52,7 @@ def test_a_path_is_taken_at_its_word(path: tuple[str | int, ...], problem: str |
         ({"enum": ["a"]}, set()),
         ({"type": "string", "maxLength": 9}, set()),
         (LIST, set()),
+        ({"$ref": "#/$defs/text", "$defs": {"text": TEXT}}, {str}),
     ],
 )
 def test_a_type_of_which_every_value_is_taken_needs_no_look(schema: Any, kinds: set[type]) -> None:
@@ -208,6 +209,43 @@ def test_what_never_is_taken_is_asked_once_as_long_as_the_place_is_kept() -> Non
         assert taken.never_takes(count)
         assert taken.never_takes(Place(constant(7)))
         assert not taken.never_takes(Place(constant("a")))
+
+
+class Watched(dict[str, Any]):
+    """A schema that counts how often it is looked into."""
+
+    looks = 0
+
+    def __contains__(self, name: object) -> bool:
+        self.looks += 1
+        return super().__contains__(name)
+
+
+@pytest.mark.parametrize(("kind", "taken"), [(str, True), (int, False)])
+def test_whether_a_type_is_taken_is_looked_up_once(kind: type, taken: bool) -> None:
+    schema = Watched(TEXT)
+    text = Taken(whole(schema))
+    assert text.takes_every(kind) is taken
+    looks = schema.looks
+    assert looks > 0
+    assert text.takes_every(kind) is taken
+    assert schema.looks == looks
+
+
+def test_whether_a_place_is_taken_is_looked_up_once_for_each_of_64_places() -> None:
+    schema = Watched(TEXT)
+    text = Taken(whole(schema))
+
+    def looked_up(place: Place) -> bool:
+        before = schema.looks
+        assert not text.never_takes(place)
+        return schema.looks > before
+
+    *kept, another = [Place(whole({**TEXT, "title": f"{number}"})) for number in range(65)]
+    assert all(map(looked_up, kept))
+    assert not any(map(looked_up, kept))
+    assert looked_up(another)
+    assert looked_up(kept[0])
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ class Expressions:
         if isinstance(expression, From):
             found = self.source(expression, place, taken)
             if taken.never_takes(found):
-                return self.mismatch(expression, found.shape, taken, taker, place)
+                return self.mismatch(found.shape, taken, taker, place, expression)
             return found.shape
         if not isinstance(expression, ListOf | ObjectOf) or len(place) > 2 * (_MAXIMUM_DEPTH - self.depth):
             shape = self.shape(expression, place)
@@ -82,7 +82,7 @@ class Expressions:
                     return constant(value)
             shape = self.composed(expression, taken, taker, place)
         if never_meet((*shape, *taken.shape)):
-            return self.mismatch(expression, shape, taken, taker, place)
+            return self.mismatch(shape, taken, taker, place)
         if isinstance(expression, TextOf) and not _refers(expression):
             # Put together of literals alone, it is known as one is.
             return self.literal(evaluate(expression, {}), taken, place)
@@ -152,8 +152,7 @@ class Expressions:
         if output is None:
             known = self.known()
             other = meant(step, known)
-            output = None if other is None else self.output(other)
-            if other is None or output is None:
+            if other is None or (output := self.output(other)) is None:
                 self.unknown_step(step, known, place)
                 return _ANYTHING
             self.renamed[step] = step = other
@@ -223,14 +222,16 @@ class Expressions:
         except (SchemaUnsupported, RecursionError):
             return False
 
-    def mismatch(self, expression: Expression, given: Together, taken: Taken, taker: str, place: Location) -> Together:
-        """Note that what is given never is what is taken, and where in the same step something is that fits."""
+    def mismatch(
+        self, given: Together, taken: Taken, taker: str, place: Location, reference: From | None = None
+    ) -> Together:
+        """Note that what is given never is what is taken, and what fits in the step that a reference is to."""
         paths: tuple[str, ...] = ()
         hint = ""
-        if isinstance(expression, From):
-            output = self.output(self.renamed.get(expression.step, expression.step))
+        if reference is not None:
+            output = self.output(self.renamed.get(reference.step, reference.step))
             paths = _fitting(output, taken) if output else ()
-            hint = f"of {expression.step}, {' or '.join(paths)} would do" if paths else ""
+            hint = f"of {reference.step}, {' or '.join(paths)} would do" if paths else ""
         self.notes.add(unlike(given, taker, taken.shape), place, nearest=paths, hint=hint)
         return ()
 

@@ -54,7 +54,6 @@ class PlanCheck:
             self.outputs[INPUT] = Output((*contract, *(given or ())))
         self.by_id: dict[str, Step] = {}
         self.inner: dict[int, PlanCheck] = {}
-        self.opening: set[str] = set()
         self.passed: set[str] = set()
         self.forward = False
         twice: set[str] = set()
@@ -160,9 +159,6 @@ class PlanCheck:
     def _arguments(self, step: Step, known: Known) -> None:
         given = step.arguments
         parameters = known.parameters
-        missing = 0
-        for name in known.required:
-            missing += name not in given
         argument = self.expressions.argument
         renamed: set[str] = set()
         for name, expression in given.items():
@@ -186,11 +182,10 @@ class PlanCheck:
                     argument(expression, parameters[other], known.name, place)
             else:
                 self.expressions.shape(expression, ("arguments", name))
-        if missing:
-            for name in known.required:
-                if name not in given and name not in renamed:
-                    wanted = described(parameters[name].shape) if name in parameters else "a value"
-                    self.notes.add(f"{known.name} needs the argument {name!r}: {wanted}", ("arguments",))
+        for name in known.required:
+            if name not in given and name not in renamed:
+                wanted = described(parameters[name].shape) if name in parameters else "a value"
+                self.notes.add(f"{known.name} needs the argument {name!r}: {wanted}", ("arguments",))
 
     def _anything(self, step: Step) -> Together:
         """Check what the arguments refer to, where nobody knows what is taken; return the shape of all of them."""
@@ -271,13 +266,9 @@ class PlanCheck:
             return UNKNOWN if manual is None else known_of(manual).output
         if isinstance(function, PlanTemplate):
             return _TEXT
-        if step.id in self.opening:
-            return UNKNOWN
-        self.opening.add(step.id)
-        try:
-            return Output(self._nested_check(step, function).result())
-        finally:
-            self.opening.discard(step.id)
+        # While it is being found out: the plan may wait for itself.
+        self.outputs[step.id] = UNKNOWN
+        return Output(self._nested_check(step, function).result())
 
     def result(self) -> Together:
         """Return what the plan gives, with nothing noted."""
