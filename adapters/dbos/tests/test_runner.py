@@ -7,6 +7,7 @@ import base64
 import json
 import logging
 import pickle  # what nobody may read
+import socket
 import subprocess
 import sys
 import threading
@@ -20,11 +21,13 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from portico.errors import StoreBusy, StoreError
+from portico.errors import StoreBusy, StoreError, StoreUnavailable
 from portico.jobs import Job, JobStatus
+from portico.registration import Secret
 from portico_dbos._heartbeat import tidy
 from portico_dbos.config import DbosSettings, Rate
 from portico_dbos.runner import DbosRunner
+from portico_testkit.event_loop import heartbeat
 
 Open = Callable[..., DbosRunner]
 PATIENCE = 60.0
@@ -108,6 +111,21 @@ async def test_the_pool_of_the_applications_loop_stays_its_own(opened: Open) -> 
     assert (await asyncio.to_thread(name)).rpartition("_")[0] == first.rpartition("_")[0]
     await runner.aclose()
     assert (await asyncio.to_thread(name)).rpartition("_")[0] == first.rpartition("_")[0]
+
+
+async def test_the_loop_goes_on_while_a_server_does_not_answer() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        uri = f"postgresql://ada@127.0.0.1:{silent.getsockname()[1]}/portico?connect_timeout=2"
+
+        runner = DbosRunner(DbosSettings(uri=Secret(uri)))
+        async with heartbeat() as beat:
+            first = asyncio.ensure_future(runner.jobs.status(["j"]))
+            connection, _ = await asyncio.to_thread(silent.accept)  # so it is being opened
+            told = await asyncio.gather(first, runner.jobs.status(["j"]), return_exceptions=True)
+            await runner.aclose()
+        connection.close()
+    assert [type(each) for each in told] == [StoreUnavailable] * 2
+    assert beat.longest < 1.5
 
 
 async def test_runners_on_one_database_pursue_at_once(opened: Open) -> None:
