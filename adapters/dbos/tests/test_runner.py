@@ -24,6 +24,7 @@ import sqlalchemy as sa
 from portico.errors import StoreBusy, StoreError, StoreUnavailable
 from portico.jobs import Job, JobStatus
 from portico.registration import Secret
+from portico_dbos._database import Opened
 from portico_dbos._heartbeat import tidy
 from portico_dbos.config import DbosSettings, Rate
 from portico_dbos.runner import DbosRunner
@@ -56,6 +57,14 @@ async def ended(runner: DbosRunner, *names: str) -> list[JobStatus]:
             if len(told) == len(names) and all(each.state not in ("waiting", "running") for each in told):
                 return told
             await asyncio.sleep(0.02)
+
+
+def enqueued(opened: Opened, *, id: str, body: str) -> None:
+    """Put a row into the queue of the kind "k" as another program may."""
+    opened.client.enqueue(
+        {"workflow_name": "portico.job.k", "queue_name": "portico.k", "workflow_id": id, "app_version": "portico-1"},
+        body,
+    )
 
 
 async def until(so: Callable[[], object]) -> None:
@@ -298,6 +307,31 @@ async def test_a_pickle_in_the_database_is_never_read(opened: Open, tmp_path: Pa
             await ended(runner, "j")
         await asyncio.sleep(0.3)
     assert not file.exists()
+
+
+@pytest.mark.parametrize("body", ["{", "[" * 100_000, "[1]", "null", '"text"'])
+async def test_a_job_whose_body_cannot_be_read_fails_and_is_told_of(opened: Open, body: str) -> None:
+    runner, told = opened(), list[JobStatus]()
+    await runner.jobs.submit([Job("good", "k")])
+    await runner._database.call(partial(enqueued, id="bad", body=body))
+    async with at_work(runner, {"k": lambda job: done()}, emit=told.append):
+        good, bad = await ended(runner, "good", "bad")
+        await until(lambda: any(each.name == "bad" for each in told))
+    assert (good.state, bad.state) == ("done", "failed")
+    assert (bad.error or "").startswith("The body of the job ")
+    assert [each.error for each in told if each.name == "bad"] == [bad.error]
+
+
+async def test_a_row_that_somebody_else_wrote_stops_no_worker(opened: Open) -> None:
+    runner = opened()
+    await runner.jobs.submit([Job("good", "k")])
+    await runner._database.call(partial(enqueued, id="not%ffours", body="{}"))
+    async with at_work(runner, {"k": lambda job: done()}):
+        await ended(runner, "good")
+        async with asyncio.timeout(PATIENCE):
+            while await runner.jobs.jobs("k"):
+                await asyncio.sleep(0.05)
+    assert {each.name for each in await runner.jobs.jobs("k", states=["done"])} == {"good", "not%ffours"}
 
 
 async def test_jobs_begin_at_the_rate_that_is_set(opened: Open) -> None:
