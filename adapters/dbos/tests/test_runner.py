@@ -309,6 +309,34 @@ async def test_a_pickle_in_the_database_is_never_read(opened: Open, tmp_path: Pa
     assert not file.exists()
 
 
+async def test_what_has_ended_can_be_forgotten_and_nothing_else(opened: Open) -> None:
+    runner, began, stopped = opened(), asyncio.Event(), asyncio.Event()
+
+    async def carry_out(job: Job) -> str:
+        if job.name == "endless":
+            began.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                stopped.set()
+        return await runner.execute(job.name, "s", done)
+
+    names = ["short", "endless", "waiting", "unknown", ""]
+    await runner.jobs.submit([Job("short", "k"), Job("endless", "k"), Job("waiting", "other")])
+    async with at_work(runner, {"k": carry_out}):
+        await ended(runner, "short")
+        await asyncio.wait_for(began.wait(), PATIENCE)
+        await runner.jobs.forget(names)
+        told = await runner.jobs.status(names)
+        assert [each and each.state for each in told] == [None, "running", "waiting", None, None]
+        assert await runner.durable.recorded("short") == {}
+        await runner.jobs.cancel(["endless"])
+        await runner.jobs.forget(["endless"])
+        await asyncio.wait_for(stopped.wait(), PATIENCE)
+        await runner.jobs.submit([Job("short", "k")])
+        await ended(runner, "short")
+
+
 @pytest.mark.parametrize("body", ["{", "[" * 100_000, "[1]", "null", '"text"'])
 async def test_a_job_whose_body_cannot_be_read_fails_and_is_told_of(opened: Open, body: str) -> None:
     runner, told = opened(), list[JobStatus]()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from portico.jobs import Job, JobState, JobStatus, Worker
 from portico_dbos._database import Database, Opened
+from portico_dbos._heartbeat import remove_ended
 from portico_dbos._json import json_text
 from portico_dbos._names import id_of, queue_of, workflow_of
 from portico_dbos._process import PROCESS, RunningDbos
@@ -120,6 +121,12 @@ class DbosJobs:
         ids = [id for name in names if (id := _id_or_none(name)) is not None]
         if ids:
             await self._call(lambda opened: opened.client.cancel_workflows(ids))
+
+    async def forget(self, names: Sequence[str]) -> None:
+        """Remove jobs that have ended, with all that is recorded of them; what waits or runs stays."""
+        ids = [id for name in names if (id := _id_or_none(name)) is not None]
+        if ids:
+            await self._call(lambda opened: remove_ended(opened, ids))
 
     async def workers(self) -> list[Worker]:
         """Return the workers that were heard of within the setting ``worker_timeout``, the longest at work first."""
