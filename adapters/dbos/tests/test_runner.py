@@ -110,6 +110,34 @@ async def test_closing_while_it_works_puts_the_jobs_back(opened: Open) -> None:
     assert told.state == "waiting"
 
 
+async def test_a_worker_whose_end_is_cut_short_is_not_heard_of_again(opened: Open) -> None:
+    runner, began = opened(), asyncio.Event()
+
+    async def stubborn(job: Job) -> None:
+        began.set()
+        for _ in range(2):
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(3)
+
+    await runner.jobs.submit([Job("j", "k")])
+    async with at_work(runner, {"k": stubborn}) as working:
+        await asyncio.wait_for(began.wait(), PATIENCE)
+        before = asyncio.all_tasks()
+        working.cancel()
+        await asyncio.sleep(0.3)  # it waits for the job, which takes its time
+        inner = [task for task in before & asyncio.all_tasks() if "DbosJobs._work" in repr(task)]
+        for task in inner:
+            task.cancel()  # as a loop does that ends
+        await asyncio.wait(inner)
+        assert len(inner) == 1
+        assert await runner.jobs.workers() == []
+        await asyncio.sleep(1.5)
+        assert await runner.jobs.workers() == []
+        [job] = await runner.jobs.status(["j"])
+        assert job is not None
+        assert job.state == "waiting"
+
+
 async def test_the_pool_of_the_applications_loop_stays_its_own(opened: Open) -> None:
     def name() -> str:
         return threading.current_thread().name

@@ -170,9 +170,12 @@ class DbosJobs:
         finally:
             stopping.cancel()
             running.take_no_more()
-            await worker.end()
-            await self._database.run(running.joined)
-            living.cancel()
+            try:
+                await worker.end()
+                await self._database.run(running.joined)
+            finally:
+                # Also where that is cut short, as when the loop ends: who has left must not be heard of again.
+                living.cancel()
         if not living.cancelled():
             living.result()
 
