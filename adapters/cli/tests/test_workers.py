@@ -43,6 +43,13 @@ def runs_of(portico: Any) -> dict[str, str]:
     return {run["goal"]: run["state"] for run in portico("runs", "--json").json["runs"]}
 
 
+def test_a_time_that_is_no_number_is_refused(portico: Any, crew: Configure) -> None:
+    crew()
+    done = portico("worker", "--until-empty", "--grace", "nan")
+    assert (done.code, done.out) == (2, "")
+    assert "--grace: nan is no number of seconds." in done.err
+
+
 def test_a_pipe_gets_a_line_of_json_for_each_event(portico: Any, crew: Configure) -> None:
     crew("hey", "ho", planner='call = "tools-shout"', concurrency=1)
     done = portico("worker", "--until-empty")

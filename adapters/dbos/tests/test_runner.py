@@ -7,6 +7,7 @@ import base64
 import json
 import logging
 import pickle  # what nobody may read
+import socket
 import subprocess
 import sys
 import threading
@@ -20,11 +21,14 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from portico.errors import StoreBusy, StoreError
+from portico.errors import StoreBusy, StoreError, StoreUnavailable
 from portico.jobs import Job, JobStatus
+from portico.registration import Secret
+from portico_dbos._database import Opened
 from portico_dbos._heartbeat import tidy
 from portico_dbos.config import DbosSettings, Rate
 from portico_dbos.runner import DbosRunner
+from portico_testkit.event_loop import heartbeat
 
 Open = Callable[..., DbosRunner]
 PATIENCE = 60.0
@@ -53,6 +57,14 @@ async def ended(runner: DbosRunner, *names: str) -> list[JobStatus]:
             if len(told) == len(names) and all(each.state not in ("waiting", "running") for each in told):
                 return told
             await asyncio.sleep(0.02)
+
+
+def enqueued(opened: Opened, *, id: str, body: str) -> None:
+    """Put a row into the queue of the kind "k" as another program may."""
+    opened.client.enqueue(
+        {"workflow_name": "portico.job.k", "queue_name": "portico.k", "workflow_id": id, "app_version": "portico-1"},
+        body,
+    )
 
 
 async def until(so: Callable[[], object]) -> None:
@@ -98,6 +110,34 @@ async def test_closing_while_it_works_puts_the_jobs_back(opened: Open) -> None:
     assert told.state == "waiting"
 
 
+async def test_a_worker_whose_end_is_cut_short_is_not_heard_of_again(opened: Open) -> None:
+    runner, began = opened(), asyncio.Event()
+
+    async def stubborn(job: Job) -> None:
+        began.set()
+        for _ in range(2):
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(3)
+
+    await runner.jobs.submit([Job("j", "k")])
+    async with at_work(runner, {"k": stubborn}) as working:
+        await asyncio.wait_for(began.wait(), PATIENCE)
+        before = asyncio.all_tasks()
+        working.cancel()
+        await asyncio.sleep(0.3)  # it waits for the job, which takes its time
+        inner = [task for task in before & asyncio.all_tasks() if "DbosJobs._work" in repr(task)]
+        for task in inner:
+            task.cancel()  # as a loop does that ends
+        await asyncio.wait(inner)
+        assert len(inner) == 1
+        assert await runner.jobs.workers() == []
+        await asyncio.sleep(1.5)
+        assert await runner.jobs.workers() == []
+        [job] = await runner.jobs.status(["j"])
+        assert job is not None
+        assert job.state == "waiting"
+
+
 async def test_the_pool_of_the_applications_loop_stays_its_own(opened: Open) -> None:
     def name() -> str:
         return threading.current_thread().name
@@ -108,6 +148,21 @@ async def test_the_pool_of_the_applications_loop_stays_its_own(opened: Open) -> 
     assert (await asyncio.to_thread(name)).rpartition("_")[0] == first.rpartition("_")[0]
     await runner.aclose()
     assert (await asyncio.to_thread(name)).rpartition("_")[0] == first.rpartition("_")[0]
+
+
+async def test_the_loop_goes_on_while_a_server_does_not_answer() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        uri = f"postgresql://ada@127.0.0.1:{silent.getsockname()[1]}/portico?connect_timeout=2"
+
+        runner = DbosRunner(DbosSettings(uri=Secret(uri)))
+        async with heartbeat() as beat:
+            first = asyncio.ensure_future(runner.jobs.status(["j"]))
+            connection, _ = await asyncio.to_thread(silent.accept)  # so it is being opened
+            told = await asyncio.gather(first, runner.jobs.status(["j"]), return_exceptions=True)
+            await runner.aclose()
+        connection.close()
+    assert [type(each) for each in told] == [StoreUnavailable] * 2
+    assert beat.longest < 1.5
 
 
 async def test_runners_on_one_database_pursue_at_once(opened: Open) -> None:
@@ -280,6 +335,59 @@ async def test_a_pickle_in_the_database_is_never_read(opened: Open, tmp_path: Pa
             await ended(runner, "j")
         await asyncio.sleep(0.3)
     assert not file.exists()
+
+
+async def test_what_has_ended_can_be_forgotten_and_nothing_else(opened: Open) -> None:
+    runner, began, stopped = opened(), asyncio.Event(), asyncio.Event()
+
+    async def carry_out(job: Job) -> str:
+        if job.name == "endless":
+            began.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                stopped.set()
+        return await runner.execute(job.name, "s", done)
+
+    names = ["short", "endless", "waiting", "unknown", ""]
+    await runner.jobs.submit([Job("short", "k"), Job("endless", "k"), Job("waiting", "other")])
+    async with at_work(runner, {"k": carry_out}):
+        await ended(runner, "short")
+        await asyncio.wait_for(began.wait(), PATIENCE)
+        await runner.jobs.forget(names)
+        told = await runner.jobs.status(names)
+        assert [each and each.state for each in told] == [None, "running", "waiting", None, None]
+        assert await runner.durable.recorded("short") == {}
+        await runner.jobs.cancel(["endless"])
+        await runner.jobs.forget(["endless"])
+        await asyncio.wait_for(stopped.wait(), PATIENCE)
+        await runner.jobs.submit([Job("short", "k")])
+        await ended(runner, "short")
+
+
+@pytest.mark.parametrize("body", ["{", "[" * 100_000, "[1]", "null", '"text"'])
+async def test_a_job_whose_body_cannot_be_read_fails_and_is_told_of(opened: Open, body: str) -> None:
+    runner, told = opened(), list[JobStatus]()
+    await runner.jobs.submit([Job("good", "k")])
+    await runner._database.call(partial(enqueued, id="bad", body=body))
+    async with at_work(runner, {"k": lambda job: done()}, emit=told.append):
+        good, bad = await ended(runner, "good", "bad")
+        await until(lambda: any(each.name == "bad" for each in told))
+    assert (good.state, bad.state) == ("done", "failed")
+    assert (bad.error or "").startswith("The body of the job ")
+    assert [each.error for each in told if each.name == "bad"] == [bad.error]
+
+
+async def test_a_row_that_somebody_else_wrote_stops_no_worker(opened: Open) -> None:
+    runner = opened()
+    await runner.jobs.submit([Job("good", "k")])
+    await runner._database.call(partial(enqueued, id="not%ffours", body="{}"))
+    async with at_work(runner, {"k": lambda job: done()}):
+        await ended(runner, "good")
+        async with asyncio.timeout(PATIENCE):
+            while await runner.jobs.jobs("k"):
+                await asyncio.sleep(0.05)
+    assert {each.name for each in await runner.jobs.jobs("k", states=["done"])} == {"good", "not%ffours"}
 
 
 async def test_jobs_begin_at_the_rate_that_is_set(opened: Open) -> None:

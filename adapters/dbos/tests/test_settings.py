@@ -7,11 +7,15 @@ import sys
 from typing import Any
 from urllib.parse import quote
 
+import psycopg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy.exc import OperationalError
 
+from portico.errors import StoreUnavailable
 from portico.registration import Secret
+from portico_dbos._errors import mapped_errors
 from portico_dbos._names import attempt_id, id_of, kind_of, name_of, queue_of, step_name, workflow_of
 from portico_dbos.config import DbosSettings, Rate
 from portico_dbos.runner import DbosRunner
@@ -86,6 +90,20 @@ def test_a_setting_that_makes_no_sense_is_refused(name: str, values: list[Any]) 
 def test_a_rate_that_makes_no_sense_is_refused(jobs: int, seconds: float) -> None:
     with pytest.raises(ValueError, match=r"jobs|seconds"):
         Rate(jobs, seconds)
+
+
+def test_what_the_library_says_of_each_host_is_one_sentence_each() -> None:
+    said = (
+        'connection failed: connection to server at "a", port 1 failed: Connection refused\n'
+        "\tIs the server running on that host and accepting TCP/IP connections?\n"
+        'connection to server at "b", port 2 failed: timeout expired'
+    )
+    with pytest.raises(StoreUnavailable) as caught, mapped_errors("postgresql://a,b/p"):
+        raise OperationalError("SELECT 1", None, psycopg.OperationalError(said))
+    assert str(caught.value) == (
+        'postgresql://a,b/p cannot be reached: connection failed: connection to server at "a", port 1 failed: '
+        'Connection refused; connection to server at "b", port 2 failed: timeout expired.'
+    )
 
 
 def test_nothing_is_opened_or_imported_before_it_is_used() -> None:

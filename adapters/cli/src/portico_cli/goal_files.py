@@ -44,11 +44,23 @@ def goals_of(text: str, name: str) -> list[tuple[str, Any]]:
     >>> goals_of('Sum up the week\n\n{"goal": "Forecast", "input": {"city": "Berlin"}}\n', "goals.txt")
     [('Sum up the week', None), ('Forecast', {'city': 'Berlin'})]
 
-    Raises ``Misused``, with the line, for JSON that is none of a goal.
+    Raises ``Misused``, with the line, for JSON that is none of a goal, and for a list, each line of which would else
+    be submitted as a goal.
     """
+    if _is_list(text):
+        raise Misused(f"--file: {name} is one list in JSON. Write each goal on a line of its own.")
     # Not splitlines: a line of JSON may hold U+2028.
     lines = [line.strip() for line in text.split("\n")]
     return [_goal(line, f"{name}, line {number}") for number, line in enumerate(lines, 1) if line]
+
+
+def _is_list(text: str) -> bool:
+    if not text.lstrip().startswith("["):
+        return False
+    try:
+        return isinstance(json.loads(text), list)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _goal(line: str, place: str) -> tuple[str, Any]:

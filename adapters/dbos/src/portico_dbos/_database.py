@@ -165,7 +165,9 @@ class Database:
 
     def __init__(self, settings: DbosSettings) -> None:
         self.settings = settings
+        # The first is taken in event loops too, so never while anything is waited for; the other one before it.
         self._lock = threading.Lock()
+        self._opening = threading.Lock()
         self._opened: Opened | None = None
         self._threads: ThreadPoolExecutor | None = None
         self._holders: set[int] = set()
@@ -197,10 +199,16 @@ class Database:
 
     def opened(self) -> Opened:
         """Return the open database; it is opened now if it is not. Blocks; errors come as they are."""
-        with self._lock:
-            if self._opened is None:
-                self._opened = Opened(self.settings, self._file())
-            return self._opened
+        with self._opening:
+            with self._lock:
+                opened, held = self._opened, bool(self._holders)
+            if opened is None:
+                if not held:
+                    raise closed(self.place)
+                opened = Opened(self.settings, self._file())
+                with self._lock:
+                    self._opened = opened
+            return opened
 
     def hold(self, holder: object) -> None:
         """Keep it from being closed until `let_go`; once for each holder."""
@@ -213,7 +221,7 @@ class Database:
 
     def let_go(self, holder: object) -> None:
         """Undo `hold`; the last one closes it. Blocks. Who holds it again opens it again."""
-        with self._lock:
+        with self._opening, self._lock:
             self._holders.discard(id(holder))
             if self._holders:
                 return

@@ -125,5 +125,7 @@ def _line(error: BaseException | None) -> str:
     diagnosis = getattr(error, "diag", None)
     # What SQLAlchemy adds to its sentence is the statement.
     first = error.args[0] if error is not None and error.args else error
-    said = getattr(diagnosis, "message_primary", None) or " ".join(str(first).split()) or type(error).__name__
+    # PostgreSQL's library says a line for each host it tried; what is indented below asks whether the server runs.
+    lines = [" ".join(line.split()) for line in str(first).splitlines() if not line.startswith("\t")]
+    said = getattr(diagnosis, "message_primary", None) or "; ".join(filter(None, lines)) or type(error).__name__
     return said[:500].rstrip(".?")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -12,7 +12,7 @@ from portico_dbos._database import Opened
 from portico_dbos._names import PURSUIT
 from portico_dbos._statuses import PUT_BACK, status_of
 
-__all__ = ["Seen", "beat", "put_back", "take_over", "tidy"]
+__all__ = ["Seen", "beat", "put_back", "remove_ended", "take_over", "tidy"]
 
 _REMOVED_AT_ONCE = 500
 _ENDED = ["SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"]
@@ -31,7 +31,8 @@ def beat(opened: Opened, worker: str, carrying: Collection[str]) -> Seen:
     opened.workers.beat(worker, len(carrying))
     mine = frozenset(each.workflow_id for each in _running(opened, executor_id=worker))
     gone = [id for id in carrying if id not in mine]
-    others: dict[str, JobState] = {}
+    # What is not there any more was cancelled and removed.
+    others: dict[str, JobState] = dict.fromkeys(gone, "cancelled")
     if gone:
         for each in opened.client.list_workflows(workflow_ids=gone, load_input=False, load_output=False):
             status = status_of(each)
@@ -80,6 +81,16 @@ def tidy(opened: Opened, keep_days: float) -> int:
         opened.client.delete_workflows(ids)
     opened.workers.sweep()
     return len(ids)
+
+
+def remove_ended(opened: Opened, ids: Sequence[str]) -> None:
+    """Remove those of these workflows that have ended."""
+    for at in range(0, len(ids), _REMOVED_AT_ONCE):
+        some = opened.client.list_workflows(
+            workflow_ids=list(ids[at : at + _REMOVED_AT_ONCE]), status=_ENDED, load_input=False, load_output=False
+        )
+        if some:
+            opened.client.delete_workflows([each.workflow_id for each in some])
 
 
 def _running(opened: Opened, **filters: Any) -> list[Any]:

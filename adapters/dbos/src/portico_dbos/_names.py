@@ -36,12 +36,15 @@ def id_of(name: str, what: str = "name of a job") -> str:
 
 
 def name_of(id: str) -> str:
-    """Return the name that an identifier was made of.
+    """Return the name that an identifier was made of; one that was not made here is its own name.
 
-    >>> name_of(id_of("50% #1"))
-    '50% #1'
+    >>> name_of(id_of("50% #1")), name_of("50%ff")
+    ('50% #1', '50%ff')
     """
-    return "" if id == _EMPTY else unquote_to_bytes(id).decode("utf-8", "surrogatepass")
+    try:
+        return "" if id == _EMPTY else unquote_to_bytes(id).decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return id
 
 
 def step_name(name: str) -> str:

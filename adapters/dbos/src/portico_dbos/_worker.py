@@ -115,11 +115,14 @@ class Worker:
             raise asyncio.CancelledError  # removed or cancelled since it was taken
         status = replace(read, state="running", worker=self.name)
         deaths = status.attempts - 1 - (workflow.attributes or {}).get(PUT_BACK, 0)
+        given, failure = _body_of(body)
         if deaths >= self._settings.attempts:
             failure = f"It was given up: {deaths} workers were gone while they had it (`attempts` in [runner.dbos])."
-            task.add_done_callback(lambda _: self._tell(replace(status, state="failed", error=failure)))
+        if failure is not None:
+            failed = replace(status, state="failed", error=failure)
+            task.add_done_callback(lambda _: self._tell(failed))
             raise JobFailed(failure)
-        job = Job(name_of(id), kind, json.loads(body))
+        job = Job(name_of(id), kind, given)
         recording = self._recordings.of_job(job.name, id, status.attempts)
 
         async def action() -> str:
@@ -250,3 +253,14 @@ class Worker:
             emit(status)
         except Exception:  # noqa: BLE001 - a screen that fails is no reason for a job to do so
             _log.exception("`emit` failed for the job %r.", status.name)
+
+
+def _body_of(text: object) -> tuple[dict[str, Any], str | None]:
+    """Return the body of a job, and why there is none where something else wrote the row."""
+    try:
+        body = json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError) as error:
+        return {}, f"The body of the job cannot be read, so it was not written by Portico: {error}."
+    if not isinstance(body, dict):
+        return {}, "The body of the job is not a JSON object, so it was not written by Portico."
+    return body, None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from portico.jobs import Job, JobState, JobStatus, Worker
 from portico_dbos._database import Database, Opened
+from portico_dbos._heartbeat import remove_ended
 from portico_dbos._json import json_text
 from portico_dbos._names import id_of, queue_of, workflow_of
 from portico_dbos._process import PROCESS, RunningDbos
@@ -122,6 +123,12 @@ class DbosJobs:
         if ids:
             await self._call(lambda opened: opened.client.cancel_workflows(ids))
 
+    async def forget(self, names: Sequence[str]) -> None:
+        """Remove jobs that have ended, with all that is recorded of them; what waits or runs stays."""
+        ids = [id for name in names if (id := _id_or_none(name)) is not None]
+        if ids:
+            await self._call(lambda opened: remove_ended(opened, ids))
+
     async def workers(self) -> list[Worker]:
         """Return the workers that were heard of within the setting ``worker_timeout``, the longest at work first."""
         return await self._call(lambda opened: opened.workers.living())
@@ -164,9 +171,12 @@ class DbosJobs:
         finally:
             stopping.cancel()
             running.take_no_more()
-            await worker.end()
-            await self._database.run(running.joined)
-            living.cancel()
+            try:
+                await worker.end()
+                await self._database.run(running.joined)
+            finally:
+                # Also where that is cut short, as when the loop ends: who has left must not be heard of again.
+                living.cancel()
         if not living.cancelled():
             living.result()
 

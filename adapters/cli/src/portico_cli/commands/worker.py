@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import platform
 import signal
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from portico_cli.failures import DONE, INTERRUPTED
+from portico_cli.failures import DONE, INTERRUPTED, Misused
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
 from portico_cli.sources import choose_sources, run
 
@@ -64,6 +65,8 @@ def command(
     not ended waits for another worker.
     """
     invocation.lines = True
+    if math.isnan(grace):  # it is in any range
+        raise Misused("--grace: nan is no number of seconds.")
     chosen = choose_sources(invocation)
     if concurrency is not None:
         more = {"runner": {_runner_of(chosen.application): {"concurrency": concurrency}}}
