@@ -1,4 +1,4 @@
-"""What the journal's statements cost where there are many runs."""
+"""What the journal's statements cost: where there are many runs, and where an entry is long."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from psycopg import sql
 
 from portico_postgres._run_tables import RunStatements
+from portico_testkit.event_loop import leaves_the_event_loop_free
 
 RUNS = 20_000
 VALUES = {
@@ -63,3 +64,11 @@ def plan(server: Any, statement: bytes, values: dict[str, Any]) -> str:
     with psycopg.connect(server.uri) as connection:
         rows = connection.execute(b"EXPLAIN " + statement, values).fetchall()
         return "\n".join(line for (line,) in rows)
+
+
+async def test_a_long_entry_full_of_quotes_is_sent_while_the_event_loop_goes_on(opened: Any) -> None:
+    store = opened()
+    lease = await store.acquire("r1", owner="me", seconds=60)
+    entry = {"text": '"\\' * 400_000}
+    await leaves_the_event_loop_free(lambda _: store.append(lease, [entry]))
+    assert (await store.read("r1"))[0] == entry
