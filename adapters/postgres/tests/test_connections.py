@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from portico.errors import StoreError, StoreUnavailable
+from portico.errors import ConfigurationError, StoreError, StoreUnavailable
 from portico.registration import Secret
 from portico_postgres.config import PostgresRunSettings
 from portico_postgres.run_store import PostgresRunStore
@@ -183,6 +183,12 @@ async def test_a_server_that_is_not_there_is_told_at_once(opened: Any) -> None:
     with pytest.raises(StoreUnavailable, match=r"PostgreSQL at 127\.0\.0\.1:1/portico cannot be reached.*Start the"):
         await opened(NO_ANSWER).acquire("r1", owner="me", seconds=60)
     assert time.monotonic() - began < 5
+
+
+def test_an_option_that_the_library_does_not_know_is_a_mistake_of_the_configuration() -> None:
+    with pytest.raises(ConfigurationError, match=r"^\[runs\.postgres\]: uri has an option") as caught:
+        PostgresRunStore(PostgresRunSettings(uri=Secret("postgresql://db.example/portico?pasword=tea")))
+    assert "tea" not in str(caught.value)
 
 
 async def test_a_database_that_is_not_there_is_told(opened: Any, uri: str) -> None:
