@@ -90,10 +90,13 @@ class Door:
 
     async def _connect(self) -> Connection:
         pooler = self._settings.transaction_pooler
+        parts = _parts(self._settings)
+        hosts = str(parts.get("host") or parts.get("hostaddr") or "").count(",") + 1
         options = {
             **_DEFAULTS,
-            "connect_timeout": math.ceil(self._settings.connect_timeout),
-            **_parts(self._settings),
+            # For each host: one that is silent leaves time for the next.
+            "connect_timeout": math.ceil(self._settings.connect_timeout / hosts),
+            **parts,
             "client_encoding": "UTF8",
         }
         connection = await AsyncConnection.connect(
