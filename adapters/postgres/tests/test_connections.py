@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import secrets
+import socket
 import threading
 import time
+import traceback
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import psycopg
@@ -189,6 +192,33 @@ def test_an_option_that_the_library_does_not_know_is_a_mistake_of_the_configurat
     with pytest.raises(ConfigurationError, match=r"^\[runs\.postgres\]: uri has an option") as caught:
         PostgresRunStore(PostgresRunSettings(uri=Secret("postgresql://db.example/portico?pasword=tea")))
     assert "tea" not in str(caught.value)
+
+
+def variables(error: BaseException | None) -> Iterator[str]:
+    """Give what loggers print that show the local variables of a traceback, and of what caused it."""
+    while error is not None:
+        for frame, _ in traceback.walk_tb(error.__traceback__):
+            if "test" not in frame.f_code.co_name:
+                yield from map(repr, frame.f_locals.values())
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+async def test_no_password_is_in_the_variables_of_the_traceback_of_a_server_that_is_not_there(opened: Any) -> None:
+    with pytest.raises(StoreUnavailable) as caught:
+        await opened(NO_ANSWER).runs()
+    shown = list(variables(caught.value))
+    assert len(shown) > 10
+    assert not [each for each in shown if "secret@" in each or "'secret'" in each]
+
+
+async def test_no_password_is_in_the_variables_of_the_traceback_of_one_that_gives_no_answer(opened: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        uri = NO_ANSWER.replace(":1/", f":{silent.getsockname()[1]}/")
+        with pytest.raises(StoreUnavailable) as caught:
+            await opened(uri, connect_timeout=1.0).runs()
+    shown = list(variables(caught.value))
+    assert len(shown) > 10
+    assert not [each for each in shown if "secret@" in each or "'secret'" in each]
 
 
 async def test_a_database_that_is_not_there_is_told(opened: Any, uri: str) -> None:
