@@ -175,6 +175,22 @@ async def test_a_token_that_the_server_repeats_is_shown_nowhere(repeating, names
     assert base64.b64encode(TOKEN.encode()).decode() not in shown
 
 
+async def test_no_token_is_in_the_variables_of_the_traceback_of_a_server_that_is_not_there(unused_tcp_port) -> None:
+    settings = MilvusSettings(uri=f"http://127.0.0.1:{unused_tcp_port}", token=Secret(TOKEN), connect_timeout=0.5)
+    store = MilvusVectorStore(settings)
+    with pytest.raises(StoreError) as caught:
+        await store.count("n")
+    await store.aclose()
+    seen, errors = [], []
+    error = caught.value
+    while error is not None and error not in errors:
+        errors.append(error)
+        for frame, _ in traceback.walk_tb(error.__traceback__):
+            seen += [name for name, value in frame.f_locals.items() if isinstance(value, str) and PASSWORD in value]
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    assert seen == []
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
