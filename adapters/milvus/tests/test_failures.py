@@ -175,6 +175,22 @@ async def test_a_token_that_the_server_repeats_is_shown_nowhere(repeating, names
     assert base64.b64encode(TOKEN.encode()).decode() not in shown
 
 
+async def test_no_token_is_in_the_variables_of_the_traceback_of_a_server_that_is_not_there(unused_tcp_port) -> None:
+    settings = MilvusSettings(uri=f"http://127.0.0.1:{unused_tcp_port}", token=Secret(TOKEN), connect_timeout=0.5)
+    store = MilvusVectorStore(settings)
+    with pytest.raises(StoreError) as caught:
+        await store.count("n")
+    await store.aclose()
+    seen, errors = [], []
+    error = caught.value
+    while error is not None and error not in errors:
+        errors.append(error)
+        for frame, _ in traceback.walk_tb(error.__traceback__):
+            seen += [name for name, value in frame.f_locals.items() if isinstance(value, str) and PASSWORD in value]
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    assert seen == []
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
@@ -182,6 +198,11 @@ async def test_a_token_that_the_server_repeats_is_shown_nowhere(repeating, names
         ({"uri": f"http://me:{PASSWORD}@localhost:19530"}, "set token instead"),
         ({"uri": f"htp://me:{PASSWORD}@localhost:19530"}, "set token instead"),
         ({"uri": "tcp://localhost:19530"}, "an address like"),
+        ({"uri": f"http://me:{PASSWORD}\u2100@localhost:19530"}, "no address that can be read"),
+        ({"uri": "http://[::1"}, "no address that can be read"),
+        ({"uri": f"me:{PASSWORD}@localhost:19530"}, "an address without http://"),
+        ({"uri": "localhost:19530"}, "an address without http://"),
+        ({"uri": f"http://localhost:19530?token={PASSWORD}"}, "set token for what"),
         ({"uri": "http://localhost:19530/mine"}, "set database instead"),
         ({"uri": "http://localhost:195300"}, "has a port"),
         ({"uri": "vectors.db", "token": Secret(TOKEN)}, "token is for a server"),

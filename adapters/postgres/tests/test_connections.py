@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import gc
 import secrets
+import socket
 import threading
 import time
+import traceback
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import psycopg
 import pytest
 from psycopg import sql
 
-from portico.errors import StoreError, StoreUnavailable
+from portico.errors import ConfigurationError, StoreError, StoreUnavailable
 from portico.registration import Secret
 from portico_postgres.config import PostgresRunSettings
 from portico_postgres.run_store import PostgresRunStore
@@ -183,6 +186,39 @@ async def test_a_server_that_is_not_there_is_told_at_once(opened: Any) -> None:
     with pytest.raises(StoreUnavailable, match=r"PostgreSQL at 127\.0\.0\.1:1/portico cannot be reached.*Start the"):
         await opened(NO_ANSWER).acquire("r1", owner="me", seconds=60)
     assert time.monotonic() - began < 5
+
+
+def test_an_option_that_the_library_does_not_know_is_a_mistake_of_the_configuration() -> None:
+    with pytest.raises(ConfigurationError, match=r"^\[runs\.postgres\]: uri has an option") as caught:
+        PostgresRunStore(PostgresRunSettings(uri=Secret("postgresql://db.example/portico?pasword=tea")))
+    assert "tea" not in str(caught.value)
+
+
+def variables(error: BaseException | None) -> Iterator[str]:
+    """Give what loggers print that show the local variables of a traceback, and of what caused it."""
+    while error is not None:
+        for frame, _ in traceback.walk_tb(error.__traceback__):
+            if "test" not in frame.f_code.co_name:
+                yield from map(repr, frame.f_locals.values())
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+async def test_no_password_is_in_the_variables_of_the_traceback_of_a_server_that_is_not_there(opened: Any) -> None:
+    with pytest.raises(StoreUnavailable) as caught:
+        await opened(NO_ANSWER).runs()
+    shown = list(variables(caught.value))
+    assert len(shown) > 10
+    assert not [each for each in shown if "secret@" in each or "'secret'" in each]
+
+
+async def test_no_password_is_in_the_variables_of_the_traceback_of_one_that_gives_no_answer(opened: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        uri = NO_ANSWER.replace(":1/", f":{silent.getsockname()[1]}/")
+        with pytest.raises(StoreUnavailable) as caught:
+            await opened(uri, connect_timeout=1.0).runs()
+    shown = list(variables(caught.value))
+    assert len(shown) > 10
+    assert not [each for each in shown if "secret@" in each or "'secret'" in each]
 
 
 async def test_a_database_that_is_not_there_is_told(opened: Any, uri: str) -> None:

@@ -15,6 +15,7 @@ import pytest
 from psycopg import sql
 
 from portico.errors import StoreBusy
+from portico_postgres import _presence
 from portico_postgres._presence import Presence
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells when a process began")
@@ -84,6 +85,21 @@ async def test_a_lease_ends_with_the_process_that_was_killed(opened: Any, uri: s
         assert not await store.held("r1")
         lease = await store.acquire("r1", owner="me", seconds=60)
         await store.append(lease, [{"type": "pursuit"}])
+
+
+@linux
+def test_a_process_to_which_proc_shows_the_numbers_of_other_processes_has_no_sign(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert Presence().sign() is not None
+    proc = tmp_path / "proc"
+    proc.mkdir()
+    for name in ("sys", str(os.getpid())):
+        (proc / name).symlink_to(f"/proc/{name}")
+    (proc / "self").symlink_to(str(os.getppid()))
+    (proc / str(os.getppid())).symlink_to(f"/proc/{os.getppid()}")
+    monkeypatch.setattr(_presence, "_PROC", proc)
+    assert Presence().sign() is None
 
 
 @linux

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -249,3 +250,10 @@ async def test_work_that_must_not_be_done_twice_is_not_and_says_what_is_not_know
     with pytest.raises(StoreError):
         await store._connections.write(work)
     assert done == [1, 1, 1]
+
+
+async def test_a_first_host_that_gives_no_answer_leaves_time_for_the_second(opened: Any, proxy: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        store = opened(proxy.uri.replace("@", f"@127.0.0.1:{port},"), connect_timeout=4.0)
+        assert await store.runs() == []

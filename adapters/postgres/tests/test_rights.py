@@ -7,6 +7,7 @@ import secrets
 import traceback
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -14,8 +15,11 @@ from psycopg import sql
 
 from portico.errors import StoreError, StoreUnavailable
 from portico.registration import Secret
+from portico.vectors import VectorRecord, Vectors
 from portico_postgres.config import PostgresRunSettings
 from portico_postgres.run_store import PostgresRunStore
+from portico_postgres.vector_config import PostgresVectorSettings
+from portico_postgres.vector_store import PostgresVectorStore
 
 
 async def write(store: PostgresRunStore) -> None:
@@ -105,4 +109,35 @@ async def test_a_user_who_may_only_read_sees_the_runs(opened: Any, server: Any, 
         await viewer.aclose()
     finally:
         server.run(sql.SQL("DROP OWNED BY {role}").format(**names))
+        server.run(sql.SQL("DROP ROLE {role}").format(**names))
+
+
+async def test_a_user_who_may_not_make_temporary_tables_is_told_that_vectors_are_written_through_one(
+    server: Any, uri: str
+) -> None:
+    name = f"portico_test_{secrets.token_hex(4)}"
+    names = {"database": sql.Identifier(name), "role": sql.Identifier(name)}
+    server.run(sql.SQL("CREATE ROLE {role} LOGIN").format(**names))
+    server.run(sql.SQL("CREATE DATABASE {database}").format(**names))
+    try:
+        with psycopg.connect(uri) as connection:
+            there = urlsplit(uri)._replace(path=f"/{name}").geturl()
+            mine = there.replace(f"{connection.info.user}:", f"{name}:", 1)
+        with psycopg.connect(there, autocommit=True) as connection:
+            connection.execute("CREATE EXTENSION vector")
+            connection.execute(sql.SQL("CREATE SCHEMA portico AUTHORIZATION {role}").format(**names))
+            connection.execute(sql.SQL("REVOKE TEMPORARY ON DATABASE {database} FROM PUBLIC").format(**names))
+        store = PostgresVectorStore(PostgresVectorSettings(uri=Secret(mine)))
+        one = [VectorRecord("a")], Vectors.from_rows([[1.0, 0.0]])
+        with pytest.raises(
+            StoreError, match=f'may not make temporary tables.*`GRANT TEMPORARY ON DATABASE "{name}" TO`'
+        ):
+            await store.upsert("notes", *one)
+        with psycopg.connect(there, autocommit=True) as connection:
+            connection.execute(sql.SQL("GRANT TEMPORARY ON DATABASE {database} TO {role}").format(**names))
+        await store.upsert("notes", *one)
+        assert await store.count("notes") == 1
+        await store.aclose()
+    finally:
+        server.run(sql.SQL("DROP DATABASE {database} WITH (FORCE)").format(**names))
         server.run(sql.SQL("DROP ROLE {role}").format(**names))

@@ -81,12 +81,13 @@ class Connection:
                 dedicated=True,
             )
             is_lite = lite is not None or "lite" in client.get_server_version(timeout=settings.timeout).lower()
-        except BaseException:
+        except BaseException as error:  # noqa: BLE001 - raised again
             if client is not None:
                 client.close()
             if lite is not None:
                 lite.release()
-            raise
+            # Without the frames that it went through, whose local variables hold the token.
+            raise error.with_traceback(None) from None
         if lite is not None:
             return Link(client, lite, True, lite.turn, lite.unflushed)
         return Link(client, None, is_lite, threading.RLock() if is_lite else nullcontext(), {})

@@ -13,6 +13,7 @@ from portico.registration import Secret
 __all__ = ["MilvusSettings"]
 
 _DATABASE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ADDRESS = re.compile(r"[^/\\]*:[0-9]+/?")
 _PREFIX = re.compile(r"[a-z][a-z0-9]{0,59}")
 
 
@@ -21,11 +22,22 @@ def _place(_: object, attribute: Attribute[Any], value: str) -> None:
     if not value.strip() or "\0" in value:
         raise ValueError(f"{attribute.name} is empty: give the address of a server, or a folder for Milvus Lite")
     if "://" not in value:
+        # A folder is hardly called so, and would be made in silence.
+        if _ADDRESS.fullmatch(value):
+            raise ValueError(f"{attribute.name} is an address without http:// or https:// before it")
         return
-    parts = urlsplit(value)
+    try:
+        parts = urlsplit(value)
+    except ValueError:
+        # It quotes what stands between :// and the first slash, with a password.
+        raise ValueError(f"{attribute.name} is no address that can be read, such as http://127.0.0.1:19530") from None
     if parts.username is not None or parts.password is not None or "@" in value:
         raise ValueError(f"{attribute.name} has a user or password in it: set token instead")
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
+    if parts.query or parts.fragment:
+        raise ValueError(
+            f"{attribute.name} ends with host and port, without ? and #: set token for what you are known by"
+        )
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise ValueError(f"{attribute.name} is an address like http://127.0.0.1:19530 or a folder, not {value!r}")
     if parts.path.strip("/"):
         raise ValueError(f"{attribute.name} ends with host and port, not {parts.path!r}: set database instead")

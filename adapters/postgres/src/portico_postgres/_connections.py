@@ -17,7 +17,7 @@ import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
-from portico.errors import StoreError, StoreUnavailable
+from portico.errors import ConfigurationError, StoreError, StoreUnavailable
 from portico_postgres._door import Configure, Connection, Door, server_of
 from portico_postgres._errors import Place, is_collision, is_end, mapped, unreachable
 from portico_postgres._migrations import MIGRATION_SECONDS, Part, bring_up, version_of
@@ -62,6 +62,7 @@ class Connections:
 
     Nothing is opened before the first call. Each event loop has a pool of its own, which is closed by `aclose` or when
     the loop ends; a later call opens another. The tables are made by the first `write`.
+    Raises ``ConfigurationError`` for an option in the URI that PostgreSQL's library does not take.
     """
 
     def __init__(
@@ -72,7 +73,12 @@ class Connections:
         self._configure = configure
         self._places: dict[asyncio.AbstractEventLoop, _Here] = {}
         self._made = False
-        self.place = Place(server_of(settings), settings.schema, table)
+        try:
+            server = server_of(settings)
+        except ValueError as error:
+            # Only the library knows its options: the settings could not tell.
+            raise ConfigurationError(f"{table}: {error}.") from None
+        self.place = Place(server, settings.schema, table)
 
     async def write(self, work: Work[T], *, again: bool = True, seconds: float | None = None) -> T:
         """Do the work and return what it gives; the tables are there.

@@ -75,25 +75,29 @@ class Door:
             async with asyncio.timeout(self._settings.connect_timeout) as bound:
                 connection = await self._connect()
         except psycopg.Error as error:
-            self.failed = error
-            raise
-        except TimeoutError as error:
+            # Without the frames that it went through, whose local variables hold the password.
+            self.failed = error.with_traceback(None)
+            raise self.failed from None
+        except TimeoutError:
             if not bound.expired():
                 raise
             self.failed = psycopg.errors.ConnectionTimeout(
                 f"there was no answer within {self._settings.connect_timeout:g} s"
             )
-            raise self.failed from error
+            raise self.failed from None
         self.failed = None
         self.made.add(connection)
         return connection
 
     async def _connect(self) -> Connection:
         pooler = self._settings.transaction_pooler
+        parts = _parts(self._settings)
+        hosts = str(parts.get("host") or parts.get("hostaddr") or "").count(",") + 1
         options = {
             **_DEFAULTS,
-            "connect_timeout": math.ceil(self._settings.connect_timeout),
-            **_parts(self._settings),
+            # For each host: one that is silent leaves time for the next.
+            "connect_timeout": math.ceil(self._settings.connect_timeout / hosts),
+            **parts,
             "client_encoding": "UTF8",
         }
         connection = await AsyncConnection.connect(

@@ -63,6 +63,9 @@ class Presence:
 def _system() -> str | None:
     """Return which start of which system this is, and which space of process numbers."""
     try:
+        # A /proc from outside a container or sandbox tells of other processes under our numbers.
+        if (_PROC / "self").readlink() != Path(str(os.getpid())):
+            return None
         boot = (_PROC / "sys/kernel/random/boot_id").read_text("ascii").strip()
         return f"{boot} {(_PROC / 'self/ns/pid').stat().st_ino}"
     except (OSError, ValueError):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from psycopg import AsyncCopy
+from psycopg import AsyncCopy, errors
 
+from portico.errors import StoreError
 from portico.vectors import VectorRecord, Vectors
 from portico_postgres._metadata import encoded
 from portico_postgres._texts import key, stored
@@ -70,8 +71,14 @@ def keys_of(records: Sequence[VectorRecord], vectors: Vectors) -> list[str]:
 
 
 async def stage(connection: Connection, namespace: Namespace) -> None:
-    """Make the temporary table, where this connection has none yet."""
-    await connection.execute(namespace.statement(_STAGE), {})
+    """Make the temporary table, where this connection has none yet; ``StoreError`` where that is not allowed."""
+    try:
+        await connection.execute(namespace.statement(_STAGE), {})
+    except errors.InsufficientPrivilege as error:
+        raise StoreError(
+            "The database's user may not make temporary tables, through which vectors are written. Let an "
+            f'administrator run `GRANT TEMPORARY ON DATABASE "{connection.info.dbname}" TO` the user.'
+        ) from error
 
 
 async def upsert(
