@@ -24,6 +24,7 @@ import random
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -98,10 +99,13 @@ def started(command: Sequence[str], **options: Any) -> Iterator[tuple[subprocess
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
     try:
         assert process.stdout is not None
-        yield process, process.stdout.readline()
+        line = process.stdout.readline()
+        # A worker writes a line for each job, and waits where nobody reads them.
+        threading.Thread(target=process.stdout.read, daemon=True).start()
+        yield process, line
     finally:
         process.terminate()
-        process.communicate()
+        process.wait()
 
 
 @contextmanager
