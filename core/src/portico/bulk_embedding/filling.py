@@ -26,8 +26,8 @@ _AHEAD = 8
 """Jobs per worker that are under way: they are not dealt out evenly, and none should wait for the next."""
 _MOST = 64
 """Jobs that are under way, however many workers there are: their texts are in the memory of this process."""
-_FIRST = 2_048
-_FIRST_SECONDS = 2.0
+_FIRST = 1_024
+_FIRST_SECONDS = 1.0
 """What is embedded here, or for how long, before workers are asked for: little is sooner done than handed out."""
 
 
