@@ -108,6 +108,7 @@ async def _measure(uri: str, rows: int, rounds: int) -> dict[str, Any]:
     connection.adapters.register_dumper(PackedVector, PackedDumper)
     [[number]] = await _rows(connection, f"SELECT number FROM {_SCHEMA}.vector_namespaces WHERE name = 'bench'")
     await connection.execute("SET jit = off")
+    await connection.execute("SET random_page_cost = 1.1")
     await connection.execute("SET hnsw.ef_search = 100")
     await connection.execute("SET hnsw.iterative_scan = strict_order")
     await connection.execute(f"VACUUM (ANALYZE) {_SCHEMA}.vectors_{number}, {_SCHEMA}.texts_{number}")
