@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.tcp_proxy import TcpProxy
 from tests.integration.ten_steps import PAID
 
 from portico.pursuits.journal import RunState
@@ -26,6 +25,7 @@ from portico.registration import Secret
 from portico_postgres.config import PostgresRunSettings
 from portico_postgres.run_store import PostgresRunStore
 from portico_testkit.postgres_server import PostgresServer, postgres_server
+from portico_testkit.tcp_proxy import TcpProxy
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs kill -9 and socket files")
 
@@ -297,18 +297,18 @@ def test_a_worker_that_is_cut_off_for_ten_seconds_loses_its_leases_and_does_noth
 ) -> None:
     names = [f"goal-{number}" for number in range(6)]
     with (
-        TcpProxy(server.socket) as proxy,
+        TcpProxy(server.address) as proxy,
         hall(tmp_path, server.uri, outer_environment, seconds=1.0, concurrency=6) as workers,
     ):
-        workers.configure("through-proxy.toml", server.uri_at("127.0.0.1", proxy.port))
+        workers.configure("through-proxy.toml", server.uri_at(proxy.port))
         workers.submit(names)
         cut_off = workers.worker("through-proxy.toml")
         wait_for_the_first_call(workers)
         time.sleep(1.5)
-        proxy.cut()
+        proxy.stall()
         workers.worker()
         time.sleep(10.0)
-        proxy.mend()
+        proxy.go_on()
         wait_for_all(workers, len(names), 120.0)
         assert cut_off.poll() is None, f"the worker that was cut off died\n{workers.said()}"
         assert faults(workers, names) == []

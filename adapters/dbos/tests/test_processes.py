@@ -7,11 +7,10 @@ import json
 import logging
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from portico.registration import Secret
 from portico_dbos.config import DbosSettings
 from portico_dbos.runner import DbosRunner
 from portico_testkit.processes import killed_at_the_end
+from portico_testkit.tcp_proxy import TcpProxy
 
 Open = Callable[..., DbosRunner]
 Begin = Callable[..., subprocess.Popen[bytes]]
@@ -214,90 +214,53 @@ async def test_closing_while_the_server_is_away_ends_everything(
             await asyncio.sleep(0.05)
 
 
-@asynccontextmanager
-async def proxy(server: Path, folder: Path) -> AsyncIterator[asyncio.Event]:
-    """Forward connections to a server's socket; while the event is not set, nothing passes and nothing is refused."""
-    passes = asyncio.Event()
-    passes.set()
-    tasks: set[asyncio.Task[None]] = set()
-
-    async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while data := await reader.read(65_536):
-                await passes.wait()
-                writer.write(data)
-                await writer.drain()
-        except OSError:
-            pass
-        finally:
-            writer.close()
-
-    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there, back = await asyncio.open_unix_connection(server)
-        for each in (forward(reader, back), forward(there, writer)):
-            task = asyncio.ensure_future(each)
-            tasks.add(task)
-            task.add_done_callback(tasks.discard)
-
-    listening = await asyncio.start_unix_server(accept, folder / server.name)
-    try:
-        yield passes
-    finally:
-        passes.set()
-        listening.close()
-        for task in list(tasks):
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
 async def test_a_worker_that_is_cut_off_stops_its_jobs_and_goes_on_when_it_is_back(
     request: pytest.FixtureRequest, where: dict[str, Any], opened: Open, begin: Begin, tmp_path: Path
 ) -> None:
     if "path" in where:
         pytest.skip("a file is not cut off")
-    socket = request.getfixturevalue("stoppable").socket
-    with tempfile.TemporaryDirectory(prefix="portico-proxy-") as folder:
-        async with proxy(socket, Path(folder)) as passes:
-            uri = Secret(f"postgresql://postgres@/postgres?host={folder}")
-            near = opened(worker_timeout=TIMEOUT)
-            cut = DbosRunner(DbosSettings(**where | {"uri": uri, "poll": 0.05, "worker_timeout": TIMEOUT}))
-            stopped = asyncio.Event()
-            began = asyncio.Event()
+    server = request.getfixturevalue("server")
+    with TcpProxy(server.address) as proxy:
+        uri = Secret(server.uri_at(proxy.port))
+        near = opened(worker_timeout=TIMEOUT)
+        cut = DbosRunner(DbosSettings(**where | {"uri": uri, "poll": 0.05, "worker_timeout": TIMEOUT}))
+        stopped = asyncio.Event()
+        began = asyncio.Event()
 
-            async def carry_out(job: Job) -> str:
-                began.set()
-                if job.name != "j":
-                    return "here"
-                try:
-                    await asyncio.Event().wait()
-                finally:
-                    stopped.set()
-                return "never"
+        async def carry_out(job: Job) -> str:
+            began.set()
+            if job.name != "j":
+                return "here"
+            try:
+                await asyncio.Event().wait()
+            finally:
+                stopped.set()
+            return "never"
 
-            working = asyncio.ensure_future(cut.jobs.work({"steps": carry_out}))
-            await near.jobs.submit([Job("j", "steps", {"steps": 2, "seconds": 0.1})])
-            await asyncio.wait_for(began.wait(), PATIENCE)
-            passes.clear()
-            begin()
-            # It stops by itself, while it hears nothing.
-            await asyncio.wait_for(stopped.wait(), 4 * TIMEOUT)
-            (told,) = await done(near, ["j"])
-            assert (told.state, told.result) == ("done", [0, 1])
-            assert told.attempts >= 2
-            assert len(await near.jobs.workers()) == 1
-            passes.set()
-            until = time.monotonic() + PATIENCE
-            while len(await near.jobs.workers()) != 2:
-                assert time.monotonic() < until, "the worker that was cut off is not back"
-                await asyncio.sleep(0.05)
-            names = [f"k{number}" for number in range(8)]
-            # More than the other worker takes at a time, and each takes its time: some are left for this one.
-            body = {"steps": 4, "seconds": 0.5}
-            await near.jobs.submit([Job(name, "steps", body) for name in names])
-            told = await done(near, names)
-            assert {each.state for each in told} == {"done"}
-            assert len({each.worker for each in told}) == 2, "the worker that was cut off takes no jobs"
-            working.cancel()
-            await asyncio.wait([working])
-            await cut.aclose()
+        working = asyncio.ensure_future(cut.jobs.work({"steps": carry_out}))
+        await near.jobs.submit([Job("j", "steps", {"steps": 2, "seconds": 0.1})])
+        await asyncio.wait_for(began.wait(), PATIENCE)
+        proxy.stall()
+        begin()
+        # It stops by itself, while it hears nothing.
+        await asyncio.wait_for(stopped.wait(), 4 * TIMEOUT)
+        (told,) = await done(near, ["j"])
+        assert (told.state, told.result) == ("done", [0, 1])
+        assert told.attempts >= 2
+        assert len(await near.jobs.workers()) == 1
+        proxy.go_on()
+        until = time.monotonic() + PATIENCE
+        while len(await near.jobs.workers()) != 2:
+            assert time.monotonic() < until, "the worker that was cut off is not back"
+            await asyncio.sleep(0.05)
+        names = [f"k{number}" for number in range(8)]
+        # More than the other worker takes at a time, and each takes its time: some are left for this one.
+        body = {"steps": 4, "seconds": 0.5}
+        await near.jobs.submit([Job(name, "steps", body) for name in names])
+        told = await done(near, names)
+        assert {each.state for each in told} == {"done"}
+        assert len({each.worker for each in told}) == 2, "the worker that was cut off takes no jobs"
+        working.cancel()
+        await asyncio.wait([working])
+        await cut.aclose()
     assert executed_again(tmp_path) == []

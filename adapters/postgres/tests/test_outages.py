@@ -16,6 +16,7 @@ from portico.registration import Secret
 from portico_postgres import _connections
 from portico_postgres.config import PostgresRunSettings
 from portico_postgres.run_store import PostgresRunStore
+from portico_testkit.tcp_proxy import TcpProxy
 
 Call = Callable[[], Awaitable[object]]
 
@@ -83,13 +84,13 @@ async def test_what_is_written_while_the_server_restarts_is_written_once_and_in_
 
 
 async def test_an_append_whose_answer_was_lost_is_written_once(
-    opened: Any, server: Any, schema: str, proxy: Any
+    opened: Any, server: Any, schema: str, proxy: TcpProxy, proxied: str
 ) -> None:
-    store = opened(proxy.uri)
+    store = opened(proxied)
     lease = await store.acquire("r1", owner="me", seconds=60)
     for number in range(5):
         before = count(server, schema)
-        proxy.answers_are_lost = True
+        proxy.lose_answers()
         appending = asyncio.create_task(store.append(lease, [{"n": number, "part": part} for part in range(3)]))
         await until(lambda before=before: count(server, schema) == before + 3)
         assert not appending.done()
@@ -100,9 +101,9 @@ async def test_an_append_whose_answer_was_lost_is_written_once(
 
 @pytest.mark.parametrize("what", ["acquire", "renew", "release"])
 async def test_other_calls_whose_answer_was_lost_are_made_again(
-    opened: Any, server: Any, schema: str, proxy: Any, what: str
+    opened: Any, server: Any, schema: str, proxy: TcpProxy, proxied: str, what: str
 ) -> None:
-    store, other = opened(proxy.uri), opened()
+    store, other = opened(proxied), opened()
     first = await store.acquire("r1", owner="me", seconds=60)
     calls: dict[str, Call] = {
         "acquire": lambda: store.acquire("r2", owner="me", seconds=60),
@@ -111,7 +112,7 @@ async def test_other_calls_whose_answer_was_lost_are_made_again(
     }
     asked = sql.SQL("SELECT xmin::text FROM {} ORDER BY id DESC LIMIT 1").format(sql.Identifier(schema, "runs"))
     before = server.run(asked)
-    proxy.answers_are_lost = True
+    proxy.lose_answers()
     calling = asyncio.ensure_future(calls[what]())
     await until(lambda: server.run(asked) != before)
     proxy.cut()
@@ -126,11 +127,11 @@ async def test_other_calls_whose_answer_was_lost_are_made_again(
 
 
 async def test_the_same_entries_given_again_after_an_outage_are_written_once(
-    opened: Any, server: Any, schema: str, proxy: Any, hasty: None
+    opened: Any, server: Any, schema: str, proxy: TcpProxy, proxied: str, hasty: None
 ) -> None:
-    store = opened(proxy.uri, statement_timeout=0.3, connect_timeout=1.0)
+    store = opened(proxied, statement_timeout=0.3, connect_timeout=1.0)
     lease = await store.acquire("r1", owner="me", seconds=60)
-    proxy.answers_are_lost = True
+    proxy.lose_answers()
     appending = asyncio.create_task(store.append(lease, [{"n": 1}]))
     await until(lambda: count(server, schema) == 1)
     proxy.stall()
@@ -145,9 +146,9 @@ async def test_the_same_entries_given_again_after_an_outage_are_written_once(
 
 
 async def test_a_network_that_is_silent_is_noticed_in_time_and_the_next_call_is_as_any_other(
-    opened: Any, proxy: Any, hasty: None
+    opened: Any, proxy: TcpProxy, proxied: str, hasty: None
 ) -> None:
-    store = opened(proxy.uri, statement_timeout=0.5, connect_timeout=1.0)
+    store = opened(proxied, statement_timeout=0.5, connect_timeout=1.0)
     lease = await store.acquire("r1", owner="me", seconds=60)
     calls: list[Call] = [
         lambda: store.append(lease, [{"n": 1}]),
@@ -167,8 +168,8 @@ async def test_a_network_that_is_silent_is_noticed_in_time_and_the_next_call_is_
     assert await store.read("r1") in ([], [{"n": 1}])
 
 
-async def test_a_call_that_hangs_ends_when_it_is_cancelled_twice(opened: Any, proxy: Any) -> None:
-    store = opened(proxy.uri, statement_timeout=600.0)
+async def test_a_call_that_hangs_ends_when_it_is_cancelled_twice(opened: Any, proxy: TcpProxy, proxied: str) -> None:
+    store = opened(proxied, statement_timeout=600.0)
     lease = await store.acquire("r1", owner="me", seconds=60)
     proxy.stall()
     appending = asyncio.create_task(store.append(lease, [{"n": 1}]))
@@ -184,9 +185,9 @@ async def test_a_call_that_hangs_ends_when_it_is_cancelled_twice(opened: Any, pr
 
 
 async def test_who_was_cut_off_while_another_took_the_run_writes_nothing_when_it_is_back(
-    opened: Any, proxy: Any
+    opened: Any, proxy: TcpProxy, proxied: str
 ) -> None:
-    cut, other = opened(proxy.uri), opened()
+    cut, other = opened(proxied), opened()
     stale = await cut.acquire("r1", owner="cut", seconds=0.5)
     await cut.append(stale, [{"n": 1}])
     proxy.stall()
@@ -234,9 +235,9 @@ async def test_a_session_that_an_administrator_ends_is_replaced(opened: Any, ser
 
 
 async def test_work_that_must_not_be_done_twice_is_not_and_says_what_is_not_known(
-    opened: Any, server: Any, proxy: Any
+    opened: Any, server: Any, proxy: TcpProxy, proxied: str
 ) -> None:
-    store = opened(proxy.uri)
+    store = opened(proxied)
     await store.acquire("r1", owner="me", seconds=60)
     done = []
 
@@ -252,8 +253,10 @@ async def test_work_that_must_not_be_done_twice_is_not_and_says_what_is_not_know
     assert done == [1, 1, 1]
 
 
-async def test_a_first_host_that_gives_no_answer_leaves_time_for_the_second(opened: Any, proxy: Any) -> None:
+async def test_a_first_host_that_gives_no_answer_leaves_time_for_the_second(
+    opened: Any, proxy: TcpProxy, proxied: str
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
-        store = opened(proxy.uri.replace("@", f"@127.0.0.1:{port},"), connect_timeout=4.0)
+        store = opened(proxied.replace("@", f"@127.0.0.1:{port},"), connect_timeout=4.0)
         assert await store.runs() == []

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import quote
 
 __all__ = ["PostgresServer", "postgres_server"]
 
@@ -33,16 +33,19 @@ class PostgresServer:
     own: Any = None
 
     @property
-    def socket(self) -> Path:
-        """The socket file at which the package's server listens; it listens at no address."""
-        parts = urlsplit(self.uri)
-        (folder,) = parse_qs(parts.query)["host"]
-        return Path(folder) / f".s.PGSQL.{parts.port or 5432}"
+    def address(self) -> Path | tuple[str, int]:
+        """Where it listens: the socket file of the package's server, or a host and a port."""
+        with _connected(self.uri) as connection:
+            info = connection.info
+            host = info.hostaddr or info.host
+            return Path(host) / f".s.PGSQL.{info.port}" if host.startswith("/") else (host, info.port)
 
-    def uri_at(self, host: str, port: int) -> str:
-        """Return the URI of the same database by way of another address, such as a proxy's."""
-        parts = urlsplit(self.uri)
-        return f"postgresql://{parts.username or 'postgres'}@{host}:{port}{parts.path}"
+    def uri_at(self, port: int) -> str:
+        """Return the URI of the same database by way of a port of loopback, such as a proxy's."""
+        with _connected(self.uri) as connection:
+            info = connection.info
+            who = f"{info.user}:{quote(info.password, safe='')}" if info.password else info.user
+            return f"postgresql://{who}@127.0.0.1:{port}/{info.dbname}?sslmode=disable&gssencmode=disable"
 
     def stop(self, *, at_once: bool = False) -> None:
         """Stop it: sessions are ended; ``at_once`` as a crash does."""
@@ -53,7 +56,7 @@ class PostgresServer:
 
     def start(self) -> None:
         """Start it again, at the same address, and wait until it takes connections."""
-        import psycopg
+        from psycopg import OperationalError
 
         until = time.monotonic() + _PATIENCE
         # It waits ten seconds for a server that may have more to recover, and leaves it to that.
@@ -61,9 +64,9 @@ class PostgresServer:
             self.own.ensure_postgres_running()
         while True:
             try:
-                psycopg.connect(self.uri).close()
+                _connected(self.uri).close()
                 break
-            except psycopg.OperationalError:
+            except OperationalError:
                 if time.monotonic() > until:
                     raise
                 time.sleep(0.05)
@@ -77,11 +80,15 @@ class PostgresServer:
 
     def run(self, statement: Any, values: Any = None) -> list[tuple[Any, ...]]:
         """Run one statement as an administrator does, and return its rows."""
-        import psycopg
-
-        with psycopg.connect(self.uri, autocommit=True) as connection:
+        with _connected(self.uri) as connection:
             cursor = connection.execute(statement, values)
             return cursor.fetchall() if cursor.description else []
+
+
+def _connected(uri: str) -> Any:
+    import psycopg
+
+    return psycopg.connect(uri, autocommit=True)
 
 
 @contextmanager
