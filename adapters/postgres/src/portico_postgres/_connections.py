@@ -178,6 +178,8 @@ class Connections:
             if not (connection.closed or is_end(error)):
                 raise
             await connection.close()
+            # A server that goes down ends its sessions one by one: another that is in the pool may be the next.
+            await pool.drain()
             said = mapped(error, self.place)
             raise _Lost(
                 StoreUnavailable(

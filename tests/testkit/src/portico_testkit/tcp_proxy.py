@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -15,8 +14,6 @@ __all__ = ["TcpProxy"]
 _PIECE = 65_536
 _PATIENCE = 10.0
 """Seconds that the proxy takes at most to do what it is told; only a machine without any time needs more."""
-_TURNS = 4
-"""Of the event loop, by which a connection that it has accepted is one of ours."""
 
 
 class TcpProxy:
@@ -84,14 +81,11 @@ class TcpProxy:
         self._do(self._abort)
 
     def _do(self, change: Callable[[], None]) -> None:
-        done: Future[None] = Future()
-
-        def make() -> None:
+        async def make() -> None:
             change()
-            done.set_result(None)
+            await _turns()
 
-        self._loop.call_soon_threadsafe(make)
-        done.result(_PATIENCE)
+        asyncio.run_coroutine_threadsafe(make(), self._loop).result(_PATIENCE)
 
     def _lose(self) -> None:
         self._answering = False
@@ -146,17 +140,21 @@ class TcpProxy:
         # What comes is not accepted any more; what is accepted comes to `_connected` first, or asyncio would lose it.
         for listening in self._server.sockets:
             self._loop.remove_reader(listening.fileno())
-        for _ in range(_TURNS):
-            await asyncio.sleep(0)
+        await _turns()
         self._server.close()
         tasks = list(self._connections)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for _ in range(_TURNS):
-            await asyncio.sleep(0)
+        await _turns()
 
     def _end(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_PATIENCE)
         self._loop.close()
+
+
+async def _turns() -> None:
+    """Let the event loop close what it was told to, and give us each connection that it has accepted."""
+    for _ in range(4):
+        await asyncio.sleep(0)
