@@ -16,6 +16,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -55,6 +56,12 @@ _LEFT_OPEN = 1.0
 
 _AGAIN = 5.0
 """Seconds without an effect after which a person presses Ctrl-C again."""
+
+_HOLDS = 4096
+"""Bytes that Linux holds for a command to read; what is typed beyond them waits in another place."""
+
+_GO_ON = b"\x11"
+"""Ctrl-Q, which a terminal takes for itself."""
 
 
 def without_escapes(written: str) -> str:
@@ -196,6 +203,7 @@ class _Dialogue:
         """Where in what was written the next step begins to look."""
         self._typed = b""
         """What is typed and not yet taken."""
+        self._much = False
         self._silent_since = time.monotonic()
         self._pressed: tuple[int, float] | None = None
         """How much was written when Ctrl-C was pressed, and when it is pressed again."""
@@ -221,6 +229,8 @@ class _Dialogue:
         """Read and type what can be at the moment; tell whether the terminal is still open."""
         typing = [self._master] if self._typed else []
         readable, writable, _ = select.select([self._master], typing, [], _PAUSE)
+        if not (self._typed or readable):
+            self._wake()
         try:
             if writable:
                 self._typed = self._typed[os.write(self._master, self._typed) :]
@@ -245,8 +255,18 @@ class _Dialogue:
             text, typed = self._steps.popleft()
             self._seen = found + len(text)
             self._typed += typed.encode()
+            self._much = len(self._typed) > _HOLDS
             if typed == CTRL_C:
                 self._pressed = (len(self._written), time.monotonic() + _AGAIN)
+
+    def _wake(self) -> None:
+        """Have Linux hand on what it could not hold: on a busy machine it may forget to, until one more key comes."""
+        import termios
+
+        # Elsewhere the command would read that key.
+        if self._much and termios.tcgetattr(self._master)[0] & termios.IXON:
+            with suppress(BlockingIOError):
+                os.write(self._master, _GO_ON)
 
     def _press_again(self) -> None:
         if self._pressed is None:
