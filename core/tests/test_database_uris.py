@@ -118,6 +118,9 @@ def test_the_place_is_the_uri_without_what_is_secret(uri: str, place: str) -> No
         ("postgresql://ada:sec[ret@db.example/portico", "has a part that cannot be read as host.*%5B"),
         ("postgresql://ada:123/ret@db.example/portico", "has a part that cannot be read as host"),
         ("postgresql://ada:1/x?y=secret@db.example/portico", "has a part that cannot be read as host"),
+        ("postgresql://ada:secret@db.example:65536/portico", "has a port that there is not: ports are 1 to 65535"),
+        ("postgresql://ada:secret@db.example:5432,[::1]:0/portico", "has a port that there is not"),
+        ("postgresql://ada:secret@db.example:000005432/portico", "has a part that cannot be read as host, port"),
     ],
 )
 def test_what_cannot_be_read_says_what_to_write(uri: str, message: str) -> None:

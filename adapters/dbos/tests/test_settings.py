@@ -102,8 +102,16 @@ def test_what_the_library_says_of_each_host_is_one_sentence_each() -> None:
         raise OperationalError("SELECT 1", None, psycopg.OperationalError(said))
     assert str(caught.value) == (
         'postgresql://a,b/p cannot be reached: connection failed: connection to server at "a", port 1 failed: '
-        'Connection refused; connection to server at "b", port 2 failed: timeout expired.'
+        'Connection refused; connection to server at "b", port 2 failed: timeout expired. '
+        "Start the server, or correct `uri` in [runner.dbos]."
     )
+
+
+def test_a_server_that_only_starts_is_to_be_asked_again_and_not_to_be_corrected() -> None:
+    said = 'connection failed: connection to server at "a", port 1 failed: FATAL:  the database system is starting up'
+    told = r"takes no connection now: .*starting up\. Try again in a moment\.$"
+    with pytest.raises(StoreUnavailable, match=told), mapped_errors("postgresql://a/p"):
+        raise OperationalError("SELECT 1", None, psycopg.OperationalError(said))
 
 
 def test_nothing_is_opened_or_imported_before_it_is_used() -> None:

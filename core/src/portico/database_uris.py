@@ -16,9 +16,10 @@ __all__ = ["database_uri", "place_of"]
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 _USER = re.compile(r"[^/?#@\[\]]*")
-_HOST = re.compile(r"(\[[0-9A-Fa-f:.%]*\]|[\w.%~-]*)(:[0-9]*)?")
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.%]*\]|[\w.%~-]*)(:[0-9]{0,5})?")
 _DATABASE = re.compile(r"[^@/?#]*")
 _OPTION = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*=[^&=@#]*")
+_LAST_PORT = 65_535
 _ENCODE = "in a user or password, write each of @ : / ? # [ ] % as %40 %3A %2F %3F %23 %5B %5D %25"
 
 
@@ -95,4 +96,7 @@ def _parts(uri: str, schemes: tuple[str, ...]) -> tuple[str, str, list[str]]:
         and all(_OPTION.fullmatch(option) for option in options)
     ):
         raise ValueError(f"has a part that cannot be read as host, port, database or option: {_ENCODE}")
+    ports = [port for host in hosts.split(",") if (port := host.rpartition("]")[2].partition(":")[2])]
+    if not all(1 <= int(port) <= _LAST_PORT for port in ports):
+        raise ValueError(f"has a port that there is not: ports are 1 to {_LAST_PORT}")
     return hosts, database, options

@@ -113,10 +113,14 @@ def _of_postgres(error: BaseException, place: str) -> StoreError:
                 "anew, or set another."
             )
         case psycopg.OperationalError() | psycopg.InterfaceError():
-            if error.sqlstate is None and "FATAL" in str(error) and not any(word in str(error) for word in _STARTING):
+            if any(word in str(error) for word in _STARTING):
+                return StoreUnavailable(f"{place} takes no connection now: {said}. Try again in a moment.")
+            if error.sqlstate is None and "FATAL" in str(error):
                 # Nobody to ask again: a wrong password, user or database, as the library tells it while connecting.
                 return StoreError(f"{place} refused the connection: {said}. Check `uri` in [runner.dbos].")
-            return StoreUnavailable(f"{place} cannot be reached: {said}.")
+            return StoreUnavailable(
+                f"{place} cannot be reached: {said}. Start the server, or correct `uri` in [runner.dbos]."
+            )
     return StoreError(f"{place} failed: {said}.")
 
 
