@@ -132,6 +132,14 @@ class Table(typing.TypedDict):
     a: int
 
 
+class Branch(typing.TypedDict):
+    branches: list[Branch]
+
+
+class Chain(typing.NamedTuple):
+    rest: list[Chain]
+
+
 class Colour(enum.Enum):
     RED = "red"
     BLUE = "blue"
@@ -191,6 +199,25 @@ def test_what_the_schema_of_a_setting_takes_is_what_the_host_takes_whatever_its_
         except (Unfit, SchemaUnsupported):
             taken = False
         assert schema.is_valid(given) == taken, (value, schema.schema)
+
+
+@pytest.mark.parametrize(
+    ("hint", "taken", "refused"),
+    [
+        (Branch, {"branches": [{"branches": []}]}, {"branches": [1]}),
+        (Chain, [[[[]]]], [[1]]),
+    ],
+    ids=["a table", "a named tuple"],
+)
+def test_what_holds_itself_is_described_once(hint: Any, taken: Any, refused: Any) -> None:
+    cls = make_dataclass("Mine", [("setting", hint)], frozen=True)
+    schema = Draft202012Validator(settings_schema(cls))
+    structurer = Structurer(SecretSource({}, Path("/folder")), Path("/folder"))
+    assert schema.is_valid({"setting": taken})
+    structurer.structure(cls, {"setting": taken})
+    assert not schema.is_valid({"setting": refused})
+    with pytest.raises(Unfit):
+        structurer.structure(cls, {"setting": refused})
 
 
 def test_what_a_file_says_for_a_member_of_an_enumeration_is_its_value() -> None:

@@ -265,11 +265,14 @@ def _collection(hint: Any, arguments: tuple[Any, ...], above: frozenset[type[Any
         return dict(_NEVER)
     named = named_elements(hint)
     if named is not None:
-        return _fixed(named, above)
+        return {"type": "array"} if kind in above else _fixed(named, above | {kind})
     if typing.is_typeddict(kind):
+        if kind in above:
+            return {"type": "object"}
         hints = typing.get_type_hints(kind).items()
         return _object(
-            {name: _schema(inner, above) for name, inner in hints}, sorted(getattr(kind, "__required_keys__", ()))
+            {name: _schema(inner, above | {kind}) for name, inner in hints},
+            sorted(getattr(kind, "__required_keys__", ())),
         )
     if issubclass(kind, Mapping):
         if arguments and bare(arguments[0]) is not str:
