@@ -17,21 +17,18 @@ from portico_testkit.vector_store import VectorStoreKit
 ALONG_GRAPHS = {"index": "hnsw", "hnsw_from": 1}
 
 
-async def opened(settings: PostgresVectorSettings) -> AsyncIterator[PostgresVectorStore]:
-    store = PostgresVectorStore(settings)
-    # The pool has its tasks from here on, which the kit would take for what a call left behind.
-    await store.count("n")
-    yield store
-    await store.aclose()
+class Postgres:
+    """What both kits are given."""
 
-
-class PostgresKit(VectorStoreKit):
     more: ClassVar[dict[str, Any]] = {}
 
     @pytest.fixture
     async def vector_store(self, uri: str, schema: str) -> AsyncIterator[PostgresVectorStore]:
-        async for store in opened(PostgresVectorSettings(uri=Secret(uri), schema=schema, **self.more)):
-            yield store
+        store = PostgresVectorStore(PostgresVectorSettings(uri=Secret(uri), schema=schema, **self.more))
+        # The pool has its tasks from here on, which the kit would take for what a call left behind.
+        await store.count("n")
+        yield store
+        await store.aclose()
 
     async def another(self, vector_store: PostgresVectorStore) -> PostgresVectorStore:
         return PostgresVectorStore(vector_store._access.settings)
@@ -43,41 +40,23 @@ class PostgresKit(VectorStoreKit):
         await store.aclose()
 
 
-class TestExactVectors(PostgresKit):
+class TestExactVectors(Postgres, VectorStoreKit):
     """Every vector is compared."""
 
 
-class TestVectorsAlongGraphs(PostgresKit):
+class TestVectorsAlongGraphs(Postgres, VectorStoreKit):
     more: ClassVar[dict[str, Any]] = ALONG_GRAPHS
 
 
-class TestVectorsBehindAPooler(PostgresKit):
+class TestVectorsBehindAPooler(Postgres, VectorStoreKit):
     """Nothing lasts on a session."""
 
     more: ClassVar[dict[str, Any]] = {**ALONG_GRAPHS, "transaction_pooler": True}
 
 
-class HybridKit(HybridSearchKit):
-    more: ClassVar[dict[str, Any]] = {}
-
-    @pytest.fixture
-    async def vector_store(self, uri: str, schema: str) -> AsyncIterator[PostgresVectorStore]:
-        async for store in opened(PostgresVectorSettings(uri=Secret(uri), schema=schema, **self.more)):
-            yield store
-
-    async def another(self, vector_store: PostgresVectorStore) -> PostgresVectorStore:
-        return PostgresVectorStore(vector_store._access.settings)
-
-    @pytest.fixture
-    async def failing_store(self, tmp_path: Path) -> AsyncIterator[PostgresVectorStore]:
-        store = PostgresVectorStore(PostgresVectorSettings(uri=Secret(f"postgresql:///nobody?host={tmp_path}")))
-        yield store
-        await store.aclose()
-
-
-class TestExactHybrid(HybridKit):
+class TestExactHybrid(Postgres, HybridSearchKit):
     """Every vector is compared."""
 
 
-class TestHybridAlongGraphs(HybridKit):
+class TestHybridAlongGraphs(Postgres, HybridSearchKit):
     more: ClassVar[dict[str, Any]] = ALONG_GRAPHS
