@@ -288,7 +288,7 @@ def test_two_hundred_pursuits_survive_workers_that_are_killed_all_the_time_and_a
         report = soak(workers, server, goals=200, count=3, every=4.0)
     with capsys.disabled():
         print(f"\n{json.dumps(report)}")
-    assert report["kills"] >= 10, report
+    assert report["kills"] >= report["seconds"] / 8, report
     assert report["restarts"] == 1, report
 
 
