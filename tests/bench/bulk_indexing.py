@@ -5,7 +5,7 @@ All parts are real: `portico index` and `portico worker` in processes of their o
 loopback. It takes ``--milliseconds`` for each request of ``--batch`` texts, whatever their number: as a remote one
 does, whose time is the network's and the accelerator's. 32 texts is what several such servers take at most by default.
 The workers are at work already: they have indexed another folder before, as those that run for days have. They look
-into the queue every half second (``poll``), which is often enough where eight jobs of some 150 ms are ahead of each.
+into the queue every quarter of a second (``poll``), as eight jobs of some 150 ms are ahead of each.
 
     python tests/bench/bulk_indexing.py                      100,000 passages, at least 2.5 times as fast
     python tests/bench/bulk_indexing.py --passages 10000     a small form; starting and ending weigh more there
@@ -135,7 +135,7 @@ use = "dbos"
 [runner.dbos]
 uri = {{ env = "BENCH_URI" }}
 schema = "{schema}_jobs"
-poll = 0.5
+poll = 0.25
 [search.docs]
 use = "documents"
 path = "{base / "documents"}"
