@@ -1,0 +1,129 @@
+"""Files that an earlier commit wrote stay readable: plans, journals, threads, saved plans, vectors.
+
+`formats` holds them as they were written on 2026-11-23. They are never written again.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from portico import (
+    From,
+    Kernel,
+    ListOf,
+    ObjectOf,
+    Plan,
+    Step,
+    TextOf,
+    Thread,
+    Value,
+    function,
+    plan_from_json,
+    plan_to_json,
+)
+from portico.plans.path import parse_path
+from portico.plans.xml_form import plan_from_xml
+from portico.pursuit import Held
+from portico.pursuits.journal import RunState
+from portico.vectors import Vectors
+from portico_faiss.config import FaissSettings
+from portico_faiss.store import FaissVectorStore
+from portico_plan_folder.config import PlanFolderSettings
+from portico_plan_folder.store import FolderPlanStore
+from portico_sqlite.config import SqliteSettings
+from portico_sqlite.store import SqliteRunStore
+
+HERE = Path(__file__).parent / "formats"
+RUNS = json.loads((HERE / "runs.json").read_text("utf-8"))
+
+LETTER = Plan(
+    "Send Ada a letter",
+    (
+        Step("s1", "write", {"to": Value("Ada"), "tone": Value("warm")}, reason="first the letter"),
+        Step("s2", "send", {"letter": TextOf(("To: ", From("s1", parse_path("$.text"))))}, after=("s1",)),
+        Step("s3", "write", {"to": From("s1", parse_path("$.words[0]"))}),
+    ),
+    result=ObjectOf({"sent": From("s2"), "all": ListOf((From("s3", parse_path("$.text")), Value({"from": "s1"})))}),
+)
+ANSWER = {"sent": "sent To: Dear Ada!", "all": ["Dear Ada!", {"from": "s1"}]}
+
+
+@function
+async def write(to: str, tone: str = "kind") -> dict:
+    """Write a letter."""
+    return {"text": f"Dear {to}!", "words": [to, tone]}
+
+
+@function(effects=True)
+async def send(letter: str) -> str:
+    """Send a letter."""
+    return f"sent {letter}"
+
+
+@pytest.fixture
+def formats(tmp_path: Path) -> Path:
+    """Give a copy, since reading may bring a file up to date."""
+    return Path(shutil.copytree(HERE, tmp_path / "formats"))
+
+
+@pytest.fixture
+async def kernel(formats: Path):
+    store = SqliteRunStore(SqliteSettings(path=formats / "runs.sqlite3"))
+    kernel = Kernel(run_store=store)
+    kernel.add_function(write)
+    kernel.add_function(send)
+    yield kernel
+    await store.aclose()
+
+
+def test_a_plan_in_json_is_read_and_written_again_as_it_was() -> None:
+    text = (HERE / "plan.json").read_text("utf-8")
+    assert plan_from_json(json.loads(text)) == LETTER
+    assert plan_to_json(LETTER) == json.loads(text)
+
+
+def test_a_plan_in_xml_is_read() -> None:
+    plan = plan_from_xml((HERE / "plan.xml").read_text("utf-8"))
+    assert [step.function for step in plan.steps] == ["write", "send"]
+
+
+def test_a_thread_is_read_and_written_again_as_it_was() -> None:
+    data = json.loads((HERE / "thread.json").read_text("utf-8"))
+    assert Thread.from_json(data).to_json() == data
+
+
+async def test_a_saved_plan_is_found(formats: Path) -> None:
+    saved = await FolderPlanStore(PlanFolderSettings(path=formats / "plans")).get("Send Ada a letter", "catalogue-1")
+    assert saved is not None
+    assert plan_from_json(saved.plan) == LETTER
+
+
+async def test_vectors_are_found(formats: Path) -> None:
+    store = FaissVectorStore(FaissSettings(path=formats / "vectors"))
+    ((match,),) = await store.search("letters", Vectors.from_rows([(0, 1)]), top=1)
+    assert match.id == "b"
+    await store.aclose()
+
+
+@pytest.mark.parametrize(("run", "state"), [("done", "done"), ("held", "held"), ("failed", "failed")])
+async def test_a_journal_is_read(kernel: Kernel, run: str, state: str) -> None:
+    entries = await kernel.run_store.read(RUNS[run])
+    assert entries == json.loads((HERE / "journal.json").read_text("utf-8"))[run]
+    assert RunState.of(entries).state == state
+
+
+async def test_a_run_that_waited_for_approval_goes_on(kernel: Kernel) -> None:
+    run = await kernel.resume(RUNS["held"])
+    assert run.outcome.value == ANSWER
+
+
+async def test_an_uncertain_step_stays_uncertain_until_a_person_decides(kernel: Kernel) -> None:
+    run = await kernel.resume(RUNS["uncertain"])
+    assert isinstance(run.outcome, Held)
+    assert (run.outcome.step, run.outcome.uncertain) == ("s2", True)
+    run = await kernel.resume(RUNS["uncertain"], retry=["s2"])
+    assert run.outcome.value == ANSWER
