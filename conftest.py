@@ -25,6 +25,7 @@ settings.register_profile(
     database=None,
     suppress_health_check=[HealthCheck.too_slow],  # which goes by the clock: a busy host is no failure
 )
+settings.register_profile("quick", settings.get_profile("ci"), max_examples=10)
 settings.register_profile(
     "fuzz", settings.get_profile("dev"), max_examples=5_000, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -35,8 +36,8 @@ settings.register_profile(
 settings.load_profile(os.environ.get("PORTICO_HYPOTHESIS") or ("ci" if os.environ.get("CI") else "dev"))
 
 
-# It runs in the environment that builds wheels, which holds what it imports; doctests would be looked for in it.
-collect_ignore = ["adapters/cli/hatch_build.py"]
+# They run in the environment that builds wheels, which has the packages that they import.
+collect_ignore = ["adapters/cli/hatch_build.py", "tests/workspace.py"]
 
 
 # Files that share what takes long to build are run by one process, in their order: those whose paths begin so.

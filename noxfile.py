@@ -112,7 +112,33 @@ def types(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def imports(session: nox.Session) -> None:
     """Check the dependency rule."""
-    run_in_workspace(session, "lint-imports", "--no-logo", *session.posargs)
+    configuration = ROOT / ".nox" / "importlinter.toml"
+    run_in_workspace(session, "python", "tests/architecture/import_contracts.py", str(configuration))
+    session.run(
+        str(SCRIPTS / "lint-imports"), "--no-logo", f"--config={configuration}", *session.posargs, external=True
+    )
+
+
+def changed_leaves(session: nox.Session) -> list[Path]:
+    """Return the leaves with files that differ from the main branch, or that git does not know yet."""
+    base = session.run("git", "merge-base", "HEAD", "main", external=True, silent=True, success_codes=[0, 1, 128])
+    commit = str(base).strip() if re.fullmatch(r"[0-9a-f]{40,}", str(base).strip()) else "HEAD"
+    known = session.run("git", "diff", "--name-only", commit, external=True, silent=True)
+    new = session.run("git", "ls-files", "--others", "--exclude-standard", external=True, silent=True)
+    files = [Path(line) for line in f"{known}\n{new}".splitlines() if line]
+    return [leaf for leaf in LEAVES if any(file.is_relative_to(leaf) for file in files)]
+
+
+@nox.session(venv_backend="none")
+def quick(session: nox.Session) -> None:
+    """Check style and types, and run the unit tests of core and of each distribution that differs from main."""
+    lint(session)
+    run_in_workspace(session, "mypy", *SOURCES)
+    leaves = dict.fromkeys([Path("core"), *changed_leaves(session)])
+    folders = [str(leaf / "tests") for leaf in leaves]
+    which = "not slow and not real and not packaging and not process"
+    env = {"PORTICO_HYPOTHESIS": "quick"}
+    run_pytest(session, "-m", which, *IN_PARALLEL, *session.posargs, *folders, env=env)
 
 
 @nox.session(venv_backend="none")

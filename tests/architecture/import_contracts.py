@@ -1,0 +1,73 @@
+"""Writes the configuration of import-linter: who may import whom, for the distributions that the tree holds.
+
+    python tests/architecture/import_contracts.py FILE
+
+A new distribution is in the contracts without being listed.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+APPLICATION = ["portico_cli", "portico_host", "portico_testkit"]
+
+
+def packages() -> list[str]:
+    """Return the import packages of all distributions."""
+    patterns = ("core", "adapters/*", "connectors/*", "planners/*", "tests/testkit")
+    return sorted(file.parent.name for each in patterns for file in ROOT.glob(f"{each}/src/*/__init__.py"))
+
+
+def contracts() -> list[dict[str, Any]]:
+    """Return the contracts, each as import-linter names its fields."""
+    everything = packages()
+    plugins = [name for name in everything if name not in {"portico", *APPLICATION}]
+    return [
+        {
+            "name": "Core imports nothing of ours",
+            "type": "forbidden",
+            "source_modules": ["portico"],
+            "forbidden_modules": [name for name in everything if name != "portico"],
+        },
+        {"name": "Plugin packages do not import each other", "type": "independence", "modules": plugins},
+        {
+            "name": "Plugin packages do not import the application",
+            "type": "forbidden",
+            "source_modules": plugins,
+            "forbidden_modules": APPLICATION,
+        },
+        {
+            "name": "The host finds plugin packages, never imports them",
+            "type": "forbidden",
+            "source_modules": ["portico_host"],
+            "forbidden_modules": [*plugins, "portico_cli", "portico_testkit"],
+        },
+        {
+            "name": "The command line reaches plugin packages through the host",
+            "type": "forbidden",
+            "source_modules": ["portico_cli"],
+            "forbidden_modules": [*plugins, "portico_testkit"],
+        },
+        {
+            "name": "The testkit stands on core alone",
+            "type": "forbidden",
+            "source_modules": ["portico_testkit"],
+            "forbidden_modules": [name for name in everything if name not in {"portico", "portico_testkit"}],
+        },
+    ]
+
+
+def configuration() -> str:
+    """Return the configuration as TOML. Strings and lists of JSON are TOML too."""
+    lines = ["[tool.importlinter]", f"root_packages = {json.dumps(packages())}"]
+    for contract in contracts():
+        lines += ["", "[[tool.importlinter.contracts]]", *(f"{key} = {json.dumps(contract[key])}" for key in contract)]
+    return "\n".join([*lines, ""])
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(configuration(), "utf-8")
