@@ -66,7 +66,7 @@ def plan(expression: Expression, *, of: str = "say.text", first: Step = FIRST) -
             [
                 (
                     "warning in x arguments.texts.list[0]: the literal could not be checked: The schema keyword "
-                    "'pattern' is not handled by the plain validator. Install portico-jsonschema for all of JSON "
+                    "'pattern' is not handled by the plain validator. Install portico-basics for all of JSON "
                     "Schema 2020-12."
                 )
             ],
@@ -87,7 +87,7 @@ def plan(expression: Expression, *, of: str = "say.text", first: Step = FIRST) -
             [
                 (
                     "warning in x arguments.text: the literal could not be checked: The schema keyword 'maxLength' "
-                    "is not handled by the plain validator. Install portico-jsonschema for all of JSON Schema "
+                    "is not handled by the plain validator. Install portico-basics for all of JSON Schema "
                     "2020-12."
                 )
             ],

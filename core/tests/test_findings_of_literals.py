@@ -175,7 +175,7 @@ def plan(expression: Expression, *, of: str = "say.text", first: Step = FIRST) -
             [
                 (
                     "warning in x arguments.text: the literal could not be checked: The schema keyword 'pattern' is "
-                    "not handled by the plain validator. Install portico-jsonschema for all of JSON Schema 2020-12."
+                    "not handled by the plain validator. Install portico-basics for all of JSON Schema 2020-12."
                 )
             ],
             id="a literal that the validator cannot check",

@@ -487,7 +487,7 @@ def test_a_validator_refuses_what_had_to_be_loosened_too() -> None:
 def test_a_validator_that_does_not_know_a_keyword_says_so_only_when_it_is_needed() -> None:
     form = strict_form({"type": "integer", "minimum": 1}, validator=PlainSchemaValidator())
     assert form.decode({"value": 2}) == 2
-    with pytest.raises(SchemaUnsupported, match="portico-jsonschema"):
+    with pytest.raises(SchemaUnsupported, match="portico-basics"):
         form.encode(2)
 
 

@@ -166,7 +166,7 @@ async def test_a_service_held_by_a_grammar_calls_tools_first_and_is_held_only_to
 
 async def test_a_schema_beyond_the_validator_is_refused_before_anything_is_sent():
     chat = ScriptedChat("{}", capabilities=HELD)
-    with pytest.raises(SchemaUnsupported, match="portico-jsonschema"):
+    with pytest.raises(SchemaUnsupported, match="portico-basics"):
         await ask(chat, {"type": "object", "minProperties": 2})
     assert chat.requests == []
 

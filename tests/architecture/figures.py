@@ -44,7 +44,9 @@ def front(name: str) -> Path:
 
 def public_names() -> dict[str, list[str]]:
     """Return the names that each public module of core offers."""
-    return {name: sorted(_offered(ast.parse(front(name).read_text("utf-8")))) for name in FRONTS if front(name).exists()}
+    return {
+        name: sorted(_offered(ast.parse(front(name).read_text("utf-8")))) for name in FRONTS if front(name).exists()
+    }
 
 
 def _offered(tree: ast.Module) -> Iterator[str]:

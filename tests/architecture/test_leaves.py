@@ -29,13 +29,13 @@ def test_the_entry_point_is_named_for_the_distribution(plugin: Any) -> None:
 
 def test_a_plugin_package_has_settings_and_registrations_in_their_files(plugin: Any) -> None:
     assert (plugin.package / "_plugin.py").is_file()
-    assert (plugin.package / "config.py").is_file()
+    assert list(plugin.package.rglob("config.py"))
 
 
 def test_a_plugin_package_is_held_to_the_kit_of_its_port(plugin: Any) -> None:
-    tests = plugin.folder / "tests" / "test_contract.py"
-    assert tests.is_file(), f"{plugin} needs tests/test_contract.py"
-    text = tests.read_text("utf-8")
+    tests = sorted((plugin.folder / "tests").rglob("test_contract.py"))
+    assert tests, f"{plugin} needs tests/test_contract.py"
+    text = "".join(file.read_text("utf-8") for file in tests)
     assert "portico_testkit" in text
     assert re.search(r"class \w+\((?!PackageKit)[\w.]*Kit\b", text), f"{tests} subclasses no kit of a port"
     assert f'(PackageKit):\n    distribution = "{plugin.name}"\n' in text, f"{tests} does not subclass PackageKit"

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from portico.vectors import Vectors
-from portico_cached_embeddings.embeddings import CachedEmbeddings
+from portico_basics.cached_embeddings.embeddings import CachedEmbeddings
 from portico_wordllama.embeddings import WordllamaEmbeddings
 
 __all__ = ["measure"]

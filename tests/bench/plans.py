@@ -249,8 +249,8 @@ class OnTheLoop(MemoryRunStore):
 
 async def journal() -> dict[str, float]:
     """Return the medians of the longest stalls, and of the time of a step with nothing in its way."""
-    from portico_sqlite.config import SqliteSettings
-    from portico_sqlite.store import SqliteRunStore
+    from portico_basics.sqlite.config import SqliteSettings
+    from portico_basics.sqlite.store import SqliteRunStore
 
     kernel = make_kernel()
     stalls: dict[str, list[float]] = {"nothing to do": [], "journal": [], "journal on the loop": []}
@@ -323,7 +323,7 @@ def main() -> int:
         print(f"a step: {'a bare task':42}{steps[name]['bare task']:10.1f}    overhead {beside:.1f} times that")
         if steps[name]["overhead"] > STEP_LIMIT:
             broken.append(f"a step: {name}")
-    journalled = asyncio.run(journal()) if importlib.util.find_spec("portico_sqlite") else {}
+    journalled = asyncio.run(journal()) if importlib.util.find_spec("portico_basics.sqlite") else {}
     for kind, milliseconds in journalled.items():
         limit = f"  limit {STALL_LIMIT * HELD_SECONDS * 1_000:.0f}" if kind == STALL else ""
         print(f"journal: {kind:41}{milliseconds:10.2f}{limit}")

@@ -27,8 +27,8 @@ from portico.plans.json_form import plan_from_json, plan_to_json
 from portico.plans.plan import Step
 from portico.prompts.inputs import compiled_input
 from portico.types import Mismatch
-from portico_jsonschema.config import JsonschemaSettings
-from portico_jsonschema.validator import JsonschemaValidator
+from portico_basics.jsonschema.config import JsonschemaSettings
+from portico_basics.jsonschema.validator import JsonschemaValidator
 
 __all__ = ["add_arguments", "describe", "measure", "run"]
 

@@ -16,8 +16,8 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+import portico_basics.sqlite.store
 import portico_host
-import portico_sqlite.store
 from portico import Kernel
 from portico.errors import PorticoError
 from portico.functions import FunctionPlugin, function
@@ -135,5 +135,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    assert portico_sqlite.store
+    assert portico_basics.sqlite.store
     main()

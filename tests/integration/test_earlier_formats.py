@@ -30,12 +30,12 @@ from portico.plans.xml_form import plan_from_xml
 from portico.pursuit import Held
 from portico.pursuits.journal import RunState
 from portico.vectors import Vectors
+from portico_basics.plan_folder.config import PlanFolderSettings
+from portico_basics.plan_folder.store import FolderPlanStore
+from portico_basics.sqlite.config import SqliteSettings
+from portico_basics.sqlite.store import SqliteRunStore
 from portico_faiss.config import FaissSettings
 from portico_faiss.store import FaissVectorStore
-from portico_plan_folder.config import PlanFolderSettings
-from portico_plan_folder.store import FolderPlanStore
-from portico_sqlite.config import SqliteSettings
-from portico_sqlite.store import SqliteRunStore
 
 HERE = Path(__file__).parent / "formats"
 RUNS = json.loads((HERE / "runs.json").read_text("utf-8"))

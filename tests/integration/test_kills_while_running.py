@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from portico.pursuits.journal import RunState
-from portico_sqlite.config import SqliteSettings
-from portico_sqlite.store import SqliteRunStore
+from portico_basics.sqlite.config import SqliteSettings
+from portico_basics.sqlite.store import SqliteRunStore
 from portico_testkit.forking import Forking, forking, is_running
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and kill")

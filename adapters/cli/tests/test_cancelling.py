@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from portico_basics.sqlite.store import SqliteRunStore
 from portico_cli.commands import cancel
-from portico_sqlite.store import SqliteRunStore
 
 
 @pytest.fixture(autouse=True)

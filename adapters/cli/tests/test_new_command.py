@@ -144,7 +144,7 @@ class TestTheCommand:
         [
             ("connector", "brave", "portico-brave"),
             ("connector", "full-pages", "portico-web-pages"),
-            ("planner", "retrieval", "portico-retrieval-planner"),
+            ("planner", "retrieval", "portico-basics"),
             ("adapter", "testkit", "portico-testkit"),
         ],
     )

@@ -290,7 +290,7 @@ class TestNames:
         ("kind", "name", "said"),
         [
             ("connector", "documents", "portico-documents"),
-            ("planner", "retrieval", "portico-retrieval-planner"),
+            ("planner", "retrieval", "portico-basics"),
             ("adapter", "cli", "portico_cli"),
             ("adapter", "testkit", "portico-testkit"),
             ("connector", "shelf", "portico-shelf"),

@@ -168,7 +168,7 @@ def test_a_name_of_ours_that_is_not_installed_says_what_to_install() -> None:
     for port, name, package in (
         ("TextSearch", "brave", "portico-brave"),
         ("Planner", "structured", "portico-structured-planner"),
-        ("TypeCodec", "attrs", "portico-type-codecs"),
+        ("TypeCodec", "attrs", "portico-basics"),
     ):
         with pytest.raises(PluginNotInstalled, match=f"is not installed. Run `pip install {package}`. Installed: none"):
             plugins.registration(port, name)

@@ -42,7 +42,7 @@ def test_settings_schema_and_checks_without_imports_need_no_vendor(tmp_path: Pat
 
 def test_listing_commands_imports_no_package(tmp_path: Path) -> None:
     loaded = modules_after("import portico_host\nportico_host.commands()", tmp_path)
-    assert not loaded & {"portico_faiss", "portico_documents", "portico_extractive", "portico_wordllama"}
+    assert not loaded & {"portico_faiss", "portico_documents", "portico_basics.extractive", "portico_wordllama"}
 
 
 def test_every_public_name_is_there() -> None:

@@ -122,7 +122,7 @@ def test_a_broken_a_duplicate_and_a_disabled_distribution_leave_the_rest_working
     assert packages["portico-zcopy"][0] == packages["portico-faiss"][0] == "conflict"
     assert "Vector store 'faiss' is registered by portico-faiss too." in packages["portico-zcopy"][1]
     assert packages["portico-disabled"] == ["disabled", "Switched off by PORTICO_DISABLE (disabled)."]
-    assert packages["portico-acme"] == packages["portico-extractive"] == ["ok", None]
+    assert packages["portico-acme"] == packages["portico-basics"] == ["ok", None]
     assert (report["acme"], report["extractive"]) == ("acme", "extractive")
     assert report["faiss"].startswith(
         "PluginConflict: Vector store 'faiss' is registered by portico-faiss and portico-zcopy."

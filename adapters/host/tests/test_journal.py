@@ -13,7 +13,7 @@ import portico_host
 from portico.errors import ConfigurationError, PluginNotInstalled, StoreError
 from portico.ports.run_store import RunStore
 from portico.ports.runner import Runner
-from portico_sqlite.store import SqliteRunStore
+from portico_basics.sqlite.store import SqliteRunStore
 
 
 def configured(**tables: Any) -> portico_host.Application:

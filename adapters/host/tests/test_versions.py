@@ -124,7 +124,7 @@ def test_it_is_not_silently_the_default(
 async def test_a_journal_that_nobody_chose_is_left_out_with_a_warning(
     site: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setenv("PORTICO_DISABLE", "portico-sqlite")
+    monkeypatch.setenv("PORTICO_DISABLE", "portico-basics")
     site.install("portico-thing", REGISTERING.format(name="sqlite", hook="portico_run_stores", versions=[2]))
     with caplog.at_level(logging.WARNING, "portico_host"):
         async with portico_host.open() as kernel:
@@ -136,7 +136,7 @@ async def test_a_journal_that_nobody_chose_is_left_out_with_a_warning(
 async def test_it_does_not_stand_in_the_way_of_the_only_one_that_fits(
     site: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PORTICO_DISABLE", "portico-jsonschema")
+    monkeypatch.setenv("PORTICO_DISABLE", "portico-basics")
     install(site, 1, name="checks", hook="portico_schema_validators")
     install(site, 2, name="later", hook="portico_schema_validators")
     assert portico_host.load().services().names(SchemaValidator) == ("checks",)

@@ -1,6 +1,6 @@
 """The default SchemaValidator: exactly the keywords that `portico.types` emits, any other refused.
 
-`portico-jsonschema` takes over all of JSON Schema 2020-12.
+`portico-basics` takes over all of JSON Schema 2020-12.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class _Compiler:
             if build is None:
                 raise SchemaUnsupported(
                     f"The schema keyword {keyword!r} is not handled by the plain validator. "
-                    "Install portico-jsonschema for all of JSON Schema 2020-12."
+                    "Install portico-basics for all of JSON Schema 2020-12."
                 )
             checks.append(build(argument, schema, depth + 1))
         if "properties" not in schema and ("required" in schema or "additionalProperties" in schema):

@@ -27,7 +27,7 @@ def no_journal(application: Application) -> Misused:
     configuration = application.configuration
     if configuration.is_off(port_named("RunStore")):
         return Misused(f'No journal is kept: {configuration.place(("runs", "use"))}: runs.use is "none".')
-    return Misused("No journal is kept: none is installed. Run `pip install portico-sqlite`.")
+    return Misused("No journal is kept: none is installed. Run `pip install portico-basics`.")
 
 
 async def find_run(store: RunStore, wanted: str, others: Sequence[str] = ()) -> str:

@@ -15,14 +15,27 @@ from portico_host.shipped import SHIPPED
 __all__ = ["Defect", "Offer", "Package", "Plugins", "State", "distribution_for", "port_named", "title"]
 
 # Distributions of ours that register more than one name, or another than their own.
-_ELSEWHERE = {
-    ("EmbeddingGenerator", "cached"): "portico-cached-embeddings",
-    ("FunctionSource", "plans"): "portico-plan-folder",
-    ("PlanStore", "folder"): "portico-plan-folder",
-    ("Runner", "local"): "portico-local-runner",
-    ("TextSearch", "full-pages"): "portico-web-pages",
-    **{("TypeCodec", name): "portico-type-codecs" for name in ("attrs", "msgspec", "pydantic")},
-}
+_BASICS = frozenset(
+    [
+        "attrs",
+        "cached",
+        "contextual",
+        "extractive",
+        "folder",
+        "fused",
+        "jsonschema",
+        "local",
+        "msgspec",
+        "plans",
+        "prompts",
+        "pydantic",
+        "recorded",
+        "retrieval",
+        "sqlite",
+        "vectors",
+    ]
+)
+_ELSEWHERE = {("TextSearch", "full-pages"): "portico-web-pages"}
 State: TypeAlias = Literal["ok", "broken", "conflict", "incompatible", "empty", "disabled"]
 
 
@@ -209,6 +222,8 @@ def distribution_for(info: PortInfo, name: str) -> str:
     """Return the name that a distribution registering ``name`` has by convention, or ours that has another."""
     if (info.name, name) in _ELSEWHERE:
         return _ELSEWHERE[info.name, name]
+    if name in _BASICS:
+        return "portico-basics"
     name = name.replace("_", "-")
     return f"portico-{name}-planner" if info.name == "Planner" else f"portico-{name}"
 

@@ -1,0 +1,163 @@
+"""What portico-basics registers: one function a hook, one line a registration."""
+
+from portico.registration import Registration
+
+
+def portico_chat_services() -> list[Registration]:
+    """Register the chat service that quotes its sources."""
+    return [
+        _offer(
+            "extractive",
+            "extractive.chat:ExtractiveChat",
+            "extractive.config:ExtractiveSettings",
+            "Answers by quoting the sources of a request word for word; no model, nothing invented.",
+        )
+    ]
+
+
+def portico_embedding_generators() -> list[Registration]:
+    """Register the cache of embeddings."""
+    return [
+        _offer(
+            "cached",
+            "cached_embeddings.embeddings:from_services",
+            "cached_embeddings.config:CachedEmbeddingsSettings",
+            "Another embedding generator, whose vectors are kept on disk so that none is paid for twice.",
+        )
+    ]
+
+
+def portico_function_plugins() -> list[Registration]:
+    """Register the functions of a folder of plans and of a folder of prompts."""
+    return [
+        _offer(
+            "plans",
+            "plan_folder.functions:PlanFiles",
+            "plan_folder.config:PlanFilesSettings",
+            "The plans of a folder, each a function named after its file.",
+        ),
+        _offer(
+            "prompts",
+            "prompts.functions:PromptFiles",
+            "prompts.config:PromptFilesSettings",
+            "The prompts of a directory, each a function with its settings beside it.",
+        ),
+    ]
+
+
+def portico_function_selectors() -> list[Registration]:
+    """Register the selector that reads the conversation."""
+    return [
+        _offer(
+            "contextual",
+            "contextual.selector:contextual_selector",
+            "contextual.config:ContextualSettings",
+            "Offers a model the few functions that its conversation is about, of many.",
+        )
+    ]
+
+
+def portico_plan_stores() -> list[Registration]:
+    """Register the store of plans in a folder."""
+    return [
+        _offer(
+            "folder",
+            "plan_folder.store:FolderPlanStore",
+            "plan_folder.config:PlanFolderSettings",
+            "Keeps each saved plan as a file in a folder, to be read, compared and used again.",
+        )
+    ]
+
+
+def portico_planners() -> list[Registration]:
+    """Register the planners that need no model."""
+    return [
+        _offer(
+            "recorded",
+            "recorded.planner:RecordedPlanner",
+            "recorded.config:RecordedSettings",
+            "Replay a plan from a file, or a run of the journal, without a model.",
+        ),
+        _offer(
+            "retrieval",
+            "retrieval.planner:RetrievalPlanner",
+            "retrieval.config:RetrievalSettings",
+            "Search every source at once, fuse, answer with citations; needs no model.",
+        ),
+    ]
+
+
+def portico_run_stores() -> list[Registration]:
+    """Register the journal in SQLite."""
+    return [
+        _offer(
+            "sqlite",
+            "sqlite.store:SqliteRunStore",
+            "sqlite.config:SqliteSettings",
+            "The journal of runs in one SQLite file, which several processes may share.",
+        )
+    ]
+
+
+def portico_runners() -> list[Registration]:
+    """Register the runner of this process."""
+    return [
+        _offer(
+            "local",
+            "local_runner.runner:LocalRunner",
+            "local_runner.config:LocalRunnerSettings",
+            "Steps run in this process, so many at a time.",
+        )
+    ]
+
+
+def portico_schema_validators() -> list[Registration]:
+    """Register the validator on jsonschema."""
+    return [
+        _offer(
+            "jsonschema",
+            "jsonschema.validator:JsonschemaValidator",
+            "jsonschema.config:JsonschemaSettings",
+            "All of JSON Schema 2020-12, without ever fetching a reference.",
+        )
+    ]
+
+
+def portico_text_searches() -> list[Registration]:
+    """Register the searches over other sources and over vector stores."""
+    return [
+        _offer(
+            "fused",
+            "fused.search:FusedTextSearch",
+            "fused.config:FusedSettings",
+            "Several sources as one: asked side by side, merged by rank.",
+        ),
+        _offer(
+            "vectors",
+            "vectors.search:configured",
+            "vectors.config:VectorsSettings",
+            "Search what an application keeps in a vector store, by meaning.",
+        ),
+    ]
+
+
+def portico_type_codecs() -> list[Registration]:
+    """Register the three codecs; none imports its vendor before it meets a type of it."""
+    what = "as parameters and results of functions."
+    return [
+        _offer("attrs", "type_codecs.codecs:AttrsTypeCodec", None, f"Classes of attrs {what}"),
+        _offer("msgspec", "type_codecs.codecs:MsgspecTypeCodec", None, f"Structs and constraints of msgspec {what}"),
+        _offer(
+            "pydantic",
+            "type_codecs.codecs:PydanticTypeCodec",
+            None,
+            f"Models, dataclasses and constraints of pydantic {what}",
+        ),
+    ]
+
+
+def _offer(name: str, factory: str, settings: str | None, summary: str) -> Registration:
+    places = {"factory": f"portico_basics.{factory}"}
+    if settings is not None:
+        places["settings"] = f"portico_basics.{settings}"
+    return Registration(name=name, summary=summary, **places)

@@ -1,0 +1,28 @@
+"""The TextSearch over other text searches of the configuration."""
+
+from __future__ import annotations
+
+from portico.fused_search import FusedSearch
+from portico.ports.text_search import TextSearch
+from portico.registration import Services
+from portico_basics.fused.config import FusedSettings
+
+__all__ = ["FusedTextSearch"]
+
+
+class FusedTextSearch(FusedSearch):
+    """Ask the sources of the settings as `portico.fused_search.FusedSearch` does.
+
+    >>> from portico_testkit.fakes.services import FixedServices
+    >>> from portico_testkit.fakes.text_search import ListEntry, ListSearch
+    >>> docs, web = ListSearch([ListEntry("a red door")]), ListSearch([ListEntry("a blue door")])
+    >>> services = FixedServices({(TextSearch, "docs"): docs, (TextSearch, "web"): web})
+    >>> sorted(FusedTextSearch(FusedSettings(sources=("docs", "web")), services).searches)
+    ['docs', 'web']
+
+    Raises what the services raise for a source that is not there or stands on this one.
+    """
+
+    def __init__(self, settings: FusedSettings, services: Services) -> None:
+        searches = {name: services.get(TextSearch, name) for name in settings.sources}
+        super().__init__(searches, depth=settings.depth, timeout=settings.timeout)

@@ -1,0 +1,163 @@
+"""The PlanStore on a folder: one file for each plan."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+import time
+from pathlib import Path
+
+from portico.errors import StoreDamaged, StoreError
+from portico.ports.plan_store import SavedPlan
+from portico.registration import Services
+from portico_basics.plan_folder._errors import damaged, unreadable, unwritable
+from portico_basics.plan_folder._wire import SAVED_NAME, file_name, moment, read_saved, written
+from portico_basics.plan_folder.config import PlanFolderSettings
+
+__all__ = ["FolderPlanStore"]
+
+_BESIDE = ".portico-plan-"
+"""How the name of a file begins that is written beside its place."""
+_ABANDONED = 3600.0
+"""Seconds after which nobody is writing such a file any more: writing one takes a moment."""
+
+
+class FolderPlanStore:
+    """Keep each plan as a JSON file, named after its goal.
+
+    >>> store = FolderPlanStore(PlanFolderSettings(path=Path(tempfile.mkdtemp())))
+    >>> saved = SavedPlan("Greet", "c1", {"version": 1, "goal": "Greet", "steps": []}, "2026-01-01T00:00:00+00:00")
+    >>> async def keep():
+    ...     await store.put(saved)
+    ...     return await store.get("Greet", "c1")
+    >>> asyncio.run(keep()) == saved
+    True
+
+    There is no lock: a file is written beside its place and then takes it, at once, so that any number of processes
+    may read and write the same folder and the last one wins. What a writer that was killed left beside is removed by
+    the first ``put`` of a store an hour later. Files of other names are left alone. Work with files is done in threads.
+    """
+
+    name = "folder"
+
+    def __init__(self, settings: PlanFolderSettings, services: Services | None = None) -> None:
+        self.settings = settings
+        self._tidy = False
+
+    async def get(self, goal: str, catalogue: str) -> SavedPlan | None:
+        """Return the plan of a goal for a catalogue, or None; ``StoreDamaged`` for a file that is no saved plan."""
+        goal = goal.strip()
+        path = self.settings.path / file_name(goal, catalogue)
+        saved = await asyncio.to_thread(self._read, path)
+        if saved is not None and (saved.goal, saved.catalogue) != (goal, catalogue):
+            raise damaged(path, "it is another goal's or catalogue's than its name says")
+        return saved
+
+    async def put(self, saved: SavedPlan) -> None:
+        """Keep a plan; ``StoreError`` when it is not JSON, too large, or cannot be written."""
+        try:
+            contents = written(saved)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise StoreError(f"The plan for {saved.goal[:60]!r} cannot be kept: {error}.") from error
+        most = self.settings.maximum_file_bytes
+        if len(contents) > most:
+            raise StoreError(
+                f"The plan for {saved.goal[:60]!r} cannot be kept: its file would have {len(contents):,} bytes, and "
+                f"maximum_file_bytes is {most:,}."
+            )
+        await asyncio.to_thread(self._write, file_name(saved.goal.strip(), saved.catalogue), contents)
+
+    async def remove(self, goal: str, catalogue: str) -> bool:
+        """Forget a plan; False when there was none. A damaged file goes too."""
+        return await asyncio.to_thread(self._remove, self.settings.path / file_name(goal.strip(), catalogue))
+
+    async def plans(self) -> list[SavedPlan]:
+        """Return all plans, the newest first; ``StoreDamaged`` for a file that is named as a plan's and is none."""
+        return await asyncio.to_thread(self._all)
+
+    def _all(self) -> list[SavedPlan]:
+        folder = self.settings.path
+        try:
+            names = sorted(path.name for path in folder.iterdir() if SAVED_NAME.fullmatch(path.name))
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise unreadable(folder, error) from error
+        found = [(saved, name) for name in names if (saved := self._read(folder / name)) is not None]
+        found.sort(key=lambda each: moment(each[0].saved_at), reverse=True)
+        return [saved for saved, _ in found]
+
+    def _read(self, path: Path) -> SavedPlan | None:
+        most = self.settings.maximum_file_bytes
+        try:
+            with path.open("rb") as stream:
+                contents = stream.read(most + 1)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise unreadable(path, error) from error
+        if len(contents) > most:
+            raise StoreDamaged(f"The saved plan in {path} has more than {most:,} bytes, which is maximum_file_bytes.")
+        try:
+            return read_saved(contents)
+        except ValueError as error:
+            raise damaged(path, error) from error
+
+    def _write(self, name: str, contents: bytes) -> None:
+        folder = self.settings.path
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            descriptor, beside = tempfile.mkstemp(prefix=_BESIDE, suffix=".tmp", dir=folder)
+        except OSError as error:
+            raise unwritable(folder, error) from error
+        if not self._tidy:
+            self._tidy = True
+            _remove_abandoned(folder)
+        try:
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(contents)
+                stream.flush()
+                os.fsync(stream.fileno())
+            Path(beside).replace(folder / name)
+        except OSError as error:
+            raise unwritable(folder / name, error) from error
+        finally:
+            Path(beside).unlink(missing_ok=True)
+        _make_durable(folder)
+
+    def _remove(self, path: Path) -> bool:
+        try:
+            path.unlink()
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise unwritable(path, error) from error
+        return True
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Remove what writers left that were killed; what cannot be removed harms nobody, and stays."""
+    before = time.time() - _ABANDONED
+    for path in folder.glob(f"{_BESIDE}*.tmp"):
+        try:
+            if path.stat().st_mtime < before:
+                path.unlink(missing_ok=True)
+        except OSError:
+            continue
+
+
+def _make_durable(folder: Path) -> None:
+    """Have the folder's list of files written too; Windows opens no folders, and needs no such thing."""
+    if os.name == "nt":
+        return
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return  # A folder may be one to write to that cannot be read; the file itself is written.
+    try:
+        os.fsync(descriptor)
+    except OSError:
+        pass  # Some file systems cannot; the file itself is written.
+    finally:
+        os.close(descriptor)

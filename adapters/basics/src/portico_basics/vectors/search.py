@@ -1,0 +1,238 @@
+"""The TextSearch over any vector store, any embeddings and the application's own records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Generic, TypeVar, cast
+
+from portico.errors import ConfigurationError, StoreDamaged, StoreError
+from portico.filter import Filter
+from portico.ports.embedding_generator import EmbeddingGenerator
+from portico.ports.hybrid_search import HybridMatch, HybridSearch
+from portico.ports.type_codec import TypeCodec
+from portico.ports.vector_store import VectorMatch, VectorRecord, VectorStore
+from portico.registration import Services
+from portico.search import (
+    SearchCapabilities,
+    SearchConnector,
+    SearchResults,
+    TextSearchOptions,
+    TextSearchResult,
+    search_method,
+)
+from portico.vectors import Vectors
+from portico_basics.vectors._records import Records, reader
+from portico_basics.vectors.config import VectorsSettings
+
+__all__ = ["Hit", "VectorsTextSearch", "configured"]
+
+Record = TypeVar("Record")
+
+_BATCH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Hit(Generic[Record]):
+    """A record found. The score is the cosine of its text and the query: higher is better, 1 is the most.
+
+    Where the store finds by words too, it is the store's own, of both.
+    """
+
+    record: Record
+    score: float
+
+
+class VectorsTextSearch(SearchConnector[Record]):
+    """Keep records in a vector store, and find them by what their text means.
+
+    >>> import asyncio
+    >>> from portico_testkit.fakes.embedding_generator import HashingEmbeddings
+    >>> from portico_testkit.fakes.vector_store import DictVectorStore
+    >>> @dataclass(frozen=True)
+    ... class Note:
+    ...     id: str
+    ...     text: str
+    ...     year: int
+    >>> notes = VectorsTextSearch(
+    ...     Note, DictVectorStore(), HashingEmbeddings(), namespace="notes", key="id", text="text"
+    ... )
+    >>> async def find():
+    ...     await notes.add([Note("a", "a red door", 2025), Note("b", "a blue roof", 2026)])
+    ...     return await (await notes.get_search_results("doors that are red", TextSearchOptions(top=1))).list()
+    >>> asyncio.run(find())
+    [Note(id='a', text='a red door', year=2025)]
+
+    ``record_type`` is a dataclass, a TypedDict, or what ``type_codecs`` know (attrs, pydantic, msgspec). ``key``,
+    ``text``, ``title`` and ``link`` are each the name of a field or a function of a record: what tells records apart,
+    what is embedded, and what `TextSearchResult` calls name and link. A record is filtered by its fields, those of an
+    object within it by dotted names (``author.name``), as far as the store can; ``offered`` are those for models.
+    ``minimum_score`` leaves out what is less like the query. With ``words`` the store finds records by the words of
+    their texts too, in one query: it must have hybrid search. One namespace holds vectors of one embedding model.
+
+    Raises ``ValueError`` for a field that there is not, ``SchemaUnsupported`` for a type that JSON cannot hold, and
+    ``ConfigurationError`` for ``words`` of a store that finds by vectors only.
+    Searching and adding raise ``StoreError``, and what the store and the embedding generator raise.
+    """
+
+    def __init__(
+        self,
+        record_type: type[Record],
+        store: VectorStore,
+        embeddings: EmbeddingGenerator,
+        *,
+        namespace: str,
+        key: str | Callable[[Record], str],
+        text: str | Callable[[Record], str],
+        title: str | Callable[[Record], str | None] | None = None,
+        link: str | Callable[[Record], str | None] | None = None,
+        name: str = "vectors",
+        minimum_score: float | None = None,
+        words: bool = False,
+        offered: Iterable[str] = (),
+        type_codecs: Iterable[TypeCodec] = (),
+    ) -> None:
+        self.name = name
+        self.record_type = record_type
+        self.store = store
+        self.embeddings = embeddings
+        self.namespace = namespace
+        self._records = Records(record_type, type_codecs)
+        self.capabilities = SearchCapabilities(self._records.support(store.filter_support, offered))
+        self._minimum_score = minimum_score
+        self._hybrid = _hybrid_of(store) if words else None
+        known = self._records.properties
+        self._key = reader(key, record_type, known)
+        self._text = reader(text, record_type, known)
+        self._title = None if title is None else reader(title, record_type, known)
+        self._link = None if link is None else reader(link, record_type, known)
+
+    async def add(self, records: Iterable[Record]) -> int:
+        """Embed records and keep them, in place of those of the same keys; return how many there are.
+
+        They are written 500 at a time, each time all or none; of several with one key the last counts.
+        """
+        count = 0
+        pending = iter(records)
+        while batch := {self._id(record): record for record in islice(pending, _BATCH)}:
+            texts = [self._embedded(id, record) for id, record in batch.items()]
+            vectors = await self.embeddings.embed(texts)
+            written = [
+                VectorRecord(id, self._records.metadata(record), text if self._hybrid is not None else None)
+                for (id, record), text in zip(batch.items(), texts, strict=True)
+            ]
+            try:
+                await self.store.upsert(self.namespace, written, vectors)
+            except ValueError as error:
+                raise self._mixed(error) from error
+            count += len(batch)
+        return count
+
+    async def remove(self, keys: Iterable[str]) -> int:
+        """Forget the records of these keys; return how many there were."""
+        return await self.store.delete(self.namespace, list(keys))
+
+    async def fetch(self, query: str, options: TextSearchOptions) -> SearchResults[Record]:
+        """Return the records whose texts are most like the query."""
+        return SearchResults(hit.record for hit in await self._hits(query, options))
+
+    @search_method
+    async def get_hits(self, query: str, options: TextSearchOptions) -> SearchResults[Hit[Record]]:
+        """Find records and return each with its score."""
+        return SearchResults(await self._hits(query, options))
+
+    def to_text(self, record: Record) -> str:
+        """Return the record's text."""
+        return self._value(record)
+
+    def to_result(self, record: Record) -> TextSearchResult:
+        """Return the record's text with its name and link, where it has them."""
+        name = None if self._title is None else self._title(record)
+        link = None if self._link is None else self._link(record)
+        return TextSearchResult(self._value(record), name or None, link or None)
+
+    async def _hits(self, query: str, options: TextSearchOptions) -> list[Hit[Record]]:
+        question = await self.embeddings.embed([query], purpose="query")
+        count = options.skip + options.top
+        try:
+            matches = await self._matches(query, question if any(question.buffer) else None, count, options.filter)
+        except ValueError as error:
+            raise self._mixed(error) from error
+        return list(self._read(matches[options.skip :]))
+
+    async def _matches(
+        self, query: str, question: Vectors | None, count: int, filter: Filter | None
+    ) -> Sequence[VectorMatch | HybridMatch]:
+        if self._hybrid is None:
+            if question is None:
+                return []
+            [matches] = await self.store.search(self.namespace, question, top=count, filter=filter)
+            return [match for match in matches if self._is_like(match.score)]
+        found = await self._hybrid.search(self.namespace, query, question, top=count, filter=filter)
+        return [match for match in found if self._is_like(match.vector)]
+
+    def _is_like(self, cosine: float) -> bool:
+        return self._minimum_score is None or cosine >= self._minimum_score
+
+    def _read(self, matches: Sequence[VectorMatch | HybridMatch]) -> Iterator[Hit[Record]]:
+        for match in matches:
+            try:
+                yield Hit(self._records.record(match.id, match.metadata), match.score)
+            except StoreDamaged as error:
+                raise StoreDamaged(f"{self._whose}: {error}. Add it again, or remove it.") from error
+
+    def _id(self, record: Record) -> str:
+        id = self._key(record)
+        if isinstance(id, bool) or not isinstance(id, str | int) or id == "":
+            raise ValueError(f"{self._whose}: the key of a record is {id!r}, not a text or a whole number")
+        return str(id)
+
+    def _embedded(self, id: str, record: Record) -> str:
+        text = self._text(record)
+        if not isinstance(text, str) or not text.strip():
+            raise ValueError(f"{self._whose}: the record {id!r} has no text, so nothing would find it")
+        return text
+
+    def _value(self, record: Record) -> str:
+        text = self._text(record)
+        if not isinstance(text, str):
+            raise StoreDamaged(f"{self._whose}: the text of a record is {type(text).__name__}, not str")
+        return text
+
+    def _mixed(self, error: ValueError) -> StoreError:
+        return StoreError(
+            f"{self._whose} does not fit the vectors of {self.embeddings.model!r}: {error}. If it was filled with "
+            "another embedding model, drop the namespace and add the records again."
+        )
+
+    @property
+    def _whose(self) -> str:
+        return f"Text search {self.name!r}, namespace {self.namespace!r}"
+
+
+def configured(settings: VectorsSettings, services: Services) -> VectorsTextSearch[dict[str, Any]]:
+    """Make the search that `portico.toml` describes: its records are mappings, whatever their fields."""
+    return VectorsTextSearch(
+        cast("type[dict[str, Any]]", dict[str, Any]),
+        services.get(VectorStore),
+        services.get(EmbeddingGenerator),
+        namespace=settings.namespace,
+        key=settings.key,
+        text=settings.text,
+        title=settings.title,
+        link=settings.link,
+        minimum_score=settings.minimum_score,
+        words=settings.lexical == "store",
+        offered=settings.offered,
+    )
+
+
+def _hybrid_of(store: VectorStore) -> HybridSearch:
+    hybrid: HybridSearch | None = getattr(store, "hybrid", None)
+    if hybrid is None:
+        raise ConfigurationError(
+            f'The vector store {store.name!r} does not find by words, which `lexical = "store"` asks of it. Leave '
+            "`lexical` out of the source, or set `use` in [vectors] to a store with hybrid search, such as postgres."
+        )
+    return hybrid
