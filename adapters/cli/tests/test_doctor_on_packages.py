@@ -232,7 +232,7 @@ def test_a_package_that_is_chosen_and_switched_off(
 
 def test_a_package_that_only_leaves_out(package: Make, doctor: Any, portico: Any) -> None:
     package()
-    listed = '["wordllama", "faiss", "extractive", "retrieval-planner", "documents"]'
+    listed = '["wordllama", "faiss", "basics", "documents"]'
     found = doctor(f"{CHOSEN}[plugins]\nonly = {listed}\n")
     assert found["text search web"]["mend"] == "Add `acme` to `only` in [plugins]."
 

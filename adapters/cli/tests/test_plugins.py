@@ -204,8 +204,8 @@ def test_a_package_that_is_broken_can_be_looked_at(portico: Any, install: Instal
 
 
 def test_a_name_that_is_not_installed_gives_the_nearest(portico: Any) -> None:
-    done = portico("plugins", "extractiv")
-    assert (done.code, done.err) == (2, "Error: No package 'extractiv' is installed. Did you mean extractive?\n")
+    done = portico("plugins", "wordlama")
+    assert (done.code, done.err) == (2, "Error: No package 'wordlama' is installed. Did you mean wordllama?\n")
     assert portico("plugins", "zzzzzz", "--json").json["error"]["type"] == "Misused"
     said = portico("plugins", "nope").err
     assert said == "Error: No package 'nope' is installed. `portico plugins` lists those that are.\n"

@@ -282,14 +282,14 @@ def carried_out_meanwhile(in_process: Any, monkeypatch: pytest.MonkeyPatch, *arg
 
 
 def test_a_job_that_fails_before_its_run_begins_is_a_failed_run(in_process: Any, crew: Path) -> None:
-    in_process("submit", "q", "--run", "r", "--planner", "retrieval")
-    crew.write_text(crew.read_text() + '[plugins]\ndisable = ["retrieval-planner"]\n')
+    in_process("submit", "q", "--run", "r", "--planner", "sequential")
+    crew.write_text(crew.read_text() + '[plugins]\ndisable = ["sequential-planner"]\n')
     assert in_process("worker", "--until-empty").code == 0
     run = in_process("runs", "r", "--json").json
     assert (run["state"], run["goal"]) == ("failed", "q")
-    assert "retrieval" in run["reason"]
-    assert "retrieval" in in_process("runs", "r").out
+    assert "sequential" in run["reason"]
+    assert "sequential" in in_process("runs", "r").out
     done = in_process("submit", "q", "--run", "r", "--wait")
     assert done.code == 1
-    assert "retrieval" in done.err
+    assert "sequential" in done.err
     assert "resume" not in done.err, "the journal does not have it"

@@ -314,7 +314,7 @@ FOLDERS: dict[str, tuple[dict[str, str], str]] = {
     ),
     "a wrong schema of the answer": (
         {"prompt.txt": "Hi", "prompt.yaml": "returns: {type: objct}"},
-        "Bad/prompt.yaml: returns: 'objct' is not a JSON Schema type. All of JSON Schema is known where portico-json",
+        "Bad/prompt.yaml: returns: 'objct' is not a JSON Schema type. All of JSON Schema is known where portico-ba",
     ),
     "type and schema": (
         {"prompt.txt": "Hi", "prompt.yaml": "inputs: {a: {type: string, schema: {}}}"},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import enum
 import json
 import string
@@ -318,14 +317,6 @@ async def test_it_is_a_search_plugin_whose_records_are_described() -> None:
     returns = plugin["GetSearchResults"].manual.returns
     assert set(returns["items"]["properties"]) == {"id", "text", "year"}
     assert "year" in plugin["Search"].manual.parameters["properties"]
-
-
-def test_registering_imports_nothing() -> None:
-    import portico_basics._plugin as plugin
-
-    [registration] = plugin.portico_text_searches()
-    assert registration.name == "vectors"
-    assert asyncio.iscoroutinefunction(VectorsTextSearch.add)
 
 
 @dataclass(frozen=True)

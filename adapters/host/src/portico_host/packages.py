@@ -15,25 +15,9 @@ from portico_host.shipped import SHIPPED
 __all__ = ["Defect", "Offer", "Package", "Plugins", "State", "distribution_for", "port_named", "title"]
 
 # Distributions of ours that register more than one name, or another than their own.
-_BASICS = frozenset(
-    [
-        "attrs",
-        "cached",
-        "contextual",
-        "extractive",
-        "folder",
-        "fused",
-        "jsonschema",
-        "local",
-        "msgspec",
-        "plans",
-        "prompts",
-        "pydantic",
-        "recorded",
-        "retrieval",
-        "sqlite",
-        "vectors",
-    ]
+_BASICS = (
+    *("attrs", "cached", "contextual", "extractive", "folder", "fused", "jsonschema", "local", "msgspec", "plans"),
+    *("prompts", "pydantic", "recorded", "retrieval", "sqlite", "vectors"),
 )
 _ELSEWHERE = {("TextSearch", "full-pages"): "portico-web-pages"}
 State: TypeAlias = Literal["ok", "broken", "conflict", "incompatible", "empty", "disabled"]
