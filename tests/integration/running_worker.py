@@ -94,7 +94,7 @@ def plan() -> Plan:
 async def work(base: Path, task: dict[str, Any]) -> Pursuit:
     """Run the plan, or resume the run that the task names."""
     journal = {"use": "sqlite", "sqlite": {"path": base / "runs.sqlite3"}}
-    application = portico_host.load(base / "portico.toml", {"runs": journal, "plugins": {"only": ["sqlite"]}})
+    application = portico_host.load(base / "portico.toml", {"runs": journal, "plugins": {"only": ["basics"]}})
     async with application.kernel((), plugins=[plugin(base, task.get("gate"))]) as kernel:
         return await resumed(kernel, task) if "run" in task else await kernel.run_plan(plan())
 
