@@ -51,7 +51,7 @@ def recorded(name: str, general: str, news: str = "") -> Prepared:
 
     @contextmanager
     def prepared(patch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
-        patch.setattr("portico_httpx.client.HttpxHttpClient", lambda *_: RecordedHttpClient(answer))
+        patch.setattr("portico_web.http.client.HttpxHttpClient", lambda *_: RecordedHttpClient(answer))
         for key in ("BRAVE_API_KEY", "TAVILY_API_KEY", "GOOGLE_API_KEY", "SEARCH_KEY", "OPENAI_API_KEY"):
             patch.setenv(key, "any")
         yield {}
@@ -99,7 +99,7 @@ def postgres(patch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
 
 PREPARED: dict[str, Prepared] = {
     "adapters/host": documents,
-    "adapters/httpx": web_service,
+    "adapters/web": web_service,
     "adapters/openai": model,
     "adapters/postgres": postgres,
     "connectors/bing": recorded("bing", "what_is_the_semantic_kernel.json"),

@@ -15,7 +15,7 @@ import pytest
 Imports = dict[Path, list[tuple[int, str]]]
 
 OF_THE_APPLICATION = {"portico_host", "portico_cli"}
-REACHED_THROUGH_A_PORT = {"portico-handlebars-planner": {"portico_handlebars"}}
+REACHED_THROUGH_A_PORT = {"portico-templates": {"portico_templates.handlebars"}}
 """What a package is of no use without, and asks the services for: it is installed with it, and never imported."""
 
 

@@ -60,7 +60,7 @@ def module_of(page: Path) -> str:
 
 
 # The first two show pieces of a package, which its own tests run (adapters/cli/tests/test_new_packages.py), the third
-# the kit of portico-httpx, which takes long.
+# the kit of portico-web, which takes long.
 TESTED_ELSEWHERE = ("start-a-package.md", "test-a-package.md", "http-client.md")
 PAGES = {
     page.relative_to(DOCS).as_posix(): module_of(page)

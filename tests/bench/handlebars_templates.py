@@ -18,7 +18,7 @@ from time import perf_counter
 
 from portico import Kernel, function
 from portico.prompts.calling import caller
-from portico_handlebars.language import HandlebarsTemplates
+from portico_templates.handlebars.language import HandlebarsTemplates
 
 try:
     import jinja2

@@ -21,10 +21,10 @@ from typing import Any
 from tests.eval.handlebars_tree import printed
 
 from portico.errors import FunctionNotFound, LimitExceeded, TemplateError
-from portico_handlebars._parsing import parse
-from portico_handlebars._scanning import scan
-from portico_handlebars.language import HandlebarsTemplates
-from portico_handlebars.values import MISSING
+from portico_templates.handlebars._parsing import parse
+from portico_templates.handlebars._scanning import scan
+from portico_templates.handlebars.language import HandlebarsTemplates
+from portico_templates.handlebars.values import MISSING
 
 __all__ = ["add_arguments", "describe", "run"]
 

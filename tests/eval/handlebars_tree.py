@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from portico_handlebars._nodes import (
+from portico_templates.handlebars._nodes import (
     Block,
     Comment,
     Content,

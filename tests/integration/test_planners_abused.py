@@ -24,15 +24,15 @@ from portico.ports.planner import Planner
 from portico.ports.template_language import TemplateLanguage
 from portico_function_calling_planner.config import FunctionCallingSettings
 from portico_function_calling_planner.planner import FunctionCallingPlanner
-from portico_handlebars.language import HandlebarsTemplates
-from portico_handlebars_planner.config import HandlebarsPlannerSettings
-from portico_handlebars_planner.planner import HandlebarsPlanner
 from portico_sequential_planner.config import SequentialSettings
 from portico_sequential_planner.planner import SequentialPlanner
 from portico_stepwise_planner.config import StepwiseSettings
 from portico_stepwise_planner.planner import StepwisePlanner
 from portico_structured_planner.config import StructuredSettings
 from portico_structured_planner.planner import StructuredPlanner
+from portico_templates.handlebars.language import HandlebarsTemplates
+from portico_templates.planner.config import HandlebarsPlannerSettings
+from portico_templates.planner.planner import HandlebarsPlanner
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.services import FixedServices
 

@@ -116,8 +116,8 @@ async def test_a_prompt_from_a_file_is_called_by_code_a_plan_and_a_model(applica
 @pytest.mark.parametrize("text", TEXTS)
 async def test_a_value_arrives_exactly_through_functions_of_every_language(outer: str, inner: str, text: str) -> None:
     from portico import prompt_function
-    from portico_handlebars.language import HandlebarsTemplates
-    from portico_jinja2.language import Jinja2Templates
+    from portico_templates.handlebars.language import HandlebarsTemplates
+    from portico_templates.jinja2.language import Jinja2Templates
 
     kernel = Kernel(template_languages=[HandlebarsTemplates(), Jinja2Templates()])
     kernel.add_plugin(Tools(), "T")
@@ -133,8 +133,8 @@ async def test_a_value_arrives_exactly_through_functions_of_every_language(outer
 
 
 async def test_a_mistake_names_its_file_and_place_in_each_language(tmp_path: Path) -> None:
-    from portico_handlebars.language import HandlebarsTemplates
-    from portico_jinja2.language import Jinja2Templates
+    from portico_templates.handlebars.language import HandlebarsTemplates
+    from portico_templates.jinja2.language import Jinja2Templates
 
     kernel = Kernel(template_languages=[HandlebarsTemplates(), Jinja2Templates()])
     kernel.add_plugin(Tools(), "T")

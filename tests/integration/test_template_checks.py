@@ -10,8 +10,8 @@ import pytest
 from portico import Answer, Kernel, function
 from portico.errors import PlanInvalid, PorticoError
 from portico.plans.plan import From, Plan, PlanTemplate, Step, Value
-from portico_handlebars.language import HandlebarsTemplates
-from portico_jinja2.language import Jinja2Templates
+from portico_templates.handlebars.language import HandlebarsTemplates
+from portico_templates.jinja2.language import Jinja2Templates
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from portico.plans.plan import From, Plan, PlanTemplate, Step, Value
 from portico.plans.plan_functions import plan_function
 from portico.plans.task import Answer
 from portico.pursuits.journal import RunState
-from portico_handlebars.language import HandlebarsTemplates
-from portico_jinja2.language import Jinja2Templates
+from portico_templates.handlebars.language import HandlebarsTemplates
+from portico_templates.jinja2.language import Jinja2Templates
 from portico_testkit.fakes.run_store import MemoryRunStore
 
 CITIES = ["Oslo", "Rome", "Oslo"]

@@ -17,11 +17,11 @@ from portico.ports.http_client import HttpClient
 from portico.registration import Secret
 from portico_bing.config import BingSettings
 from portico_bing.search import BingTextSearch
-from portico_httpx.client import HttpxHttpClient
-from portico_httpx.config import HttpxSettings
 from portico_llamacpp.chat import LlamaCppChat
 from portico_testkit.fakes.services import FixedServices
 from portico_testkit.recorded_server import RecordedServer
+from portico_web.http.client import HttpxHttpClient
+from portico_web.http.config import HttpxSettings
 
 RECORDED = Path(__file__).parents[2] / "connectors/bing/tests/recorded/what_is_the_semantic_kernel.json"
 

@@ -143,7 +143,7 @@ class TestTheCommand:
         ("kind", "name", "ours"),
         [
             ("connector", "brave", "portico-brave"),
-            ("connector", "full-pages", "portico-web-pages"),
+            ("connector", "full-pages", "portico-web"),
             ("planner", "retrieval", "portico-basics"),
             ("adapter", "testkit", "portico-testkit"),
         ],

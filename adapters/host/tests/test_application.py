@@ -154,7 +154,7 @@ def test_settings_of_a_plugin_that_is_not_there_are_masked_altogether(work: Path
 def test_what_the_embedded_default_can_do_without_is_no_problem_where_it_is_not_installed(
     table: str, noun: str, monkeypatch: pytest.MonkeyPatch, work: Path
 ) -> None:
-    monkeypatch.setenv("PORTICO_DISABLE", "httpx,web-pages")
+    monkeypatch.setenv("PORTICO_DISABLE", "web")
     application = portico_host.load()
     assert not [problem for problem in application.check() if problem.severity == "error" and noun in problem.subject]
     assert not [setting for setting in application.settings() if setting.key.startswith(f"{table}.")]

@@ -198,7 +198,7 @@ def test_a_name_that_is_near_to_a_registered_one_is_taken_for_it(acme: Any) -> N
 
 
 def test_the_advice_to_install_names_the_distribution_that_has_it() -> None:
-    assert distribution_for(port_named("TextSearch"), "full-pages") == "portico-web-pages"
+    assert distribution_for(port_named("TextSearch"), "full-pages") == "portico-web"
     offers = [offer for package in portico_host.discover().packages for offer in package.offers]
     wrong = [
         f"{offer.port.noun} {offer.name} is in {offer.distribution}"

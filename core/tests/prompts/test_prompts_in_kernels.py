@@ -213,7 +213,7 @@ async def test_a_language_that_is_not_there_is_an_error_that_names_those_that_ar
         await Kernel().render_prompt("Hi", language="handlebars")
     assert str(far.value) == (
         "This kernel has no template language 'handlebars'. It has semantic-kernel. Others are given to "
-        "Kernel(template_languages=[…]), or installed, as with `pip install portico-handlebars`, and used in a kernel "
+        "Kernel(template_languages=[…]), or installed, as with `pip install portico-templates`, and used in a kernel "
         "of portico_host.open()."
     )
     with pytest.raises(PluginNotInstalled, match=r"Always there: semantic-kernel, brackets\.$"):

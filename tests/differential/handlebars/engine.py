@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from portico.errors import FunctionNotFound, PorticoError
-from portico_handlebars.language import HandlebarsTemplates
-from portico_handlebars.values import MISSING, SafeString
+from portico_templates.handlebars.language import HandlebarsTemplates
+from portico_templates.handlebars.values import MISSING, SafeString
 
 CASES = Path(__file__).parent / "cases"
 ERROR = {"error": True}

@@ -14,12 +14,6 @@ from portico_host.shipped import SHIPPED
 
 __all__ = ["Defect", "Offer", "Package", "Plugins", "State", "distribution_for", "port_named", "title"]
 
-# Distributions of ours that register more than one name, or another than their own.
-_BASICS = (
-    *("attrs", "cached", "contextual", "extractive", "folder", "fused", "jsonschema", "local", "msgspec", "plans"),
-    *("prompts", "pydantic", "recorded", "retrieval", "sqlite", "vectors"),
-)
-_ELSEWHERE = {("TextSearch", "full-pages"): "portico-web-pages"}
 State: TypeAlias = Literal["ok", "broken", "conflict", "incompatible", "empty", "disabled"]
 
 
@@ -204,10 +198,9 @@ def port_named(name: str) -> PortInfo:
 
 def distribution_for(info: PortInfo, name: str) -> str:
     """Return the name that a distribution registering ``name`` has by convention, or ours that has another."""
-    if (info.name, name) in _ELSEWHERE:
-        return _ELSEWHERE[info.name, name]
-    if name in _BASICS:
-        return "portico-basics"
+    for distribution, names in SHIPPED.items():
+        if name in names.split():
+            return distribution
     name = name.replace("_", "-")
     return f"portico-{name}-planner" if info.name == "Planner" else f"portico-{name}"
 

@@ -77,7 +77,7 @@ class Prompts:
                 f"This kernel has no template language {name!r}. It has {', '.join(known)}."
                 + (f" Did you mean {near[0]!r}?" if near else "")
                 + " Others are given to Kernel(template_languages=[…]), or installed, as with "
-                "`pip install portico-handlebars`, and used in a kernel of portico_host.open()."
+                "`pip install portico-templates`, and used in a kernel of portico_host.open()."
             )
         try:
             return kernel.services.get(TemplateLanguage, name)

@@ -23,7 +23,7 @@ def installed_http_client() -> HttpClient:
             chosen = _imported(chosen) if isinstance(chosen, str) else chosen
             client: HttpClient = _imported(registration.factory)(None if chosen is None else chosen(), FixedServices())
             return client
-    return pytest.fail("No HttpClient is installed. Install portico-httpx, or give the fixture http_client.")
+    return pytest.fail("No HttpClient is installed. Install portico-web, or give the fixture http_client.")
 
 
 def _imported(reference: str) -> Any:

@@ -42,7 +42,7 @@ def _of_portico(name: PackageName) -> str | None:
 
 def _shipped(name: PackageName) -> str | None:
     """Refuse what is ours and not installed here: the two could never be installed together."""
-    ours = {name.distribution, distribution_for(port_named(name.kind.port), name.registered)} & SHIPPED
+    ours = {name.distribution, distribution_for(port_named(name.kind.port), name.registered)} & SHIPPED.keys()
     return f"{min(ours)} is a package of Portico's own: `pip install {min(ours)}`." if ours else None
 
 

@@ -1,0 +1,316 @@
+"""The parser: tokens to nodes, by the grammar of handlebars.js 4.7."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from portico.errors import TemplateError
+from portico.prompts.faults import fault
+from portico_templates.handlebars._expression_parsing import ExpressionParser
+from portico_templates.handlebars._nodes import (
+    Block,
+    Comment,
+    Content,
+    Decorator,
+    Expression,
+    Literal,
+    Mustache,
+    Partial,
+    Path,
+    Program,
+    Statement,
+    Strip,
+    SubExpression,
+)
+from portico_templates.handlebars._scanning import Token, scan
+from portico_templates.handlebars._whitespace import control_whitespace
+
+__all__ = ["DEEPEST", "parse", "parse_without_whitespace_control"]
+
+DEEPEST = 64
+"""How many blocks may be inside of each other."""
+
+_ENDS_PROGRAM = {"EOF", "OPEN_ENDBLOCK", "INVERSE", "OPEN_INVERSE_CHAIN"}
+
+
+def parse(source: str, *, name: str = "prompt", ignore_standalone: bool = False) -> Program:
+    """Read a template.
+
+    Raises ``TemplateError`` with line and column, and ``LimitExceeded`` where blocks are nested more than 64 deep.
+    """
+    program = parse_without_whitespace_control(source, name=name)
+    control_whitespace(program, ignore_standalone=ignore_standalone)
+    return program
+
+
+def parse_without_whitespace_control(source: str, *, name: str = "prompt") -> Program:
+    """Read a template, and leave all its white space."""
+    return _Parser(source, name).template()
+
+
+@dataclass(slots=True)
+class _Opened:
+    """The tag that opens a block."""
+
+    token: Token
+    path: Path
+    literal: Literal | None
+    params: list[Expression]
+    hash: dict[str, Expression]
+    names: tuple[str, ...]
+    strip: Strip
+    end: int
+
+    @property
+    def original(self) -> str:
+        return self.path.original
+
+
+class _Parser(ExpressionParser):
+    def __init__(self, source: str, name: str) -> None:
+        super().__init__(source, name, list(scan(source, name=name)))
+        self.opened: list[_Opened] = []
+
+    def template(self) -> Program:
+        program = self._program()
+        token = self.token
+        if token.name == "EOF":
+            return program
+        if token.name == "OPEN_ENDBLOCK":
+            raise self.wrong("No block is open that this could close.")
+        raise self.wrong("This stands in no block.")
+
+    def _program(self) -> Program:
+        if len(self.opened) > DEEPEST:
+            message = f"Blocks may be at most {DEEPEST} deep inside of each other."
+            raise self.too_deep(message, self.opened[-1].token)
+        body: list[Statement] = []
+        while self.token.name not in _ENDS_PROGRAM:
+            body.append(self._statement())
+        return Program(body)
+
+    def _statement(self) -> Statement:
+        token = self.token
+        match token.name:
+            case "CONTENT":
+                self.advance()
+                return Content(token.text, token.at)
+            case "COMMENT":
+                self.advance()
+                return Comment(_comment_text(token.text), _strip(token, token), token.at)
+            case "OPEN" | "OPEN_UNESCAPED":
+                return self._mustache(token)
+            case "OPEN_PARTIAL":
+                return self._partial(token)
+            case "OPEN_PARTIAL_BLOCK":
+                return self._partial_block(token)
+            case "OPEN_BLOCK":
+                return self._block(token)
+            case "OPEN_INVERSE":
+                return self._inverse_block(token)
+            case "OPEN_RAW_BLOCK":
+                return self._raw_block(token)
+            case _:
+                raise self.wrong(f"{token.text!r} is not expected here.")
+
+    def _mustache(self, token: Token) -> Mustache | Decorator:
+        closing = "CLOSE_UNESCAPED" if token.name == "OPEN_UNESCAPED" else "CLOSE"
+        opened = self._opening(token, closing)
+        decorated = "*" in token.text
+        if decorated:
+            return Decorator(
+                opened.path,
+                opened.params,
+                opened.hash,
+                opened.strip,
+                token.at,
+                opened.end,
+                literal=opened.literal,
+            )
+        escaped = token.name == "OPEN" and not token.text.endswith("&")
+        return Mustache(
+            opened.path, opened.params, opened.hash, escaped, opened.strip, token.at, opened.end, opened.literal
+        )
+
+    def _opening(self, token: Token, closing: str = "CLOSE", *, names: bool = False) -> _Opened:
+        """Read what stands between the braces of a tag."""
+        self.advance()
+        path, literal = self.helper_name()
+        params = self.params()
+        hash_arguments = self.hash()
+        declared = self.block_params() if names and self.token.name == "OPEN_BLOCK_PARAMS" else ()
+        end = self.expect(closing, token)
+        return _Opened(token, path, literal, params, hash_arguments, declared, _strip(token, end), end.end)
+
+    def _partial(self, token: Token) -> Partial:
+        self.advance()
+        name = self.partial_name()
+        params, hash_arguments = self.params(), self.hash()
+        end = self.expect("CLOSE", token)
+        return Partial(name, params, hash_arguments, _strip(token, end), token.at, end.end)
+
+    def _partial_block(self, token: Token) -> Partial:
+        partial = self._partial(token)
+        name = partial.name
+        if isinstance(name, Path):
+            path = name
+        else:
+            if isinstance(name, SubExpression):
+                # No name could close it; handlebars.js refuses each.
+                message = "A partial that is chosen by a call cannot have a block."
+                raise fault(message, self.source, name.at, name.end - name.at, name=self.name)
+            original = name.original
+            path = Path((original,), original, 0, False, name.at, name.end)
+        opened = _Opened(token, path, None, [], {}, (), partial.strip, partial.end)
+        self.opened.append(opened)
+        partial.program = self._program()
+        partial.close_strip = self._close(opened)
+        return partial
+
+    def _block(self, token: Token) -> Block | Decorator:
+        opened = self._opening(token, names=True)
+        self.opened.append(opened)
+        program = self._program()
+        program.params = opened.names
+        if "*" in token.text:
+            if self.token.name in {"INVERSE", "OPEN_INVERSE_CHAIN"}:
+                raise self.wrong("A decorator has no inverse.")
+            closing = self._close(opened)
+            return Decorator(
+                opened.path,
+                opened.params,
+                opened.hash,
+                opened.strip,
+                token.at,
+                opened.end,
+                program,
+                closing,
+                opened.literal,
+            )
+        inverse, strip = self._inverse_chain()
+        closing = self._close(opened)
+        if inverse is not None and inverse.chained:
+            _set_close(inverse, closing)
+        return _made(opened, program, inverse, strip, closing)
+
+    def _inverse_chain(self) -> tuple[Program | None, Strip]:
+        """Read ``{{else}}`` or ``{{else if …}}`` and what follows, up to the end of the block."""
+        token = self.token
+        if token.name == "INVERSE":
+            self.advance()
+            return self._program(), _strip(token, token)
+        if token.name != "OPEN_INVERSE_CHAIN":
+            return None, Strip()
+        opened = self._opening(token, names=True)
+        self.opened.append(opened)
+        program = self._program()
+        program.params = opened.names
+        inverse, strip = self._inverse_chain()
+        self.opened.pop()
+        if inverse is not None and inverse.chained:
+            _set_close(inverse, strip)
+        block = _made(opened, program, inverse, strip, strip)
+        return Program([block], chained=True), opened.strip
+
+    def _inverse_block(self, token: Token) -> Block:
+        opened = self._opening(token, names=True)
+        self.opened.append(opened)
+        inverse = self._program()
+        inverse.params = opened.names
+        program = None
+        strip = Strip()
+        if self.token.name == "INVERSE":
+            strip = _strip(self.token, self.token)
+            self.advance()
+            program = self._program()
+        closing = self._close(opened)
+        return _made(opened, program, inverse, strip, closing)
+
+    def _close(self, opened: _Opened) -> Strip:
+        token = self.token
+        if token.name != "OPEN_ENDBLOCK":
+            if token.name == "EOF":
+                raise self._wrong_opened(opened, f"The block is not closed: {{{{/{opened.original}}}}} is missing.")
+            where = f"the block {opened.original!r}, opened in line {self._line(opened)}"
+            raise self.wrong(f"This does not fit {where}.")
+        self.advance()
+        path, _ = self.helper_name()
+        end = self.expect("CLOSE", token)
+        if path.original != opened.original:
+            advice = " {{else}} is written without '#'." if opened.original == "else" else ""
+            raise fault(
+                f"{{{{/{path.original}}}}} does not close the block {opened.original!r}, "
+                f"opened in line {self._line(opened)}.{advice}",
+                self.source,
+                token.at,
+                end.end - token.at,
+                name=self.name,
+            )
+        self.opened.pop()
+        return _strip(token, end)
+
+    def _line(self, opened: _Opened) -> int:
+        return self.source.count("\n", 0, opened.token.at) + 1
+
+    def _raw_block(self, token: Token) -> Block:
+        opened = self._opening(token, "CLOSE_RAW_BLOCK")
+        body: list[Statement] = []
+        while self.token.name == "CONTENT":
+            body.append(Content(self.token.text, self.token.at))
+            self.advance()
+        end = self.token
+        if end.name != "END_RAW_BLOCK" or end.text != opened.original:
+            raise self.wrong(
+                f"This does not close the raw block {opened.original!r}, opened in line {self._line(opened)}."
+            )
+        self.advance()
+        return Block(
+            opened.path,
+            opened.params,
+            opened.hash,
+            Program(body),
+            None,
+            Strip(),
+            Strip(),
+            Strip(),
+            token.at,
+            opened.end,
+            raw=True,
+            literal=opened.literal,
+        )
+
+    def _wrong_opened(self, opened: _Opened, message: str) -> TemplateError:
+        at = opened.token.at
+        return fault(message, self.source, at, opened.end - at, name=self.name)
+
+
+def _made(opened: _Opened, program: Program | None, inverse: Program | None, strip: Strip, closing: Strip) -> Block:
+    return Block(
+        opened.path,
+        opened.params,
+        opened.hash,
+        program,
+        inverse,
+        opened.strip,
+        strip,
+        closing,
+        opened.token.at,
+        opened.end,
+        literal=opened.literal,
+    )
+
+
+def _set_close(chained: Program, strip: Strip) -> None:
+    block = chained.body[0]
+    assert isinstance(block, Block)  # noqa: S101 - a chained program holds one block
+    block.close_strip = strip
+
+
+def _strip(opening: Token, closing: Token) -> Strip:
+    return Strip(opening.text[2:3] == "~", closing.text[-3:-2] == "~")
+
+
+def _comment_text(text: str) -> str:
+    value = text.removeprefix("{{").removeprefix("~").removeprefix("!")
+    value = value.removeprefix("-").removeprefix("-").removesuffix("}}").removesuffix("~")
+    return value.removesuffix("-").removesuffix("-")

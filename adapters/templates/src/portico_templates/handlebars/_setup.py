@@ -1,0 +1,62 @@
+"""What a language is made with, as its compiler needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from portico.ports.type_codec import TypeCodec
+from portico_templates.handlebars._fields import Fields
+from portico_templates.handlebars._running import Limits
+from portico_templates.handlebars._writing import Texts
+
+if TYPE_CHECKING:
+    from portico_templates.handlebars._bodies import Body
+
+__all__ = ["BUILT_IN", "Options", "Setup"]
+
+BUILT_IN = frozenset({"each", "if", "unless", "with", "log", "lookup"})
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The compile options of handlebars.js, by their names there."""
+
+    no_escape: bool = False
+    strict: bool = False
+    assume_objects: bool = False
+    compat: bool = False
+    prevent_indent: bool = False
+    explicit_partial_context: bool = False
+    ignore_standalone: bool = False
+    known_helpers: Mapping[str, bool] = field(default_factory=dict)
+    known_helpers_only: bool = False
+
+
+class Setup:
+    """What every template of one language shares."""
+
+    def __init__(
+        self,
+        *,
+        helpers: Mapping[str, Callable[..., Any]],
+        partials: Mapping[str, str],
+        escape: str,
+        codecs: Iterable[TypeCodec],
+        options: Options,
+        limits: Limits,
+        semantic_kernel_helpers: bool,
+    ) -> None:
+        codecs = tuple(codecs)
+        self.helpers = dict(helpers)
+        self.partials = dict(partials)
+        self.escapes = escape == "html"
+        self.options = options
+        self.limits = limits
+        self.semantic_kernel_helpers = semantic_kernel_helpers
+        self.fields = Fields(codecs)
+        self.texts = Texts(codecs, javascript=self.escapes, limit=limits.characters)
+        self.partial: Callable[[str], Body | None] = lambda name: None
+        self.partials_may_set = False
+        self.partials_have_markup = False

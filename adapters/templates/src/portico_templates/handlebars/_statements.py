@@ -1,0 +1,310 @@
+"""The compiler: a program becomes a body, and each of its statements a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from portico_templates.handlebars._blocks import each, if_, over, section, when, with_
+from portico_templates.handlebars._bodies import Body, Segment
+from portico_templates.handlebars._calls import block_missing, compile_call, compile_value, find_bare
+from portico_templates.handlebars._nodes import (
+    Block,
+    Comment,
+    Content,
+    Decorator,
+    Mustache,
+    Partial,
+    Program,
+    Statement,
+)
+from portico_templates.handlebars._output import SHORT, Put, appending, putting
+from portico_templates.handlebars._partials import compile_partial
+from portico_templates.handlebars._paths import compile_path
+from portico_templates.handlebars._running import Later, Scope
+from portico_templates.handlebars._special import compile_message, compile_raw, compile_set
+from portico_templates.handlebars._unit import Get, Step, Unit, Write
+from portico_templates.handlebars.semantic_kernel import BARE, BLOCKS
+from portico_templates.handlebars.values import MISSING, is_true
+
+__all__ = ["compile_body"]
+
+
+def compile_body(unit: Unit, program: Program, *, same_context: bool = False) -> Body:
+    """Return the body of a program; ``same_context`` is for one that is written in the context around it."""
+    return _BodyCompiler(unit, same_context).body(program)
+
+
+class _BodyCompiler:
+    def __init__(self, unit: Unit, same_context: bool) -> None:
+        self.unit = unit
+        self.same_context = same_context
+        self.steps: list[tuple[str, Step]] = []
+        self.exclusive: list[int] = []
+        self.inlines: list[tuple[Callable[[Scope], str], Body]] = []
+        self._texts: list[str] = []
+        self.plain: list[tuple[str, str, Step]] = []
+        self.segment: Segment | None = None
+        self.cost = 1
+
+    def body(self, program: Program) -> Body:
+        unit = self.unit
+        outside = unit.needs_data
+        unit.needs_data = False
+        if program.params:
+            unit.block_params.append(program.params)
+        for statement in program.body:
+            self._statement(statement)
+        if program.params:
+            unit.block_params.pop()
+        tail = self._take_text()
+        segment = None
+        if not self.steps and self.plain:
+            segment = Segment(unit.setup.fields, self.plain, tail)
+        self._end_segment()
+        body = Body(
+            self.steps,
+            tail,
+            exclusive=self.exclusive,
+            inlines=self.inlines,
+            params=program.params,
+            same_context=self.same_context,
+            needs_data=unit.needs_data,
+            cost=self.cost,
+            segment=segment,
+        )
+        unit.needs_data = unit.needs_data or outside
+        return body
+
+    def _statement(self, statement: Statement) -> None:
+        unit = self.unit
+        if isinstance(statement, Content):
+            self._texts.append(statement.value)
+            return
+        if isinstance(statement, Comment):
+            return
+        self.cost += 1
+        if isinstance(statement, Mustache):
+            self._mustache(statement)
+        elif isinstance(statement, Decorator):
+            self._decorator(statement)
+        elif isinstance(statement, Partial):
+            self._partial(statement)
+        else:
+            self._add(*_BlockCompiler(unit, statement).step(self))
+
+    def _take_text(self) -> str:
+        """Return the text since the last tag."""
+        text = "".join(self._texts)
+        self._texts.clear()
+        return text
+
+    def _add(self, step: Step, in_order: bool = False) -> None:
+        text = self._take_text()
+        self._end_segment()
+        if in_order:
+            self.exclusive.append(len(self.steps))
+        self.steps.append((text, step))
+
+    def _end_segment(self) -> None:
+        """Make what has come of texts and plain fields one step, or a few."""
+        if not self.plain:
+            return
+        plain, self.plain = self.plain, []
+        if len(plain) == 1:
+            self.steps.append((plain[0][0], plain[0][2]))
+        else:
+            segment = Segment(self.unit.setup.fields, plain, "")
+            self.steps.append(("", segment.step))
+
+    def _mustache(self, node: Mustache) -> None:
+        unit = self.unit
+        path = node.path
+        name = path.parts[0] if path.parts else ""
+        kind = unit.helper_kind(name) if path.is_simple and unit.block_param(name) is None else None
+        if kind == "semantic-kernel" and name == "set" and (node.params or node.hash):
+            self._add(compile_set(unit, node), in_order=True)
+            return
+        put = putting(unit, node)
+        options = unit.setup.options
+        if node.params or node.hash or kind in {"custom", "built-in"} or (kind and name in BARE):
+            get, _ = compile_call(unit, node)
+            self._add(_written(get, put))
+            return
+        if not path.is_simple or unit.block_param(name) is not None:
+            get = compile_path(unit, path, strict=True)
+            if not path.data and len(path.parts) > 1 and not path.is_scoped and not path.depth and "." in path.original:
+                get = _or_function(unit, node, get, path.original)
+            self._add(_written(get, put))
+            return
+        get = compile_path(unit, path, strict=False)
+        step = _written(_or_function(unit, node, get, name, must_exist=options.strict), put)
+        is_plain = not (unit.setup.escapes or options.compat or options.strict or options.assume_objects)
+        if is_plain and not name.isdecimal():
+            self.plain.append((self._take_text(), name, step))
+        else:
+            self._add(step)
+
+    def _decorator(self, node: Decorator) -> None:
+        unit = self.unit
+        if node.path.original != "inline" or node.program is None:
+            written = "inline partials are written {{#*inline 'name'}}…{{/inline}}"
+            unit.refuse(f"The decorator {node.path.original!r} cannot stand here; {written}.", node)
+        self.inlines.append((_name_of_inline(unit, node), compile_body(unit, node.program)))
+
+    def _partial(self, node: Partial) -> None:
+        unit = self.unit
+        block = None if node.program is None else compile_body(unit, node.program)
+        in_order = unit.may_set
+        self._add(compile_partial(unit, node, block, in_order=in_order), in_order)
+
+
+class _BlockCompiler:
+    def __init__(self, unit: Unit, node: Block) -> None:
+        self.unit = unit
+        self.node = node
+        self.kind = None
+        path = node.path
+        self.name = path.parts[0] if path.parts else ""
+        if path.is_simple and unit.block_param(self.name) is None:
+            self.kind = unit.helper_kind(self.name)
+
+    def _bodies(self, *, same: bool) -> tuple[Body | None, Body | None]:
+        node = self.node
+        body = None if node.program is None else compile_body(self.unit, node.program, same_context=same)
+        inverse = None if node.inverse is None else compile_body(self.unit, node.inverse, same_context=True)
+        return body, inverse
+
+    def step(self, within: _BodyCompiler) -> tuple[Step, bool]:
+        """Return the step of the block, and whether something is set in it."""
+        unit, node = self.unit, self.node
+        is_helper = self.kind == "built-in" and self.name not in {"lookup", "log"}
+        special = self.kind == "semantic-kernel" and self.name in BLOCKS
+        same = (is_helper and self.name in {"if", "unless"}) or special
+        body, inverse = self._bodies(same=same)
+        within.cost += sum(each_body.cost for each_body in (body, inverse) if each_body is not None)
+        in_order = any(each_body.may_set for each_body in (body, inverse) if each_body is not None)
+        if special and self.name == "raw":
+            return compile_raw(body), in_order
+        if special:
+            return compile_message(unit, node, body, in_order=in_order), in_order
+        if is_helper:
+            return self._built_in(body, inverse, in_order), in_order
+        if self.kind == "custom":
+            get, _ = compile_call(unit, node, (body, inverse))
+            return _written(get, appending(unit, node)), in_order
+        return self._section(body, inverse, in_order), in_order
+
+    def _built_in(self, body: Body | None, inverse: Body | None, in_order: bool) -> Step:
+        unit, node, name = self.unit, self.node, self.name
+        if len(node.params) != 1:
+            given = "none was given" if not node.params else f"{len(node.params)} were given"
+            what = "Must pass iterator to #each." if name == "each" else f"#{name} requires exactly one argument."
+            unit.refuse(f"{what} {given[0].upper()}{given[1:]}.", node)
+        subject, waits = compile_value(unit, node.params[0])
+        if name == "each":
+            emit, choose = each(unit, body, inverse)
+        elif name == "with":
+            emit, choose = with_(body, inverse)
+        else:
+            if name == "unless":
+                body, inverse = inverse, body
+            test = is_true
+            if "includeZero" in node.hash:
+                subject, waits, test = _including_zero(unit, node, subject, waits)
+            if not waits and not in_order and test is is_true:
+                return if_(subject, body, inverse)
+            emit, choose = when(body, inverse, test)
+        return over(subject, emit, choose, waits=waits, in_order=in_order)
+
+    def _section(self, body: Body | None, inverse: Body | None, in_order: bool) -> Step:
+        unit, node = self.unit, self.node
+        path = node.path
+        emit, choose = section(unit, body, inverse)
+        waits = True
+        missing = unit.setup.helpers.get("blockHelperMissing")
+        if node.params or node.hash or (self.kind and (self.name in BARE or self.kind == "built-in")):
+            subject, waits = compile_call(unit, node)
+        elif not path.is_simple or unit.block_param(self.name) is not None:
+            subject = compile_path(unit, path, strict=True)
+        else:
+            strict = unit.setup.options.strict
+            get = compile_path(unit, path, strict=False)
+            subject = _or_function(unit, node, get, self.name, must_exist=strict)
+        if missing is not None:
+            return _written(block_missing(unit, node, subject, (body, inverse)), appending(unit, node))
+        return over(subject, emit, choose, waits=waits, in_order=in_order)
+
+
+def _written(get: Get, put: Put) -> Step:
+    """Return the step that writes a value."""
+    write_other = put.write
+    if put.plain:
+
+        def step(scope: Scope, write: Write) -> None:
+            value = get(scope)
+            kind = type(value)
+            if kind is str:
+                write(value)
+            elif kind is int and 0 <= value < SHORT:
+                write(str(value))
+            else:
+                write_other(value, scope, write)
+
+        return step
+    return lambda scope, write: write_other(get(scope), scope, write)
+
+
+def _or_function(unit: Unit, node: Any, get: Get, name: str, *, must_exist: bool = False) -> Get:
+    """Return what finds a variable, or what a function of its name gives."""
+    first = node.path.parts[0]
+    several = len(node.path.parts) > 1
+    read = unit.setup.fields.read
+
+    def find(scope: Scope) -> Any:
+        value = get(scope)
+        if value is not MISSING or (several and read(scope.context, first) is not MISSING):
+            return value
+        found = find_bare(unit, node, scope, name)
+        if found is MISSING and must_exist:
+            unit.refuse(f"{name!r} is not defined here.", node)
+        return found
+
+    return find
+
+
+def _name_of_inline(unit: Unit, node: Decorator) -> Callable[[Scope], str]:
+    """Return what gives the name of an inline partial.
+
+    In handlebars.js it has no context yet: a variable is undefined, as a name that is not there.
+    """
+    if not node.params:
+        return lambda scope: "undefined"
+    get, _ = compile_value(unit, node.params[0])
+    key = unit.setup.texts.key
+
+    def name(scope: Scope) -> str:
+        outside = scope.copy()
+        outside.context, outside.parent = MISSING, None
+        value = get(outside)
+        if type(value) is Later:
+            unit.refuse("The name of an inline partial is a text, not what a function gives.", node)
+        return key(value)
+
+    return name
+
+
+def _including_zero(unit: Unit, node: Block, subject: Get, waits: bool) -> Any:
+    option, option_waits = compile_value(unit, node.hash["includeZero"])
+    if option_waits:
+        unit.refuse("includeZero is true, false or a variable.", node)
+
+    def test(value: Any) -> bool:
+        return is_true(value)
+
+    def get(scope: Scope) -> Any:
+        value = subject(scope)
+        is_zero = isinstance(value, int | float) and not isinstance(value, bool) and value == 0
+        return True if is_zero and is_true(option(scope)) else value
+
+    return get, waits, test

@@ -1,0 +1,139 @@
+"""What a helper of the application is given besides its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from portico.errors import TemplateError
+from portico.prompts.prompt import Prompt
+from portico_templates.handlebars._bodies import Body
+from portico_templates.handlebars._running import Data, Scope, drive
+from portico_templates.handlebars._writing import OfBlock, joined
+from portico_templates.handlebars.values import MISSING
+
+__all__ = ["Helper", "Options"]
+
+Helper = Callable[..., Any]
+"""Called as ``helper(options, *arguments, **named)``; it may be asynchronous."""
+
+
+class Options:
+    """Where a helper is called: its context, and the block that it stands before.
+
+    >>> import asyncio
+    >>> from portico_templates.handlebars.language import HandlebarsTemplates
+    >>> def twice(options, separator=" "):
+    ...     return separator.join([options.fn(), options.fn()])
+    >>> language = HandlebarsTemplates(helpers={"twice": twice})
+    >>> asyncio.run(language.compile("{{#twice separator='-'}}ho{{/twice}}").render({}, call=None))
+    'ho-ho'
+
+    ``fn`` and ``inverse`` give the text of the block and of what follows its ``{{else}}``. In a helper that is
+    ``async def`` they are awaited; in another they are there at once, and their block cannot call functions.
+    """
+
+    __slots__ = ("_bodies", "_escape", "_fault", "_is_async", "_scope", "hash", "name")
+
+    def __init__(
+        self,
+        name: str,
+        scope: Scope,
+        hash: Mapping[str, Any],
+        bodies: tuple[Body | None, Body | None] | None,
+        *,
+        is_async: bool,
+        fault: Callable[[str], TemplateError],
+    ) -> None:
+        self.name = name
+        self.hash = hash
+        self._scope = scope
+        self._bodies = bodies
+        self._is_async = is_async
+        self._fault = fault
+
+    @property
+    def is_block(self) -> bool:
+        """Whether the helper stands before a block."""
+        return self._bodies is not None
+
+    @property
+    def context(self) -> Any:
+        """The current context, which templates call ``this``."""
+        return self._scope.context
+
+    @property
+    def root(self) -> Any:
+        """The arguments of the template."""
+        return self._scope.run.root
+
+    def data(self, name: str) -> Any:
+        """Return the value that templates call ``@name``; None where there is none."""
+        found = self._scope.data.get(name)
+        return None if found is MISSING else found
+
+    def fn(
+        self,
+        context: Any = MISSING,
+        *,
+        data: Mapping[str, Any] | None = None,
+        block_params: Sequence[Any] | None = None,
+    ) -> Any:
+        """Return the text of the block in a context, the current one if none is given.
+
+        ``data`` are values for names that begin with ``@``, ``block_params`` those of ``as |first second|``,
+        which are an error in the block where none are given.
+        Raises ``TemplateError`` in a helper that is not asynchronous where the block calls functions.
+        """
+        return self._text(self._bodies and self._bodies[0], context, data, block_params)
+
+    def inverse(
+        self,
+        context: Any = MISSING,
+        *,
+        data: Mapping[str, Any] | None = None,
+        block_params: Sequence[Any] | None = None,
+    ) -> Any:
+        """Return the text of what follows ``{{else}}``, as `fn` does."""
+        return self._text(self._bodies and self._bodies[1], context, data, block_params)
+
+    def _text(
+        self, body: Body | None, context: Any, data: Mapping[str, Any] | None, values: Sequence[Any] | None
+    ) -> Any:
+        scope = self._scope.copy() if context is MISSING else self._scope.inner(context)
+        if data is not None:
+            scope.data = Data(data, scope.data)
+        parts: list[Any] = []
+        given = None if values is None else tuple(values)
+        if self._is_async:
+            return self._awaited(body, scope, given, parts)
+        if body is not None:
+            self._run_at_once(body, scope, given, parts)
+        return self._joined(parts)
+
+    def _run_at_once(self, body: Body, scope: Scope, values: tuple[Any, ...] | None, parts: list[Any]) -> None:
+        run = self._scope.run
+        outside = run.jobs, run.resume
+        run.jobs, run.resume = [], []
+        try:
+            body.enter(scope, parts.append, values)
+            waits = bool(run.jobs or run.resume)
+        finally:
+            run.jobs, run.resume = outside
+        if waits:
+            raise self._fault(
+                f"The block calls functions, and the helper {self.name!r} is not asynchronous: "
+                f"write it as `async def` and await its `options.fn()`."
+            )
+
+    async def _awaited(self, body: Body | None, scope: Scope, values: tuple[Any, ...] | None, parts: list[Any]) -> str:
+        if body is not None:
+            await drive(scope.run, partial(body.enter, scope, parts.append, values))
+        return self._joined(parts)
+
+    def _joined(self, parts: list[Any]) -> str:
+        run = self._scope.run
+        text = joined(parts, run.limits.characters, run.name, markup=True)
+        assert isinstance(text, Prompt)  # noqa: S101 - that is what is asked for
+        return OfBlock(text.pieces)

@@ -1,0 +1,364 @@
+"""Jinja2's sandbox, narrowed to data, with the functions of a kernel in it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import operator
+from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping, Sequence
+from types import MethodType
+from typing import Any, ClassVar
+
+from jinja2 import TemplateSyntaxError, Undefined, nodes
+from jinja2.environment import TemplateModule
+from jinja2.runtime import AsyncLoopContext, BlockReference, Context, Macro, TemplateReference
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.utils import Cycler, Joiner
+from markupsafe import Markup
+
+from portico.errors import LimitExceeded
+from portico.prompts.prompt import Prompt, Trusted
+from portico.prompts.text_form import TextForm
+from portico_templates.jinja2._data import JINJA_OWN, NOTHING, Method, Missing, kind_of, read_field, read_item
+from portico_templates.jinja2._errors import Refused
+from portico_templates.jinja2._filters import prompt_filters
+from portico_templates.jinja2._formats import any_own, check_format, check_growth, formatted, is_own, percent
+from portico_templates.jinja2._generator import PromptCode
+from portico_templates.jinja2._loading import Partials
+from portico_templates.jinja2._loops import CountedNamespace, PromptTemplate, counted_range
+from portico_templates.jinja2._own_text import Marks, OwnText, Printed
+from portico_templates.jinja2._rendering import RENDERING, TrustedFound, charge
+from portico_templates.jinja2.config import Jinja2Settings
+
+__all__ = ["PromptEnvironment"]
+
+_LARGEST_BITS = 100_000
+_PLAIN = frozenset([bool, float, int, type(None)])
+_CONTAINERS = frozenset([dict, list, tuple])
+_GLOBALS = ("cycler", "dict", "joiner")
+_JOINING = frozenset(["center", "format", "format_map", "join", "ljust", "replace", "rjust"])
+_ASKING = frozenset(["count", "endswith", "find", "index", "rfind", "rindex", "startswith"])
+
+
+class PromptEnvironment(ImmutableSandboxedEnvironment):
+    """What a template's code runs in.
+
+    With ``marked``, it tells the template's own text from values (see `_own_text`); without, every text is a plain
+    string, which is faster.
+    """
+
+    code_generator_class = PromptCode
+    intercepted_binops: ClassVar[frozenset[str]] = frozenset(["+", "-", "*", "**", "%"])  # type: ignore[misc]
+    marks: Marks | None
+
+    def __init__(self, settings: Jinja2Settings, text_form: TextForm, *, marked: bool) -> None:
+        super().__init__(
+            trim_blocks=settings.trim_blocks,
+            lstrip_blocks=settings.lstrip_blocks,
+            keep_trailing_newline=True,
+            optimized=False,
+            undefined=Missing,
+            finalize=self.printed_own if marked else self.printed,
+            autoescape=False,
+            loader=Partials(settings.partials, settings.folder, settings.max_source),
+            auto_reload=False,
+            enable_async=True,
+        )
+        self.template_class = PromptTemplate
+        self.settings = settings
+        self.marks = Marks() if marked else None
+        self.sources: dict[str, str] = {}
+        self._text_form = text_form
+        self.filters = prompt_filters()
+        self.globals = {name: self.globals[name] for name in _GLOBALS}
+        self.globals |= {"range": counted_range, "namespace": CountedNamespace}
+        self._callable = tuple(self.globals.values())
+
+    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        tree = super()._parse(source, name, filename)
+        escaping = tree.find(nodes.EvalContextModifier)
+        if escaping is not None:
+            message = "There is no autoescape: nothing in a prompt is escaped, and values are never markup."
+            raise TemplateSyntaxError(message, escaping.lineno, name, filename)
+        return tree
+
+    # What is printed.
+
+    def printed(self, value: Any) -> str:
+        """Write a value for the prompt."""
+        text = value if type(value) is str else self.text(value)
+        RENDERING.get().print(text)
+        return text
+
+    def printed_own(self, value: Any) -> str:
+        """Write a value for a prompt with messages: as a value, but for what is the template's own."""
+        if type(value) is str:
+            text: str = Printed(value)
+        elif isinstance(value, OwnText):
+            text = value
+        elif isinstance(value, TemplateModule):
+            text = self.concat(value._body_stream)  # noqa: SLF001 - what a module printed
+        else:
+            text = self.own(value) if type(value) is Trusted else Printed(self.text(value))
+        RENDERING.get().print(text)
+        return text
+
+    def text(self, value: Any) -> str:
+        """Write a value as every prompt language writes it; without marks.
+
+        Raises `TrustedFound` where own text is not told from values, and this is some.
+        """
+        if isinstance(value, str):
+            if self.marks is None and type(value) is Trusted:
+                raise TrustedFound
+            return self._plain(value) if isinstance(value, Markup | Trusted) else self._of(value)
+        if type(value) in _PLAIN:
+            return self._text_form(value)
+        if isinstance(value, Undefined):
+            return ""
+        if isinstance(value, (*JINJA_OWN, Method)):
+            if isinstance(value, TemplateModule):
+                return self._plain(self.concat(value._body_stream))  # noqa: SLF001 - what a module printed
+            raise Refused(f"This is {kind_of(value)}, which has no text; a macro or method is called with (…).")
+        if isinstance(value, Iterator | AsyncIterator):
+            raise Refused("This gives one element after another and has no text of its own: write |join or |list.")
+        return self._of(self.json(value) if type(value) in _CONTAINERS else value)
+
+    def _of(self, value: Any) -> str:
+        try:
+            return self._text_form(value)
+        except ValueError as error:
+            raise Refused(f"The value cannot be written as text. {error}") from error
+
+    def _plain(self, text: str) -> str:
+        return str.__str__(text) if self.marks is None else self.marks.plain(text)
+
+    def json(self, value: Any) -> Any:
+        """Return a value for a function, or to be written as JSON: what Jinja2 made becomes what it stands for."""
+        kind = type(value)
+        if kind is str or kind in _PLAIN:
+            return value
+        if isinstance(value, Undefined):
+            return None
+        if isinstance(value, Markup):
+            return self._plain(value)
+        if kind in (list, tuple):
+            made = [self.json(element) for element in value]
+            if all(new is old for new, old in zip(made, value, strict=True)):
+                return value
+            return made if kind is list else tuple(made)
+        if kind is dict:
+            items = {self.json(key): self.json(element) for key, element in value.items()}
+            same = all(new is old and items[new] is value[old] for new, old in zip(items, value, strict=False)) and len(
+                items
+            ) == len(value)
+            return value if same else items
+        if kind is range or (isinstance(value, Iterable) and kind.__name__ in ("dict_keys", "dict_values")):
+            return list(value)
+        if isinstance(value, (*JINJA_OWN, Method)):
+            raise Refused(f"This is {kind_of(value)}, which no function takes.")
+        return value
+
+    def string(self, value: Any) -> str:
+        """Return a text to work on; the template's own stays that."""
+        if type(value) is str or isinstance(value, OwnText):
+            return value
+        return self.own(value) if type(value) is Trusted else self.text(value)
+
+    def own(self, value: Any) -> str:
+        """Take a text for the template's own."""
+        if isinstance(value, OwnText):
+            return value
+        text = self.text(value)
+        return text if self.marks is None else self.marks.own(text)
+
+    def like(self, pattern: str, text: str) -> str:
+        """Return a text made of ``pattern``'s characters in its class."""
+        return self.marks.OwnText(text) if self.marks is not None and isinstance(pattern, OwnText) else text
+
+    def as_in(self, text: str, sought: str) -> str:
+        """Return what is looked for as it stands in ``text``."""
+        return self.marks.data(sought) if self.marks is not None and isinstance(text, OwnText) else sought
+
+    def replaced(self, text: str, old: str, new: str, count: int) -> str:
+        """Replace a text by another, which stays what it is: own text or a value."""
+        found = self._plain(text).count(old) if len(new) > len(old) else 0
+        check_growth(len(text) + found * len(new))
+        if self.marks is None or not (isinstance(text, OwnText) or isinstance(new, OwnText)):
+            return text.replace(old, new, count)
+        return self.marks.replaced(self.marks.OwnText.escape(text), old, new, count)
+
+    def concat(self, parts: Iterable[str]) -> str:
+        """Join what a macro, a block or a filter block printed."""
+        parts = parts if isinstance(parts, list) else list(parts)
+        check_growth(sum(map(len, parts)))
+        return "".join(parts) if self.marks is None else self.marks.captured(parts)
+
+    def finished(self, parts: list[str]) -> str:
+        """Join all that was printed: to a `Prompt`, where values are told from own text."""
+        check_growth(sum(map(len, parts)))
+        return "".join(parts) if self.marks is None else Prompt(self.marks.pieces(parts))
+
+    def joined(self, values: Iterable[Any]) -> str:
+        """Join the operands of ``~``."""
+        return self.joined_with("", list(values))
+
+    def joined_with(self, between: Any, values: Sequence[Any]) -> str:
+        """Join values, as their texts."""
+        texts = [value if type(value) is str else self.string(value) for value in values]
+        between = self.string(between)
+        check_growth(sum(map(len, texts)) + len(between) * max(0, len(texts) - 1))
+        if self.marks is not None and (isinstance(between, OwnText) or any_own(texts)):
+            return self.marks.joined(between, texts)
+        together: str = between.join(texts)
+        return together
+
+    # What is read.
+
+    def field(self, obj: Any, name: str) -> Any:
+        """Return a field of data; of what is missing, something missing."""
+        if type(obj) is dict and name in obj:
+            return obj[name]
+        if isinstance(obj, Missing):
+            return obj.field(name)
+        if name.startswith("_"):
+            raise Refused(f"Names that begin with '_' are not read: {name!r}.")
+        if isinstance(obj, JINJA_OWN):
+            try:
+                return obj[name] if isinstance(obj, TemplateReference) else getattr(obj, name)
+            except (AttributeError, KeyError):
+                return Missing(obj=obj, name=name)
+        found = read_field(obj, name)
+        return Missing(obj=obj, name=name) if found is NOTHING else found
+
+    def item(self, obj: Any, key: Any) -> Any:
+        """Return an element or a field of data; of what is missing, something missing."""
+        if isinstance(obj, Missing):
+            return obj.field(key)
+        if isinstance(obj, JINJA_OWN) or (
+            isinstance(key, str) and key.startswith("_") and not isinstance(obj, Mapping)
+        ):
+            return self.field(obj, str(key))
+        found = read_item(obj, key)
+        return Missing(obj=obj, name=key) if found is NOTHING else found
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        """Return a field for a filter or a format, which cannot await it."""
+        return self.getitem(obj, attribute) if isinstance(obj, AsyncLoopContext) else self.field(obj, attribute)
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        """Return an element or field for a filter or a format, which cannot await it."""
+        if isinstance(obj, AsyncLoopContext):
+            raise Refused("A filter cannot read the variable of a loop.")
+        return self.item(obj, argument)
+
+    # What is called.
+
+    def call(self, context: Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Call a function of the kernel, a macro, or a method that only computes; nothing else."""
+        if isinstance(obj, Missing):
+            if not obj.words:
+                raise Refused(f"This cannot be called: {obj._undefined_message}.")  # noqa: SLF001 - Jinja2's words
+            return self._call_function(obj.words, args, kwargs)
+        if isinstance(obj, Method):
+            return self._call_method(obj, args, _own_arguments(kwargs))
+        if isinstance(obj, Macro | AsyncLoopContext):
+            return _deeper(context.call(obj, *args, **kwargs))
+        if isinstance(obj, BlockReference | Joiner) or any(obj is given for given in self._callable):
+            return context.call(obj, *args, **kwargs)
+        if isinstance(obj, MethodType) and isinstance(obj.__self__, AsyncLoopContext | Cycler):
+            return context.call(obj, *args, **kwargs)
+        raise Refused(f"This is {kind_of(obj)}, a value, not a function: it cannot be called.")
+
+    def _call_function(self, words: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Awaitable[Any]:
+        name = "-".join(words) if len(words) == 2 else ".".join(words)
+        if isinstance(kwargs.get("caller"), Macro):
+            raise Refused("A block is given to a macro by {% call %}, not to a function of the kernel.", called=name)
+        arguments = {key: self.json(value) for key, value in _own_arguments(kwargs).items()}
+        return RENDERING.get().call(name, arguments, [self.json(value) for value in args])
+
+    def _call_method(self, method: Method, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        of, name = method.of, method.name
+        if not isinstance(of, str):
+            if name == "strftime":
+                check_format(str(args[0]) if args else "")
+            result = getattr(of, name)(*args, **kwargs)
+            return list(result) if name in ("items", "keys", "values") else result
+        charge(of)
+        if type(of) is Trusted or (self.marks is not None and name in _JOINING and _has_own(args, kwargs)):
+            of = self.own(of) if type(of) is Trusted else self.marks.OwnText.escape(of)  # type: ignore[union-attr]
+        if name in ("format", "format_map"):
+            return formatted(self, of, args[0] if name == "format_map" and args else None, args, kwargs)
+        if name == "join":
+            return self.joined_with(of, list(args[0]) if args else [])
+        if name == "replace" and 2 <= len(args) <= 3 and not kwargs:
+            return self.replaced(of, self.text(args[0]), self.string(args[1]), args[2] if len(args) > 2 else -1)
+        for given in (*args, *kwargs.values()):
+            if isinstance(given, int):
+                check_growth(given * (of.count("\t") + 1 if name == "expandtabs" else 1) + len(of))
+        if isinstance(of, OwnText):
+            if name in _ASKING:
+                of = self._plain(of)
+            else:
+                args = tuple(
+                    self.as_in(of, value) if type(value) is str and not index else value
+                    for index, value in enumerate(args)
+                )
+        return getattr(of, name)(*args, **kwargs)
+
+    # What is computed.
+
+    def operand(self, value: Any) -> Any:
+        """Return what a format may write of a value: numbers and dates as they are, else the text."""
+        return value if isinstance(value, int | float | dt.date | dt.time) else self.string(value)
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        """Compute, within bounds: what doubles each time is soon larger than the machine."""
+        if operator == "%" and isinstance(left, str):
+            return percent(self, self.string(left), right)
+        if operator == "+":
+            return self._add(left, right)
+        if operator == "-" and isinstance(left, Missing) and len(left.words) == 1:
+            [name] = left.words
+            raise Refused(f"{name!r} is undefined. '-' subtracts here: a function of a plugin is {name}.function(…).")
+        if operator == "*":
+            for one, other in ((left, right), (right, left)):
+                if isinstance(one, str | list | tuple) and isinstance(other, int):
+                    check_growth(len(one) * max(0, other))
+        if isinstance(left, int) and isinstance(right, int):
+            bits = left.bit_length() * max(0, right) if operator == "**" else left.bit_length() + right.bit_length()
+            if bits > _LARGEST_BITS:
+                raise LimitExceeded(f"A number in a template has at most {_LARGEST_BITS:,} bits.")
+        return super().call_binop(context, operator, left, right)
+
+    def _add(self, left: Any, right: Any) -> Any:
+        if isinstance(left, str | list | tuple) and isinstance(right, str | list | tuple):
+            check_growth(len(left) + len(right))
+            if isinstance(left, str) and isinstance(right, str) and (is_own(left) or is_own(right)):
+                return self.joined((left, right))
+        return operator.add(left, right)
+
+
+async def _deeper(called: Awaitable[Any]) -> Any:
+    rendering = RENDERING.get()
+    try:
+        rendering.enter()
+    except LimitExceeded:
+        called.close()  # type: ignore[attr-defined]
+        raise
+    try:
+        return await called
+    finally:
+        rendering.depth -= 1
+
+
+def _own_arguments(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return what the template gave by name, without what Jinja2 adds."""
+    kwargs.pop("_loop_vars", None)
+    kwargs.pop("_block_vars", None)
+    return kwargs
+
+
+def _has_own(args: Iterable[Any], kwargs: Mapping[str, Any]) -> bool:
+    return any_own(kwargs) or any(
+        is_own(value) or (isinstance(value, list | tuple) and any_own(value)) for value in args
+    )

@@ -1,0 +1,197 @@
+"""Jinja2's filters, each within bounds and counted."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Callable
+from functools import wraps
+from textwrap import TextWrapper
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import pass_environment, pass_eval_context
+from jinja2.async_utils import auto_to_list
+from jinja2.filters import FILTERS, do_urlencode, make_attrgetter
+from jinja2.nodes import EvalContext
+from markupsafe import Markup
+
+from portico.errors import LimitExceeded
+from portico_templates.jinja2._errors import Refused
+from portico_templates.jinja2._formats import check_growth, percent
+from portico_templates.jinja2._rendering import charge
+
+if TYPE_CHECKING:
+    from portico_templates.jinja2._environment import PromptEnvironment
+
+__all__ = ["prompt_filters"]
+
+# They write HTML, or Python's own idea of a value.
+_LEFT_OUT = ("pprint", "urlize", "xmlattr")
+_LARGEST = {"batch": 10_000, "center": 10_000, "indent": 1_000, "round": 100, "slice": 10_000, "truncate": None}
+
+
+def prompt_filters() -> dict[str, Callable[..., Any]]:
+    """Return the filters by name."""
+    filters = {name: _counted(name, filter) for name, filter in FILTERS.items() if name not in _LEFT_OUT}
+    escape = _counted("escape", _escape)
+    own: dict[str, Callable[..., Any]] = {
+        "attr": _attr,
+        "e": escape,
+        "escape": escape,
+        "forceescape": escape,
+        "format": _format,
+        "indent": _counted("indent", _indent),
+        "join": _join,
+        "replace": _replace,
+        "safe": _safe,
+        "string": _string,
+        "sum": _counted("sum", _sum),
+        "title": _counted("title", _title),
+        "striptags": _counted("striptags", _striptags),
+        "urlencode": _counted("urlencode", _urlencode),
+        "tojson": _counted("tojson", _tojson),
+        "wordwrap": _wordwrap,
+    }
+    return filters | own
+
+
+def _counted(name: str, filter: Callable[..., Any]) -> Callable[..., Any]:
+    """Count what a filter goes through, and bound the numbers it is given."""
+    position = 1 if hasattr(filter, "jinja_pass_arg") else 0
+    largest = _LARGEST.get(name)
+
+    @wraps(filter)
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        charge(args[position])
+        if largest is not None:
+            for given in (*args[position + 1 :], *kwargs.values()):
+                if isinstance(given, int) and abs(given) > largest:
+                    raise LimitExceeded(f"The filter {name} takes numbers up to {largest:,}, not {given:,}.")
+                charge(range(given) if isinstance(given, int) and given > 0 else None)
+        return filter(*args, **kwargs)
+
+    return counted
+
+
+@pass_environment
+def _attr(environment: PromptEnvironment, value: Any, name: str) -> Any:
+    return environment.getattr(value, str(name))
+
+
+@pass_environment
+def _escape(environment: PromptEnvironment, value: Any) -> str:
+    return html.escape(environment.text(value))
+
+
+@pass_environment
+def _format(environment: PromptEnvironment, value: Any, *args: Any, **kwargs: Any) -> str:
+    if args and kwargs:
+        raise Refused("The filter format takes arguments by place or by name, not both.")
+    return percent(environment, environment.string(value), kwargs or args)
+
+
+@pass_environment
+def _indent(environment: PromptEnvironment, value: Any, width: Any = 4, first: Any = False, blank: Any = False) -> Any:
+    text = environment.string(value)
+    before = environment.string(width) if isinstance(width, str) else " " * width
+    # As in Jinja2, a line break at the end makes one more line, which is empty.
+    lines = (text + "\n").splitlines()
+    check_growth(len(text) + len(lines) * len(before))
+    made = [
+        environment.joined((before, line)) if (index or first) and (line or blank) else line
+        for index, line in enumerate(lines)
+    ]
+    return environment.joined_with("\n", made)
+
+
+@pass_eval_context
+async def _join(context: EvalContext, value: Any, d: Any = "", attribute: Any = None) -> Any:
+    environment: Any = context.environment
+    charge(value)
+    elements = await auto_to_list(value)
+    if attribute is not None:
+        elements = [make_attrgetter(environment, attribute)(element) for element in elements]
+    charge(elements)
+    return environment.joined_with(d, elements)
+
+
+@pass_environment
+def _replace(environment: PromptEnvironment, value: Any, old: Any, new: Any, count: int | None = None) -> Any:
+    text = environment.string(value)
+    charge(text)
+    return environment.replaced(text, environment.text(old), environment.string(new), -1 if count is None else count)
+
+
+@pass_environment
+def _safe(environment: PromptEnvironment, value: Any) -> Any:
+    return environment.own(value)
+
+
+@pass_environment
+def _string(environment: PromptEnvironment, value: Any) -> str:
+    return environment.string(value)
+
+
+@pass_environment
+async def _sum(environment: PromptEnvironment, iterable: Any, attribute: Any = None, start: Any = 0) -> Any:
+    if isinstance(start, str | list | tuple):
+        raise Refused("The filter sum adds numbers; join puts texts together, and + lists.")
+    elements = await auto_to_list(iterable)
+    if attribute is not None:
+        elements = [make_attrgetter(environment, attribute)(element) for element in elements]
+    return sum(elements, start)
+
+
+@pass_environment
+def _title(environment: PromptEnvironment, value: Any) -> Any:
+    text = environment.string(value)
+    parts = []
+    inside = False
+    for letter in text:
+        parts.append(letter.lower() if inside else letter.upper())
+        inside = letter not in " \t\n\r\f\v-([{<"
+    return environment.like(text, "".join(parts))
+
+
+@pass_environment
+def _tojson(environment: PromptEnvironment, value: Any, indent: int | None = None) -> str:
+    data = environment.json(value)
+    if indent is not None and not 0 <= indent <= 16:
+        raise Refused(f"The filter tojson indents by 0 to 16, not {indent}.")
+    return json.dumps(data, ensure_ascii=False, indent=indent)
+
+
+@pass_environment
+def _striptags(environment: PromptEnvironment, value: Any) -> str:
+    return str(Markup(environment.text(value)).striptags())  # noqa: S704 - it is a plain string in the end
+
+
+@pass_environment
+def _urlencode(environment: PromptEnvironment, value: Any) -> str:
+    return do_urlencode(environment.text(value) if isinstance(value, str) else environment.json(value))
+
+
+@pass_environment
+def _wordwrap(  # noqa: PLR0917 - as Jinja2 has it
+    environment: PromptEnvironment,
+    value: Any,
+    width: int = 79,
+    break_long_words: bool = True,
+    wrapstring: str | None = None,
+    break_on_hyphens: bool = True,
+) -> Any:
+    text = environment.string(value)
+    charge(text)
+    if width < 1:
+        raise Refused("The filter wordwrap takes a width of at least 1.")
+    between = environment.newline_sequence if wrapstring is None else environment.text(wrapstring)
+    check_growth(len(text) + (len(text) // width + text.count("\n") + 1) * len(between))
+    wrapper = TextWrapper(
+        width=width,
+        expand_tabs=False,
+        replace_whitespace=False,
+        break_long_words=break_long_words,
+        break_on_hyphens=break_on_hyphens,
+    )
+    lines = (between.join(wrapper.wrap(str.__str__(line))) for line in text.splitlines())
+    return environment.like(text, between.join(lines))

@@ -1,0 +1,166 @@
+"""One rendering: how it reaches functions, and what it may use up."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Awaitable, Mapping, Sequence, Sized
+from contextvars import ContextVar
+
+from jinja2.runtime import AsyncLoopContext
+
+from portico.errors import ArgumentsInvalid, FunctionNotFound, LimitExceeded
+from portico.ports.template_language import CallFunction
+from portico.prompts.prompt import Trusted
+from portico_templates.jinja2._errors import Refused
+from portico_templates.jinja2.config import Jinja2Settings
+
+__all__ = ["RENDERING", "Rendering", "TrustedFound", "charge", "too_large", "work"]
+
+_CHECKED_EVERY = 16
+_SOURCE_A_STEP = 2_048
+_LETTERS_A_STEP = 16
+
+
+class TrustedFound(Exception):
+    """A `Trusted` text came up, in a list or from a function, where the template's own text is not told from values."""
+
+
+class Rendering:
+    """What one rendering holds: the functions, the bounds, and the failure of a function, if one failed.
+
+    A round of a loop counts more the longer the template is, since its body may be that long. ``results`` are those
+    of the functions called so far; one that begins anew in another environment takes them from the one before.
+    """
+
+    __slots__ = (
+        "_call",
+        "_deadline",
+        "_known",
+        "_marked",
+        "_most_printed",
+        "_next_check",
+        "depth",
+        "failure",
+        "printed",
+        "results",
+        "round",
+        "settings",
+        "steps",
+    )
+
+    def __init__(
+        self,
+        call: CallFunction,
+        settings: Jinja2Settings,
+        length: int,
+        *,
+        marked: bool,
+        before: Rendering | None = None,
+    ) -> None:
+        self._call = call
+        self._marked = marked
+        self._known = deque(before.results if before is not None else ())
+        self.results: list[tuple[str, object]] = []
+        self.settings = settings
+        self.round = 1 + length // _SOURCE_A_STEP
+        self.steps = 0
+        self.depth = 0
+        self.printed = 0
+        self._most_printed = 2 * settings.max_characters
+        self.failure: BaseException | None = None
+        self._next_check = _CHECKED_EVERY
+        self._deadline = time.monotonic() + settings.max_seconds
+
+    def step(self, count: int) -> None:
+        """Count work; raises ``LimitExceeded`` when there was too much of it, or it took too long."""
+        self.steps += count
+        if self.steps >= self._next_check:
+            self._next_check = self.steps + _CHECKED_EVERY
+            if self.steps > self.settings.max_steps:
+                raise LimitExceeded(
+                    f"The template takes more than {self.settings.max_steps:,} steps: rounds of its loops, and "
+                    "elements that its filters go through. max_steps sets how many it may take."
+                )
+            if time.monotonic() > self._deadline:
+                raise LimitExceeded(
+                    f"The template takes more than {self.settings.max_seconds:g} seconds, without its functions; "
+                    "max_seconds sets how long it may take."
+                )
+
+    def print(self, text: str) -> None:
+        """Count a text that is printed, captured ones too; raises ``LimitExceeded`` when it is too much."""
+        self.printed += 1 + len(text)
+        if self.printed > self._most_printed:
+            raise too_large(self.settings.max_characters)
+
+    def enter(self) -> None:
+        """Go into a macro or a recursive loop; raises ``LimitExceeded`` at the deepest."""
+        self.step(self.round)
+        if self.depth >= self.settings.max_depth:
+            raise LimitExceeded(
+                f"Macros and loops call themselves more than {self.settings.max_depth} deep; max_depth sets how deep "
+                "they may."
+            )
+        self.depth += 1
+
+    def call(self, function: str, arguments: Mapping[str, object], positional: Sequence[object]) -> Awaitable[object]:
+        """Call a function of the kernel; what is wrong with the call itself is the template's fault."""
+        if self._known and self._known[0][0] == function:
+            return self._again(self._known.popleft()[1])
+        try:
+            awaitable = self._call(function, arguments, positional) if positional else self._call(function, arguments)
+        except FunctionNotFound as error:
+            name, dash, _ = function.partition("-")
+            advice = f" Nor is there a variable {name!r}." if dash else ""
+            raise Refused(f"{error}{advice}", called=function) from error
+        except ArgumentsInvalid as error:
+            raise Refused(str(error), called=function) from error
+        return self._result(function, awaitable)
+
+    async def _result(self, function: str, awaitable: Awaitable[object]) -> object:
+        begun = time.monotonic()
+        try:
+            result = await awaitable
+        except FunctionNotFound as error:
+            if error.name == function:
+                raise Refused(str(error), called=function) from error
+            self.failure = error
+            raise
+        except BaseException as error:
+            self.failure = error
+            raise
+        finally:
+            self._deadline += time.monotonic() - begun
+        if not self._marked:
+            self.results.append((function, result))
+            if type(result) is Trusted:
+                raise TrustedFound
+        return result
+
+    async def _again(self, result: object) -> object:
+        return result
+
+
+RENDERING: ContextVar[Rendering] = ContextVar("portico_jinja2_rendering")
+"""The rendering that is going on here. Jinja2 has no place for it: an imported template has a context of its own."""
+
+
+def charge(value: object) -> None:
+    """Count the work of going through a value."""
+    RENDERING.get().step(work(value))
+
+
+def work(value: object) -> int:
+    """Return how many steps going through a value takes."""
+    if isinstance(value, str):
+        return 1 + len(value) // _LETTERS_A_STEP
+    return 1 + len(value) if isinstance(value, Sized) and not isinstance(value, AsyncLoopContext) else 1
+
+
+def too_large(most: int) -> LimitExceeded:
+    """Return the error of a text that gets too long."""
+    return LimitExceeded(
+        f"The template makes a text or list of more than {most:,} characters or elements; max_characters sets how "
+        "many it may have."
+    )

@@ -1,0 +1,184 @@
+"""The Jinja2 template language."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from jinja2 import Template, nodes
+
+from portico.errors import LimitExceeded, PorticoError
+from portico.ports.template_language import CallFunction
+from portico.ports.type_codec import TypeCodec
+from portico.prompts.prompt import Trusted
+from portico.prompts.text_form import TextForm
+from portico.prompts.written_calls import FunctionCall
+from portico.registration import Services
+from portico_templates.jinja2._environment import PromptEnvironment
+from portico_templates.jinja2._errors import not_compiled, not_rendered
+from portico_templates.jinja2._rendering import RENDERING, Rendering, TrustedFound
+from portico_templates.jinja2._variables import variables_of
+from portico_templates.jinja2._written_calls import calls_of
+from portico_templates.jinja2.config import Jinja2Settings
+
+__all__ = ["Jinja2Template", "Jinja2Templates", "factory"]
+
+_MESSAGE = re.compile(r"</?message\b")
+_REACHING_OUT = (nodes.Extends, nodes.FromImport, nodes.Import, nodes.Include)
+
+
+class Jinja2Templates:
+    """Compile prompts in Jinja2.
+
+    >>> import asyncio
+    >>> from portico import Kernel, function
+    >>> from portico.prompts.calling import caller
+    >>> @function
+    ... def double(number: int) -> int:
+    ...     return 2 * number
+    >>> kernel = Kernel()
+    >>> _ = kernel.add_function(double)
+    >>> template = Jinja2Templates().compile("{% for n in numbers %}{{ double(n) }} {% endfor %}")
+    >>> asyncio.run(template.render({"numbers": [1, 2, 3]}, call=caller(kernel)))
+    '2 4 6 '
+
+    A name that is no variable is a function of the kernel where it is called: ``{{ Plugin.function("x", count=3) }}``,
+    ``{{ Plugin_function(...) }}``, ``{{ function(...) }}``. It is awaited, and its result is data. Printed, a variable
+    that is missing is empty.
+
+    Templates run in a sandbox, within the bounds of `Jinja2Settings`: they read data, not the objects, files and
+    modules of the application. ``codecs`` are asked how to write values of types that the standard library does not
+    know.
+    """
+
+    name = "jinja2"
+
+    def __init__(self, *, codecs: Iterable[TypeCodec] = (), settings: Jinja2Settings | None = None) -> None:
+        self._settings = settings or Jinja2Settings()
+        text_form = TextForm(codecs)
+        self._plain = PromptEnvironment(self._settings, text_form, marked=False)
+        self._marked = PromptEnvironment(self._settings, text_form, marked=True)
+
+    def compile(self, source: str, *, name: str = "prompt") -> Jinja2Template:
+        """Parse and compile a template; raises ``TemplateError`` with the line, and ``LimitExceeded``."""
+        if len(source) > self._settings.max_source:
+            raise LimitExceeded(
+                f"{name}: a template has at most {self._settings.max_source:,} characters, not {len(source):,}; "
+                "max_source sets how many it may have."
+            )
+        return Jinja2Template(source, name, self._plain, self._marked)
+
+
+class Jinja2Template:
+    """A compiled prompt."""
+
+    __slots__ = ("_marked", "_marked_template", "_markup", "_plain", "_template", "name", "source")
+
+    def __init__(self, source: str, name: str, plain: PromptEnvironment, marked: PromptEnvironment) -> None:
+        self.name = name
+        self.source = source
+        self._plain = plain
+        self._marked = marked
+        self._markup = _MESSAGE.search(source) is not None
+        self._marked_template: Template | None = None
+        self._template = self._compiled(marked if self._markup else plain)
+
+    def __str__(self) -> str:
+        return self.source
+
+    def __repr__(self) -> str:
+        return f"Jinja2Template({self.source!r})"
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The names of the variables that are written or given to functions, in the order of their first use.
+
+        Those that a condition, a loop or ``default`` is about are not among them: a prompt can do without.
+        """
+        try:
+            return variables_of(self._plain.parse(self.source))
+        except RecursionError as error:
+            raise LimitExceeded(f"{self.name}: the template is nested too deeply.") from error
+
+    @property
+    def calls(self) -> tuple[FunctionCall, ...]:
+        """The calls of functions, in the order of writing, as far as they can be told.
+
+        Not among them: ``x.upper()`` and others that may be a method of a variable, calls with ``*`` or ``**``, whose
+        arguments are known when they are made, and what partials call.
+        """
+        try:
+            return calls_of(self._plain.parse(self.source), self.source, self._plain)
+        except RecursionError as error:
+            raise LimitExceeded(f"{self.name}: the template is nested too deeply.") from error
+
+    async def render(self, arguments: Mapping[str, object], *, call: CallFunction) -> str:
+        """Return the prompt: a `Prompt` where messages may stand in it, else a plain string.
+
+        Its values are what is printed; what is `Trusted`, or called safe by the template, counts as the template's
+        own. Raises ``TemplateError`` for a function that is not there, arguments that do not fit and what cannot be
+        computed or written, and ``LimitExceeded``; what a function raises comes through unchanged.
+        """
+        if not self._markup and not any(type(value) is Trusted for value in arguments.values()):
+            rendering = Rendering(call, self._plain.settings, len(self.source), marked=False)
+            try:
+                return await self._rendered(self._template, self._plain, arguments, rendering)
+            except TrustedFound:
+                # Known too late: begin anew, with the results that there are.
+                rendering = Rendering(call, self._plain.settings, len(self.source), marked=True, before=rendering)
+        else:
+            rendering = Rendering(call, self._marked.settings, len(self.source), marked=True)
+        return await self._rendered(self._with_markup(), self._marked, arguments, rendering)
+
+    async def _rendered(
+        self, template: Template, environment: PromptEnvironment, arguments: Mapping[str, object], rendering: Rendering
+    ) -> str:
+        before = RENDERING.set(rendering)
+        parts: list[str] = []
+        try:
+            generated = template.root_render_func(template.new_context(dict(arguments)))
+            async for part in generated:  # type: ignore[attr-defined]
+                parts.append(part)  # noqa: PERF401 - an async list comprehension is no faster here
+            return environment.finished(parts)
+        except TrustedFound:
+            raise
+        except Exception as error:
+            if error is rendering.failure:
+                raise
+            failed = not_rendered(error, template, self.source, self.name)
+            if failed is error:
+                raise
+            raise failed from error
+        finally:
+            RENDERING.reset(before)
+
+    def _with_markup(self) -> Template:
+        if self._marked_template is None:
+            self._marked_template = self._compiled(self._marked)
+        return self._marked_template
+
+    def _compiled(self, environment: PromptEnvironment) -> Template:
+        try:
+            tree = environment.parse(self.source)
+            # What a partial holds is known when it is read, so such a template is taken for one with messages.
+            if environment is self._plain and _may_bring_markup(tree):
+                self._markup = True
+                return self._with_markup()
+            code = environment.compile(tree, filename=f"<{self.name}>")
+            return environment.template_class.from_code(environment, code, environment.make_globals(None))
+        except (PorticoError, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            raise not_compiled(error, self.source, self.name, environment) from error
+
+
+def _may_bring_markup(tree: nodes.Template) -> bool:
+    return any(tree.find(kind) is not None for kind in _REACHING_OUT) or any(
+        found.name == "safe" for found in tree.find_all(nodes.Filter)
+    )
+
+
+def factory(settings: Jinja2Settings | None, services: Services) -> Jinja2Templates:
+    """Make the language of its settings; opens nothing."""
+    codecs = [services.get(TypeCodec, name) for name in services.names(TypeCodec)]
+    return Jinja2Templates(codecs=codecs, settings=settings)

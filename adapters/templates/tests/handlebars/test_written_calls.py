@@ -1,0 +1,108 @@
+"""A compiled template tells the calls of functions that are written in it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portico.errors import FunctionNotFound, PorticoError
+from portico.prompts.written_calls import FunctionCall
+from portico_templates.handlebars.language import HandlebarsTemplates
+
+LANGUAGE = HandlebarsTemplates(helpers={"shout": lambda options, text="": text.upper()})
+
+
+def names(source: str) -> list[str]:
+    return [call.function for call in LANGUAGE.compile(source).calls]
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("{{P-f}}", ["P-f"]),
+        ("{{P-f 1}}", ["P-f"]),
+        ("{{f a=1}}", ["f"]),
+        ("{{P.f a}}", ["P.f"]),
+        ("{{#P-f}}x{{/P-f}}", ["P-f"]),
+        ("{{#P-f a}}x{{else}}{{P-g}}{{/P-f}}", ["P-f", "P-g"]),
+        ("{{set 'x' (P-f (P-g) b=(P-h 1))}}", ["P-f", "P-g", "P-h"]),
+        ("{{#each (P-list) as |x i|}}{{P-f x}}{{/each}}", ["P-list", "P-f"]),
+        ("{{#if (equals (P-f) 1)}}{{P-g}}{{else if (P-h)}}{{P-i}}{{/if}}", ["P-f", "P-g", "P-h", "P-i"]),
+        ("{{json (P-f)}}{{concat (P-g) 'x'}}{{shout (P-h)}}", ["P-f", "P-g", "P-h"]),
+        ("{{#*inline 'x'}}{{P-f}}{{/inline}}{{> x a=(P-g)}}", ["P-f", "P-g"]),
+        ("{{#message role=(P-f)}}{{P-g}}{{/message}}", ["P-f", "P-g"]),
+        ("{{#with (P-f) as |P-x|}}{{P-x}}{{/with}}", ["P-f"]),
+    ],
+)
+def test_a_call_is_told_wherever_it_stands(source: str, expected: list[str]) -> None:
+    assert names(source) == expected
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{name}} {{a.b}} {{this}} {{@root.x}} {{../up}}",
+        "{{shout 'x'}}{{json x}}{{range 1 2}}{{or a b}}{{doubleOpen}}{{lookup a 'b'}}",
+        "{{#if a}}x{{/if}}{{#each b}}{{this}}{{/each}}{{#unless c}}{{/unless}}{{#raw}}x{{/raw}}",
+        "{{set 'my-name' 1}}{{my-name}}",
+        "{{#each a as |a-b|}}{{a-b}}{{/each}}",
+        "{{{{raw}}}}{{P-f 1}}{{{{/raw}}}}",
+        "{{! {{P-f}} }}{{!-- {{P-f}} --}}\\{{P-f}}",
+    ],
+)
+def test_variables_helpers_and_comments_are_no_calls(source: str) -> None:
+    assert names(source) == []
+
+
+def test_a_call_tells_its_arguments_and_its_place() -> None:
+    calls = LANGUAGE.compile("Dear\n  {{~P-f 'a' b c=1 d=(P-g) e=undefined}}").calls
+    assert calls == (FunctionCall("P-f", 2, ("c", "d"), 2, 6), FunctionCall("P-g", 0, (), 2, 23))
+
+
+parts = st.sampled_from(
+    [
+        "words\n",
+        "{{P-a}}",
+        "{{P-b 'x' y=1}}",
+        "{{set 'v' (P-c)}}",
+        "{{v}}",
+        "{{json (P-d (P-e 1))}}",
+        "{{{P-f n}}}",
+        "{{> part}}",
+        "{{P.g 1}}",
+    ]
+)
+around = st.sampled_from(
+    [
+        "{}",
+        "{{{{#each list}}}}{}{{{{/each}}}}",
+        "{{{{#if n}}}}{}{{{{else}}}}{}{{{{/if}}}}",
+        "{{{{#P-h}}}}{}{{{{/P-h}}}}",
+    ]
+)
+
+
+@given(st.lists(st.tuples(around, st.lists(parts, max_size=4)), max_size=4))
+def test_nothing_is_called_that_was_not_told(pieces: list[tuple[str, list[str]]]) -> None:
+    source = "{{#*inline 'part'}}{{P-i 1}}{{/inline}}" + "".join(
+        form.format(*["".join(inner)] * form.count("{}")) for form, inner in pieces
+    )
+    template = LANGUAGE.compile(source)
+    made: set[str] = set()
+
+    def call(name: str, arguments: Mapping[str, object], positional: Sequence[object] = (), /) -> object:
+        if "-" not in name and "." not in name:
+            raise FunctionNotFound(name)
+        made.add(name)
+        return asyncio.sleep(0, [1, 2])
+
+    try:
+        asyncio.run(template.render({"list": ["a", "b"], "n": 1}, call=call))
+    except PorticoError as error:
+        pytest.fail(f"{source!r} does not render: {error}")
+    told = {call.function for call in template.calls}
+    assert made <= told, f"{source!r} called {made - told}, which it did not tell"

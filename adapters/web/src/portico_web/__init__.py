@@ -1,0 +1,1 @@
+"""HTTP for connectors (`http`), and the main text of web pages (`pages`, with the extra of that name)."""

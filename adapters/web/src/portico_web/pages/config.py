@@ -1,0 +1,176 @@
+"""The settings of the reader and of the search for full pages."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import urlsplit
+
+from attrs import Attribute, field, frozen, validators
+
+from portico.registration import Secret
+from portico_web.pages.addresses import Allowed
+
+__all__ = ["FullPagesSettings", "WebPagesSettings"]
+
+_TOKEN = re.compile(r"[A-Za-z_-]+")
+_CONTACT = re.compile(r"[!-'*-~]+")
+_SECONDS = validators.and_(validators.gt(0.0), validators.le(3600.0))
+
+
+def _product(_: object, attribute: Attribute[Any], value: str) -> None:
+    # RFC 9309 §2.2.1: what a robots.txt can name has letters, "-" and "_" only.
+    if not _TOKEN.fullmatch(value):
+        raise ValueError(f"{attribute.name} has letters, '-' and '_' only, as robots.txt names it, not {value!r}")
+
+
+def _contact(_: object, attribute: Attribute[Any], value: str | None) -> None:
+    if value is not None and not _CONTACT.fullmatch(value):
+        raise ValueError(f"{attribute.name} is an address of mail or of a page, without spaces or brackets")
+
+
+def _ports(_: object, attribute: Attribute[Any], value: tuple[int, ...]) -> None:
+    wrong = [port for port in value if not 1 <= port <= 65535]
+    if wrong or not value:
+        raise ValueError(f"{attribute.name} are numbers from 1 to 65535, at least one, not {list(value)}")
+
+
+def _allowed(_: object, attribute: Attribute[Any], value: tuple[str, ...]) -> None:
+    Allowed.of(value)
+
+
+def _proxy(_: object, attribute: Attribute[Any], value: Secret | None) -> None:
+    if value is None:
+        return
+    parts = urlsplit(value.reveal())
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError(f"{attribute.name} is of the form http://host:port")
+
+
+@frozen
+class WebPagesSettings:
+    """What can be set under ``[pages.web-pages]``.
+
+    >>> WebPagesSettings().ports
+    (80, 443, 8080, 8443)
+    """
+
+    contact: str | None = field(
+        default=None,
+        validator=_contact,
+        metadata={"doc": "Who answers for the requests: a mail address or a page, sent in the User-Agent."},
+    )
+    agent: str = field(
+        default="PorticoPageReader",
+        validator=_product,
+        metadata={"doc": "The name in the User-Agent; robots.txt is read for it."},
+    )
+    robots: bool = field(default=True, metadata={"doc": "Whether robots.txt is honoured."})
+    allow: tuple[str, ...] = field(
+        default=(),
+        validator=_allowed,
+        metadata={
+            "doc": "Hosts and networks that may be read although they are not public, at any port: "
+            '"intranet.example", "*.intranet.example", "10.1.0.0/16", "127.0.0.1".'
+        },
+    )
+    ports: tuple[int, ...] = field(
+        default=(80, 443, 8080, 8443),
+        validator=_ports,
+        metadata={"doc": "The ports that are asked at public addresses."},
+    )
+    seconds: float = field(
+        default=20.0,
+        validator=_SECONDS,
+        metadata={"doc": "Seconds for a whole read: its turn, robots.txt, redirects, the page and its text."},
+    )
+    extract_seconds: float = field(
+        default=10.0,
+        validator=_SECONDS,
+        metadata={
+            "doc": "Seconds in which the text must be found in what was read; the last third is for a "
+            "cruder try with HTML."
+        },
+    )
+    max_bytes: int = field(
+        default=10_000_000,
+        validator=validators.ge(1),
+        metadata={"doc": "Bytes of a page as they are sent, compressed or not."},
+    )
+    max_unpacked_bytes: int = field(
+        default=20_000_000,
+        validator=validators.ge(1),
+        metadata={"doc": "Bytes of a page once unpacked."},
+    )
+    max_characters: int = field(
+        default=1_000_000,
+        validator=validators.ge(1),
+        metadata={"doc": "Characters of a page's text; a longer text is cut and says so."},
+    )
+    max_pdf_pages: int = field(
+        default=200,
+        validator=validators.ge(1),
+        metadata={"doc": "Pages of a PDF that are read; a longer one is cut and says so."},
+    )
+    max_redirects: int = field(
+        default=5, validator=validators.ge(0), metadata={"doc": "Redirects that are followed, each of them checked."}
+    )
+    concurrency: int = field(
+        default=8, validator=validators.ge(1), metadata={"doc": "Requests at one time, to all hosts together."}
+    )
+    per_host: int = field(default=2, validator=validators.ge(1), metadata={"doc": "Requests at one time to one host."})
+    processes: int = field(
+        default=2,
+        validator=validators.ge(1),
+        metadata={"doc": "Processes that find the text in pages, started when they are needed."},
+    )
+    cache: bool = field(
+        default=True, metadata={"doc": "Whether pages are kept, as long as their headers allow (RFC 9111)."}
+    )
+    cache_folder: str | None = field(
+        default=None, metadata={"doc": "A folder to keep them in for the next run; in memory without one."}
+    )
+    cache_bytes: int = field(
+        default=100_000_000, validator=validators.ge(1), metadata={"doc": "Bytes that the kept pages may take."}
+    )
+    proxy: Secret | None = field(
+        default=None,
+        validator=_proxy,
+        metadata={
+            "doc": "A proxy, http or https, for all requests. It looks names up by itself, so only what a link "
+            "spells out is checked. Proxies of the environment are not used unless set here: "
+            '{ env = "HTTPS_PROXY" }.'
+        },
+    )
+
+
+@frozen
+class FullPagesSettings:
+    """What can be set for a source with ``use = "full-pages"``.
+
+    >>> FullPagesSettings(source="web").max_pages
+    5
+    """
+
+    source: str = field(
+        validator=validators.min_len(1),
+        metadata={"doc": "The configured source, [search.NAME], whose results are read.", "service": "TextSearch"},
+    )
+    max_pages: int = field(
+        default=5,
+        validator=validators.ge(1),
+        metadata={"doc": "Pages read for one search; other results keep their snippet."},
+    )
+    seconds: float = field(
+        default=10.0,
+        validator=_SECONDS,
+        metadata={"doc": "Seconds that one search waits for pages in all; what comes later keeps its snippet."},
+    )
+    max_characters: int = field(
+        default=20_000,
+        validator=validators.ge(1),
+        metadata={"doc": "Characters of one page; a longer text is cut between words."},
+    )
+    concurrency: int = field(
+        default=5, validator=validators.ge(1), metadata={"doc": "Pages of one search read at one time."}
+    )

@@ -1,0 +1,82 @@
+"""Content encodings: what was packed comes back, and never more than the bound."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gzip
+import zlib
+from collections.abc import AsyncIterator
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portico.errors import LimitExceeded, PorticoError
+from portico_web.pages.unpacking import unpacked
+
+
+def bare_deflate(data: bytes) -> bytes:
+    """Pack without the zlib header that the standard asks for, as some servers do."""
+    packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return packer.compress(data) + packer.flush()
+
+
+PACK = {"gzip": gzip.compress, "deflate": zlib.compress, "identity": bytes}
+
+
+def unpack(data: bytes, encoding: str, size: int, *, most: int = 10_000, cut: bool = False) -> bytes:
+    async def pieces() -> AsyncIterator[bytes]:
+        for start in range(0, len(data), size):
+            yield data[start : start + size]
+
+    return asyncio.run(unpacked(pieces(), encoding, packed=20_000, most=most, link="x", cut=cut))
+
+
+@given(st.binary(max_size=500), st.lists(st.sampled_from(sorted(PACK)), max_size=2), st.integers(1, 600))
+def test_what_was_packed_comes_back_however_it_is_cut_in_pieces(data: bytes, encodings: list[str], size: int) -> None:
+    packed = data
+    for encoding in encodings:
+        packed = PACK[encoding](packed)
+    assert unpack(packed, ", ".join(encodings), size) == data
+
+
+@given(st.binary(max_size=500), st.integers(1, 600))
+def test_deflate_without_a_header_comes_back_however_it_is_cut_in_pieces(data: bytes, size: int) -> None:
+    packed = bare_deflate(data)
+    try:
+        zlib.decompressobj().decompress(packed[:2])
+    except zlib.error:
+        assert unpack(packed, "deflate", size) == data
+
+
+@given(st.lists(st.binary(max_size=50), min_size=1, max_size=5), st.binary(max_size=50), st.integers(1, 99))
+def test_what_stands_behind_packed_data_is_left_alone(members: list[bytes], behind: bytes, size: int) -> None:
+    packed = b"".join(map(gzip.compress, members)) + b"." + behind
+    assert unpack(packed, "gzip", size) == b"".join(members)
+
+
+@given(
+    st.binary(max_size=300),
+    st.sampled_from(["gzip", "deflate", "gzip, deflate", "br", ",,", "x" * 50]),
+    st.integers(1, 99),
+)
+def test_any_bytes_unpack_or_are_refused(data: bytes, encoding: str, size: int) -> None:
+    with contextlib.suppress(PorticoError):
+        assert len(unpack(data, encoding, size)) <= 10_000
+
+
+@given(st.integers(0, 40_000), st.integers(1, 5_000), st.sampled_from(["gzip", "deflate", "gzip, gzip", ""]))
+def test_the_bound_holds_to_the_byte(length: int, most: int, encoding: str) -> None:
+    packed = b"\0" * length
+    for name in filter(None, encoding.split(", ")):
+        packed = PACK[name](packed)
+    layers = [length, len(gzip.compress(b"\0" * length))] if encoding == "gzip, gzip" else [length]
+    fits = max(layers) <= most and len(packed) <= 20_000
+    try:
+        assert unpack(packed, encoding, 1_000, most=most) == b"\0" * length
+        assert fits, f"{length} bytes passed a bound of {most}"
+    except LimitExceeded:
+        assert not fits, f"{length} bytes were refused by a bound of {most}"
+    beginning = unpack(packed, encoding, 1_000, most=most, cut=True)
+    assert len(beginning) <= most
+    assert set(beginning) <= {0}
