@@ -1,4 +1,4 @@
-"""Tells pip that this checkout's own package needs every distribution of the workspace but the testkit."""
+"""Tells pip that this checkout needs every distribution of the workspace, with its extras, but the testkit."""
 
 from __future__ import annotations
 
@@ -16,5 +16,10 @@ class Workspace(MetadataHookInterface):
     def update(self, metadata: dict[str, object]) -> None:
         root = Path(self.root)
         files = [file for pattern in FOLDERS for file in sorted(root.glob(f"{pattern}/pyproject.toml"))]
-        names = [tomllib.loads(file.read_text("utf-8"))["project"]["name"] for file in files]
-        metadata["dependencies"] = [f"{name} @ {file.parent.as_uri()}" for name, file in zip(names, files, strict=True)]
+        metadata["dependencies"] = [f"{_with_extras(file)} @ {file.parent.as_uri()}" for file in files]
+
+
+def _with_extras(file: Path) -> str:
+    project = tomllib.loads(file.read_text("utf-8"))["project"]
+    extras = ",".join(project.get("optional-dependencies", {}))
+    return f"{project['name']}[{extras}]" if extras else str(project["name"])

@@ -12,7 +12,7 @@ from portico.ports.page_reader import PageReader
 from portico.ports.text_search import TextSearch
 from portico_testkit.fakes.services import FixedServices
 from portico_testkit.fakes.text_search import ListEntry, ListSearch
-from portico_web.pages import _plugin
+from portico_web import _plugin
 from portico_web.pages.config import FullPagesSettings, WebPagesSettings
 from portico_web.pages.full_pages import full_pages
 from portico_web.pages.reader import WebPagesPageReader
