@@ -15,8 +15,6 @@ import pytest
 Imports = dict[Path, list[tuple[int, str]]]
 
 OF_THE_APPLICATION = {"portico_host", "portico_cli"}
-REACHED_THROUGH_A_PORT = {"portico-templates": {"portico_templates.handlebars"}}
-"""What a package is of no use without, and asks the services for: it is installed with it, and never imported."""
 
 
 def offenders(imports: Imports, leaf: Any, root: Path, allowed: set[str]) -> list[str]:
@@ -54,9 +52,8 @@ def test_a_plugin_package_imports_core_and_what_it_declares(
     imports: Imports, leaves: list[Any], plugin: Any, root: Path
 ) -> None:
     ours, packages = declared(plugin, leaves)
-    reached = REACHED_THROUGH_A_PORT.get(plugin.name, set())
-    assert ours == {"portico"} | reached, f"{plugin} must depend on portico-core, and on no other package of ours"
-    assert offenders(imports, plugin, root, (packages - reached) | {plugin.import_name}) == []
+    assert ours == {"portico"}, f"{plugin} must depend on portico-core, and on no other package of ours"
+    assert offenders(imports, plugin, root, packages | {plugin.import_name}) == []
 
 
 @pytest.mark.parametrize("kind", ["host", "cli", "testkit"])
