@@ -16,10 +16,10 @@ class Workspace(MetadataHookInterface):
     def update(self, metadata: dict[str, object]) -> None:
         root = Path(self.root)
         files = [file for pattern in FOLDERS for file in sorted(root.glob(f"{pattern}/pyproject.toml"))]
-        metadata["dependencies"] = [f"{_with_extras(file)} @ {file.parent.as_uri()}" for file in files]
-
-
-def _with_extras(file: Path) -> str:
-    project = tomllib.loads(file.read_text("utf-8"))["project"]
-    extras = ",".join(project.get("optional-dependencies", {}))
-    return f"{project['name']}[{extras}]" if extras else str(project["name"])
+        projects = [tomllib.loads(file.read_text("utf-8"))["project"] for file in files]
+        here = [f"{project['name']} @ {file.parent.as_uri()}" for project, file in zip(projects, files, strict=True)]
+        # Not `name[extra] @ address`: pip takes that for another requirement than the plain name.
+        extras = [
+            line for project in projects for some in project.get("optional-dependencies", {}).values() for line in some
+        ]
+        metadata["dependencies"] = [*here, *extras]

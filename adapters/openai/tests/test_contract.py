@@ -39,10 +39,6 @@ class TestOpenAIChat(ChatServiceKit):
         yield chat
         await chat.aclose()
 
-    @pytest.mark.xfail(reason="llmock does not look at stop words")
-    async def test_a_reply_ends_before_a_stop_word(self, chat_service: OpenAIChat) -> None:
-        await super().test_a_reply_ends_before_a_stop_word(chat_service)
-
     @pytest.mark.xfail(reason="llmock fills what is nested deeply with null; test_tool_turns has a schema of its own")
     async def test_a_reply_is_held_to_its_schema(self, chat_service: OpenAIChat) -> None:
         await super().test_a_reply_is_held_to_its_schema(chat_service)
@@ -60,10 +56,6 @@ class TestOpenAIChatWithoutTheNewerOptions(ChatServiceKit):
         chat = OpenAIChat(settings)
         yield chat
         await chat.aclose()
-
-    @pytest.mark.xfail(reason="llmock does not look at stop words")
-    async def test_a_reply_ends_before_a_stop_word(self, chat_service: OpenAIChat) -> None:
-        await super().test_a_reply_ends_before_a_stop_word(chat_service)
 
 
 class TestOpenAIEmbeddings(EmbeddingGeneratorKit):

@@ -74,8 +74,7 @@ async def test_work_that_waits_in_the_loop_is_found_the_first_time_however_short
         asked.append(number)
         time.sleep(0.001)
 
-    place = r"time\.sleep in work \(.*test_event_loop\.py:\d+\)"
-    with pytest.raises(AssertionError, match=rf"the event loop waits by {place}: .* `await asyncio\.to_thread"):
+    with pytest.raises(AssertionError, match=r"the event loop waits by time\.sleep"):
         await leaves_the_event_loop_free(work)
     assert asked == [0]
 

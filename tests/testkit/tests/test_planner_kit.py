@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import time
 from typing import Any
 
 import pytest
@@ -12,10 +10,9 @@ import pytest
 from portico.errors import PlanError, ServiceUnavailable
 from portico.functions import function
 from portico.kernel import Kernel
-from portico.plans.plan import From, Plan, PlanTemplate, Step, Value
+from portico.plans.plan import Plan, Step, Value
 from portico.plans.task import Answer, Emit, Infeasible, Task, TextDelta
-from portico_testkit.kit_failures import KnownFaults, keeps_its_lock
-from portico_testkit.kit_of_a_kit import KitOfAKit
+from portico_testkit.kit_failures import Fault, KnownFaults
 from portico_testkit.planner import PlannerKit
 
 
@@ -101,111 +98,6 @@ class Nameless(Echo):
     name = " "
 
 
-@FAULTS.caught_by("a_first_plan_passes_the_check")
-class UnknownFunction(Echo):
-    def first(self, task):
-        return Plan(task.goal, (Step("s1", "Tone-whisper", {"text": Value(task.goal)}),))
-
-
-@FAULTS.caught_by("a_first_plan_passes_the_check")
-class MissingArgument(Echo):
-    def first(self, task):
-        return Plan(task.goal, (Step("s1", "Tone-shout"),))
-
-
-@FAULTS.caught_by("equal_tasks_give_equal_proposals")
-class Counting(Echo):
-    calls = 0
-
-    def first(self, task):
-        self.calls += 1
-        return Plan(task.goal, (Step(f"s{self.calls}", "Tone-shout", {"text": Value(task.goal)}),))
-
-
-@FAULTS.caught_by("interleaved_tasks_do_not_mix")
-class RemembersTheGoal(Echo):
-    goal: str | None = None
-
-    async def propose(self, task, *, emit):
-        self.goal = task.goal
-        await asyncio.sleep(0)
-        proposal = await super().propose(task, emit=emit)
-        return Answer(self.goal) if isinstance(proposal, Answer) else proposal
-
-
-@FAULTS.caught_by("interleaved_tasks_do_not_mix")
-class RemembersTheFirstAnswer(Echo):
-    answer: Any = None
-
-    def first(self, task):
-        return self.answer or super().first(task)
-
-    def last(self, task, emit):
-        self.answer = super().last(task, emit)
-        return self.answer
-
-
-@FAULTS.caught_by("failing_steps_do_not_make_it_go_on_for_ever")
-class GoesOnWhenStepsFail(Echo):
-    def last(self, task, emit):
-        if all(record.error for record in task.steps):
-            return Plan(task.goal, (Step(f"s{len(task.steps) + 1}", "Tone-shout", {"text": Value("again")}),))
-        return super().last(task, emit)
-
-
-@FAULTS.caught_by("a_pursuit_ends_within_the_budget")
-class NeverEnds(Echo):
-    def last(self, task, emit):
-        return Plan(task.goal, (Step(f"s{len(task.steps) + 1}", "Tone-shout", {"text": Value("on")}),))
-
-
-@FAULTS.caught_by("without_functions_it_ends")
-class CrashesWithoutFunctions(Echo):
-    async def propose(self, task, *, emit):
-        return self.last(task, emit) if task.steps and not task.refused else self.first(task)
-
-
-@FAULTS.caught_by("a_refused_proposal_does_not_upset_it")
-class CrashesWhenRefused(Echo):
-    async def propose(self, task, *, emit):
-        if task.refused:
-            raise KeyError(task.refused[0].findings[0].place)
-        return await super().propose(task, emit=emit)
-
-
-@FAULTS.caught_by("a_pursuit_ends_within_the_budget")
-class ReturnsNothing(Echo):
-    def last(self, task, emit):
-        return None
-
-
-@FAULTS.caught_by("a_pursuit_ends_within_the_budget")
-class EmitsWords(Echo):
-    def last(self, task, emit):
-        emit("some words")
-        return super().last(task, emit)
-
-
-@FAULTS.caught_by("the_task_is_left_as_it_was")
-class ChangesTheContext(Echo):
-    def first(self, task):
-        if task.context:
-            task.context["user"]["name"] = "Eve"
-        return super().first(task)
-
-
-@FAULTS.caught_by("a_plan_survives_its_json_form")
-class NotesAreNoJson(Echo):
-    def first(self, task):
-        return Plan(task.goal, super().first(task).steps, notes={"seen": {1, 2}})
-
-
-@FAULTS.caught_by("a_plan_survives_its_json_form")
-class NotesChangeInJson(Echo):
-    def first(self, task):
-        return Plan(task.goal, super().first(task).steps, notes={"seen": (1, 2)})
-
-
 @FAULTS.caught_by("a_cancelled_proposal_leaves_it_usable")
 class DeadAfterCancellation(Echo):
     busy = False
@@ -226,138 +118,6 @@ class FormatsTheGoal(Echo):
         return super().first(task)
 
 
-@FAULTS.caught_by("a_pursuit_ends_within_the_budget")
-class EmptyAnswer(Echo):
-    def last(self, task, emit):
-        return Answer("")
-
-
-@FAULTS.caught_by("the_second_plan_takes_no_id_of_a_step_that_ran")
-class TakesIdsOfStepsThatRan(Echo):
-    def last(self, task, emit):
-        return Plan(task.goal, (Step(task.steps[0].step.id, "Tone-shout", {"text": Value(task.goal)}),), From("s1"))
-
-
-@FAULTS.caught_by("templates_in_its_plans_can_be_compiled_and_checked")
-class WritesTemplatesOfNoLanguage(Echo):
-    def first(self, task):
-        return Plan(task.goal, (Step("s1", PlanTemplate("{{Tone.shout 'a'}}", "esperanto")),))
-
-
-@FAULTS.caught_by("without_functions_it_ends", "it fails and says 'no' only")
-class FailsWithoutAWord(Echo):
-    async def propose(self, task, *, emit):
-        if not task.functions:
-            raise PlanError("no")
-        return await super().propose(task, emit=emit)
-
-
-class FailsInWordsOfItsOwn(Echo):
-    async def propose(self, task, *, emit):
-        if not task.functions:
-            raise PlanError("Il n'y a rien à appeler.")
-        return await super().propose(task, emit=emit)
-
-
-class KnowsOneGoal(Echo):
-    async def propose(self, task, *, emit):
-        if task.goal != "hey":
-            raise PlanError(f"Nobody shouts {task.goal[:20]!r} here.")
-        return await super().propose(task, emit=emit)
-
-
-@FAULTS.caught_by("a_proposal_leaves_the_event_loop_free", "the event loop waits by time.sleep in")
-class BlocksTheLoop(Echo):
-    def first(self, task):
-        time.sleep(0.05)
-        return super().first(task)
-
-
-@FAULTS.caught_by("a_proposal_leaves_the_event_loop_free", "the event loop waits by time.sleep in")
-class BlocksTheLoopAtTheEnd(Echo):
-    def last(self, task, emit):
-        time.sleep(0.05)
-        return super().last(task, emit)
-
-
-@FAULTS.caught_by("what_it_stands_on_fails_as_an_error_of_ours", "a pursuit raised ConnectionError: refused")
-class LetsTheVendorsErrorOut(Echo):
-    def fail(self):
-        raise ConnectionError("refused")
-
-
-@FAULTS.caught_by("what_it_stands_on_fails_as_an_error_of_ours", "what it stands on fails")
-class AnswersWhereItFails(Echo):
-    def fail(self):
-        pass
-
-
-@FAULTS.caught_by("what_it_stands_on_fails_as_an_error_of_ours", "a pursuit fails and says 'down' only")
-class FailsWithOneWord(Echo):
-    def fail(self):
-        raise ServiceUnavailable("down")
-
-
-@FAULTS.caught_by("whether_it_asks_a_model_is_said_by_true_or_false", "not True or False")
-class SaysWhichModelItAsks(Echo):
-    asks_model = "gpt"
-
-
-@FAULTS.caught_by("interleaved_tasks_do_not_mix", "what one proposal emits comes with another")
-class EmitsToTheLastWhoAsked(Echo):
-    async def propose(self, task, *, emit):
-        self.emit = emit
-        await asyncio.sleep(0)
-        return await super().propose(task, emit=self.emit_to_the_last)
-
-    def emit_to_the_last(self, event):
-        self.emit(event)
-
-
-@FAULTS.caught_by("pursuits_side_by_side_end_as_one_alone", "ended otherwise than alone")
-class AnswersOtherwiseWhenBusy(Echo):
-    at_work = 0
-
-    async def propose(self, task, *, emit):
-        self.at_work += 1
-        try:
-            proposal = await super().propose(task, emit=emit)
-            return Answer("later") if isinstance(proposal, Answer) and self.at_work > 1 else proposal
-        finally:
-            self.at_work -= 1
-
-
-@FAULTS.caught_by("a_cancelled_proposal_leaves_it_usable", "as if nobody had cancelled it")
-class TakesNoNoticeOfCancellation(Echo):
-    async def propose(self, task, *, emit):
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.sleep(0.001)
-        return await super().propose(task, emit=emit)
-
-
-@FAULTS.caught_by("a_cancelled_proposal_leaves_it_usable", "a cancelled call raised PlanError")
-class TakesCancellationForAFailure(Echo):
-    async def propose(self, task, *, emit):
-        try:
-            return await super().propose(task, emit=emit)
-        except asyncio.CancelledError:
-            raise PlanError("The model did not answer.") from None
-
-
-@FAULTS.caught_by("a_cancelled_proposal_leaves_it_usable", "after a cancelled call it never answers")
-class KeepsItsLockWhenCancelled(Echo):
-    propose = keeps_its_lock(Echo.propose)
-
-
-@FAULTS.caught_by("a_cancelled_proposal_leaves_it_usable", "tasks go on")
-class ThinksOnWhenCancelled(Echo):
-    async def propose(self, task, *, emit):
-        thinking = asyncio.create_task(asyncio.sleep(5))
-        await asyncio.sleep(0)
-        thinking.cancel()
-        return await super().propose(task, emit=emit)
-
-
-class TestThePlannerKit(KitOfAKit):
-    faults = FAULTS
-    correct = (Echo, FailsInWordsOfItsOwn, KnowsOneGoal)
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+async def test_the_kit_finds_what_is_broken(fault: Fault, given: Any) -> None:
+    await FAULTS.check(fault, given)

@@ -40,8 +40,5 @@ class TestWithAClientThatIsGiven(HttpClientKit):
             await client.aclose()
             assert not given.is_closed, "a client that is given is its owner's to close"
 
-    @pytest.mark.xfail(reason="an httpx client that is given belongs to the event loop of who made it", run=False)
-    async def test_event_loops_use_it_side_by_side_and_one_after_another(self) -> None: ...
-
     @pytest.mark.xfail(reason="its connections are its owner's to close", run=False)
     async def test_it_leaves_nothing_behind(self) -> None: ...

@@ -7,17 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from portico import runners
 from portico.ports.durable_runs import DurableRuns
 from portico.ports.runner import Runner
 from portico_testkit._run_store_cases import short
-from portico_testkit.strategies import json_values
 from portico_testkit.tasks import in_time
 
-__all__ = ["Attempt", "Call", "Doing", "drawn_attempts", "durable_of"]
+__all__ = ["Attempt", "Call", "Doing", "durable_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,22 +122,6 @@ def durable_of(runner: Runner) -> DurableRuns:
     durable = runners.durable_of(runner)
     assert durable is not None, "the runner has no `durable`: give the fixture `runner` one that records"
     return durable
-
-
-def drawn_attempts(effort: settings) -> list[list[Attempt]]:
-    """Draw the attempts of several runs, the shortest first."""
-    drawn: list[list[Attempt]] = []
-    call = st.builds(Call, st.sampled_from(_NAMES), json_values(5), st.booleans(), st.integers(0, 3))
-    calls = st.lists(call, max_size=6, unique_by=lambda each: each.name).map(tuple)
-    attempt = st.builds(Attempt, calls, st.booleans(), st.booleans())
-
-    @settings(effort, deadline=None, database=None, suppress_health_check=list(HealthCheck))
-    @given(st.lists(attempt, min_size=1, max_size=4))
-    def draw(attempts: list[Attempt]) -> None:
-        drawn.append(attempts)
-
-    draw()
-    return sorted(drawn, key=lambda attempts: sum(len(attempt.calls) for attempt in attempts))
 
 
 _NAMES = ("s1", "s2", "s3", "s1/s2", "S1", "proposal-1-0af3", "с1", " s1", 'a b\'s "c" %s')

@@ -14,7 +14,7 @@ from portico.runners import jobs_of
 from portico_testkit._durable_attempts import Attempt, Call, Doing, durable_of
 from portico_testkit._job_cases import at_work, until
 from portico_testkit.event_loop import leaves_the_event_loop_free
-from portico_testkit.tasks import give_up, in_time, no_tasks_but, still_answers
+from portico_testkit.tasks import in_time, no_tasks_but, still_answers
 
 __all__ = ["DurablePursuits"]
 
@@ -89,22 +89,6 @@ class DurablePursuits:
         await still_answers(again)
 
     @pytest.mark.asyncio
-    async def test_calls_given_up_leave_it_usable(self, runner: Runner) -> None:
-        """At any moment; what was executed by then is recorded or not, and what is recorded is not executed again."""
-        durable = durable_of(runner)
-        doing = Doing(runner, "usable")
-        await doing.attempt(Attempt((Call("s0", 0),)), self.patience)
-        tasks = asyncio.all_tasks()
-        for turns in range(8):
-            await give_up(partial(durable.pursue, "usable", partial(doing.do, f"t{turns}", turns)), turns=turns)
-            await give_up(partial(durable.recorded, "usable"), turns=turns)
-        await no_tasks_but(tasks)
-        recorded = dict(await still_answers(durable.recorded("usable")))
-        assert all(value == int(name[1:]) for name, value in recorded.items()), f"of given up actions: {recorded}"
-        doing.recorded = recorded
-        await still_answers(doing.attempt(Attempt(tuple(Call(f"t{at}", at) for at in range(8))), self.patience))
-
-    @pytest.mark.asyncio
     async def test_an_action_may_pursue_another_run(self, runner: Runner) -> None:
         """A function pursues a goal of its own, in a step; so does what no step does. Each run has its own record."""
         outer, inner, beside = (Doing(runner, run) for run in ("outer", "inner", "beside"))
@@ -142,43 +126,6 @@ class DurablePursuits:
             await each.is_recorded()
         called = [outer.called, inner.called, beside.called]
         assert called == [["s0", "s1", "s1", "s2"], ["s1", "s2"], ["s1"]], f"of the runs, these were called: {called}"
-
-    @pytest.mark.asyncio
-    async def test_an_action_may_execute_others_of_its_run(self, runner: Runner) -> None:
-        """A step whose function has steps of its own: what it gave is given back, and they are not executed again."""
-        doing = Doing(runner, "within")
-
-        async def step() -> Any:
-            doing.called.append("s1")
-            return await asyncio.gather(*(doing.do(f"s1/{at}", at) for at in range(3)))
-
-        async def work() -> Any:
-            return await runner.execute("within", "s1", step)
-
-        for _ in range(2):
-            results = await in_time(durable_of(runner).pursue("within", work), _NO_END, seconds=self.patience)
-            assert results == [0, 1, 2], f"an action that executes three others gave {results}"
-        assert doing.called.count("s1") == 1, f"s1 is recorded, and was executed again: {doing.called}"
-        assert sorted(doing.called) == ["s1", "s1/0", "s1/1", "s1/2"], f"the actions called were {doing.called}"
-
-    @pytest.mark.asyncio
-    async def test_several_runs_are_pursued_side_by_side(self, runner: Runner) -> None:
-        """An application has many users, whose runs have steps of the same names."""
-        every = [Doing(runner, f"user {number}") for number in range(6)]
-        calls = [tuple(Call(f"s{at}", [number, at], turns=at) for at in range(4)) for number in range(6)]
-        for side_by_side in (True, False):
-            pursued = (
-                doing.attempt(Attempt(calls[number], side_by_side), self.patience) for number, doing in enumerate(every)
-            )
-            await in_time(_all(*pursued), "6 runs had no end", seconds=self.patience)
-
-    @pytest.mark.asyncio
-    async def test_what_nobody_pursues_is_executed_and_not_recorded(self, runner: Runner) -> None:
-        """Whoever executes something without a run's pursuit counts on no record, and finds none later."""
-        doing = Doing(runner, "nobody's")
-        assert [await doing.do("s1", value) for value in (1, 2)] == [1, 2], "what is not pursued was not executed again"
-        await doing.is_recorded()
-        await doing.attempt(Attempt((Call("s1", 3),)), self.patience)
 
     @pytest.mark.asyncio
     async def test_a_job_goes_on_in_the_run_of_its_name(self, runner: Runner) -> None:

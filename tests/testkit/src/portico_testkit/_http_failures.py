@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 from collections.abc import Awaitable
 from typing import ClassVar, TypeVar
 
 import pytest
 
-from portico.errors import ConfigurationError, LimitExceeded, PorticoError, ServiceTimeout, ServiceUnavailable
-from portico.http import HttpRequest, retry_after
+from portico.errors import LimitExceeded, ServiceTimeout, ServiceUnavailable
+from portico.http import HttpRequest
 from portico.ports.http_client import HttpClient
-from portico.registration import Secret
-from portico_testkit.http_cases import BROKEN, NO_ADDRESSES, SECRET, SLOW, bomb, endless
+from portico_testkit.http_cases import SLOW, bomb, endless
 from portico_testkit.raw_server import Play, RawServer, whole
 from portico_testkit.tasks import in_time
 
@@ -56,15 +54,6 @@ class HttpFailures:
         assert response.body == b"ready", "a busy service that names no time was not asked again"
 
     @pytest.mark.asyncio
-    @pytest.mark.parametrize("wait", ["3600", "Wed, 21 Oct 2076 07:28:00 GMT"])
-    async def test_long_waits_are_the_callers_affair(self, http_client: HttpClient, wait: str) -> None:
-        """The answer comes back at once with the time, and nothing is sent in vain."""
-        async with RawServer(whole(429, b"busy", {"Retry-After": wait})) as server:
-            response = await self.soon(http_client.send(HttpRequest(server.url)))
-        assert (response.status, response.headers["retry-after"], len(server.requests)) == (429, wait, 1)
-        assert (retry_after(response.headers) or 0) >= 3_599
-
-    @pytest.mark.asyncio
     async def test_other_failures_are_not_repeated(self, http_client: HttpClient) -> None:
         """What is wrong with a request stays wrong."""
         for status in (400, 401, 403, 404, 500):
@@ -93,15 +82,6 @@ class HttpFailures:
             await self.soon(http_client.send(HttpRequest(f"http://127.0.0.1:{port}/find")))
 
     @pytest.mark.asyncio
-    @pytest.mark.parametrize("address", NO_ADDRESSES)
-    async def test_an_address_that_is_none_is_a_mistake_in_the_configuration(
-        self, http_client: HttpClient, address: str
-    ) -> None:
-        """Nothing is sent."""
-        with pytest.raises(ConfigurationError):
-            await self.soon(http_client.send(HttpRequest(address, {"q": "ports", "key": Secret(SECRET)})))
-
-    @pytest.mark.asyncio
     @pytest.mark.parametrize("slow", SLOW, ids=lambda play: play.__name__)
     async def test_slowness_is_bounded(self, http_client: HttpClient, slow: Play) -> None:
         """Also where a byte comes now and then, in the head or in the body."""
@@ -128,17 +108,3 @@ class HttpFailures:
                 with pytest.raises(LimitExceeded):
                     await self.soon(http_client.send(HttpRequest(server.url)))
                 assert len(server.requests) == 1, "what is too large was asked for again"
-
-    @pytest.mark.asyncio
-    @pytest.mark.parametrize("broken", BROKEN, ids=lambda said: repr(said[:24]))
-    async def test_what_is_not_http_is_an_error_of_ours(self, http_client: HttpClient, broken: bytes) -> None:
-        """A server may say anything."""
-
-        async def say(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            writer.write(broken)
-            writer.close()
-
-        async with RawServer(say) as server:
-            with pytest.raises(PorticoError) as raised:
-                await self.soon(http_client.send(HttpRequest(server.url)))
-        assert "127.0.0.1" in str(raised.value), f"the error does not say whose it is: {raised.value}"

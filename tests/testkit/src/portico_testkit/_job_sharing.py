@@ -10,10 +10,10 @@ from typing import ClassVar
 import pytest
 
 from portico.errors import StoreError
-from portico.jobs import Job, Worker
+from portico.jobs import Job
 from portico.ports.job_queue import JobQueue
 from portico_testkit._failing import fails_as
-from portico_testkit._job_cases import Held, at_work, echo, is_moment, known, there_are_workers, until
+from portico_testkit._job_cases import at_work, echo, known, there_are_workers, until
 from portico_testkit.job_workers import Elsewhere, OtherWorker, noted, notes_of
 from portico_testkit.tasks import in_time
 
@@ -39,26 +39,6 @@ class JobSharing:
     def failing_queue(self) -> JobQueue | None:
         """Nothing, for a queue that cannot fail."""
         return None
-
-    @pytest.mark.asyncio
-    async def test_a_worker_is_told_while_it_is_at_work(self, queue: JobQueue) -> None:
-        """People see who is there, and what has a job that takes long."""
-        assert list(await queue.workers()) == [], "nobody is at work, and workers are told"
-        held = Held()
-        async with at_work(queue, {"told": held, "echo": echo}):
-            await there_are_workers(queue, 1, seconds=self.patience)
-            await queue.submit([Job("j", "told")])
-            await held.holds(["j"], self.patience)
-            job = await known(queue, "j")
-            (worker,) = await _with_jobs(queue, 1, self.patience)
-            assert worker.name.strip(), "a worker has no name"
-            assert worker.name == job.worker, f"the job is told as that of {job.worker!r}, and {worker} is at work"
-            assert is_moment(worker.since), f"it is told to be at work since {worker.since!r}: ISO 8601, in UTC"
-            assert is_moment(worker.seen), f"it is told to be heard of at {worker.seen!r}: ISO 8601, in UTC"
-            held.go.set()
-            await until(queue, ["j"], seconds=self.patience)
-        await there_are_workers(queue, 0, seconds=self.patience)
-        assert (await known(queue, "j")).worker == job.worker, "who had a job that has ended is not told"
 
     @pytest.mark.asyncio
     async def test_two_workers_share_the_jobs_and_none_runs_twice(
@@ -101,24 +81,6 @@ class JobSharing:
         assert [each.attempts for each in told] == [2] * len(names), f"they were begun twice, and are told as {told}"
         assert gone not in {each.worker for each in told}, "who had them last is the worker that is gone"
         assert sorted(notes_of(tmp_path, "ends")) == names
-
-    @pytest.mark.asyncio
-    async def test_a_job_that_takes_long_is_not_taken_from_a_worker_that_is_there(
-        self, queue: JobQueue, elsewhere: Elsewhere | None, tmp_path: Path
-    ) -> None:
-        """Its heartbeats say that it lives."""
-        if self.silence is None:
-            pytest.skip("the class does not say after how many seconds of `silence` a worker is gone")
-        names = [f"j{at}" for at in range(2 * self.concurrency)]
-        async with _begun(elsewhere)() as other, at_work(queue, {"noted": noted}) as worker:
-            await there_are_workers(queue, 2, seconds=self.patience, complaint=other.complaint)
-            await queue.submit([_noted(name, tmp_path) for name in names])
-            await _notes(tmp_path, "begins", names, self.patience, other)
-            await asyncio.sleep(3 * self.silence)
-            (tmp_path / "go").touch()
-            told = await until(queue, names, seconds=self.patience, worker=worker)
-        assert [each.attempts for each in told] == [1] * len(names), f"jobs were begun anew while they ran: {told}"
-        assert sorted(notes_of(tmp_path, "begins")) == sorted(names)
 
     @pytest.mark.asyncio
     async def test_a_job_of_another_worker_can_be_cancelled(
@@ -176,22 +138,6 @@ async def _notes(folder: Path, what: str, names: list[str], seconds: float, othe
         await in_time(look(), f"not every job {what}", seconds=seconds)
     except pytest.fail.Exception as error:
         pytest.fail(f"{error}: of {names}, {notes_of(folder, what)}")
-
-
-async def _with_jobs(queue: JobQueue, count: int, seconds: float) -> list[Worker]:
-    """Return the workers when they have so many jobs in all."""
-    seen: list[Worker] = []
-
-    async def look() -> None:
-        while not seen or sum(worker.jobs for worker in seen) != count:
-            seen[:] = await queue.workers()
-            await asyncio.sleep(0.02)
-
-    try:
-        await in_time(look(), f"the workers do not have {count} jobs", seconds=seconds)
-    except pytest.fail.Exception as error:
-        pytest.fail(f"{error}, but {seen}")
-    return seen
 
 
 async def _discreet(call: Callable[[], Awaitable[object]], password: str) -> object:

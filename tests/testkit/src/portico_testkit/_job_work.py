@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 
 import pytest
 
@@ -12,7 +11,7 @@ from portico.ports.job_queue import JobQueue
 from portico_testkit._job_cases import ENDED, Held, at_work, echo, filled, known, until
 from portico_testkit._job_sharing import JobSharing
 from portico_testkit.event_loop import leaves_the_event_loop_free
-from portico_testkit.tasks import give_up, in_time, no_tasks_but, still_answers
+from portico_testkit.tasks import in_time
 
 __all__ = ["JobWork"]
 
@@ -102,57 +101,6 @@ class JobWork(JobSharing):
             held.go.set()
             await until(queue, names, seconds=self.patience, worker=worker)
         assert sorted(held.ended) == sorted(names)
-
-    @pytest.mark.asyncio
-    async def test_many_submit_at_once(self, queue: JobQueue) -> None:
-        """Several processes submit the same things at the same moment: each is there once."""
-        batches = [[Job(f"j{(at + part) % 12}", "at once", {"by": at}) for part in range(6)] for at in range(12)]
-        held = Held()
-        held.go.set()
-        async with at_work(queue, {"at once": held}) as worker:
-            submits = asyncio.gather(*(queue.submit(batch) for batch in batches))
-            await in_time(submits, "12 submits had no end", seconds=self.patience)
-            names = [f"j{at}" for at in range(12)]
-            told = await until(queue, names, seconds=self.patience, worker=worker)
-        assert [each.state for each in told] == ["done"] * 12, f"of jobs that many submit at once: {told}"
-        assert sorted(held.began) == sorted(names), f"they were begun so: {sorted(held.began)}"
-
-    @pytest.mark.asyncio
-    async def test_thousands_of_names_are_asked_for_in_one_call(self, queue: JobQueue) -> None:
-        """Who indexes a large folder has as many jobs, and a database takes so many parameters."""
-        jobs = [Job(f"j{at}", "many", {"at": at}) for at in range(100)]
-        await queue.submit(jobs)
-        unknown = [f"no such job {at}" for at in range(40_000)]
-        names = [*unknown[:20_000], *(job.name for job in jobs), *unknown[20_000:]]
-        told = await queue.status(names)
-        known = [(at, each.name) for at, each in enumerate(told) if each is not None]
-        expected = [(20_000 + at, job.name) for at, job in enumerate(jobs)]
-        assert (len(told), known) == (len(names), expected), f"of 100 jobs among 40,100 names, it told {len(known)}"
-        await queue.cancel(names)
-        left = await queue.jobs("many", limit=40_000)
-        assert left == [], f"100 jobs were cancelled among 40,100 names, and {len(left)} wait"
-
-    @pytest.mark.asyncio
-    async def test_calls_given_up_leave_it_usable(self, queue: JobQueue) -> None:
-        """People press Ctrl-C at any moment."""
-        async with at_work(queue, {"echo": echo}):  # what is opened at first use, and stays, is there before
-            await queue.submit([Job("first", "echo")])
-            await until(queue, ["first"], seconds=self.patience)
-        tasks = asyncio.all_tasks()
-        kept = [f"k{turns}" for turns in range(12)]
-        for turns, name in enumerate(kept):
-            await give_up(partial(queue.submit, [Job(f"j{turns}", "echo")]), turns=turns)
-            await give_up(partial(queue.status, ["first"]), turns=turns)
-            await give_up(partial(queue.jobs, "echo"), turns=turns)
-            await give_up(queue.workers, turns=turns)
-            await give_up(partial(queue.cancel, [f"j{turns}"]), turns=turns)
-            await still_answers(queue.submit([Job(name, "echo", {"a": 1})]))
-            await give_up(partial(queue.work, {"echo": echo}), turns=turns)
-        await no_tasks_but(tasks)
-        async with at_work(queue, {"echo": echo}) as worker:
-            told = await until(queue, kept, seconds=self.patience, worker=worker)
-        lost = [each for each in told if each.result != {"a": 1}]
-        assert not lost, f"after calls that were given up, these jobs are lost: {lost}"
 
     @pytest.mark.asyncio
     async def test_a_queue_leaves_the_event_loop_free(self, queue: JobQueue) -> None:

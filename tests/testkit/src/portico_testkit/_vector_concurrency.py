@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from functools import partial
 from typing import ClassVar
 
@@ -50,24 +49,6 @@ class VectorConcurrency:
         await asyncio.gather(replace(), *(read() for _ in range(4)))
 
     @pytest.mark.asyncio
-    async def test_writers_at_once_lose_nothing(self, vector_store: VectorStore) -> None:
-        """Every record of every call is there, with its own vector."""
-        angles = {f"{writer}-{number}": (writer * 10 + number) / 100 for writer in range(8) for number in range(10)}
-
-        async def write(writer: int) -> None:
-            for number in range(10):
-                id = f"{writer}-{number}"
-                row = (math.cos(angles[id]), math.sin(angles[id]))
-                await vector_store.upsert("n", [VectorRecord(id, {"angle": angles[id]})], Vectors.from_rows([row]))
-
-        await asyncio.gather(*(write(writer) for writer in range(8)))
-        found = await find(vector_store, (1, 0), top=100)
-        assert sorted(match.id for match in found) == sorted(angles)
-        for match in found:
-            apart = abs(match.score - math.cos(angles[match.id]))
-            assert apart < self.tolerance, f"{match.id} has another's vector"
-
-    @pytest.mark.asyncio
     async def test_a_cancelled_write_is_whole_or_absent(self, vector_store: VectorStore) -> None:
         """And the store goes on working."""
         size = 3_000
@@ -87,17 +68,6 @@ class VectorConcurrency:
         await still_answers(put(vector_store, {"after": (1, 0)}))
         await still_answers(find(vector_store, (1, 0), top=1))
         assert (await still_answers(vector_store.get("n", ["after"])))[0] == [VectorRecord("after")]
-
-    @pytest.mark.asyncio
-    async def test_searches_at_once_do_not_mix(self, vector_store: VectorStore) -> None:
-        """Each has its own queries and its own ``top``, whatever it waits for."""
-        await put(vector_store, {str(number): (math.cos(number / 40), math.sin(number / 40)) for number in range(100)})
-        angles = [(number % 10 * 0.25, 1 + number % 3) for number in range(24)]
-        searches = [find(vector_store, (math.cos(angle), math.sin(angle)), top=top) for angle, top in angles]
-        for (angle, top), found in zip(angles, await asyncio.gather(*searches), strict=True):
-            nearest = sorted(range(100), key=lambda number: abs(number / 40 - angle))[:1]
-            ids = [match.id for match in found]
-            assert (ids[:1], len(ids)) == ([str(nearest[0])], top), f"at {angle}, with top {top}, it found {ids}"
 
     @pytest.mark.asyncio
     async def test_it_leaves_the_event_loop_free(self, vector_store: VectorStore) -> None:

@@ -30,7 +30,6 @@ __all__ = [
     "Pieces",
     "answer",
     "check_ended_streams",
-    "check_equal_replies",
     "check_json",
     "check_refusal",
     "check_reply",
@@ -240,21 +239,6 @@ async def check_ended_streams(chat_service: ChatService, request: ChatRequest) -
     await anext(stream)
     del stream
     gc.collect()
-
-
-async def check_equal_replies(caller: Caller, requests: Sequence[ChatRequest]) -> None:
-    """Ask everything twice, and the first again after calls with each option that is declared."""
-    for request in requests:
-        first, second = [await caller.answer("complete", request) for _ in range(2)]
-        assert comparable(first) == comparable(second), f"one request was answered with {first} and with {second}"
-    before = comparable(await caller.answer("complete", requests[0]))
-    # Of the reply's own words, so that the one that reaches the next call cuts its reply.
-    options: dict[str, Any] = {"stop": (before.message.text[1:3].strip() or "e",), "temperature": 0.9, "top_p": 0.3}
-    for name, value in options.items():
-        if name in caller.capabilities.sampling:
-            await caller.answer("complete", replace(requests[0], **{name: value}))
-            after = comparable(await caller.answer("complete", requests[0]))
-            assert after == before, f"{name}={value!r} reached the next call: {after}, before it {before}"
 
 
 def check_refusal(

@@ -9,14 +9,14 @@ from typing import ClassVar, cast
 
 import pytest
 
-from portico.chat import ChatCapabilities, ChatReply, ChatRequest, Message, Source, ToolChoice, ToolResult
-from portico.errors import ConfigurationError, ContextOverflow, ServiceError, UnsupportedOption
+from portico.chat import ChatCapabilities, ChatReply, ChatRequest, Message, Source, ToolResult
+from portico.errors import ConfigurationError, ServiceError, UnsupportedOption
 from portico.ports.chat_service import ChatService
 from portico_testkit import chat_schema_checks, chat_tool_checks
 from portico_testkit._failing import fails_as
-from portico_testkit.chat_checks import WAYS, Caller, answer, check_ended_streams, check_equal_replies, comparable
-from portico_testkit.chat_odd_requests import attached, blank, hostile_sources, odd, refused
-from portico_testkit.chat_requests import CLOCK, DICE, QUESTION, SCHEMAS, SOURCES, ask, histories, sampling
+from portico_testkit.chat_checks import WAYS, Caller, answer, check_ended_streams, comparable
+from portico_testkit.chat_odd_requests import attached, blank, hostile_sources, refused
+from portico_testkit.chat_requests import CLOCK, DICE, QUESTION, SCHEMAS, SOURCES, ask, histories
 from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.tasks import give_up, no_tasks_but, still_answers
 
@@ -101,37 +101,6 @@ class ChatServiceKit:
                 assert chat_service.name in refusal, f"the refusal of {option} does not name the service: {refusal}"
 
     @pytest.mark.asyncio
-    async def test_the_sampling_options_declared_are_accepted(self, chat_service: ChatService) -> None:
-        """What is declared is honoured, or at least taken."""
-        for option, request in sampling().items():
-            if option in chat_service.capabilities.sampling:
-                await self._caller(chat_service).answer("complete", request)
-
-    @pytest.mark.asyncio
-    async def test_a_reply_has_no_more_tokens_than_it_may(self, chat_service: ChatService) -> None:
-        """One that is cut short there says so."""
-        if "max_tokens" not in chat_service.capabilities.sampling:
-            return
-        for way in WAYS:
-            reply = await answer(chat_service, way, ask("Count to one hundred, in words.", max_tokens=16))
-            written = reply.usage.output_tokens
-            assert written <= 16, f"{way} wrote {written} tokens where 16 were allowed"
-            assert len(reply.text) <= 16 * 40, f"{way} wrote {len(reply.text)} characters where 16 tokens were allowed"
-            assert written < 16 or reply.finish == "length", f"cut after 16 tokens, its finish is {reply.finish!r}"
-
-    @pytest.mark.asyncio
-    async def test_a_reply_ends_before_a_stop_word(self, chat_service: ChatService) -> None:
-        """The word is not in the text, whichever pieces it came in."""
-        if "stop" not in chat_service.capabilities.sampling:
-            return
-        for stop in (("e", "o"), ("ood mor", "orning")):
-            for way in WAYS:
-                request = ask("Say “Good morning”, and nothing else.", stop=stop)
-                reply = await self._caller(chat_service).answer(way, request)
-                found = [word for word in stop if word in reply.text]
-                assert not found, f"{way} was to stop before {found}, and says {reply.text!r}"
-
-    @pytest.mark.asyncio
     async def test_the_pieces_of_a_stream_make_the_reply(self, chat_service: ChatService) -> None:
         """The last delta, and no other, carries the reply; texts and calls joined are those of the reply."""
         caller = self._caller(chat_service)
@@ -140,12 +109,6 @@ class ChatServiceKit:
             if self.deterministic:
                 complete = await caller.answer("complete", request)
                 assert comparable(whole) == comparable(complete), f"streamed {whole}, complete {complete}"
-
-    @pytest.mark.asyncio
-    async def test_equal_requests_have_equal_replies(self, chat_service: ChatService) -> None:
-        """Only where the service says so; whatever options other calls had meanwhile."""
-        if self.deterministic:
-            await check_equal_replies(self._caller(chat_service), self._requests(chat_service))
 
     @pytest.mark.asyncio
     async def test_usage_is_counted(self, chat_service: ChatService) -> None:
@@ -172,12 +135,6 @@ class ChatServiceKit:
                 assert read > usage.input_tokens + 60, f"{way} reports {read} tokens read with a long {what}"
 
     @pytest.mark.asyncio
-    async def test_tools_of_any_shape_may_be_offered(self, chat_service: ChatService) -> None:
-        """All, some or none of them; what is not offered is not called."""
-        if chat_service.capabilities.tools:
-            await chat_tool_checks.check_offers(self._caller(chat_service))
-
-    @pytest.mark.asyncio
     async def test_no_tool_is_called_where_none_may_be(self, chat_service: ChatService) -> None:
         """Words come instead."""
         if chat_service.capabilities.tools:
@@ -188,12 +145,6 @@ class ChatServiceKit:
         """Of those that are left; with an id of its own and a JSON object for arguments."""
         if chat_service.capabilities.tools and self.calls_tools:
             await chat_tool_checks.check_must_call(self._caller(chat_service))
-
-    @pytest.mark.asyncio
-    async def test_several_calls_come_in_order(self, chat_service: ChatService) -> None:
-        """Only where the model makes several."""
-        if chat_service.capabilities.tools and self.calls_several:
-            await chat_tool_checks.check_several_calls(self._caller(chat_service))
 
     @pytest.mark.asyncio
     async def test_a_history_of_calls_and_results_is_taken(self, chat_service: ChatService) -> None:
@@ -212,26 +163,6 @@ class ChatServiceKit:
         """Streamed and not; only one that is cut short need not be JSON."""
         if chat_service.capabilities.response_schema:
             await chat_schema_checks.check_schemas(self._caller(chat_service), self.schema_rounds)
-
-    @pytest.mark.asyncio
-    async def test_schemas_of_calls_at_once_do_not_mix(self, chat_service: ChatService) -> None:
-        """Each reply is held to its own."""
-        if chat_service.capabilities.response_schema:
-            await chat_schema_checks.check_schemas_at_once(self._caller(chat_service))
-
-    @pytest.mark.asyncio
-    async def test_tools_beside_a_schema_are_honoured_or_refused(self, chat_service: ChatService) -> None:
-        """Neither is dropped in silence."""
-        if chat_service.capabilities.response_schema and chat_service.capabilities.tools:
-            await chat_schema_checks.check_tools_beside_a_schema(self._caller(chat_service))
-
-    @pytest.mark.asyncio
-    async def test_the_strict_form_is_taken_and_held_to(self, chat_service: ChatService) -> None:
-        """For the reply and for arguments, as far as they are declared."""
-        if chat_service.capabilities.strict and chat_service.capabilities.response_schema:
-            await chat_schema_checks.check_strict_replies(self._caller(chat_service))
-        if chat_service.capabilities.strict and chat_service.capabilities.tools:
-            await chat_tool_checks.check_strict_tools(self._caller(chat_service), called=self.calls_tools)
 
     @pytest.mark.asyncio
     async def test_images_and_files_are_answered_or_refused_properly(self, chat_service: ChatService) -> None:
@@ -257,41 +188,12 @@ class ChatServiceKit:
                 )
 
     @pytest.mark.asyncio
-    async def test_two_streams_read_in_turn_do_not_mix(self, chat_service: ChatService) -> None:
-        """A stream's place is its own."""
-        caller = self._caller(chat_service)
-        await chat_tool_checks.check_streams_in_turn(
-            caller, [self._numbered(chat_service, number) for number in (1, 2)]
-        )
-        if chat_service.capabilities.tools and self.calls_tools:
-            question, must = "Ask the clock, and roll the dice.", ToolChoice("required")
-            requests = [ask(question, tools=(tool,), tool_choice=must) for tool in (CLOCK, DICE)]
-            await chat_tool_checks.check_streams_in_turn(caller, requests)
-
-    @pytest.mark.asyncio
     async def test_blank_requests_are_answered_or_refused_properly(self, chat_service: ChatService) -> None:
         """With a reply, ``ValueError`` or ``ServiceError``; whoever types nothing must not see a traceback."""
         for request in blank():
             for way in WAYS:
                 what = f"a request of {list(request.messages)}"
                 await self._caller(chat_service).try_out(way, request, what, (ServiceError, ValueError))
-
-    @pytest.mark.asyncio
-    async def test_odd_requests_are_answered_or_refused_properly(self, chat_service: ChatService) -> None:
-        """Of a vendor's errors, an encoder's or a parser's, none comes out; and the service answers on."""
-        caller = self._caller(chat_service)
-        for number, (what, request) in enumerate(odd(chat_service.capabilities).items()):
-            await caller.try_out(WAYS[number % 2], request, what)
-        for way in WAYS:
-            await caller.answer(way, ask("Say good morning."))
-
-    @pytest.mark.asyncio
-    async def test_a_conversation_is_answered_or_too_long(self, chat_service: ChatService) -> None:
-        """The error for that is its own: whoever sees it can shorten the conversation."""
-        roles = [Message.of("user", "And the next one?"), Message.of("assistant", "The next one.")]
-        history = [roles[number % 2] for number in range(self.long_history + 1 - self.long_history % 2)]
-        what = f"a conversation of {len(history)} messages"
-        await self._caller(chat_service).try_out("complete", ChatRequest(history), what, (ContextOverflow,))
 
     @pytest.mark.asyncio
     async def test_citations_are_of_the_sources_given(self, chat_service: ChatService) -> None:

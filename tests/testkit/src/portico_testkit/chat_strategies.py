@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from portico.chat import (
     ChatCapabilities,
-    ChatDelta,
     ChatReply,
     ChatRequest,
     File,
@@ -23,7 +22,6 @@ from portico.chat import (
     Text,
     Tool,
     ToolCall,
-    ToolCallDelta,
     ToolChoice,
     ToolResult,
     Usage,
@@ -31,7 +29,7 @@ from portico.chat import (
 from portico.strict import strict_form
 from portico_testkit.strategies import json_values
 
-__all__ = ["chat_deltas", "chat_replies", "chat_requests", "conversations", "messages", "tools"]
+__all__ = ["chat_replies", "chat_requests", "conversations", "messages", "tools"]
 
 _EVERYTHING = ChatCapabilities(
     sources=True,
@@ -213,26 +211,6 @@ def chat_replies(
     read, written = draw(_COUNTS), draw(_COUNTS)
     usage = Usage(read, written, draw(st.integers(0, read)), draw(st.integers(0, written)))
     return ChatReply(Message("assistant", (*parts, *calls)), finish, usage, draw(_TEXT), service)
-
-
-@st.composite
-def chat_deltas(draw: st.DrawFn, reply: ChatReply) -> list[ChatDelta]:
-    """Draw the pieces in which ``reply`` might be streamed: of any size, calls by turns, empty ones among them."""
-    deltas: list[ChatDelta] = []
-    for part in reply.message.content:
-        if isinstance(part, Reasoning) and part.summary:
-            deltas += [ChatDelta(reasoning=piece) for piece in draw(_pieces(part.summary))]
-        if isinstance(part, Text):
-            deltas += [ChatDelta(piece) for piece in draw(_pieces(part.text))]
-    waiting: list[list[ToolCallDelta]] = []
-    for index, call in enumerate(reply.tool_calls):
-        first, *others = draw(_pieces(call.arguments))
-        rest = [ToolCallDelta(index, arguments=piece) for piece in others]
-        waiting.append([ToolCallDelta(index, call.id, call.name, first), *rest])
-    while left := [pieces for pieces in waiting if pieces]:
-        chosen = draw(st.sampled_from(range(len(left))))
-        deltas.append(ChatDelta(tool_call=left[chosen].pop(0)))
-    return [*deltas, ChatDelta(reply=reply)]
 
 
 @st.composite

@@ -3,42 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Sequence
 
 from portico.chat import ChatReply, ChatRequest, Message, Tool, ToolChoice, ToolResult
-from portico_testkit.chat_checks import WAYS, Caller, Pieces, check_json, check_reply
-from portico_testkit.chat_requests import CLOCK, DICE, LAMP, ODD_TOOL, STRICT, ask, histories
+from portico_testkit.chat_checks import WAYS, Caller
+from portico_testkit.chat_requests import CLOCK, DICE, LAMP, ODD_TOOL, ask, histories
 
 __all__ = [
     "check_histories",
     "check_must_call",
     "check_must_not_call",
-    "check_offers",
     "check_own_calls_go_back",
-    "check_several_calls",
-    "check_streams_in_turn",
-    "check_strict_tools",
 ]
 
 _TOOLS = (CLOCK, DICE, LAMP, ODD_TOOL)
 _FEW = (CLOCK, LAMP)
 """Enough where the number of tools is not the point: a small model reads each of them anew every time."""
 _TIME = "What time is it in Oslo? Ask the clock."
-
-
-async def check_offers(caller: Caller) -> None:
-    """Offer tools of any shape, all or some: they are called or not, and never one that was not offered."""
-    choices = (
-        ToolChoice(),
-        ToolChoice(include=(CLOCK.name, "Not-There")),
-        ToolChoice(exclude=(CLOCK.name, "Not-There")),
-        ToolChoice(include=(CLOCK.name, DICE.name), exclude=(CLOCK.name,)),
-        ToolChoice(include=()),
-    )
-    for number, choice in enumerate(choices):
-        for way in (WAYS[number % 2],) if number else WAYS:
-            await caller.answer(way, ask(_TIME, tools=_TOOLS, tool_choice=choice))
 
 
 async def check_must_not_call(caller: Caller) -> None:
@@ -75,17 +55,6 @@ async def _called(
     return reply
 
 
-async def check_several_calls(caller: Caller) -> None:
-    """Ask for two things of one tool: two calls come, in the order asked for."""
-    for way in WAYS:
-        question = "What time is it in Oslo, and what time is it in Lima? Ask the clock for Oslo first, then for Lima."
-        request = ask(question, tools=(CLOCK,), tool_choice=ToolChoice("required"))
-        reply = await caller.answer(way, request, share=4)
-        assert reply.finish != "length", f"{way}: cut short after {reply.tool_calls}; try a larger max_output"
-        towns = [json.loads(call.arguments).get("town") for call in reply.tool_calls]
-        assert towns == ["Oslo", "Lima"], f"{way}: asked for Oslo, then Lima, it calls for {towns}"
-
-
 async def check_histories(caller: Caller) -> None:
     """Hand over conversations in which tools were called, whether tools are offered again or not."""
     for number, (what, history) in enumerate(histories().items()):
@@ -107,30 +76,3 @@ async def check_own_calls_go_back(caller: Caller) -> None:
         history = [Message.of("user", _TIME), called.message, Message.of("tool", *results)]
         reply = await caller.answer(way, ChatRequest(history, tools=_FEW, tool_choice=ToolChoice("none")))
         assert reply.message.content, f"{way}: with the results of its calls, it says nothing"
-
-
-async def check_strict_tools(caller: Caller, *, called: bool) -> None:
-    """Offer a strict tool; where the model calls, the arguments satisfy the schema exactly."""
-    strict = Tool("Box-Pack", "Pack a box.", STRICT, strict=True)
-    for way in WAYS:
-        await caller.answer(way, ask("Pack a small box named “Köln”.", tools=(strict, CLOCK)), share=4)
-        if called:
-            reply = await _called(caller, way, tools=(strict, CLOCK), include=(strict.name,))
-            for call in reply.tool_calls if reply.finish != "length" else ():
-                check_json(call.arguments, STRICT, f"{way}: the arguments of a strict tool")
-
-
-async def check_streams_in_turn(caller: Caller, requests: Sequence[ChatRequest]) -> None:
-    """Read streams by turns, a delta of each at a time: each has its own pieces and its own reply."""
-    streams = [caller.service.stream(request) for request in requests]
-    gathered = [Pieces() for _ in streams]
-    open_ones = set(range(len(streams)))
-    while open_ones:
-        for number in sorted(open_ones):
-            delta = await anext(streams[number], None)
-            if delta is None:
-                open_ones.discard(number)
-            else:
-                gathered[number].take(delta)
-    for pieces, request in zip(gathered, requests, strict=True):
-        check_reply(pieces.whole(), caller.service, request)

@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import copy
-import datetime as dt
 import enum
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
-from typing import Annotated, Any, Literal, NamedTuple, TypedDict
-from uuid import UUID
+from typing import Any, NamedTuple, TypedDict
 
 from portico.types.compiled import Compiled, refuse
 
 __all__ = [
-    "FOREIGN",
-    "INSIDE",
     "JUNK",
-    "KINDS",
     "Chain",
     "CodecCase",
     "Coin",
     "CoinCodec",
-    "Shelf",
     "deep_json",
-    "kind_of",
-    "namesake",
     "part_of",
     "references",
     "through_json",
@@ -68,14 +59,6 @@ class _Point(NamedTuple):
     x: float
 
 
-@dataclass(frozen=True, slots=True)
-class Shelf:
-    """A dataclass of core's kind."""
-
-    label: str
-    places: tuple[int, ...] = ()
-
-
 class Coin:
     """A class that no codec but `CoinCodec` knows."""
 
@@ -108,53 +91,6 @@ class CoinCodec:
         return Compiled({"type": "string"}, structure, lambda coin: f"{coin.cents} cents")
 
 
-FOREIGN: Sequence[Any] = (
-    str,
-    int,
-    None,
-    type(None),
-    Any,
-    object,
-    list,
-    list[int],
-    dict[str, Any],
-    tuple[int, ...],
-    int | None,
-    Literal["a"],
-    Annotated[int, "how many"],
-    Annotated[str, object()],
-    Annotated[int, ["a list has no hash"]],
-    list[Annotated[str, {"nor has": "a dictionary"}]],
-    dt.date,
-    UUID,
-    Shelf,
-    _Reading,
-    _Point,
-    _Colour,
-    Coin,
-    5,
-)
-"""Hints that are of no vendor's kind, some of them without a hash, and one that is no type at all."""
-
-KINDS: Mapping[str, Any] = {"null": None, "boolean": True, "number": 7, "string": "x", "array": [], "object": {}}
-"""A value of each kind of JSON."""
-
-INSIDE: Sequence[tuple[Any, Any, Any]] = (
-    (int, 3, "x"),
-    (dt.date, dt.date(2026, 2, 1), "tomorrow"),
-    (list[dt.date], [dt.date(2026, 2, 1)], ["tomorrow"]),
-    (dict[str, float], {"a b": 1.5}, {"a b": "x"}),
-    (int | None, None, "x"),
-    (Literal["a", "b"], "b", "c"),
-    (_Colour, _Colour.RED, "green"),
-    (UUID, UUID(int=7), "7"),
-    (Decimal, Decimal("1.10"), "many"),
-    (tuple[int, ...], (1, 2), ["x"]),
-    (Shelf, Shelf("top", (1, 2)), {"label": 5}),
-)
-"""Core's types with a value of each, and JSON that is none."""
-
-
 def _nested(levels: int) -> Any:
     value: Any = []
     for _ in range(levels):
@@ -167,23 +103,6 @@ JUNK: Sequence[Any] = (
     {"a": {}}, float("nan"), float("inf"), [float("nan")], {"a": float("inf")}, 10**400, _nested(_DEEP),
 )  # fmt: skip
 """What Python's own JSON parser may give; a type may take some of it, and refuses the rest with a Mismatch."""
-
-
-def kind_of(value: Any) -> str:
-    """Return which of the `KINDS` a JSON value is of.
-
-    >>> [kind_of(value) for value in (None, True, 1.5, "x", [], {})]
-    ['null', 'boolean', 'number', 'string', 'array', 'object']
-    """
-    for kind, types in (("boolean", bool), ("number", int | float), ("string", str), ("array", list), ("object", dict)):
-        if isinstance(value, types):
-            return kind
-    return "null"
-
-
-def namesake(hint: type) -> type:
-    """Return a class of somebody else's that is called the same."""
-    return type(hint.__name__, (), {"__qualname__": hint.__qualname__, "__module__": "somebody.else"})
 
 
 def through_json(value: Any) -> Any:

@@ -28,7 +28,6 @@ __all__ = ["ContextProviderKit"]
 
 _ANSWERED = ChatReply(Message.of("assistant", "Noted."))
 _ENDED = TurnOutcome(Turn("Noted.", _ANSWERED, (_ANSWERED.message,), Usage(1, 1), 1))
-_FAILED = TurnOutcome(error=RuntimeError("the service is away"))
 _STOPPED = TurnOutcome(error=asyncio.CancelledError())
 
 
@@ -78,18 +77,6 @@ class ContextProviderKit:
             await context_provider.after(turn, _ENDED)
 
     @pytest.mark.asyncio
-    @pytest.mark.parametrize("outcome", [_ENDED, _FAILED, _STOPPED], ids=["ended", "failed", "stopped"])
-    async def test_it_takes_every_outcome(self, context_provider: ContextProvider, outcome: TurnOutcome) -> None:
-        """A turn that fails is not the provider's failure; the next turn is a turn like any other."""
-        thread = Thread()
-        turn = _turn(thread, Message.of("user", self.questions[0]))
-        await context_provider.before(turn)
-        await context_provider.after(turn, outcome)
-        again = _turn(thread, Message.of("user", self.questions[0]))
-        _check(await context_provider.before(again))
-        await context_provider.after(again, _ENDED)
-
-    @pytest.mark.asyncio
     async def test_it_leaves_the_thread_alone(self, context_provider: ContextProvider) -> None:
         """What is kept of a turn is the agent's business."""
         thread = Thread(messages=[Message.of("user", self.questions[0]), _ANSWERED.message])
@@ -99,22 +86,6 @@ class ContextProviderKit:
         await context_provider.after(turn, _ENDED)
         assert thread.to_json() == before, "the provider changed the thread"
         assert not thread.busy, "the provider takes a turn on the thread"
-
-    @pytest.mark.asyncio
-    async def test_it_serves_several_threads_at_once(self, context_provider: ContextProvider) -> None:
-        """Each gets what is its own, as if it were alone."""
-
-        async def talk(number: int) -> None:
-            thread = Thread(f"kit-{number}")
-            for question in self.questions:
-                turn = _turn(thread, Message.of("user", question))
-                _check(await context_provider.before(turn))
-                await asyncio.sleep(0)
-                await context_provider.after(turn, _ENDED)
-                thread.add(*turn.new, _ANSWERED.message)
-
-        async with asyncio.timeout(60):
-            await asyncio.gather(*map(talk, range(8)))
 
     @pytest.mark.asyncio
     async def test_cancelled_before_a_turn_it_is_told_after_it_and_goes_on(

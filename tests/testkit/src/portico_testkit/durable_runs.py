@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from functools import partial
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 import pytest
 from hypothesis import settings
 
 from portico.errors import StoreError
 from portico.ports.runner import Runner
-from portico_testkit._durable_attempts import Attempt, Call, Doing, drawn_attempts, durable_of
+from portico_testkit._durable_attempts import Attempt, Call, Doing, durable_of
 from portico_testkit._durable_pursuits import DurablePursuits as _DurablePursuits
 from portico_testkit._failing import fails_as
 from portico_testkit._job_cases import NOT_JSON, ODD_TEXTS
@@ -72,17 +70,6 @@ class DurableRunsKit(_DurablePursuits):
         return None
 
     @pytest.mark.asyncio
-    async def test_whatever_is_attempted_only_what_is_not_recorded_is_executed(self, runner: Runner) -> None:
-        """One attempt after another, side by side or in turn, in any order, with failures and with steps left out."""
-        for number, attempts in enumerate(drawn_attempts(self.effort)):
-            doing = Doing(runner, f"run {number}")
-            for attempt in attempts:
-                try:
-                    await doing.attempt(attempt, self.patience)
-                except (AssertionError, pytest.fail.Exception) as error:
-                    pytest.fail(f"{error}\nin the last of these attempts: {attempts[: attempts.index(attempt) + 1]}")
-
-    @pytest.mark.asyncio
     async def test_a_result_is_recorded_when_its_call_ends(self, runner: Runner) -> None:
         """The process may be killed at any moment after it. None is a result too, and so is any other JSON."""
         doing = Doing(runner, "at once")
@@ -96,15 +83,6 @@ class DurableRunsKit(_DurablePursuits):
 
         await in_time(durable_of(runner).pursue("at once", work), _NO_END, seconds=self.patience)
         await doing.is_recorded()
-
-    @pytest.mark.asyncio
-    async def test_actions_come_in_another_order_when_a_run_is_begun_again(self, runner: Runner) -> None:
-        """Independent steps run side by side: nobody says which is first, and some were not begun before."""
-        names = [f"s{number}" for number in range(12)]
-        doing = Doing(runner, "order")
-        for chosen in (names[::2], names[::-1], names[3:]):
-            calls = tuple(Call(name, {"from": name}, turns=len(names) - at) for at, name in enumerate(chosen))
-            await doing.attempt(Attempt(calls, side_by_side=True, fails=chosen is names), self.patience)
 
     @pytest.mark.asyncio
     async def test_an_action_that_failed_is_executed_anew(self, runner: Runner) -> None:
@@ -169,20 +147,6 @@ class DurableRunsKit(_DurablePursuits):
                     await doing.attempt(Attempt((Call(name, "executed again"),)), self.patience)
 
     @pytest.mark.asyncio
-    async def test_what_is_done_to_a_result_afterwards_changes_nothing(self, runner: Runner) -> None:
-        """What is recorded is recorded, whatever becomes of it in the application."""
-        durable = durable_of(runner)
-        for number, value in enumerate([{"a": [1]}, {"a": {"b": []}}]):
-            made: Any = copy.deepcopy(value)
-            work = partial(Doing(runner, f"spoilt {number}").do, "s1", made)
-            for _ in range(3):
-                given = await in_time(durable.pursue(f"spoilt {number}", work), _NO_END, seconds=self.patience)
-                recorded: Any = (await durable.recorded(f"spoilt {number}"))["s1"]
-                assert given == recorded == value, f"{value} was recorded, {given} given, and {recorded} told"
-                for each in (made, given, recorded):
-                    each["a"] = "spoilt"
-
-    @pytest.mark.asyncio
     async def test_a_result_that_is_not_json_is_not_recorded(self, runner: Runner) -> None:
         """It may be an error or come back; later it would be something else."""
         doing = Doing(runner, "no JSON")
@@ -195,14 +159,6 @@ class DurableRunsKit(_DurablePursuits):
 
         await in_time(durable_of(runner).pursue("no JSON", work), _NO_END, seconds=self.patience)
         await doing.is_recorded()
-
-    @pytest.mark.asyncio
-    async def test_many_actions_are_recorded_of_one_run(self, runner: Runner) -> None:
-        """A run of hundreds of steps is begun again at its end."""
-        doing = Doing(runner, "many")
-        calls = tuple(Call(f"s{number}", {"at": number}) for number in range(100))
-        await doing.attempt(Attempt(calls, side_by_side=True, fails=True), self.patience)
-        await doing.attempt(Attempt((*calls[::-1], Call("last", None)), side_by_side=True), self.patience)
 
     @pytest.mark.asyncio
     async def test_what_is_recorded_outlives_the_process(self, runner: Runner, reopen: Reopen | None) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import random
-from collections.abc import Awaitable, Sequence
 from functools import partial
 from typing import ClassVar, Literal
 
@@ -13,11 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from portico.errors import ConfigurationError, PorticoError, ServiceError
+from portico.errors import ConfigurationError, ServiceError
 from portico.ports.embedding_generator import EmbeddingGenerator
 from portico.vectors import Vectors
 from portico_testkit._failing import fails_as
-from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.tasks import give_up, no_tasks_but, still_answers
 
 __all__ = ["EmbeddingGeneratorKit"]
@@ -40,8 +37,6 @@ _AWKWARD = (
     "\t\tindented\r\n\r\ntext\x0b",
     "lone \ud800 surrogate",
 )
-_LONG = ("\U0001f9e6 sock " * 2_000, "word " * 20_000, "x" * 100_000)
-"""Longer than a service takes, as like as not."""
 
 
 class EmbeddingGeneratorKit:
@@ -77,13 +72,6 @@ class EmbeddingGeneratorKit:
             assert value.strip(), f"{attribute} is empty"
 
     @pytest.mark.asyncio
-    async def test_the_model_stays_the_same_when_it_is_used(self, embedding_generator: EmbeddingGenerator) -> None:
-        """An index is remade when the model's name changes: it may not change by itself."""
-        before = embedding_generator.model
-        await embedding_generator.embed(_TEXTS)
-        assert embedding_generator.model == before, "the first call changed the model's name"
-
-    @pytest.mark.asyncio
     async def test_each_text_has_its_own_row_in_order(self, embedding_generator: EmbeddingGenerator) -> None:
         """Row i belongs to text i, whatever the generator does inside its batches."""
         varied = tuple(text * (1 + number % 3 * 7) for number, text in enumerate(_TEXTS))
@@ -92,21 +80,6 @@ class EmbeddingGeneratorKit:
         for number, text in enumerate(varied):
             alone = _rows(await embedding_generator.embed([text]))
             self._same(together[number], alone[0], f"row {number} is not that of text {number}")
-
-    @pytest.mark.asyncio
-    async def test_empty_and_repeated_texts_among_others_keep_their_places(
-        self, embedding_generator: EmbeddingGenerator
-    ) -> None:
-        """Whether they are sent, left out or sent once, and wherever a batch ends."""
-        texts = ["", *_TEXTS, "bread", "", " ".join(_TEXTS)] * 4
-        random.Random(5).shuffle(texts)
-        rows = _rows(await embedding_generator.embed(texts))
-        assert len(rows) == len(texts), f"{len(texts)} texts, {texts.count('')} of them empty, gave {len(rows)} rows"
-        alone = {text: _rows(await embedding_generator.embed([text]))[0] for text in dict.fromkeys(texts)}
-        for number, text in enumerate(texts):
-            self._same(rows[number], alone[text], f"row {number} is not that of text {number}")
-        turned = _rows(await embedding_generator.embed(texts[::-1]))
-        self._same(turned[::-1], rows, "the same texts in the opposite order have other rows")
 
     @pytest.mark.asyncio
     async def test_rows_are_finite_and_of_length_one(self, embedding_generator: EmbeddingGenerator) -> None:
@@ -128,25 +101,11 @@ class EmbeddingGeneratorKit:
         assert not alone.any(), "the row of an empty text alone is not zeros"
 
     @pytest.mark.asyncio
-    async def test_white_space_gives_a_finite_row(self, embedding_generator: EmbeddingGenerator) -> None:
-        """Of length 1 or 0, never in between and never NaN."""
-        rows = _rows(await embedding_generator.embed([" ", "\n\t \r\n", "\u00a0"]))
-        self._unit_or_zero(rows)
-
-    @pytest.mark.asyncio
     async def test_no_texts_give_no_rows(self, embedding_generator: EmbeddingGenerator) -> None:
         """The shape is there all the same."""
         none = await embedding_generator.embed([])
         some = await embedding_generator.embed(_TEXTS[:1])
         assert (none.rows, none.dimensions) == (0, some.dimensions)
-
-    @pytest.mark.asyncio
-    async def test_all_rows_have_the_same_dimensions(self, embedding_generator: EmbeddingGenerator) -> None:
-        """Also the rows of a first call that has nothing to send."""
-        calls: list[Sequence[str]] = [["", ""], [], ["a"], _TEXTS, [*_TEXTS, "", " ".join(_TEXTS)]]
-        dimensions = [(await embedding_generator.embed(texts)).dimensions for texts in calls]
-        dimensions.append((await embedding_generator.embed(_TEXTS[:1], purpose="query")).dimensions)
-        assert len(set(dimensions)) == 1, f"calls one after another had rows of {dimensions} numbers"
 
     @pytest.mark.asyncio
     async def test_the_texts_are_not_changed(self, embedding_generator: EmbeddingGenerator) -> None:
@@ -181,20 +140,6 @@ class EmbeddingGeneratorKit:
         assert self.tolerance < apart / 4, f"a tolerance of {self.tolerance:g} hides rows that are {apart:g} apart"
 
     @pytest.mark.asyncio
-    async def test_the_purpose_of_one_call_does_not_reach_another(
-        self, embedding_generator: EmbeddingGenerator
-    ) -> None:
-        """Neither the next one nor one beside it: an index would hold questions among its documents."""
-        purposes: tuple[Literal["document", "query"], ...] = ("document", "query")
-        before = [_rows(await embedding_generator.embed(_TEXTS, purpose=purpose)) for purpose in purposes]
-        unsaid = _rows(await embedding_generator.embed(_TEXTS))
-        self._same(unsaid, before[0], "after queries were embedded, documents have other rows")
-        calls = [embedding_generator.embed(_TEXTS, purpose=purposes[number % 2]) for number in range(8)]
-        for number, vectors in enumerate(await asyncio.gather(*calls)):
-            purpose = purposes[number % 2]
-            self._same(_rows(vectors), before[number % 2], f"beside calls of the other purpose, a {purpose} is another")
-
-    @pytest.mark.asyncio
     async def test_awkward_texts_do_no_harm(self, embedding_generator: EmbeddingGenerator) -> None:
         """Users' files hold anything; one text must not spoil a batch."""
         batch = [_TEXTS[0], *_AWKWARD, _TEXTS[1]]
@@ -206,43 +151,6 @@ class EmbeddingGeneratorKit:
         self._same(rows[-1], plain[1], "an awkward text before it changed a text's row")
 
     @pytest.mark.asyncio
-    async def test_a_text_that_is_too_long_is_refused_or_has_its_row(
-        self, embedding_generator: EmbeddingGenerator
-    ) -> None:
-        """With an error of ours, or with a row (of its beginning, perhaps); never at the cost of its neighbours."""
-        plain = _rows(await embedding_generator.embed(_TEXTS[:2]))
-        tasks = asyncio.all_tasks()
-        for number, long in enumerate(_LONG):
-            batch = [_TEXTS[0], *([_TEXTS[2]] * (number * self.large // 16)), long, _TEXTS[1]]
-            what = f"a text of {len(long):,} characters"
-            try:
-                rows = _rows(await embedding_generator.embed(batch))
-            except PorticoError as error:
-                assert str(error).strip(), f"{what} was refused without a word"
-            except Exception as error:
-                raise AssertionError(f"{what} raised {type(error).__name__}, not PorticoError: {error}") from error
-            else:
-                assert len(rows) == len(batch), f"{len(batch)} texts, one of them long, gave {len(rows)} rows"
-                self._unit_or_zero(rows)
-                assert rows[-2].any(), f"{what} gave zeros, as if it were empty"
-                self._same(rows[0], plain[0], f"{what} changed the row of a text before it")
-                self._same(rows[-1], plain[1], f"{what} changed the row of a text after it")
-            await no_tasks_but(tasks)
-        self._same(
-            _rows(await embedding_generator.embed(_TEXTS[:2])), plain, "after long texts, others have other rows"
-        )
-
-    @pytest.mark.asyncio
-    async def test_earlier_results_are_not_touched_by_later_calls(
-        self, embedding_generator: EmbeddingGenerator
-    ) -> None:
-        """A buffer that is used again would rewrite what a caller holds."""
-        first = await embedding_generator.embed(_TEXTS[:2])
-        before = bytes(first.buffer)
-        await embedding_generator.embed(_TEXTS[2:4])
-        assert bytes(first.buffer) == before, "a later call changed the vectors of an earlier one"
-
-    @pytest.mark.asyncio
     async def test_concurrent_calls_do_not_mix(self, embedding_generator: EmbeddingGenerator) -> None:
         """Fresh generators too: the first calls may all arrive at once."""
         batches = [[f"{text} Number {number}." for text in _TEXTS[: 1 + number % 6]] for number in range(24)]
@@ -251,36 +159,6 @@ class EmbeddingGeneratorKit:
             alone = await embedding_generator.embed(batch)
             assert (at_once[number].rows, at_once[number].dimensions) == (len(batch), alone.dimensions)
             self._same(_rows(at_once[number]), _rows(alone), f"call {number} of 24 at once has other rows")
-
-    @pytest.mark.asyncio
-    async def test_a_large_batch_is_whole_and_leaves_the_event_loop_free(
-        self, embedding_generator: EmbeddingGenerator
-    ) -> None:
-        """While it runs, the loop may not stand still for half the time (or half a second, if that is more).
-
-        Where it does, it is measured again with other texts: the host may have stood still, not the generator.
-        """
-        count = len(_TEXTS)
-        texts: list[str] = []
-
-        def embed(attempt: int) -> Awaitable[Vectors]:
-            texts[:] = (
-                f"{_TEXTS[number % count]} {_TEXTS[number * number // 50 % count]} It is number {number}, {attempt}."
-                for number in range(self.large)
-            )
-            return embedding_generator.embed(texts)
-
-        await embedding_generator.embed(_TEXTS)
-        vectors = await leaves_the_event_loop_free(embed)
-        rows = _rows(vectors)
-        assert len(rows) == len(texts), f"{len(texts)} texts gave {len(rows)} rows"
-        lost = np.flatnonzero(~rows.any(axis=1))
-        assert not lost.size, f"{lost.size} of {len(texts)} rows are zeros, the first is row {lost[0]}"
-        self._unit_or_zero(rows)
-        picked = sorted({0, len(texts) - 1, *range(17, len(texts), max(1, len(texts) // 19))})
-        few = _rows(await embedding_generator.embed([texts[number] for number in picked]))
-        for place, number in enumerate(picked):
-            self._same(rows[number], few[place], f"row {number} of {len(texts)} is another text's")
 
     @pytest.mark.asyncio
     async def test_a_cancelled_call_leaves_it_usable(self, embedding_generator: EmbeddingGenerator) -> None:

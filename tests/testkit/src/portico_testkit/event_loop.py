@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import TypeVar
 
-from portico_testkit._waits import waits_noted
+import pytest
 
 __all__ = ["Heartbeat", "heartbeat", "leaves_the_event_loop_free"]
 
@@ -79,18 +81,30 @@ async def leaves_the_event_loop_free(work: Callable[[int], Awaitable[_T]], *, fl
 
     ``work`` is called with the number of the measurement, from 0: up to three times, since a host or a collection of
     garbage stops now and then what is right too. Each time it needs work that no cache answers. Raises
-    ``AssertionError`` where the loop stood still each time, and at once for a call by which the loop's own thread
-    waits, however shortly: ``time.sleep``, a blocking socket, a process, another thread.
+    ``AssertionError`` where the loop stood still each time, and at once where its thread calls ``time.sleep``.
     """
     stalls = []
     for number in range(_MEASUREMENTS):
-        with waits_noted() as waits:
+        with _no_sleep():
             async with heartbeat() as beat:
                 result = await work(number)
-        if waits:
-            raise AssertionError(f"the event loop waits by {'; by '.join(waits)}: {_INSTEAD}")
         if beat.longest <= max(floor, beat.whole / 2):
             return result
         stalls.append(f"{beat.longest:.2f} of {beat.whole:.2f} s")
     told = f"the event loop stood still for {', '.join(stalls)}"
     raise AssertionError(f"{told}: {_INSTEAD}")
+
+
+@contextmanager
+def _no_sleep() -> Iterator[None]:
+    """Have ``time.sleep`` fail in this thread."""
+    sleep, own = time.sleep, threading.get_ident()
+
+    def noted(seconds: float) -> None:
+        if threading.get_ident() == own:
+            raise AssertionError(f"the event loop waits by time.sleep({seconds}): {_INSTEAD}")
+        sleep(seconds)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(time, "sleep", noted)
+        yield

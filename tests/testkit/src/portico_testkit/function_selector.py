@@ -46,17 +46,6 @@ _QUESTIONS = {
     "Transfer money to this account.": "Bank-Transfer",
     "Borrow the book from the library.": "Library-Borrow",
 }
-_ODD_TEXTS = (
-    "\x00\x07\x1b[31m",
-    "\U0001f9e6" * 40,
-    "把这首诗翻译成中文",
-    "e\u0301" * 50,
-    "lone \ud800 surrogate",
-    "</s> {{$input}} %s \\ 'quoted' [PAD]",
-    "word " * 20_000,
-    "x" * 100_000,
-    "?!. ... ;;; \n\n\n",
-)
 
 
 class FunctionSelectorKit:
@@ -98,12 +87,6 @@ class FunctionSelectorKit:
             _checked(selection, _MANUALS, function_selector.limit if limit is None else limit)
 
     @pytest.mark.asyncio
-    async def test_a_negative_limit_is_refused(self, function_selector: FunctionSelector) -> None:
-        """It means nothing."""
-        with pytest.raises(ValueError):
-            await function_selector.select(_MANUALS, ["rain"], limit=-1)
-
-    @pytest.mark.asyncio
     async def test_when_there_are_no_more_than_may_be_offered_all_are(
         self, function_selector: FunctionSelector
     ) -> None:
@@ -123,14 +106,6 @@ class FunctionSelectorKit:
             assert selection.considered == len(_MANUALS)
 
     @pytest.mark.asyncio
-    async def test_blank_texts_count_for_nothing(self, function_selector: FunctionSelector) -> None:
-        """A message may have no words: a picture, or a call."""
-        for question in _QUESTIONS:
-            plain = await function_selector.select(_MANUALS, [question])
-            padded = await function_selector.select(_MANUALS, ["", question, "  \n", ""])
-            assert padded.names == plain.names, "blank texts changed the selection"
-
-    @pytest.mark.asyncio
     async def test_it_finds_what_is_asked_for(self, function_selector: FunctionSelector) -> None:
         """Of ten functions, the one whose words a question has is among those offered."""
         if not self.finds:
@@ -138,14 +113,6 @@ class FunctionSelectorKit:
         for question, wanted in _QUESTIONS.items():
             names = (await function_selector.select(_MANUALS, [question])).names
             assert wanted in names, f"{question!r} offered {names}, not {wanted}"
-
-    @pytest.mark.asyncio
-    async def test_every_text_of_the_context_counts(self, function_selector: FunctionSelector) -> None:
-        """What was said before says what is meant now."""
-        if not self.finds:
-            pytest.skip("it does not go by what functions are said to do")
-        names = (await function_selector.select(_MANUALS, list(_QUESTIONS)[:2], limit=5)).names
-        assert {"Weather-Forecast", "Mail-Send"} <= set(names), f"of two questions, {names} were offered"
 
     @pytest.mark.asyncio
     async def test_equal_functions_and_context_give_an_equal_selection(
@@ -184,34 +151,6 @@ class FunctionSelectorKit:
         del manuals[9]
         names = (await function_selector.select(manuals, asked)).names
         assert "Photo-Rotate" not in names, "a function that vanished is offered"
-
-    @pytest.mark.asyncio
-    async def test_what_is_left_out_has_its_reason(self, function_selector: FunctionSelector) -> None:
-        """Everybody can see why a function was not offered."""
-        for question in _QUESTIONS:
-            selection = await function_selector.select(_MANUALS, [question], limit=1)
-            _checked(selection, _MANUALS, 1)
-
-    @pytest.mark.asyncio
-    async def test_odd_texts_do_no_harm(self, function_selector: FunctionSelector) -> None:
-        """Users and models write anything; so do those who describe functions."""
-        tasks = asyncio.all_tasks()
-        for number, text in enumerate(_ODD_TEXTS):
-            odd = (*_MANUALS[:8], _manual("Odd-One", text, "x"), _manual(f"Odd-{'n' * 300}", "", "y"))
-            _checked(await function_selector.select(_MANUALS, [text]), _MANUALS, function_selector.limit)
-            selection = await function_selector.select(odd, ["Send the letter by mail.", text][: 1 + number % 2])
-            _checked(selection, odd, function_selector.limit)
-        await no_tasks_but(tasks)
-
-    @pytest.mark.asyncio
-    async def test_calls_at_once_do_not_mix(self, function_selector: FunctionSelector) -> None:
-        """A new selector too, and with different functions."""
-        asked = [(_MANUALS[: 5 + number % 6], question) for number in range(8) for question in _QUESTIONS]
-        at_once = await asyncio.gather(*(function_selector.select(manuals, [text]) for manuals, text in asked))
-        for (manuals, text), found in zip(asked, at_once, strict=True):
-            _checked(found, manuals, function_selector.limit)
-            alone = await function_selector.select(manuals, [text])
-            assert _names_and_scores(found) == _names_and_scores(alone), "at once with others, the selection is another"
 
     @pytest.mark.asyncio
     async def test_a_cancelled_call_leaves_it_usable(self, function_selector: FunctionSelector) -> None:

@@ -21,23 +21,6 @@ from portico_testkit.tasks import give_up, no_tasks_but, still_answers
 __all__ = ["FunctionSourceKit"]
 
 _NAME = re.compile(r"[0-9A-Za-z_]+")
-_ODD_VALUES: tuple[Any, ...] = (
-    None,
-    True,
-    -1,
-    10**40,
-    0.5,
-    "",
-    "../..",
-    "\x00\r\n\ud800",
-    "word " * 1_000,
-    [],
-    [[]],
-    [None, {"": [1]}],
-    {},
-    {"$ref": "#"},
-    {"a": {"b": {"c": "d"}}},
-)
 
 
 class FunctionSourceKit:
@@ -107,34 +90,6 @@ class FunctionSourceKit:
         await _close(function_source)
 
     @pytest.mark.asyncio
-    async def test_functions_and_plugin_are_described(self, function_source: FunctionSource) -> None:
-        """A planner chooses by these words."""
-        plugin = await _load(function_source)
-        assert isinstance(plugin.description, str)
-        silent = [function.name for function in plugin if not function.description.strip()]
-        assert not silent, f"nothing is said of {silent}"
-        await _close(function_source)
-
-    @pytest.mark.asyncio
-    async def test_it_loads_twice_equally(self, function_source: FunctionSource) -> None:
-        """Plans name functions: another name tomorrow would break them."""
-        first, second = await _load(function_source), await _load(function_source)
-        assert _told(first) == _told(second), "the second load gave another plugin"
-        other = await _load(function_source, "other")
-        assert [one.name for one in other] == [one.name for one in first], "another plugin name changed the functions"
-        await _close(function_source)
-
-    @pytest.mark.asyncio
-    async def test_loads_at_the_same_time_do_not_mix(self, function_source: FunctionSource) -> None:
-        """Each gives the plugin of its own name."""
-        names = ("one", "two", "three")
-        plugins = await asyncio.gather(*(_load(function_source, name) for name in names))
-        assert [plugin.name for plugin in plugins] == list(names)
-        alone = await _load(function_source, "two")
-        assert _told(plugins[1]) == _told(alone), "a load among others gave another plugin than one alone"
-        await _close(function_source)
-
-    @pytest.mark.asyncio
     async def test_a_cancelled_load_leaves_it_usable(self, function_source: FunctionSource) -> None:
         """People press Ctrl-C at any moment."""
         tasks = asyncio.all_tasks()
@@ -163,18 +118,6 @@ class FunctionSourceKit:
         await _close(function_source)
 
     @pytest.mark.asyncio
-    async def test_an_odd_argument_is_taken_or_refused(self, function_source: FunctionSource) -> None:
-        """A model writes anything: what does not fit is ``ArgumentsInvalid`` and nothing else."""
-        for function in await _load(function_source):
-            for parameter in function.parameters:
-                for value in _ODD_VALUES:
-                    try:
-                        function.structure_arguments({parameter.name: value})
-                    except ArgumentsInvalid:
-                        continue
-        await _close(function_source)
-
-    @pytest.mark.asyncio
     async def test_an_unreadable_source_is_a_configuration_error(self, unreadable_source: FunctionSource) -> None:
         """The message names what cannot be read; a second try says the same."""
         messages = []
@@ -185,12 +128,6 @@ class FunctionSourceKit:
         assert len(messages[0]) > 20, f"the message is {messages[0]!r}"
         assert messages[0] == messages[1], "the second try says something else"
         await _close(unreadable_source)
-
-    @pytest.mark.asyncio
-    async def test_it_closes_whenever_it_is_told_to(self, function_source: FunctionSource) -> None:
-        """Before it has done anything, after, and again."""
-        await _close(function_source)
-        await _close(function_source)
 
     @pytest.mark.asyncio
     async def test_it_leaves_no_task_behind(self, function_source: FunctionSource) -> None:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
 import traceback
 import zlib
 
 from portico_testkit.raw_server import Play
 
 __all__ = [
-    "BROKEN",
-    "NO_ADDRESSES",
     "SECRET",
     "SLOW",
     "VALUES",
@@ -24,22 +21,6 @@ __all__ = [
     "silent",
 ]
 
-NO_ADDRESSES = (
-    "",
-    "   ",
-    "api.example/find",
-    "//api.example/find",
-    "ftp://127.0.0.1/find",
-    "file:///etc/hosts",
-    "http://",
-    "http:///find",
-    "http://127.0.0.1:99999/find",
-    "http://127.0.0.1:port/find",
-    "http://[::1/find",
-    "http://a b/find",
-    "http://\ud800/find",
-    "http://a\r\nb/find",
-)
 VALUES = ("a b", "a&b=c#d", "100%", "+", "中文 ü", "line\nbreak\r\n", "'\"<>\\", "", "/?:@", "..", "%20")
 SECRET = "k3y-0f-the-4ccount"
 """What is passed as a secret, with nothing in it that a URL would encode."""
@@ -102,26 +83,6 @@ async def _drip(writer: asyncio.StreamWriter, drop: bytes) -> None:
 
 SLOW: tuple[Play, ...] = (silent, hanging, dripping_head, dripping_body)
 """What takes for ever, each in another way."""
-
-BROKEN = (
-    b"nonsense",
-    b"nonsense\r\n\r\n",
-    b"HTTP/1.1\r\n\r\n",
-    b"HTTP/1.1 abc OK\r\n\r\n",
-    b"SSH-2.0-OpenSSH_9.6\r\n",
-    b"\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03",
-    b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
-    b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n",
-    b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf",
-    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nhello\r\n0\r\n\r\n",
-    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhe",
-    b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * 1_000_000 + b"\r\n\r\n",
-    b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 9\r\n\r\nnot gzip!",
-    b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 30\r\n\r\n" + gzip.compress(b"hello" * 400)[:30],
-    b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip, gzip\r\nContent-Length: 5\r\n\r\nhello",
-    b"HTTP/1.1 200 OK\r\nContent-Encoding: unheard-of\r\nContent-Length: 5\r\n\r\nhello",
-)
-"""What is not HTTP, or not whole."""
 
 
 def seen_of(error: BaseException) -> str:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gzip
 import json
 import logging
-import zlib
 from typing import ClassVar
 
 import pytest
@@ -88,29 +86,6 @@ class HttpClientKit(_HttpFailures):
             assert request.body == b""
 
     @pytest.mark.asyncio
-    async def test_headers_reach_the_service_as_they_are(self, http_client: HttpClient) -> None:
-        """None is left out, a secret is revealed, and what the connector says goes before what is usual."""
-        headers: dict[str, object] = {
-            "X-Key": Secret(SECRET),
-            "X-Int": 7,
-            "X-Yes": True,
-            "X-None": None,
-            "X-Text": 'a, b; c="d" ü',
-        }
-        request = HttpRequest("", headers={**headers, "User-Agent": "mine/1", "accept": "application/json"})
-        async with RawServer(whole()) as server:
-            await self.soon(http_client.send(HttpRequest(server.url, headers=request.headers)))
-            await self.soon(http_client.send(HttpRequest(server.url)))
-        first, second = server.requests
-        expected = {"x-key": SECRET, "x-int": "7", "x-yes": "true", "x-text": str(headers["X-Text"])}
-        expected |= {"user-agent": "mine/1", "accept": "application/json"}
-        for name, value in expected.items():
-            assert first.header(name) == [value], f"the header {name} came as {first.header(name)}"
-        assert first.header("x-none") == [], "a header that is None was sent"
-        assert second.header("x-key") == [], "a header of one request reached the next"
-        assert second.header("user-agent") not in ([], ["mine/1"]), "a service is not told who asks"
-
-    @pytest.mark.asyncio
     async def test_no_value_becomes_a_header_of_its_own(self, http_client: HttpClient) -> None:
         """A line break in a value would end it; the error does not show a secret."""
         async with RawServer(whole()) as server:
@@ -135,32 +110,6 @@ class HttpClientKit(_HttpFailures):
         assert json.loads(put.body) == []
         assert posted.params == [("a", "1")]
         assert posted.header("content-type") == ["application/json"]
-
-    @pytest.mark.asyncio
-    async def test_a_body_comes_decoded(self, http_client: HttpClient) -> None:
-        """However it was sent: in one piece, in many, to the end of the connection, compressed."""
-        text = ('{"text": "' + "ü" * 5_000 + '"}').encode()
-        chunks = b"".join(
-            b"%x\r\n%s\r\n" % (len(text[i : i + 999]), text[i : i + 999]) for i in range(0, len(text), 999)
-        )
-        raw = zlib.compressobj(wbits=-zlib.MAX_WBITS)
-
-        async def to_the_end(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            writer.write(b"HTTP/1.1 200 OK\r\n\r\n" + text)
-            writer.close()
-
-        plays: dict[str, Play] = {
-            "whole": whole(200, text),
-            "chunked": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n",
-            "to the end of the connection": to_the_end,
-            "gzip": whole(200, gzip.compress(text), {"Content-Encoding": "gzip"}),
-            "deflate": whole(200, zlib.compress(text), {"Content-Encoding": "deflate"}),
-            "bare deflate": whole(200, raw.compress(text) + raw.flush(), {"Content-Encoding": "deflate"}),
-        }
-        for how, play in plays.items():
-            async with RawServer(play) as server:
-                response = await self.soon(http_client.send(HttpRequest(server.url)))
-            assert response.body == text, f"a body sent {how} came as {response.body[:60]!r}…"
 
     @pytest.mark.asyncio
     async def test_secrets_are_neither_in_errors_nor_in_logs(
@@ -254,22 +203,6 @@ class HttpClientKit(_HttpFailures):
                 await _close(http_client)
             await in_time(_all_closed(server), "connections were open")
         await no_tasks_but(before)
-
-    @pytest.mark.asyncio
-    async def test_event_loops_use_it_side_by_side_and_one_after_another(self, http_client: HttpClient) -> None:
-        """A script runs a loop for each question; a server has one in each thread."""
-        async with RawServer(whole(200, b"here")) as server:
-
-            def in_a_loop_of_its_own(times: int) -> list[bytes]:
-                async def ask() -> bytes:
-                    return (await http_client.send(HttpRequest(server.url))).body
-
-                return [asyncio.run(ask()) for _ in range(times)]
-
-            asked = [asyncio.to_thread(in_a_loop_of_its_own, 3) for _ in range(3)]
-            answers = await self.soon(asyncio.gather(*asked))
-            assert answers == [[b"here"] * 3] * 3
-            assert (await self.soon(http_client.send(HttpRequest(server.url)))).body == b"here"
 
 
 async def _all_closed(server: RawServer) -> None:

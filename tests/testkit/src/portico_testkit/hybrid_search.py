@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 
@@ -18,7 +17,7 @@ from portico.vectors import Vectors
 from portico_testkit._failing import fails_as
 from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.tasks import give_up, no_tasks_but, still_answers
-from portico_testkit.vector_checks import close, skip_without, typed
+from portico_testkit.vector_checks import close, skip_without
 
 __all__ = ["HybridSearchKit"]
 
@@ -111,55 +110,6 @@ class HybridSearchKit:
             assert await _find(vector_store, text) == [], "something is found by nothing"
 
     @pytest.mark.asyncio
-    async def test_the_share_weighs_the_halves(self, vector_store: VectorStore) -> None:
-        """From one to the other the order turns round, and what is best in both is first throughout."""
-        rows = {"words": ("An anvil.", _UP), "vector": ("A cistern.", (1.0, 0.2)), "both": ("An anvil.", (1.0, 0.0))}
-        await _put(vector_store, rows)
-        for share in (0.05, 0.25, 0.5, 0.75, 0.95):
-            found = await _find(vector_store, "anvil", _RIGHT, share=share)
-            assert _first(found) == "both", f"with a share of {share}, first is {_told(found)}"
-        little = [match.id for match in await _find(vector_store, "anvil", _RIGHT, share=0.05)]
-        much = [match.id for match in await _find(vector_store, "anvil", _RIGHT, share=0.95)]
-        assert little.index("vector") < little.index("words"), f"with a share of 0.05: {little}"
-        assert much.index("words") < much.index("vector"), f"with a share of 0.95: {much}"
-
-    @pytest.mark.asyncio
-    async def test_a_rare_word_says_more(self, vector_store: VectorStore) -> None:
-        """Than one that most texts have; and two words more than one of them."""
-        rows = {str(number): (f"An ember, a stone, number {number}.", _UP) for number in range(20)}
-        rows |= {"rare": ("A juniper, a stone, number 20.", _UP), "two": ("An ember, a juniper, number 21.", _UP)}
-        await _put(vector_store, rows)
-        found = await _find(vector_store, "ember juniper", share=1.0, top=22)
-        assert [match.id for match in found[:2]] == ["two", "rare"], f"first are {_told(found[:4])}"
-        assert len(found) == 22
-
-    @pytest.mark.asyncio
-    async def test_case_does_not_count(self, vector_store: VectorStore) -> None:
-        """Nor do the marks around a word."""
-        await _put(vector_store, {"a": ("(ANVIL), forged", _UP), "b": ("cistern", _UP)})
-        for text in ("anvil", "Anvil?", '"anvil"'):
-            found = await _find(vector_store, text)
-            assert [match.id for match in found] == ["a"], f"{text!r} finds {_told(found)}"
-
-    @pytest.mark.asyncio
-    async def test_scores_fall_and_the_halves_are_told(self, vector_store: VectorStore) -> None:
-        """The cosine of any vectors, the part of the words from 0 to 1; no record twice."""
-        rows = {**_TEXTS, "same": ("The anvil and the cistern.", (3.0, 4.0)), "none": (None, (0.5, 0.0))}
-        await _put(vector_store, rows)
-        found = await _find(vector_store, "anvil cistern", (10.0, 0.0))
-        ids = [match.id for match in found]
-        assert len(ids) == len(set(ids)), f"a record is found twice: {ids}"
-        scores = [match.score for match in found]
-        assert scores == sorted(scores, reverse=True), f"the scores do not fall: {scores}"
-        cosines = {id: x / math.hypot(x, y) for id, (_, (x, y)) in rows.items()}
-        for match in found:
-            assert abs(match.vector - cosines[match.id]) <= self.tolerance, f"the cosine of {match.id}: {match.vector}"
-            assert 0.0 <= match.lexical <= 1.0, f"the words of {match.id}: {match.lexical}"
-            named = "anvil" in (rows[match.id][0] or "") or "cistern" in (rows[match.id][0] or "")
-            assert (match.lexical > 0) == named, f"the words of {match.id}: {match.lexical}"
-        assert max(found, key=lambda match: match.lexical).id == "same", "it has both words"
-
-    @pytest.mark.asyncio
     async def test_never_more_than_top(self, vector_store: VectorStore) -> None:
         """And the best of them; a ``top`` below 1 means nothing."""
         rows = {
@@ -242,46 +192,6 @@ class HybridSearchKit:
         assert await _ids(vector_store, "anvil", "two") == []
         assert await _ids(vector_store, "anvil", "one") == ["same"]
         assert await _hybrid(vector_store).search("nowhere", "anvil", Vectors.from_rows([_UP])) == []
-
-    @pytest.mark.asyncio
-    async def test_a_wrong_query_is_refused(self, vector_store: VectorStore) -> None:
-        """Other dimensions, numbers that are not finite, several vectors, a share that is none."""
-        await _put(vector_store, _TEXTS)
-        for rows in ([(1, 0, 0)], [(1,)], [(math.nan, 0)], [(math.inf, 0)], [_UP, _RIGHT]):
-            with pytest.raises(ValueError):
-                await _hybrid(vector_store).search("n", "anvil", Vectors.from_rows(rows))
-        for share in (-0.1, 1.1, math.nan):
-            with pytest.raises(ValueError):
-                await _find(vector_store, "anvil", _UP, share=share)
-        assert await _ids(vector_store, "anvil") == ["forge"]
-
-    @pytest.mark.asyncio
-    async def test_metadata_come_back_as_they_were(self, vector_store: VectorStore) -> None:
-        """With every kind kept."""
-        fields: dict[str, Any] = {
-            "a": "é\x00",
-            "whole": 2**53,
-            "part": 0.1,
-            "yes": True,
-            "one": 1,
-            "list": ["a", 1, 2.5, False],
-        }
-        await vector_store.upsert("n", [VectorRecord("r", fields, "An anvil.")], Vectors.from_rows([_UP]))
-        for vector in (None, _UP):
-            [match] = await _find(vector_store, "anvil", vector)
-            assert typed(match.metadata) == typed(fields)
-
-    @pytest.mark.asyncio
-    async def test_searches_at_once_do_not_mix(self, vector_store: VectorStore) -> None:
-        """Each has its own words, its own vector and its own ``top``."""
-        words = ("anvil", "bramble", "cistern", "dovecote", "ember", "fathom", "gable", "hawthorn")
-        rows = {f"{word} {number}": (f"One {word}.", _UP) for word in words for number in range(5)}
-        await _put(vector_store, rows)
-        asked = [(word, 1 + number % 4) for number, word in enumerate(words * 3)]
-        answers = await asyncio.gather(*(_find(vector_store, word, top=top) for word, top in asked))
-        for (word, top), found in zip(asked, answers, strict=True):
-            kept = [match.id.split()[0] for match in found]
-            assert kept == [word] * top, f"{top} of {word!r} are wanted, and {kept} found"
 
     @pytest.mark.asyncio
     async def test_what_was_written_is_found_by_another_store(self, vector_store: VectorStore) -> None:

@@ -18,7 +18,6 @@ from portico_testkit._job_cases import (
     ODD_TEXTS,
     at_work,
     echo,
-    filled,
     is_moment,
     known,
     until,
@@ -26,7 +25,6 @@ from portico_testkit._job_cases import (
 from portico_testkit._job_work import JobWork as _JobWork
 from portico_testkit._run_store_cases import ODD_ENTRIES, short
 from portico_testkit.strategies import json_values
-from portico_testkit.tasks import in_time
 
 __all__ = ["JobQueueKit"]
 
@@ -112,34 +110,6 @@ class JobQueueKit(_JobWork):
         assert is_moment(told.updated_at), f"updated_at is {told.updated_at!r}: ISO 8601, in UTC"
 
     @pytest.mark.asyncio
-    async def test_names_are_told_in_the_order_asked_and_unknown_ones_are_none(self, queue: JobQueue) -> None:
-        """Who asks for a thousand puts them beside their own."""
-        await queue.submit([Job(name, "order") for name in ("b", "a", "c")])
-        told = await queue.status(["c", "no such job", "a", "b", "a"])
-        names = [each and each.name for each in told]
-        assert names == ["c", None, "a", "b", "a"], f"asked for c, an unknown one, a, b and a, it told {names}"
-        assert list(await queue.status([])) == []
-
-    @pytest.mark.asyncio
-    async def test_what_is_done_to_a_body_or_a_result_afterwards_changes_nothing(self, queue: JobQueue) -> None:
-        """What was submitted is submitted, and what a job gave is given."""
-        body = {"list": [1]}
-        await queue.submit([Job("j", "copies", body)])
-        body["list"].append(2)
-        given: list[dict[str, Any]] = []
-
-        async def carry_out(job: Job) -> Any:
-            given.append({"got": job.body["list"]})
-            return given[-1]
-
-        async with at_work(queue, {"copies": carry_out}) as worker:
-            (told,) = await until(queue, ["j"], seconds=self.patience, worker=worker)
-        for value in (given[0], told.result):
-            value["got"].append("spoilt")
-        again = await known(queue, "j")
-        assert again.result == {"got": [1]}, f"the job gave the list [1], and {again.result!r} is told"
-
-    @pytest.mark.asyncio
     @pytest.mark.parametrize("body", NOT_JSON, ids=["an object", "not a number", "a set", "bytes"])
     async def test_a_body_that_is_not_json_is_refused_before_anything_is_queued(
         self, queue: JobQueue, body: Any
@@ -149,20 +119,6 @@ class JobQueueKit(_JobWork):
             await queue.submit([Job("fine", "bodies"), Job("wrong", "bodies", body), Job("fine too", "bodies")])
         told = await queue.status(["fine", "wrong", "fine too"])
         assert told == [None, None, None], f"a submit was refused, and some of it is in the queue: {told}"
-
-    @pytest.mark.asyncio
-    async def test_a_result_that_is_not_json_is_a_failure(self, queue: JobQueue) -> None:
-        """Nobody could read it; the worker goes on."""
-
-        async def carry_out(job: Job) -> Any:
-            return NOT_JSON[job.body["at"]]
-
-        jobs = [Job(f"j{at}", "results", {"at": at}) for at in range(len(NOT_JSON))]
-        await queue.submit(jobs)
-        async with at_work(queue, {"results": carry_out}) as worker:
-            for status in await until(queue, [job.name for job in jobs], seconds=self.patience, worker=worker):
-                assert status.state == "failed", f"a job gave what is no JSON, and is {status.state}: {status.result!r}"
-                assert status.error, "it does not say why it failed"
 
     @pytest.mark.asyncio
     @pytest.mark.parametrize(
@@ -195,36 +151,6 @@ class JobQueueKit(_JobWork):
         assert ill.error, "it does not say why it failed"
         assert str(error) in ill.error, f"a job raised {error!r}, and its error is told as {ill.error!r}"
         assert [each.result for each in told] == ["well", "well"], f"others suffered from one that failed: {told}"
-
-    @pytest.mark.asyncio
-    async def test_a_job_that_cancels_itself_has_failed(self, queue: JobQueue) -> None:
-        """It awaited something that was cancelled: nobody wanted the job or its worker to end."""
-
-        async def carry_out(job: Job) -> None:
-            never = asyncio.ensure_future(asyncio.Event().wait())
-            never.cancel()
-            await never
-
-        await queue.submit([Job("j", "cancels itself"), Job("other", "echo", {"a": 1})])
-        async with at_work(queue, {"cancels itself": carry_out, "echo": echo}) as worker:
-            told = await until(queue, ["j", "other"], seconds=self.patience, worker=worker)
-            assert not worker.done(), "a job that cancelled itself ended its worker"
-        assert [each.state for each in told] == ["failed", "done"], f"it and another are told as {told}"
-
-    @pytest.mark.asyncio
-    async def test_jobs_of_a_kind_that_nobody_carries_out_wait_for_who_can(self, queue: JobQueue) -> None:
-        """Workers may be of several programs."""
-        await queue.submit([Job("of another", "theirs"), Job("own", "ours")])
-        async with at_work(queue, {"ours": echo}) as worker:
-            await until(queue, ["own"], seconds=self.patience, worker=worker)
-            await queue.submit([Job("own too", "ours")])
-            await until(queue, ["own too"], seconds=self.patience, worker=worker)
-            waits = await known(queue, "of another")
-            told = f"nobody carries out its kind, and the job is {waits.state} after {waits.attempts} attempts"
-            assert (waits.state, waits.attempts) == ("waiting", 0), told
-        async with at_work(queue, {"theirs": echo}) as worker:
-            (done,) = await until(queue, ["of another"], seconds=self.patience, worker=worker)
-        assert done.state == "done", f"who can carry it out was there, and it is {done.state}: {done.error}"
 
     @pytest.mark.asyncio
     async def test_jobs_of_a_kind_are_listed_the_newest_first(self, queue: JobQueue) -> None:
@@ -268,26 +194,6 @@ class JobQueueKit(_JobWork):
                 assert without == [None, None], f"nobody asked for bodies, and `{call}` told {without}"
             async with at_work(queue, {"bodies": echo}) as worker:
                 await until(queue, ["j", "plain"], seconds=self.patience, worker=worker)
-
-    @pytest.mark.asyncio
-    async def test_what_a_worker_does_is_told_by_emit(self, queue: JobQueue) -> None:
-        """People watch it: each job as it begins, and as it ends."""
-        told: list[JobStatus] = []
-
-        async def fail(job: Job) -> None:
-            raise ValueError("no such door")
-
-        await queue.submit([Job("well", "echo", {"a": 1}), Job("ill", "fails")])
-        async with at_work(queue, {"echo": echo, "fails": fail}, emit=told.append) as worker:
-            ended = await until(queue, ["well", "ill"], seconds=self.patience, worker=worker)
-            await in_time(filled(told, 4), "not all was told to `emit`", seconds=self.patience)
-        for name, last in zip(("well", "ill"), ended, strict=True):
-            states = [(each.state, each.attempts) for each in told if each.name == name]
-            assert states == [("running", 1), (last.state, 1)], f"of {name}, which is {last.state}, it told {states}"
-        done = next(each for each in told if each.state == "done")
-        failed = next(each for each in told if each.state == "failed")
-        assert (done.kind, done.result) == ("echo", {"a": 1}), f"it told {done}"
-        assert "no such door" in (failed.error or ""), f"it told {failed}"
 
     @pytest.mark.asyncio
     async def test_any_text_names_a_job_and_a_kind_or_is_refused(self, queue: JobQueue) -> None:

@@ -6,15 +6,16 @@ import asyncio
 import inspect
 import itertools
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from functools import wraps
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
 
 import pytest
 
-__all__ = ["Fault", "KnownFaults", "keeps_its_lock", "kit_failures", "names_of_tests"]
+from portico_testkit.tasks import with_patience
+
+__all__ = ["Fault", "KnownFaults", "kit_failures", "names_of_tests"]
 
 _Kind = TypeVar("_Kind", bound=type)
 _Fixtures = Mapping[str, Callable[..., object]]
@@ -79,30 +80,23 @@ class Fault:
         return f"{self.kind.__name__}-{self.test}"
 
 
-class KnownFaults(Sequence[Fault]):
-    """The broken implementations with which a kit is tried: each fails the test that is named for it.
+class KnownFaults(list[Fault]):
+    """A few broken implementations with which a kit is tried: each fails the test that is named for it.
 
     >>> class PoemKit:
     ...     async def test_it_rhymes(self, poem):
     ...         assert poem.text.endswith("ight"), f"{poem.text!r} does not rhyme"
-    ...     async def test_it_is_short(self, poem):
-    ...         assert len(poem.text) < 20
     >>> class Poem:
     ...     text = "Good night"
     >>> FAULTS = KnownFaults(PoemKit, lambda kind: {"poem": kind})
     >>> @FAULTS.caught_by("it_rhymes", "does not rhyme")
     ... class Prose(Poem):
     ...     text = "Good day"
-    >>> asyncio.run(FAULTS.check(Fault(Prose, "test_it_rhymes")))
-    >>> asyncio.run(FAULTS.failures_of(Poem))
-    {}
-    >>> FAULTS.tests_that_catch_nothing()
-    ['test_it_is_short']
+    >>> for fault in FAULTS:
+    ...     asyncio.run(FAULTS.check(fault))
 
     ``fixtures`` makes those of an implementation's class, as `kit_failures` takes them. ``attributes`` gives what the
-    kit's class has to have for it, where a kit makes its implementations itself. A kit that adds to another one names
-    that as ``beyond``: the tests that it has from there have faults of their own there. The table is a sequence of
-    each `Fault`; `portico_testkit.kit_of_a_kit.KitOfAKit` makes tests of it.
+    kit's class needs for it, where a kit makes its implementations itself.
     """
 
     def __init__(
@@ -111,91 +105,35 @@ class KnownFaults(Sequence[Fault]):
         fixtures: Callable[[Any], _Fixtures],
         *,
         attributes: Callable[[Any], Mapping[str, object]] = lambda kind: {},
-        beyond: type = object,
     ) -> None:
+        super().__init__()
         self.kit = kit
         self.fixtures = fixtures
         self.attributes = attributes
-        self.beyond = beyond
-        self._faults: list[Fault] = []
-
-    @property
-    def tests(self) -> list[str]:
-        """The names of the tests that are tried: those of the kit, without those that it has from ``beyond``."""
-        elsewhere = set(names_of_tests(self.beyond))
-        return [name for name in names_of_tests(self.kit) if name not in elsewhere]
 
     def caught_by(self, test: str, words: str = "") -> Callable[[_Kind], _Kind]:
         """Mark a broken implementation: ``test``, without its ``test_``, finds it and says ``words``, a pattern."""
-        name = f"test_{test}"
-        if name not in names_of_tests(self.kit):
-            raise ValueError(f"{self.kit.__name__} has no {name}")
 
         def mark(kind: _Kind) -> _Kind:
-            self._faults.append(Fault(kind, name, words))
+            self.append(Fault(kind, f"test_{test}", words))
             return kind
 
         return mark
 
-    def __len__(self) -> int:
-        return len(self._faults)
+    async def check(self, fault: Fault, given: _Fixtures | None = None, *, patience: float = 0.3) -> None:
+        """Fail unless the named test finds the fault, and says so in the words that are expected.
 
-    @overload
-    def __getitem__(self, index: int) -> Fault: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Fault]: ...
-    def __getitem__(self, index: int | slice) -> Fault | Sequence[Fault]:
-        return self._faults[index]
-
-    async def check(self, fault: Fault, given: _Fixtures | None = None) -> None:
-        """Fail unless the test that is named finds the fault, and says so in the words that are told.
-
-        ``given`` are further fixtures.
+        ``given`` are further fixtures. Calls of the kit that do not end are given up after ``patience`` seconds.
         """
-        found = await self.failures_of(fault.kind, fault.test, given=given)
+        kit = type(self.kit.__name__, (self.kit,), dict(self.attributes(fault.kind)))
+        with with_patience(patience):
+            found = await kit_failures(kit, {**(given or {}), **self.fixtures(fault.kind)}, [fault.test])
         # Raised, not asserted: pytest would show the table and its fixtures below the words that matter.
         if fault.test not in found:
             raise AssertionError(f"{fault.test} finds nothing wrong with {fault.kind.__name__}")
         said = found[fault.test]
         if not re.search(fault.words, said, re.DOTALL):
             raise AssertionError(f"{fault.test} does not say {fault.words!r} of {fault.kind.__name__}, but: {said}")
-
-    async def failures_of(self, kind: type, *tests: str, given: _Fixtures | None = None) -> dict[str, str]:
-        """Return the tests that fail for an implementation, by default of all, with what they say first."""
-        kit = type(self.kit.__name__, (self.kit,), dict(self.attributes(kind)))
-        return await kit_failures(kit, {**(given or {}), **self.fixtures(kind)}, tests or self.tests)
-
-    def tests_that_catch_nothing(self) -> list[str]:
-        """Return the tests of the kit for which no fault is known: nobody has seen them fail."""
-        caught = {fault.test for fault in self}
-        return [name for name in self.tests if name not in caught]
-
-
-def keeps_its_lock(method: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
-    """Return a broken form of an asynchronous method: it takes a lock, and keeps it when it is cancelled.
-
-    Whoever calls it after that waits for ever. A kit that has a call given up is to find that:
-
-    >>> class Poem:
-    ...     async def read(self): ...
-    >>> class KeepsItsLock(Poem):
-    ...     read = keeps_its_lock(Poem.read)
-    """
-
-    @wraps(method)
-    async def locked(self: Any, *args: Any, **options: Any) -> Any:
-        lock = vars(self).setdefault("_kept", asyncio.Lock())
-        await lock.acquire()
-        await asyncio.sleep(0.001)
-        try:
-            result = await method(self, *args, **options)
-        except Exception:
-            lock.release()
-            raise
-        lock.release()  # a `finally` is what is missing
-        return result
-
-    return locked
 
 
 async def _run(test: Callable[..., Any], fixtures: _Fixtures, values: Mapping[str, Any]) -> str | None:

@@ -126,33 +126,6 @@ class PageReaderKit:
             assert page.cut is None or page.cut.strip(), "cut is empty: it should be None"
 
     @pytest.mark.asyncio
-    async def test_a_page_whose_link_is_in_capitals_is_read_or_refused(
-        self, page_reader: PageReader, known_pages: Sequence[KnownPage]
-    ) -> None:
-        """Scheme and host are the same in capitals: it is that page, or the reader says that it does not take them."""
-        for known in known_pages:
-            scheme, _, rest = known.link.partition("://")
-            host, slash, path = rest.partition("/")
-            for link in (f"{scheme.upper()}://{rest}", f"{scheme}://{host.upper()}{slash}{path}"):
-                try:
-                    page = await page_reader.read(link)
-                except (ServiceError, LimitExceeded) as error:
-                    assert str(error).strip(), f"{link} is refused without a word"
-                except Exception as error:
-                    raise AssertionError(f"{link} raised {error!r}, which is no ServiceError") from error
-                else:
-                    assert known.words in page.text, f"{link} gave {page.text[:200]!r}, without {known.words!r}"
-
-    @pytest.mark.asyncio
-    async def test_reading_twice_gives_the_same(
-        self, page_reader: PageReader, known_pages: Sequence[KnownPage]
-    ) -> None:
-        """From the server or from a cache."""
-        for known in known_pages:
-            first, second = await page_reader.read(known.link), await page_reader.read(known.link)
-            assert first == second, f"{known.link} reads otherwise the second time"
-
-    @pytest.mark.asyncio
     async def test_concurrent_reads_do_not_mix(self, page_reader: PageReader, known_pages: Sequence[KnownPage]) -> None:
         """One reader serves a whole application."""
         asked = [*known_pages, *known_pages, *reversed(known_pages)]
@@ -214,22 +187,6 @@ class PageReaderKit:
                 await give_up(partial(page_reader.read, known.link), turns=1, seconds=seconds)
         await no_tasks_but(before, begun.__contains__)
         assert known.words in (await still_answers(page_reader.read(known.link))).text
-
-    @pytest.mark.asyncio
-    async def test_it_leaves_no_task_behind(
-        self, page_reader: PageReader, known_pages: Sequence[KnownPage], unreadable: Sequence[str]
-    ) -> None:
-        """What a read starts ends with it, or when the reader is closed."""
-        before = asyncio.all_tasks()
-        with tasks_begun() as begun:
-            await page_reader.read(known_pages[0].link)
-            with pytest.raises((ServiceError, LimitExceeded)):
-                await page_reader.read(unreadable[0])
-            close = getattr(page_reader, "aclose", None)
-            if close is not None:
-                await close()
-                await close()
-        await no_tasks_but(before, begun.__contains__)
 
     @pytest.mark.asyncio
     async def test_a_read_leaves_the_event_loop_free(

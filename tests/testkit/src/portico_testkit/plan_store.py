@@ -9,15 +9,12 @@ from functools import partial
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import settings
 
 from portico.errors import StoreError
-from portico.plans.json_form import plan_from_json, plan_to_json
-from portico.plans.plan import Plan
 from portico.ports.plan_store import PlanStore, SavedPlan
 from portico_testkit._failing import fails_as
 from portico_testkit.event_loop import leaves_the_event_loop_free
-from portico_testkit.strategies import plans
 from portico_testkit.tasks import give_up, no_tasks_but, still_answers
 
 __all__ = ["PlanStoreKit"]
@@ -82,13 +79,6 @@ class PlanStoreKit:
         assert plan_store.name.strip(), "the name is blank"
 
     @pytest.mark.asyncio
-    async def test_an_empty_store_has_nothing(self, plan_store: PlanStore) -> None:
-        """And that is no error."""
-        assert await plan_store.get("Shout", "c1") is None
-        assert await plan_store.remove("Shout", "c1") is False
-        assert await plan_store.plans() == []
-
-    @pytest.mark.asyncio
     async def test_a_plan_comes_back_as_it_was(self, plan_store: PlanStore) -> None:
         """Every part of it, from this store and from another on the same plans."""
         saved = _saved(planner="structured")
@@ -96,24 +86,6 @@ class PlanStoreKit:
         for store in (plan_store, await self.another(plan_store)):
             _same(await store.get("Shout", "c1"), saved)
             _same((await store.plans())[0], saved)
-
-    @pytest.mark.asyncio
-    async def test_any_plan_comes_back_as_it_was(self, plan_store: PlanStore) -> None:
-        """Whatever stands in it."""
-        drawn: list[Plan] = []
-
-        @settings(self.effort, deadline=None, database=None, suppress_health_check=list(HealthCheck))
-        @given(plans())
-        def draw(plan: Plan) -> None:
-            drawn.append(plan)
-
-        draw()
-        for plan in drawn:
-            await plan_store.put(_saved(plan=plan_to_json(plan)))
-            found = await plan_store.get("Shout", "c1")
-            assert found is not None, "a plan that was put is not there"
-            assert plan_from_json(dict(found.plan)) == plan
-        assert len(await plan_store.plans()) == 1
 
     @pytest.mark.asyncio
     async def test_goal_and_catalogue_are_the_key(self, plan_store: PlanStore) -> None:
@@ -159,16 +131,6 @@ class PlanStoreKit:
         assert [saved.goal[-1] for saved in await plan_store.plans()] == ["5", "4", "3", "2", "1", "0"]
 
     @pytest.mark.asyncio
-    async def test_white_space_around_a_goal_does_not_count(self, plan_store: PlanStore) -> None:
-        """Nobody sees it; that inside of a goal and its case do count."""
-        await plan_store.put(_saved("  Shout loud\n"))
-        assert await plan_store.get("Shout loud", "c1") is not None, "the goal without white space finds nothing"
-        assert await plan_store.get("\tShout loud", "c1") is not None
-        assert await plan_store.get("Shout  loud", "c1") is None
-        assert await plan_store.get("shout loud", "c1") is None
-        assert await plan_store.remove("Shout loud ", "c1") is True
-
-    @pytest.mark.asyncio
     async def test_odd_goals_are_kept_apart(self, plan_store: PlanStore) -> None:
         """Goals are people's words: long, in any script, with signs that mean something to file systems."""
         for number, goal in enumerate(_ODD_GOALS):
@@ -182,31 +144,6 @@ class PlanStoreKit:
         for goal in _ODD_GOALS:
             assert await plan_store.remove(goal, "c1") is True, f"{goal[:40]!r} cannot be removed"
         assert await plan_store.plans() == []
-
-    @pytest.mark.asyncio
-    async def test_odd_catalogues_are_kept_apart(self, plan_store: PlanStore) -> None:
-        """The goal and the catalogue are two things: no text joins them so that two keys become one."""
-        keys = [("a", "bc"), ("ab", "c"), ("a b", "c"), ("a", "b c"), ("a\x00b", "c"), ("a", "b\x00c"), ("a/b", "c")]
-        for number, (goal, catalogue) in enumerate(keys):
-            await plan_store.put(_saved(goal, catalogue, planner=str(number)))
-        for number, (goal, catalogue) in enumerate(keys):
-            found = await plan_store.get(goal, catalogue)
-            assert found is not None
-            assert found.planner == str(number), f"{goal!r}, {catalogue!r} found another's plan"
-
-    @pytest.mark.asyncio
-    async def test_what_is_given_can_be_changed_without_harm(self, plan_store: PlanStore) -> None:
-        """What is kept is what was put, whatever becomes of the object that was put or of one that came back."""
-        plan: dict[str, Any] = {"version": 1, "goal": "g", "steps": [], "result": {"value": [1]}}
-        await plan_store.put(_saved(plan=plan))
-        plan["result"]["value"].append(2)
-        first = await plan_store.get("Shout", "c1")
-        assert first is not None
-        assert first.plan["result"] == {"value": [1]}, "what was put changed afterwards"
-        first.plan["result"]["value"].append(3)
-        second = await plan_store.get("Shout", "c1")
-        assert second is not None
-        assert second.plan["result"] == {"value": [1]}, "what came back is what is kept"
 
     @pytest.mark.asyncio
     async def test_what_is_not_json_is_refused_and_nothing_is_lost(self, plan_store: PlanStore) -> None:

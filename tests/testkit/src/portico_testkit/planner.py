@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import json
 from collections.abc import Awaitable
 from dataclasses import replace
@@ -16,8 +15,8 @@ from portico.errors import LimitExceeded, PlanError, PlanInvalid, PorticoError, 
 from portico.kernel import Kernel
 from portico.plans.check import check_plan
 from portico.plans.json_form import plan_from_json, plan_to_json
-from portico.plans.plan import Plan, PlanTemplate, Step
-from portico.plans.task import Answer, Budget, Event, Finding, Infeasible, Refusal, Task
+from portico.plans.plan import Plan
+from portico.plans.task import Answer, Budget, Event, Infeasible, Task
 from portico.ports.planner import Planner
 from portico_testkit._failing import fails_as
 from portico_testkit.event_loop import leaves_the_event_loop_free
@@ -75,12 +74,6 @@ class PlannerKit:
         assert planner.name.strip(), "the name is empty"
 
     @pytest.mark.asyncio
-    async def test_whether_it_asks_a_model_is_said_by_true_or_false(self, planner: Planner) -> None:
-        """By ``asks_model`` the loop knows whether a function selector chooses what the planner is told of."""
-        said = getattr(planner, "asks_model", False)
-        assert isinstance(said, bool), f"asks_model is {said!r}, not True or False"
-
-    @pytest.mark.asyncio
     async def test_a_first_plan_passes_the_check(self, planner: Planner, kernel: Kernel, goal: str) -> None:
         """What is refused costs a round, and with a model money."""
         proposal = await _propose(planner, _task(kernel, goal))
@@ -101,13 +94,6 @@ class PlannerKit:
             assert plan_from_json(json.loads(text)) == proposal, "the plan is another after its JSON form"
 
     @pytest.mark.asyncio
-    async def test_equal_tasks_give_equal_proposals(self, planner: Planner, kernel: Kernel, goal: str) -> None:
-        """A proposal is a function of its task: a pursuit may be resumed in another process."""
-        for task in await _stages(planner, kernel, goal):
-            first, second = [await _propose(planner, copy.deepcopy(task)) for _ in range(2)]
-            assert first == second, f"the same task gave {first} and then {second}"
-
-    @pytest.mark.asyncio
     async def test_interleaved_tasks_do_not_mix(self, planner: Planner, kernel: Kernel, goal: str) -> None:
         """One planner serves many pursuits at once. It may say that it can do nothing for another goal."""
         stages = await _stages(planner, kernel, goal)
@@ -124,15 +110,6 @@ class PlannerKit:
         assert beside == events, "what one proposal emits comes with another when they are made at the same time"
         backwards = [await _or_plan_error(_propose(planner, task)) for task in reversed(tasks)]
         assert backwards[::-1] == alone, "proposals are others when tasks come in another order"
-
-    @pytest.mark.asyncio
-    async def test_the_task_is_left_as_it_was(self, planner: Planner, kernel: Kernel, goal: str) -> None:
-        """The loop, and other planners, read it too."""
-        for stage in await _stages(planner, kernel, goal):
-            task = replace(stage, context={"user": {"name": "Ada"}})
-            before = copy.deepcopy(task)
-            await _propose(planner, task)
-            assert task == before, "proposing changed the task"
 
     @pytest.mark.asyncio
     async def test_without_functions_it_ends(self, planner: Planner, goal: str) -> None:
@@ -161,28 +138,6 @@ class PlannerKit:
                     assert not taken, f"the second plan has steps {', '.join(sorted(taken))}, which ran before"
 
     @pytest.mark.asyncio
-    async def test_templates_in_its_plans_can_be_compiled_and_checked(
-        self, planner: Planner, kernel: Kernel, goal: str
-    ) -> None:
-        """A template is code that a model may have written: what it calls is looked at before it runs."""
-        for task in await _stages(planner, kernel, goal):
-            proposal = await _or_plan_error(_propose(planner, task))
-            for step in proposal.steps if isinstance(proposal, Plan) else ():
-                if isinstance(step.function, PlanTemplate):
-                    template = kernel.template(step.function.source, language=step.function.language)
-                    assert hasattr(template, "calls"), f"nobody can tell what the template {step.id} calls"
-
-    @pytest.mark.asyncio
-    async def test_a_refused_proposal_does_not_upset_it(self, planner: Planner, kernel: Kernel, goal: str) -> None:
-        """Findings come back with the next task; ``PlanError`` says that no other proposal can be made."""
-        task = _task(kernel, goal)
-        proposal = await _propose(planner, task)
-        plan = proposal if isinstance(proposal, Plan) else Plan(goal, (Step("s1", "No-such"),))
-        findings = (Finding("there is no function 'No-such'", "s1", "function"), Finding("the plan is too long"))
-        for refused in ((Refusal(plan, findings),), (Refusal(plan, findings), Refusal(Plan(goal), findings[1:]))):
-            await _or_plan_error(_propose(planner, replace(task, refused=refused)))
-
-    @pytest.mark.asyncio
     @pytest.mark.parametrize("odd", _ODD_GOALS, ids=range(len(_ODD_GOALS)))
     async def test_any_text_may_be_a_goal(self, planner: Planner, kernel: Kernel, odd: str) -> None:
         """What a person types is data: no goal breaks out of a prompt, a template or a format."""
@@ -197,14 +152,6 @@ class PlannerKit:
         assert isinstance(pursuit.outcome, Answer), f"it ended with {pursuit.outcome}"
         assert pursuit.outcome.text.strip(), "the answer is empty"
         assert pursuit.planner == planner.name
-
-    @pytest.mark.asyncio
-    async def test_pursuits_side_by_side_end_as_one_alone(self, planner: Planner, kernel: Kernel, goal: str) -> None:
-        """Nothing of one pursuit is in another."""
-        alone = await kernel.pursue(goal, planner=planner, budget=_BUDGET)
-        several = await asyncio.gather(*(kernel.pursue(goal, planner=planner, budget=_BUDGET) for _ in range(4)))
-        for pursuit in several:
-            assert pursuit.outcome == alone.outcome, "a pursuit among others ended otherwise than alone"
 
     @pytest.mark.asyncio
     async def test_failing_steps_do_not_make_it_go_on_for_ever(

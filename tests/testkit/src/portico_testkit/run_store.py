@@ -13,7 +13,6 @@ import pytest
 from portico.errors import StoreBusy, StoreError
 from portico.ports.run_store import Lease, RunStore
 from portico_testkit._failing import fails_as
-from portico_testkit._held_threads import HeldThreads
 from portico_testkit._run_store_cases import ODD_ENTRIES, ODD_NAMES, short
 from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.tasks import give_up, in_time, no_tasks_but, still_answers
@@ -80,12 +79,6 @@ class RunStoreKit:
         assert [entry["number"] for entry in await store.read("r")] == list(range(25))
 
     @pytest.mark.asyncio
-    async def test_an_unknown_run_has_no_entries(self, store: RunStore) -> None:
-        """It is asked for by name, which people mistype; asking makes no run."""
-        assert list(await store.read("no such run")) == []
-        assert "no such run" not in await store.runs()
-
-    @pytest.mark.asyncio
     async def test_any_json_comes_back_as_it_was(self, store: RunStore) -> None:
         """Big numbers, odd letters, deep and long values; each of its own type."""
         lease = await store.acquire("r", owner="me", seconds=60)
@@ -104,19 +97,6 @@ class RunStoreKit:
         assert set(await store.runs()) == {*ODD_NAMES, "a"}
 
     @pytest.mark.asyncio
-    async def test_runs_are_listed_the_oldest_first(self, store: RunStore) -> None:
-        """By their beginning, not by their names or by who wrote last."""
-        names = ["m", "z", "a"]
-        leases = [await store.acquire(name, owner="me", seconds=60) for name in names]
-        for lease in leases:
-            await store.append(lease, [{}])
-        await store.append(leases[0], [{}])
-        assert list(await store.runs()) == names
-        await store.release(leases[0])
-        await store.append(await store.acquire(names[0], owner="another", seconds=60), [{}])
-        assert list(await store.runs()) == names, "a run that was taken up again changed its place in the list"
-
-    @pytest.mark.asyncio
     async def test_entries_that_are_not_json_are_refused_together(self, store: RunStore) -> None:
         """All of one append are there, or none."""
         lease = await store.acquire("r", owner="me", seconds=60)
@@ -126,17 +106,6 @@ class RunStoreKit:
         assert list(await store.read("r")) == [], "half an append was written"
         await store.append(lease, [{"fine": 2}])
         assert [dict(entry) for entry in await store.read("r")] == [{"fine": 2}]
-
-    @pytest.mark.asyncio
-    async def test_what_is_done_to_entries_afterwards_changes_nothing(self, store: RunStore) -> None:
-        """What was written is written, for who wrote it and for who read it."""
-        lease = await store.acquire("r", owner="me", seconds=60)
-        entry = {"list": [1]}
-        await store.append(lease, [entry])
-        entry["list"].append(2)
-        read: Any = (await store.read("r"))[0]
-        read["list"].append(3)
-        assert (await store.read("r"))[0]["list"] == [1]
 
     @pytest.mark.asyncio
     async def test_a_run_belongs_to_one_owner(self, store: RunStore) -> None:
@@ -200,50 +169,6 @@ class RunStoreKit:
         await store.append(lease, [{}])
 
     @pytest.mark.asyncio
-    async def test_a_lease_that_ran_out_may_be_renewed_when_nobody_had_the_run_since(self, store: RunStore) -> None:
-        """A computer that slept goes on with its work."""
-        lease = await store.acquire("r", owner="me", seconds=0.01)
-        await asyncio.sleep(0.05)
-        await store.renew(lease, seconds=60)
-        await store.append(lease, [{}])
-        with pytest.raises(StoreBusy):
-            await store.acquire("r", owner="another", seconds=60)
-
-    @pytest.mark.asyncio
-    async def test_a_lease_that_ran_out_may_append_or_is_busy_when_nobody_had_the_run_since(
-        self, store: RunStore
-    ) -> None:
-        """Either is right, and nothing between: who is refused renews its lease and writes again."""
-        lease = await store.acquire("r", owner="me", seconds=0.01)
-        await asyncio.sleep(0.05)
-        entries = [{"at": 1}, {"at": 2}]
-        try:
-            await store.append(lease, entries)
-        except StoreBusy:
-            await store.renew(lease, seconds=60)
-            assert list(await store.read("r")) == [], "an append was refused, and written all the same"
-            await store.append(lease, entries)
-        read = [dict(entry) for entry in await store.read("r")]
-        assert read == entries, f"{entries} were appended with a lease that had run out, and the run has {read}"
-        newer = await store.acquire("r", owner="me", seconds=60)
-        assert newer.token > lease.token, "a lease after one that had run out has no higher token"
-
-    @pytest.mark.asyncio
-    async def test_a_run_is_held_as_long_as_its_lease_is_in_force(self, store: RunStore) -> None:
-        """So a run whose process was killed is not shown as running; asking makes no run and takes none."""
-        assert await store.held("no such run") is False, "a run that there is not is held"
-        lease = await store.acquire("r", owner="me", seconds=60)
-        await store.append(lease, [{}])
-        assert await store.held("r") is True, "a run with a lease is not held"
-        assert await store.held("other") is False, "a run is held because another one is"
-        await store.release(lease)
-        assert await store.held("r") is False, "a run that was given back is held"
-        await store.acquire("r", owner="me", seconds=0.05)
-        await in_time(_until_free(store, "r"), "a lease of 0.05 seconds was held")
-        assert await store.held("r") is False, "what is not held is not told as False"
-        assert list(await store.runs()) == ["r"]
-
-    @pytest.mark.asyncio
     async def test_only_one_of_many_gets_a_run(self, store: RunStore) -> None:
         """Several processes resume one run at the same moment."""
         tried = await asyncio.gather(
@@ -284,32 +209,6 @@ class RunStoreKit:
         assert written.pop() == -1, f"the last append did not come last: {_NOT_OVER}"
         # A call that is looked at again was made again.
         assert all(written.count(at) % 2 == 0 for at in range(6)), f"half an append was written: {written}"
-
-    @pytest.mark.asyncio
-    async def test_a_cancelled_append_is_over_before_the_next_one(self, store: RunStore) -> None:
-        """It is written when the call has ended, or never: a pursuit that is resumed at once would be mixed up."""
-        lease = await store.acquire("r", owner="me", seconds=60)
-        holding = HeldThreads()
-        # `asyncio.to_thread` uses it. It stays the loop's, for there is no way back; it holds up nothing any more.
-        asyncio.get_running_loop().set_default_executor(holding)
-        try:
-            appending = asyncio.ensure_future(store.append(lease, [{"at": "cancelled"}]))
-            for _ in range(1_000):
-                if holding.held or appending.done():
-                    break
-                await asyncio.sleep(0.001)
-            appending.cancel()
-            await asyncio.wait([appending], timeout=_HELD)
-            if not appending.done():  # it waits for its thread, as is right
-                holding.let_go()
-                await asyncio.wait([appending], timeout=_LONGEST)
-            holding.hold = False
-            await still_answers(store.append(lease, [{"at": "next"}]))
-        finally:
-            holding.let_go()
-        await asyncio.wait_for(asyncio.to_thread(holding.wait), _LONGEST)
-        written = [entry["at"] for entry in await still_answers(store.read("r"))]
-        assert written in (["next"], ["cancelled", "next"]), f"{written} were written, in this order: {_NOT_OVER}"
 
     @pytest.mark.asyncio
     async def test_an_append_leaves_the_event_loop_free(self, store: RunStore) -> None:
@@ -389,8 +288,3 @@ async def _when_free(store: RunStore, run: str, owner: str) -> Any:
                 await asyncio.sleep(0.02)
 
     return await in_time(acquired(), "a lease of 0.05 seconds did not run out")
-
-
-async def _until_free(store: RunStore, run: str) -> None:
-    while await store.held(run):
-        await asyncio.sleep(0.02)

@@ -10,11 +10,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from portico.ports.durable_runs import DurableRuns
-from portico.ports.job_queue import JobQueue
 from portico.ports.runner import Runner
 from portico_testkit.event_loop import leaves_the_event_loop_free
-from portico_testkit.tasks import give_up, in_time, no_tasks_but
+from portico_testkit.tasks import in_time, no_tasks_but
 
 __all__ = ["RunnerKit"]
 
@@ -67,16 +65,6 @@ class RunnerKit:
         assert runner.name.strip(), "the name is empty"
 
     @pytest.mark.asyncio
-    async def test_what_else_it_can_it_can_wholly(self, runner: Runner) -> None:
-        """Workers and records are asked for by attributes, which others may have by accident."""
-        for name, port in (("jobs", JobQueue), ("durable", DurableRuns)):
-            capability = getattr(runner, name, None)
-            members = [each for each in dir(port) if each[0] != "_"] if capability is not None else []
-            lacking = [each for each in members if not callable(getattr(capability, each, None))]
-            told = f"`{name}` of a runner is a {port.__name__} or None, and {capability!r} has no"
-            assert not lacking, f"{told} {', '.join(lacking)}"
-
-    @pytest.mark.asyncio
     @pytest.mark.parametrize("result", _RESULTS, ids=str)
     async def test_the_result_is_that_of_the_action(self, runner: Runner, result: Any) -> None:
         """Results are JSON, of any kind; None is one too, and keys have an order."""
@@ -103,21 +91,6 @@ class RunnerKit:
         told = "another error came out than the action raised: raise it as it is, not a copy (`raise` alone does that)"
         assert caught.value is error, told
         assert caught.value.__cause__ is cause, "the error lost its cause"
-
-    @pytest.mark.asyncio
-    async def test_an_action_that_failed_may_be_executed_again(self, runner: Runner) -> None:
-        """A step is tried again under its own name."""
-        outcomes = [ConnectionError("down"), None]
-
-        async def action() -> str:
-            error = outcomes.pop(0)
-            if error is not None:
-                raise error
-            return "done"
-
-        with pytest.raises(ConnectionError):
-            await runner.execute("again", "s1", action)
-        assert await runner.execute("again", "s1", action) == "done"
 
     @pytest.mark.asyncio
     async def test_an_action_that_is_done_is_executed_again_unless_the_runner_is_durable(self, runner: Runner) -> None:
@@ -196,39 +169,6 @@ class RunnerKit:
         await no_tasks_but(tasks)
 
     @pytest.mark.asyncio
-    async def test_an_action_that_was_cancelled_is_executed_when_it_comes_again(self, runner: Runner) -> None:
-        """It is not done: a run that is resumed would leave its step out."""
-        began = asyncio.Event()
-
-        async def endless() -> None:
-            began.set()
-            await asyncio.Event().wait()
-
-        async def action() -> str:
-            return "done"
-
-        running = asyncio.ensure_future(runner.execute("cancelled before", "s1", endless))
-        await in_time(began.wait(), "an action did not begin", seconds=_SECONDS)
-        running.cancel()
-        await asyncio.wait([running], timeout=_SECONDS)
-        given = await in_time(runner.execute("cancelled before", "s1", action), "it had no end", seconds=_SECONDS)
-        assert given == "done", f"an action that was cancelled was taken for done, with the result {given!r}"
-
-    @pytest.mark.asyncio
-    async def test_actions_run_side_by_side(self, runner: Runner) -> None:
-        """Independent steps overlap, as many as the runner takes."""
-        most = self._at_once()
-        if most < 2:
-            pytest.skip("this runner executes one action at a time")
-        together = asyncio.Barrier(most)
-
-        async def action() -> None:
-            await together.wait()
-
-        every = _all(*(runner.execute("side by side", f"s{number}", action) for number in range(most)))
-        await in_time(every, f"{most} actions did not run side by side", seconds=_SECONDS)
-
-    @pytest.mark.asyncio
     async def test_no_more_actions_run_at_a_time_than_it_says(self, runner: Runner) -> None:
         """Whoever sets a bound has a machine, or a service, that takes no more."""
         if self.concurrency is None:
@@ -278,44 +218,6 @@ class RunnerKit:
             "what comes from inside of an action has its place already"
         )
         assert await in_time(every, stuck, seconds=_SECONDS) == [["inner", "inner"]] * most
-
-    @pytest.mark.asyncio
-    async def test_many_actions_each_have_their_own_result(self, runner: Runner) -> None:
-        """More than it takes at a time, of several runs with steps of the same names."""
-
-        async def doing(run: str, name: str) -> str:
-            async def action() -> str:
-                await asyncio.sleep(0)
-                return f"{run} {name}"
-
-            return str(await runner.execute(run, name, action))
-
-        for run in ("r1", "r2"):
-            names = [f"s{number}/{number}" for number in range(20)]
-            every = _all(*(doing(run, name) for name in names))
-            results = await in_time(every, "20 actions had no end", seconds=_SECONDS)
-            assert results == [f"{run} {name}" for name in names], "results were mixed up"
-
-    @pytest.mark.asyncio
-    async def test_a_place_is_free_again_after_failures_and_cancellations(self, runner: Runner) -> None:
-        """A runner that forgets one place each time stops in the end."""
-
-        async def fail() -> None:
-            raise ValueError("no")
-
-        async def wait() -> None:
-            await asyncio.Event().wait()
-
-        lost = "there was no place left for an action"
-        for number in range(3 * self._at_once()):
-            with pytest.raises(ValueError, match="no"):
-                await in_time(runner.execute("places", f"f{number}", fail), lost, seconds=_SECONDS)
-            await give_up(partial(runner.execute, "places", f"w{number}", wait), turns=1 + number % 3)
-
-        async def action() -> str:
-            return "done"
-
-        assert await in_time(runner.execute("places", "last", action), lost, seconds=_SECONDS) == "done"
 
     @pytest.mark.asyncio
     async def test_an_execution_leaves_the_event_loop_free(self, runner: Runner) -> None:

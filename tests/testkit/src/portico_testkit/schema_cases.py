@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["EVERYTHING", "MALFORMED", "ODD_VALUES", "PLAIN", "SchemaCase", "deep", "tagged_chain"]
+__all__ = [
+    "EVERYTHING",
+    "MALFORMED",
+    "ODD_VALUES",
+    "PLAIN",
+    "SchemaCase",
+    "deep",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,20 +194,3 @@ def deep(levels: int, inner: Any = None) -> Any:
     for _ in range(levels):
         value = [value]
     return value
-
-
-def tagged_chain(levels: int, end: Any) -> tuple[dict[str, Any], Any]:
-    """Return a schema of alternatives that meet again at each level, and a value that is so deep."""
-
-    def tagged(name: str) -> dict[str, Any]:
-        return {
-            "type": "object",
-            "properties": {"inner": {"$ref": "#/$defs/any"}, "kind": {"enum": [name]}},
-            "required": ["kind", "inner"],
-            "additionalProperties": False,
-        }
-
-    value = end
-    for _ in range(levels):
-        value = {"inner": value, "kind": "b"}
-    return {"$defs": {"any": {"anyOf": [tagged("a"), tagged("b"), {"type": "null"}]}}, "$ref": "#/$defs/any"}, value

@@ -12,14 +12,10 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any, ClassVar
 
-import jsonschema  # type: ignore[import-untyped]
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from portico.errors import SchemaUnsupported
 from portico.ports.schema_validator import SchemaValidator, Validate
-from portico.types import compile_type
 from portico_testkit.schema_cases import (
     EVERYTHING,
     MALFORMED,
@@ -27,9 +23,7 @@ from portico_testkit.schema_cases import (
     PLAIN,
     SchemaCase,
     deep,
-    tagged_chain,
 )
-from portico_testkit.strategies import json_values, near, type_cases
 
 __all__ = ["SchemaValidatorKit"]
 
@@ -72,12 +66,6 @@ class SchemaValidatorKit:
                 continue
             _check_case(validate, case)
 
-    def test_a_keyword_that_nobody_knows_is_refused(self, schema_validator: SchemaValidator) -> None:
-        """Most are misspelt; the error names it."""
-        for keyword in ("minimun", "requird", "any_of", "$type"):
-            with pytest.raises(SchemaUnsupported, match=re.escape(keyword)):
-                schema_validator.compile({"properties": {"a": {keyword: 3}}})
-
     def test_a_malformed_schema_is_refused_when_it_is_compiled(self, schema_validator: SchemaValidator) -> None:
         """Not when the first value comes; one that refers to itself without an end is malformed, too."""
         for schema in MALFORMED:
@@ -99,26 +87,6 @@ class SchemaValidatorKit:
                         schema_validator.compile(schema)
             assert requests == [], "it fetched a reference"
 
-    def test_it_agrees_with_the_reference_on_the_schemas_of_types(self, schema_validator: SchemaValidator) -> None:
-        """Whatever values nearly fit."""
-
-        @given(st.data())
-        def check(data: st.DataObject) -> None:
-            case = data.draw(type_cases())
-            compiled = compile_type(case.hint)
-            value = data.draw(near(compiled.unstructure(data.draw(case.values))) | json_values())
-            expected = jsonschema.Draft202012Validator(compiled.schema).is_valid(value)
-            faults = _faults(schema_validator.compile(compiled.schema), value)
-            assert (not faults) == expected, f"{compiled.schema} and {value!r}: {faults or 'valid'}"
-
-        check()
-
-    def test_a_format_is_said_and_not_checked(self, schema_validator: SchemaValidator) -> None:
-        """As 2020-12 has it unless told otherwise: the type's own reader is stricter than any format."""
-        for format_ in ("date", "date-time", "uuid", "email", "uri", "decimal", "of-my-own"):
-            validate = schema_validator.compile({"type": "string", "format": format_})
-            assert _faults(validate, "nothing of the kind") == [], f"it checked the format {format_}"
-
     def test_every_fault_is_told_at_once(self, schema_validator: SchemaValidator) -> None:
         """So that a model can mend all of them."""
         schema = {
@@ -131,24 +99,6 @@ class SchemaValidatorKit:
         assert sorted(map(_place, faults)) == ["$", "$", "$.a[1]", "$.a[2]", "$.b"], f"it told {faults}"
         for word in ("'c'", "'d'", "integer", "string", "'x'"):
             assert any(word in fault for fault in faults), f"no fault speaks of {word}: {faults}"
-
-    def test_a_fault_of_alternatives_tells_what_is_wrong_with_the_one_that_was_meant(
-        self, schema_validator: SchemaValidator
-    ) -> None:
-        """The faults of alternatives that nobody meant would hide it."""
-        shapes = [
-            {
-                "type": "object",
-                "properties": {"kind": {"enum": [kind]}, "size": {"type": size}},
-                "required": ["kind", "size"],
-                "additionalProperties": False,
-            }
-            for kind, size in (("circle", "number"), ("text", "string"), ("group", "array"))
-        ]
-        validate = schema_validator.compile({"items": {"anyOf": [*shapes, {"type": "null"}]}})
-        faults = _faults(validate, [{"kind": "text", "size": 5}, None])
-        assert len(faults) == 1, f"one thing is wrong, and it told {faults}"
-        assert "$[0].size: expected string, got integer" in faults[0]
 
     def test_a_schema_or_value_that_is_too_deep_is_refused(self, schema_validator: SchemaValidator) -> None:
         """And 50 levels are not too deep."""
@@ -164,15 +114,6 @@ class SchemaValidatorKit:
             schema = {"items": schema}
         with pytest.raises(SchemaUnsupported):
             schema_validator.compile(schema)
-
-    def test_alternatives_that_meet_again_at_every_level_take_no_time_that_doubles(
-        self, schema_validator: SchemaValidator
-    ) -> None:
-        """Else a value of a few hundred bytes stops the program."""
-        for end in (5, None):
-            schema, value = tagged_chain(_LEVELS, end)
-            faults = _faults(schema_validator.compile(schema), value)
-            assert bool(faults) == (end is not None), f"a chain that ends in {end!r} has the faults {faults}"
 
     def test_odd_values_are_judged_like_any(self, schema_validator: SchemaValidator) -> None:
         """Whatever Python's JSON parser gives: faults or none, no exception."""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
 import pytest
 
-from portico.errors import ConfigurationError, StoreError
-from portico.ports.search_index import IndexProgress, IndexReport, SearchIndex
+from portico.ports.search_index import IndexReport, SearchIndex
 from portico.ports.text_search import TextSearch
 from portico.search import TextSearchOptions
 from portico_testkit.event_loop import leaves_the_event_loop_free
@@ -90,28 +88,6 @@ class SearchIndexKit:
         assert changed.embedded <= 1, f"of one document that changed, {changed.embedded} passages were embedded"
 
     @pytest.mark.asyncio
-    async def test_progress_is_told_in_the_callers_event_loop(
-        self, documents: IndexedDocuments, make_search: Callable[[], TextSearch]
-    ) -> None:
-        """It moves a bar on a screen, which another thread may not touch."""
-        _fill(documents, 6)
-        told: list[tuple[IndexProgress, int]] = []
-
-        def progress(how_far: IndexProgress) -> None:
-            told.append((how_far, threading.get_ident()))
-
-        report = await _index(make_search()).update(progress=progress)
-        assert told, "progress is never told"
-        assert {thread for _, thread in told} == {threading.get_ident()}, "progress is told in another thread"
-        reached = [how_far.done for how_far, _ in told]
-        assert reached == sorted(reached), f"progress goes back: {reached}"
-        last = told[-1][0]
-        assert last.done == last.total == report.documents == 6, f"after 6 documents, the last that is told is {last}"
-        assert all(each.total is None or each.done <= each.total for each, _ in told), (
-            f"more is done than there is: {told}"
-        )
-
-    @pytest.mark.asyncio
     async def test_a_cancelled_update_leaves_each_document_old_or_new(
         self, documents: IndexedDocuments, make_search: Callable[[], TextSearch]
     ) -> None:
@@ -147,14 +123,6 @@ class SearchIndexKit:
         assert sorted(added) == [0, 0, 6], f"three updates at once added {added}, of 6 documents"
         for search in searches:
             assert await _found(search) == set(_WORDS[:6])
-
-    @pytest.mark.asyncio
-    async def test_what_is_not_there_cannot_be_indexed(self, missing: TextSearch) -> None:
-        """A folder that is mistyped is not an empty one."""
-        for _ in range(2):
-            with pytest.raises((ConfigurationError, StoreError)) as raised:
-                await _index(missing).update()
-            assert len(str(raised.value)) > 15, f"the message is {str(raised.value)!r}"
 
     @pytest.mark.asyncio
     async def test_an_update_leaves_the_event_loop_free(

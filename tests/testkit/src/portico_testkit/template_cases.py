@@ -21,7 +21,6 @@ from portico.prompts.prompt import Prompt
 
 __all__ = [
     "FORMS",
-    "NESTED",
     "REACHING",
     "VALUE_TEXTS",
     "Calls",
@@ -65,7 +64,6 @@ _TAGS = (
 hostile = st.one_of(
     st.sampled_from(_TAGS), st.lists(st.sampled_from(_TAGS), max_size=4).map("".join), st.text(max_size=20)
 )
-NESTED = ("{{", "{{#if a}}", "{% if a %}", "{{(", "{{a[", "{{a.", "{{{{", "{#", "{{'", '{{"', "<message role='user'>")
 REACHING = (
     "{{a.run}}",
     "{{a.run()}}",

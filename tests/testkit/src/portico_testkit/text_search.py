@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import itertools
-from collections.abc import Mapping
 from typing import ClassVar
 from urllib.parse import urlsplit
 
 import pytest
 
-from portico.errors import ConfigurationError, ServiceError, StoreError, UnsupportedFilter
+from portico.errors import ConfigurationError, ServiceError, StoreError
 from portico.filter import Filter, FilterSupport
 from portico.ports.text_search import TextSearch
-from portico.search import TextSearchOptions, TextSearchResult, search_methods
+from portico.search import TextSearchOptions, TextSearchResult
 from portico_testkit._text_search_filters import SearchFilters as _SearchFilters
 from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.tasks import give_up, no_tasks_but, still_answers
@@ -24,7 +22,6 @@ from portico_testkit.text_search_cases import (
     all_by,
     found_by,
     is_too_long,
-    refused_filters,
     tried_out,
 )
 
@@ -121,13 +118,6 @@ class TextSearchKit(_SearchFilters):
                 assert len(found) == top, f"{method.__name__} gave {len(found)} results for top={top}"
 
     @pytest.mark.asyncio
-    async def test_five_are_the_default(self, text_search: TextSearch) -> None:
-        """No options are the default options."""
-        plain = await (await text_search.search(self.query)).list()
-        spelt_out = await (await text_search.search(self.query, TextSearchOptions(top=5))).list()
-        assert plain == spelt_out, "search without options differs from search with TextSearchOptions()"
-
-    @pytest.mark.asyncio
     async def test_skip_leaves_out_the_first(self, text_search: TextSearch) -> None:
         """Pages neither overlap nor leave gaps, and the best come first on whatever page."""
         every = await all_by(text_search, self.query)
@@ -152,19 +142,6 @@ class TextSearchKit(_SearchFilters):
         assert len(kinds) == 1, f"records are of several types: {kinds}"
 
     @pytest.mark.asyncio
-    async def test_what_a_caller_does_to_results_changes_nothing(self, text_search: TextSearch) -> None:
-        """They are the caller's: a source that keeps them gives them to somebody else."""
-        found = []
-        for _ in range(2):
-            results = await text_search.get_search_results(self.query, TextSearchOptions(top=4))
-            assert isinstance(results.metadata, Mapping), f"metadata is {results.metadata!r}, no mapping"
-            changeable = [record for record in await results.list() if isinstance(record, dict | list)]
-            found.append(copy.deepcopy(changeable))
-            for record in changeable:
-                record.clear()
-        assert found[0] == found[1], "what a caller did to records came back to the next"
-
-    @pytest.mark.asyncio
     async def test_results_have_text_and_links_that_open(self, text_search: TextSearch) -> None:
         """A citation needs both; a name or link that is not known is None, never empty."""
         for result in await all_by(text_search, self.query):
@@ -183,17 +160,6 @@ class TextSearchKit(_SearchFilters):
             assert found == [], f"{query!r} finds {len(found)} passages"
 
     @pytest.mark.asyncio
-    async def test_options_of_one_call_do_not_reach_the_next(self, text_search: TextSearch) -> None:
-        """A shared options object is how they would."""
-        before = await found_by(text_search, self.query, None)
-        for options in (
-            TextSearchOptions(top=1, skip=1),
-            *(TextSearchOptions(top=1, filter=filter) for filter in self.filters),
-        ):
-            await found_by(text_search, self.query, options)
-            assert await found_by(text_search, self.query, None) == before, f"{options} changed the next call"
-
-    @pytest.mark.asyncio
     async def test_concurrent_calls_do_not_mix(self, text_search: TextSearch) -> None:
         """One search serves a whole application."""
         asked = [
@@ -207,16 +173,6 @@ class TextSearchKit(_SearchFilters):
         together = await asyncio.gather(*(found_by(text_search, *call) for call in asked))
         for call, expected, found in zip(asked, alone, together, strict=True):
             assert found == expected, f"{call} finds something else beside other calls"
-
-    @pytest.mark.asyncio
-    async def test_streams_read_alternately_do_not_mix(self, text_search: TextSearch) -> None:
-        """Each result set has its own place, and may be left half read."""
-        expected = await found_by(text_search, self.query, TextSearchOptions(top=3))
-        one = aiter(await text_search.get_text_search_results(self.query, TextSearchOptions(top=3)))
-        two = aiter(await text_search.get_text_search_results(self.query, TextSearchOptions(top=3)))
-        read = [(await anext(one, None), await anext(two, None)) for _ in range(2)]
-        assert len(expected) == 3, f"top=3 gave {len(expected)} results"
-        assert read == [(result, result) for result in expected[:2]], "two streams of one query disturb each other"
 
     @pytest.mark.asyncio
     async def test_the_total_is_counted_as_declared(self, text_search: TextSearch) -> None:
@@ -275,21 +231,6 @@ class TextSearchKit(_SearchFilters):
             await tried_out(text_search, "a " * words + "b")
 
     @pytest.mark.asyncio
-    async def test_further_methods_keep_the_same_rules(self, text_search: TextSearch) -> None:
-        """Those for news or images are offered to models as `search` is."""
-        for further in search_methods(text_search):
-            method = getattr(text_search, further.method)
-            assert further.description.strip(), f"{further.method} has no docstring: a model is told nothing of it"
-            assert await (await method(" \n")).list() == [], f"{further.method} finds something for a blank query"
-            for top in (1, 2) if self.answers_further else ():
-                found = await (await method(self.query, TextSearchOptions(top=top))).list()
-                assert len(found) <= top, f"{further.method} gave {len(found)} results for top={top}"
-            support = (further.capabilities or text_search.capabilities).filter
-            for filter in refused_filters(support, self.unknown_field):
-                with pytest.raises(UnsupportedFilter):
-                    await (await method(self.query, TextSearchOptions(filter=filter))).list()
-
-    @pytest.mark.asyncio
     async def test_a_search_given_up_leaves_it_usable(self, text_search: TextSearch) -> None:
         """Cancelled at any moment, or its results left half read: nothing of it goes on."""
         three = TextSearchOptions(top=3)
@@ -335,16 +276,3 @@ class TextSearchKit(_SearchFilters):
             else:
                 pytest.fail(f"{method.__name__} found {found} in a source that fails")
             assert len(said) > 10, f"{method.__name__} fails and says {said!r} only"
-
-    @pytest.mark.asyncio
-    async def test_an_update_without_changes_changes_nothing(self, text_search: TextSearch) -> None:
-        """Only what changed is done again."""
-        if text_search.index is None:
-            return
-        await text_search.index.update()
-        before = await all_by(text_search, self.query)
-        report = await text_search.index.update()
-        done = (report.added, report.changed, report.renamed, report.removed, report.embedded)
-        assert done == (0, 0, 0, 0, 0), f"an update after an update reports {report}"
-        assert report.passages >= 3, f"the index holds {report.passages} passages"
-        assert await all_by(text_search, self.query) == before, "an update without changes changed the results"

@@ -28,7 +28,7 @@ from portico_testkit.vector_checks import (
     tried,
     typed,
 )
-from portico_testkit.vector_strategies import Call, calls, filters, metadata, telling_filters, telling_metadata
+from portico_testkit.vector_strategies import Call, calls, filters, metadata
 
 __all__ = ["VectorStoreKit"]
 
@@ -120,16 +120,6 @@ class VectorStoreKit(_VectorConcurrency):
         assert len(await find(vector_store, (1, 0), top=3)) == 3, "a filter reached the next call"
 
     @pytest.mark.asyncio
-    async def test_every_clause_means_what_matches_says(self, vector_store: VectorStore) -> None:
-        """True is not 1, 1 is 1.0, a list matches by one element; unsupported filters are refused, not dropped."""
-        records = [VectorRecord(str(row), fields) for row, fields in enumerate(telling_metadata())]
-        await vector_store.upsert("n", records, Vectors.from_rows([(1, row) for row in range(len(records))]))
-        for filter in telling_filters():
-            await check_filtered(vector_store, "n", records, filter)
-        declared = vector_store.filter_support.fields
-        assert not declared or "a" in declared, f"it takes filters of {sorted(declared)}: for the kit, let it take `a`"
-
-    @pytest.mark.asyncio
     async def test_random_filters_mean_what_matches_says(self, vector_store: VectorStore) -> None:
         """In any combination, with awkward names of fields."""
         numbers = itertools.count()
@@ -160,16 +150,6 @@ class VectorStoreKit(_VectorConcurrency):
                     came["text"] = "changed by the caller"
 
     @pytest.mark.asyncio
-    async def test_vectors_are_copied(self, vector_store: VectorStore) -> None:
-        """A buffer that its owner uses again does not change what was stored."""
-        rows = bytearray(Vectors.from_rows([(1, 0), (0, 1)]).buffer.cast("B"))
-        await vector_store.upsert("n", [VectorRecord("x"), VectorRecord("y")], Vectors(rows, 2, 2))
-        rows[:] = bytes(len(rows))
-        found = await find(vector_store, (1, 0))
-        assert [match.id for match in found] == ["x", "y"]
-        same_scores([match.score for match in found], [1.0, 0.0], self.tolerance)
-
-    @pytest.mark.asyncio
     async def test_the_same_id_is_replaced(self, vector_store: VectorStore) -> None:
         """Vector and metadata together; nothing of the old record stays."""
         records = [VectorRecord("a", {"old": 1}), VectorRecord("b")]
@@ -189,37 +169,6 @@ class VectorStoreKit(_VectorConcurrency):
         assert await vector_store.delete("n", []) == 0
         assert [match.id for match in await find(vector_store, (1, 0))] == ["b"]
         assert await vector_store.get("n", ["a"]) == ([], None)
-        assert await vector_store.count("n") == 1
-
-    @pytest.mark.asyncio
-    async def test_get_keeps_the_order_asked_for(self, vector_store: VectorStore) -> None:
-        """With the vectors in step; unknown ids are left out."""
-        rows = {"a": (1.0, 0.0), "b": (0.0, 1.0), "c": (0.6, -0.8)}
-        await put(vector_store, rows)
-        records, vectors = await vector_store.get("n", ["c", "nobody", "a", "b"])
-        assert [record.id for record in records] == ["c", "a", "b"]
-        assert vectors is not None
-        assert (vectors.rows, vectors.dimensions) == (3, 2)
-        same_scores(vectors.buffer.tolist(), [*rows["c"], *rows["a"], *rows["b"]], self.tolerance)
-
-    @pytest.mark.asyncio
-    async def test_an_unknown_namespace_is_empty(self, vector_store: VectorStore) -> None:
-        """Reading or dropping one is no error and brings nothing into being."""
-        for _ in range(2):
-            assert await vector_store.search("nowhere", Vectors.from_rows([(1, 0), (0, 1)])) == [[], []]
-            assert await vector_store.get("nowhere", ["a"]) == ([], None)
-            assert await vector_store.delete("nowhere", ["a"]) == 0
-            assert await vector_store.count("nowhere") == 0
-            assert [id async for id in vector_store.ids("nowhere")] == []
-            await vector_store.drop("nowhere")
-
-    @pytest.mark.asyncio
-    async def test_an_empty_upsert_writes_nothing(self, vector_store: VectorStore) -> None:
-        """It does not even settle the dimensions."""
-        await vector_store.upsert("n", [], Vectors.from_rows([], dimensions=7))
-        assert await vector_store.count("n") == 0
-        await put(vector_store, {"a": (1, 0)})
-        await vector_store.upsert("n", [], Vectors.from_rows([], dimensions=2))
         assert await vector_store.count("n") == 1
 
     @pytest.mark.asyncio
@@ -279,39 +228,6 @@ class VectorStoreKit(_VectorConcurrency):
             with pytest.raises(ValueError):
                 await find(vector_store, query)
         assert len(await find(vector_store, (1, 0))) == 1
-
-    @pytest.mark.asyncio
-    async def test_zeros_score_zero(self, vector_store: VectorStore) -> None:
-        """A vector without direction is kept, and is like nothing; so is such a query."""
-        await put(vector_store, {"zero": (0, 0), "with": (1, 0), "against": (-1, 0)})
-        found = await find(vector_store, (1, 0))
-        assert [(match.id, round(match.score, 4)) for match in found] == [("with", 1), ("zero", 0), ("against", -1)]
-        assert {match.score for match in await find(vector_store, (0, 0))} == {0.0}
-        tiny, huge = (1e-30, 1e-30), (1e30, 1e30)
-        await put(vector_store, {"tiny": tiny, "huge": huge})
-        for query in (tiny, huge):
-            same_scores([match.score for match in await find(vector_store, query, top=2)], [1.0, 1.0], self.tolerance)
-
-    @pytest.mark.asyncio
-    async def test_ids_are_all_there_once(self, vector_store: VectorStore) -> None:
-        """Also when there are more than one read brings, and when reading stops early."""
-        ids = [f"id-{number}" for number in range(2_500)]
-        rows = Vectors.from_rows([(1, number) for number in range(2_500)])
-        await vector_store.upsert("n", [VectorRecord(id) for id in ids], rows)
-        assert sorted([id async for id in vector_store.ids("n")]) == sorted(ids)
-        async for _ in vector_store.ids("n"):
-            break
-        assert await vector_store.count("n") == 2_500
-
-    @pytest.mark.asyncio
-    async def test_a_dropped_namespace_may_come_back_otherwise(self, vector_store: VectorStore) -> None:
-        """Nothing of it is left, its dimensions neither."""
-        await put(vector_store, {"a": (1, 0), "b": (0, 1)})
-        await vector_store.drop("n")
-        assert await vector_store.count("n") == 0
-        assert await find(vector_store, (1, 0)) == []
-        await put(vector_store, {"a": (1, 0, 0)})
-        assert [match.id for match in await find(vector_store, (1, 0, 0))] == ["a"]
 
     @pytest.mark.asyncio
     async def test_any_history_ends_as_in_a_dictionary(self, vector_store: VectorStore) -> None:

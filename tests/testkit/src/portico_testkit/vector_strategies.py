@@ -20,8 +20,6 @@ __all__ = [
     "calls",
     "filters",
     "metadata",
-    "telling_filters",
-    "telling_metadata",
 ]
 
 _FIELDS = ("a", "b", "a.b", '"a"', "$.a[0]", "", "naïve field", "a') OR 1=1 --")
@@ -57,31 +55,6 @@ def filters() -> st.SearchStrategy[Filter]:
         ),
         max_leaves=6,
     )
-
-
-def telling_metadata() -> list[dict[str, Any]]:
-    """Records that filters are easily wrong about: each value alone, in a list, with another, and none."""
-    alone: list[dict[str, Any]] = [{"a": value} for value in _SCALARS]
-    return [*alone, {}, {"b": 1}, {"a": []}, {"a": [1, "x"]}, {"a": [True]}, {"a": 1, "b": True}, {"a": True, "b": 1}]
-
-
-def telling_filters() -> list[Filter]:
-    """Every clause with every value on the field ``a``, and the combinations."""
-    result: list[Filter] = [And(()), Or(()), AnyOf("a", ()), Equal("no such field", 1)]
-    for value in _SCALARS:
-        clauses: list[Filter] = [Equal("a", value), AnyOf("a", (value, "x"))]
-        if not isinstance(value, bool):
-            clauses += [Range("a", at_least=value), Range("a", at_most=value)]
-            clauses += [Range("a", above=value), Range("a", below=value)]
-        result += clauses
-        result += [
-            Not(clauses[0]),
-            Not(clauses[-1]),
-            And((clauses[-1], Equal("b", 1))),
-            Or((clauses[0], Equal("b", 1))),
-        ]
-        result += [And((clauses[-1], AnyOf("b", (True, 1)))), And((Equal("b", 1), Not(clauses[0])))]
-    return result
 
 
 @dataclass(frozen=True, slots=True)

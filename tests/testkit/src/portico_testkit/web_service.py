@@ -26,7 +26,6 @@ __all__ = [
     "ServedRequest",
     "Speak",
     "WebPage",
-    "asked_windows",
     "find",
     "split_operators",
 ]
@@ -284,19 +283,6 @@ def _handler(service: LocalService) -> type[BaseHTTPRequestHandler]:
             """Say nothing."""
 
     return Handler
-
-
-def asked_windows(search: Any, top: int, skip: int, served_page_size: int) -> list[tuple[int, int]]:
-    """Return what a web connector must ask for, first result and how many, of more results than anyone wants."""
-    end = skip + top if search.most is None else min(skip + top, search.most)
-    if skip >= end:
-        return []
-    if search.paging == "results":
-        return [(start, min(search.page_size, end - start)) for start in range(skip, end, search.page_size)]
-    if search.paging == "all pages":
-        return [(start, served_page_size) for start in range(0, end, served_page_size)]
-    size = search.page_size if skip else min(search.page_size, end)
-    return [(start, size) for start in range(skip - skip % size, end, size)]
 
 
 def _sent(value: object) -> str:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
-from portico.chat import ChatCapabilities, ChatReply, ChatRequest, Message, Usage
+from portico.chat import ChatCapabilities, ChatReply, ChatRequest, Message
 from portico.errors import PlanError, ServiceUnavailable
-from portico.functions import FunctionManual
 from portico.kernel import Kernel
 from portico.plans.plan import Plan, Step
-from portico.plans.task import ChatUsed, Event, Finding, Infeasible, Refusal, StepRecord, Task
+from portico.plans.task import Event, StepRecord, Task
 from portico.ports.chat_service import ChatService
 from portico.ports.planner import Planner
 from portico_testkit.fakes.chat_service import Line, ScriptedChat
@@ -26,8 +21,6 @@ from portico_testkit.planner import PlannerKit
 
 __all__ = ["WholePlanKit"]
 
-_LETTERS_A_TOKEN = 4
-_MANUAL_TOKENS = 6_000
 _RESULTS = 50_000
 """Characters that results, errors and the input may take in a prompt at most, however many there are."""
 
@@ -91,14 +84,6 @@ class WholePlanKit(PlannerKit):
         assert {name: getattr(request, name) for name in sampling} == sampling
 
     @pytest.mark.asyncio
-    async def test_what_asking_cost_is_told(self, kernel: Kernel, goal: str) -> None:
-        """A reply that could not be used is paid for too."""
-        events: list[Event] = []
-        chat = ScriptedChat(self._unusable(), self.reply_to, usage=Usage(10, 3))
-        await _proposed(self.planner_with(chat), _task(kernel, goal), events)
-        assert events == [ChatUsed("scripted", "scripted", Usage(10, 3))] * 2
-
-    @pytest.mark.asyncio
     async def test_a_reply_that_cannot_be_used_goes_back_with_what_is_wrong(self, kernel: Kernel, goal: str) -> None:
         """Half a reply is such a one, even where it could be read: half a plan may mean another one."""
 
@@ -144,55 +129,6 @@ class WholePlanKit(PlannerKit):
         assert chat.requests == [], "a model was asked"
 
     @pytest.mark.asyncio
-    async def test_an_infeasible_goal_says_when_functions_had_no_room_in_the_manual(
-        self, kernel: Kernel, goal: str
-    ) -> None:
-        """The one that is missed may be among them."""
-        task = _with_others(_task(kernel, goal), 50)
-        for tokens in (200, 100_000):
-            chat = ScriptedChat(self.infeasible)
-            outcome = await self.planner_with(chat, manual_tokens=tokens).propose(task, emit=_quiet)
-            assert isinstance(outcome, Infeasible), f"it proposed {outcome}"
-            told, known = len(_told_functions(chat.requests[0], task)), len(task.functions)
-            said = {int(number) for number in re.findall(r"\d+", outcome.reason)}
-            if tokens == 200:
-                assert 0 < told < known, f"in 200 tokens there are {told} functions"
-                assert {told, known} <= said, f"that the model knew {told} of {known} is not in {outcome.reason!r}"
-            else:
-                assert told == known
-                assert known not in said, f"the model knew all of {known}, and it is said: {outcome.reason!r}"
-
-    @pytest.mark.asyncio
-    async def test_of_thousands_of_functions_those_that_the_goal_speaks_of_are_told(
-        self, kernel: Kernel, goal: str
-    ) -> None:
-        """A prompt costs by its length."""
-        task = _task(kernel, goal)
-        texts, found = [], []
-        for each in (task, _with_others(task, 4_000)):
-            chat = ScriptedChat(self.reply_to)
-            await _proposed(self.planner_with(chat, manual_tokens=_MANUAL_TOKENS), each)
-            texts.append(_text(chat.requests[0]))
-            found.append(_told_functions(chat.requests[0], task))
-        assert found[1], "none of the functions that the goal speaks of is told"
-        added = len(texts[1]) - len(texts[0])
-        assert added < _MANUAL_TOKENS * _LETTERS_A_TOKEN, f"4,000 functions made the prompt {added:,} characters longer"
-
-    @pytest.mark.asyncio
-    async def test_a_refused_plan_is_shown_with_what_was_found_errors_first(self, kernel: Kernel, goal: str) -> None:
-        """Each refused plan is a turn of the model, and what was found in it the answer to that."""
-        task = _task(kernel, goal)
-        plan, _ = await self._written(task)
-        first = (Finding("something else", plan.steps[0].id, "function"),)
-        second = (Finding("a mere hint", severity="warning"), Finding("a grave error", plan.steps[0].id))
-        refused = (Refusal(plan, first), Refusal(plan, second))
-        _, request = await self._written(replace(task, refused=refused))
-        last = request.messages[-4:]
-        assert _roles(last) == ["assistant", "user", "assistant", "user"]
-        assert "something else" in last[1].text
-        assert 0 <= last[3].text.find("a grave error") < last[3].text.find("a mere hint"), last[3].text
-
-    @pytest.mark.asyncio
     async def test_a_plan_that_fails_again_and_again_is_given_up(self, kernel: Kernel, goal: str) -> None:
         """How many plans were tried is in the notes of each, so that a resumed pursuit counts on."""
         chat = ScriptedChat(self.reply_to, repeat=True)
@@ -205,19 +141,6 @@ class WholePlanKit(PlannerKit):
         with pytest.raises(PlanError, match="hoarse"):
             await planner.propose(task, emit=_quiet)
         assert len(chat.requests) == 2, "a model was asked for a plan that is not wanted"
-
-    @pytest.mark.asyncio
-    @pytest.mark.parametrize("inside", ["", "s1/"], ids=["of steps", "of calls inside of a step"])
-    async def test_many_large_results_do_not_fill_the_prompt(self, kernel: Kernel, goal: str, inside: str) -> None:
-        """The model is shown the beginning of each; the plan has the whole."""
-        task = _task(kernel, goal)
-        name = task.functions[0].name
-        failed = StepRecord(Step("s1", name), error="hoarse")
-        done = [StepRecord(Step(f"{inside}r{number}", name), "word " * 10_000) for number in range(100)]
-        _, before = await self._written(replace(task, steps=(failed,)))
-        _, request = await self._written(replace(task, steps=(*done, failed)))
-        added = len(_text(request)) - len(_text(before))
-        assert added < _RESULTS, f"100 results made the prompt {added:,} characters longer"
 
     @pytest.mark.asyncio
     async def test_what_comes_from_outside_opens_no_message_and_makes_no_lines(self, kernel: Kernel, goal: str) -> None:
@@ -242,26 +165,6 @@ class WholePlanKit(PlannerKit):
         assert _roles(told[1].messages) == _roles(told[0].messages)
         assert _lines(told[1]) == _lines(told[0]) + hostile.count("\n"), f"it makes lines of its own: {last}"
 
-    def test_whatever_the_goal_and_the_input_are_the_prompt_has_its_form(self, kernel: Kernel, goal: str) -> None:
-        """The goal stands in it to the letter, and the input on one line."""
-        plain = _task(kernel, goal)
-        _, expected = asyncio.run(self._written(replace(plain, input="x")))
-        lines = _lines(expected) - goal.count("\n")
-
-        @example(" Two\nlines.\n", [" one\n", "two"])
-        @given(st.text(max_size=80), st.recursive(st.text(max_size=40), lambda inner: st.lists(inner, max_size=3)))
-        def holds(goal: str, value: Any) -> None:
-            _, request = asyncio.run(self._written(replace(plain, goal=goal, input=value)))
-            last = request.messages[-1].text
-            assert _roles(request.messages) == _roles(expected.messages)
-            assert self.told_goal(last) == goal
-            assert _lines(request) == lines + goal.count("\n"), f"the input makes lines of its own: {last!r}"
-
-        holds()
-
-    def _unusable(self) -> str:
-        return self.unusable[0][0]
-
     async def _written(self, task: Task) -> tuple[Plan, ChatRequest]:
         chat = ScriptedChat(self.reply_to)
         plan = await _proposed(self.planner_with(chat), task)
@@ -272,12 +175,6 @@ def _task(kernel: Kernel, goal: str) -> Task:
     return Task(goal, tuple(kernel.manuals.values()))
 
 
-def _with_others(task: Task, count: int) -> Task:
-    nothing, text = {"type": "object", "properties": {}}, {"type": "string"}
-    others = (FunctionManual(f"Plugin{n}-function", f"Do thing {n:04}.", nothing, text) for n in range(count))
-    return replace(task, functions=(*others, *task.functions))
-
-
 async def _proposed(planner: Planner, task: Task, events: list[Event] | None = None) -> Plan:
     plan = await planner.propose(task, emit=_quiet if events is None else events.append)
     assert isinstance(plan, Plan), f"it proposed {plan}"
@@ -286,11 +183,6 @@ async def _proposed(planner: Planner, task: Task, events: list[Event] | None = N
 
 def _quiet(event: Event) -> None:
     """Nobody listens."""
-
-
-def _told_functions(request: ChatRequest, task: Task) -> list[str]:
-    text = _text(request)
-    return [manual.name for manual in task.functions if manual.description in text]
 
 
 def _text(request: ChatRequest) -> str:

@@ -1,0 +1,343 @@
+"""A package as it is installed: its metadata, its entry points, what it registers, its settings."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import json
+import re
+import subprocess
+import sys
+import types
+import typing
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib import import_module
+from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, distribution, packages_distributions
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from packaging.requirements import Requirement
+
+from portico.errors import PluginNotInstalled
+from portico.ports import PORTS, PortInfo
+from portico.registration import Registration, Secret
+
+__all__ = ["InstalledPackage", "Offered", "SettingsField", "StandIns", "folded", "instance_of", "settings_fields"]
+
+P = TypeVar("P")
+
+_SECRET_NAME = re.compile(r"(^|_)(api_?key|access_?key|secret(_?key)?|token|password|passwd|credentials?)$")
+_PROBE = """
+import importlib, json, sys
+task = json.loads(sys.stdin.read())
+sys.path[:] = task["path"]
+from portico.ports import PORTS
+from portico.registration import Registration
+before = set(sys.modules)
+for name in task["modules"]:
+    module = importlib.import_module(name)
+    for port in PORTS:
+        hook = vars(module).get(port.hook)
+        if callable(hook):
+            hook()
+print("\\n" + json.dumps(sorted({name.partition(".")[0] for name in set(sys.modules) - before})))
+"""
+_FAKES: dict[str, tuple[str, tuple[Any, ...]]] = {
+    "ChatService": ("portico_testkit.fakes.chat_service:ScriptedChat", ("Noon.",)),
+    "EmbeddingGenerator": ("portico_testkit.fakes.embedding_generator:HashingEmbeddings", ()),
+    "FunctionSelector": ("portico_testkit.fakes.function_selector:WordSelector", ()),
+    "HttpClient": ("portico_testkit.fakes.http_client:RecordedHttpClient", ({},)),
+    "PageReader": ("portico_testkit.fakes.page_reader:ShelfReader", ({},)),
+    "PlanStore": ("portico_testkit.fakes.plan_store:MemoryPlanStore", ()),
+    "Planner": ("portico_testkit.fakes.planner:ScriptedPlanner", ()),
+    "RunStore": ("portico_testkit.fakes.run_store:MemoryRunStore", ()),
+    "SchemaValidator": ("portico.schemas:PlainSchemaValidator", ()),
+    "TextSearch": ("portico_testkit.fakes.text_search:ListSearch", ([],)),
+    "VectorStore": ("portico_testkit.fakes.vector_store:DictVectorStore", ()),
+}
+
+
+class StandIns:
+    """Services that have a fake for each port, under every name.
+
+    >>> from portico.ports.chat_service import ChatService
+    >>> StandIns().get(ChatService, "any").name
+    'scripted'
+    """
+
+    def get(self, port: Callable[..., P], name: str | None = None) -> P:
+        """Return the fake; ``PluginNotInstalled`` where there is none for the port."""
+        wanted = getattr(port, "__name__", str(port))
+        if wanted not in _FAKES:
+            raise PluginNotInstalled(f"The kit has no stand-in for a {wanted}. Give it by the fixture `services`.")
+        reference, arguments = _FAKES[wanted]
+        made: P = _imported(reference)(*arguments)
+        return made
+
+    def names(self, port: Callable[..., object]) -> tuple[str, ...]:
+        """Return one name for a port that has a fake."""
+        return ("stand-in",) if getattr(port, "__name__", "") in _FAKES else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """One registration, and the port that it is for."""
+
+    port: PortInfo
+    registration: Registration
+
+    def __str__(self) -> str:
+        return f"the {self.port.noun} {self.registration.name!r}"
+
+    def factory(self) -> Any:
+        """Import the factory."""
+        return _imported(self.registration.factory)
+
+    def settings_class(self) -> Any:
+        """Import the settings class; None where there is nothing to set."""
+        settings = self.registration.settings
+        return _imported(settings) if isinstance(settings, str) else settings
+
+
+class InstalledPackage:
+    """The package of a distribution; everything is looked up when it is first asked for.
+
+    >>> package = InstalledPackage("portico-testkit")
+    >>> package.distribution.metadata["Name"], package.entry_points
+    ('portico-testkit', [])
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @cached_property
+    def distribution(self) -> Distribution:
+        """The installed distribution; fails the test where none of that name is installed."""
+        try:
+            return distribution(self.name)
+        except PackageNotFoundError:
+            pytest.fail(
+                f"{self.name} is not installed in this environment. Run `pip install --editable .`.", pytrace=False
+            )
+
+    @cached_property
+    def entry_points(self) -> list[EntryPoint]:
+        """The entry points of the group `portico`."""
+        return [*self.distribution.entry_points.select(group="portico")]
+
+    @cached_property
+    def commands(self) -> list[EntryPoint]:
+        """The entry points of the group `portico.commands`."""
+        return [*self.distribution.entry_points.select(group="portico.commands")]
+
+    @cached_property
+    def import_name(self) -> str:
+        """The name of the import package."""
+        points = [*self.entry_points, *self.commands]
+        if not points:
+            pytest.fail(
+                f"{self.name} has no entry point of the group `portico`. Add [project.entry-points.portico] to its "
+                "pyproject.toml, and install it again.",
+                pytrace=False,
+            )
+        return points[0].module.partition(".")[0]
+
+    @cached_property
+    def folder(self) -> Path:
+        """The folder of the import package."""
+        spec = find_spec(self.import_name)
+        if spec is None or not spec.submodule_search_locations:
+            pytest.fail(f"{self.name}: there is no package {self.import_name}, or it is a single module", pytrace=False)
+        return Path(next(iter(spec.submodule_search_locations)))
+
+    @cached_property
+    def offers(self) -> list[Offered]:
+        """The registrations for the ports of this core; for other versions of a port only where none fits."""
+        found = [
+            Offered(port, registration)
+            for port, returned in self.answers()
+            for registration in (returned if isinstance(returned, list | tuple) else ())
+            if isinstance(registration, Registration)
+        ]
+        found.sort(key=lambda one: (one.registration.port_version == one.port.version, one.registration.port_version))
+        return [*{(each.port.name, each.registration.name): each for each in found}.values()]
+
+    def answers(self) -> Iterator[tuple[PortInfo, Any]]:
+        """Yield what each of its hooks returns."""
+        for point in self.entry_points:
+            module = import_module(point.module)
+            for port in PORTS:
+                hook: Any = vars(module).get(port.hook)
+                if callable(hook):
+                    yield port, hook()
+
+    def brought_by_listing(self) -> list[str]:
+        """Return the packages, standard library excluded, that a fresh process imports to list this one.
+
+        Fails the test with the traceback where the import or a hook raises.
+        """
+        task = json.dumps({"path": sys.path, "modules": [point.module for point in self.entry_points]})
+        known = {*sys.stdlib_module_names, "attr", "attrs", "portico", self.import_name}
+        return [name for name in _listed(task) if name not in known]
+
+    def undeclared_imports(self) -> dict[str, str]:
+        """Return the packages that its modules import and its metadata does not declare, with a place each."""
+        required = [Requirement(line).name for line in self.distribution.requires or ()]
+        known = {self.import_name, "portico", "_typeshed", *sys.stdlib_module_names}
+        known |= {folded(name).replace("-", "_") for name in required}
+        wanted = {folded(name) for name in required}
+        known |= {top for top, owners in packages_distributions().items() if wanted & {folded(one) for one in owners}}
+        found: dict[str, str] = {}
+        for where, name in self._imports():
+            top = name.partition(".")[0]
+            if top not in known:
+                found.setdefault(top, where)
+        return found
+
+    def _imports(self) -> Iterator[tuple[str, str]]:
+        for file in sorted(self.folder.rglob("*.py")):
+            where = file.relative_to(self.folder.parent).as_posix()
+            for node in ast.walk(ast.parse(file.read_bytes(), str(file))):
+                if isinstance(node, ast.Import):
+                    yield from ((f"{where}:{node.lineno}", alias.name) for alias in node.names)
+                elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+                    yield f"{where}:{node.lineno}", node.module
+
+
+@cache
+def _listed(task: str) -> list[str]:
+    run = subprocess.run(
+        [sys.executable, "-B", "-P", "-c", _PROBE],
+        input=task,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    lines = run.stdout.strip().split("\n")
+    if run.returncode:
+        pytest.fail(f"its entry point or a hook of it raises:\n{run.stderr[-2000:]}", pytrace=False)
+    if len(lines) > 1:
+        pytest.fail(f"listing it prints {lines[0]!r}", pytrace=False)
+    found: list[str] = json.loads(lines[-1])
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsField:
+    """One setting: the key it has in a file, its type, whether it has to be given, and its description."""
+
+    key: str
+    attribute: str
+    hint: Any
+    required: bool
+    doc: str
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether the setting is a ``Secret``, or may be one."""
+        return Secret in _members(self.hint)
+
+    @property
+    def looks_secret(self) -> bool:
+        """Whether it is text with the name of a secret: ``api_key``, ``access_token``, ``password``."""
+        return bool(_SECRET_NAME.search(self.key)) and str in _members(self.hint)
+
+
+def settings_fields(cls: Any) -> list[SettingsField]:
+    """Return the fields that the constructor of an attrs class or a dataclass takes.
+
+    >>> @dataclass
+    ... class AcmeSettings:
+    ...     api_key: Secret = dataclasses.field(metadata={"doc": "The key."})
+    ...     language: str = "en"
+    >>> [(field.key, field.required, field.doc) for field in settings_fields(AcmeSettings)]
+    [('api_key', True, 'The key.'), ('language', False, '')]
+
+    Raises ``TypeError`` for any other class, and ``NameError`` for a type that is not there at run time.
+    """
+    attrs = sys.modules.get("attr")
+    fields: Iterable[Any]
+    if hasattr(cls, "__attrs_attrs__") and attrs is not None:
+        fields, nothing = attrs.fields(cls), attrs.NOTHING
+    elif isinstance(cls, type) and dataclasses.is_dataclass(cls):
+        fields, nothing = dataclasses.fields(cls), dataclasses.MISSING
+    else:
+        raise TypeError(f"{cls!r} is neither an attrs class nor a dataclass")
+    hints = typing.get_type_hints(cls, include_extras=True)
+    return [
+        SettingsField(
+            getattr(field, "alias", None) or field.name,
+            field.name,
+            hints.get(field.name, Any),
+            field.default is nothing and getattr(field, "default_factory", nothing) is nothing,
+            str(field.metadata.get("doc", "")).strip(),
+        )
+        for field in fields
+        if field.init
+    ]
+
+
+def instance_of(cls: Any, given: Iterable[object], secret: str) -> Any:
+    """Return settings to try, with ``secret`` in each ``Secret``.
+
+    Required values come from an instance of the class among those ``given``, or are made up: text, a number, a path.
+    Raises ``ValueError`` or ``TypeError`` where the class takes no such values.
+    """
+    example = next((one for one in given if type(one) is cls), None)
+    values: dict[str, Any] = {}
+    more: dict[str, Any] = {}
+    for field in settings_fields(cls):
+        value = None if example is None else getattr(example, field.attribute)
+        if field.is_secret:
+            more[field.key] = Secret(secret, origin="the kit")
+        if field.is_secret and (field.required or value is not None):
+            values[field.key] = more[field.key]
+        elif example is not None:
+            values[field.key] = value
+        elif field.required:
+            values[field.key] = _made_up(field)
+    for some in ({**values, **more}, values):
+        with suppress(TypeError, ValueError):
+            return cls(**some)
+    return cls(**values) if example is None else example
+
+
+def folded(name: str) -> str:
+    """Normalise a distribution's name after the packaging specification.
+
+    >>> folded("Portico_Acme")
+    'portico-acme'
+    """
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _made_up(field: SettingsField) -> Any:
+    for kind, value in ((str, "made-up"), (Path, Path("made-up")), (bool, False), (int, 1), (float, 1.0)):
+        if kind in _members(field.hint):
+            return value
+    raise ValueError(f"{field.key} is a {field.hint}, for which nothing can be made up")
+
+
+def _members(hint: Any) -> Iterator[Any]:
+    """Yield the type itself, or those of a union, without annotations."""
+    if typing.get_origin(hint) is typing.Annotated:
+        hint = typing.get_args(hint)[0]
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        for member in typing.get_args(hint):
+            yield from _members(member)
+    else:
+        yield hint
+
+
+def _imported(reference: str) -> Any:
+    module, _, attribute = reference.partition(":")
+    value: Any = sys.modules.get(module) or import_module(module)
+    for part in attribute.split("."):
+        value = getattr(value, part)
+    return value
