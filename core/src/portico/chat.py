@@ -132,7 +132,7 @@ class Tool:
     """A function offered to a model: its name on the wire, what it is for, JSON Schema of its arguments.
 
     ``strict`` asks the service to hold the arguments to the schema while they are written; ``parameters`` is
-    then of the form that `portico.strict` makes, and only services that declare ``strict`` are asked.
+    then of the strict form (`portico.plugins.strict_form`), and only services that declare ``strict`` are asked.
     """
 
     name: str
@@ -160,7 +160,7 @@ class ChatRequest:
 
     ``temperature`` and ``top_p`` as services define them; ``max_tokens`` counts generated tokens;
     ``response_schema`` is a JSON Schema that the reply's text must satisfy; ``response_name`` names it to the
-    service. With ``response_strict`` it is of the form that `portico.strict` makes.
+    service. With ``response_strict`` it is of the strict form (`portico.plugins.strict_form`).
     """
 
     messages: Sequence[Message]
@@ -280,7 +280,7 @@ class ChatCapabilities:
     """What a chat service honours; a request that needs more is refused before anything is sent.
 
     ``response_schema``: replies are held to any JSON Schema, as far as the service understands it. ``strict``: the
-    service takes the strict form of `portico.strict` for response schemas and tools, and then holds to it exactly.
+    service takes the strict form for response schemas and tools, and then holds to it exactly.
     ``language_model``: it follows instructions, so that it can write plans. One that only quotes says that it does not.
     """
 

@@ -32,7 +32,7 @@ from portico.errors import (
     ServiceError,
     ServiceUnavailable,
 )
-from portico.strict import strict_form
+from portico.plugins import strict_form
 from portico_testkit.chat_requests import STRICT
 from portico_testkit.chat_service import ChatServiceKit
 from portico_testkit.fakes.chat_service import ScriptedChat

@@ -14,9 +14,9 @@ from portico.turns.partial_json import NOTHING, PartialJson, values_in
 from portico.types.compiled import Mismatch
 
 if TYPE_CHECKING:
+    from portico._schema.strict import StrictForm
     from portico.ports.schema_validator import SchemaValidator
     from portico.ports.type_codec import TypeCodec
-    from portico.strict import StrictForm
 
 __all__ = ["DraftReader", "Manner", "ReplyFault", "ResponseFormat"]
 
@@ -97,10 +97,10 @@ class ResponseFormat(Generic[T]):
     def strict(self) -> StrictForm | None:
         """The strict form, made when first needed; None where strict mode cannot hold the schema."""
         if self._strict == "not tried":
-            from portico.strict import require_nullable_defaults, strict_form
+            from portico._schema.strict import strict_form
 
             try:
-                self._strict = strict_form(require_nullable_defaults(self.schema), close=True)
+                self._strict = strict_form(self.schema)
             except SchemaUnsupported:
                 self._strict = None
         return self._strict

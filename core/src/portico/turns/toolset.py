@@ -14,8 +14,8 @@ from portico.naming import find_function, wire_name
 from portico.types.compiled import Mismatch
 
 if TYPE_CHECKING:
+    from portico._schema.strict import StrictForm
     from portico.functions import Function, FunctionManual
-    from portico.strict import StrictForm
 
 __all__ = ["Toolbox", "Toolset", "tool_form"]
 
@@ -116,10 +116,10 @@ def tool_form(manual: FunctionManual, *, strict: bool) -> tuple[Tool, StrictForm
     plain = tool(manual, name=wire_name(manual.name))
     if not strict:
         return plain, None
-    from portico.strict import require_nullable_defaults, strict_form
+    from portico._schema.strict import strict_form
 
     try:
-        form = strict_form(require_nullable_defaults(manual.parameters), loosen=False, close=True)
+        form = strict_form(manual.parameters, loosen=False)
     except SchemaUnsupported:
         return plain, None
     return Tool(plain.name, plain.description, form.schema, strict=True), form

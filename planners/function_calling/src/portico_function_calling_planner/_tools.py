@@ -13,7 +13,7 @@ from portico.naming import find_name
 from portico.planning.fitting import fitted_manual
 from portico.planning.model_calls import call_step, object_in, step_faults
 from portico.plans.plan import Step
-from portico.strict import StrictForm
+from portico.plugins import StrictForm
 from portico.turns.toolset import tool_form
 from portico.types.compiled import Mismatch
 from portico.types.definitions import free_name

@@ -10,7 +10,7 @@ from typing import Any
 from portico.chat import ChatCapabilities, ChatRequest
 from portico.errors import SchemaUnsupported
 from portico.functions import FunctionManual
-from portico.strict import StrictForm, require_nullable_defaults, strict_form
+from portico.plugins import StrictForm, strict_form
 from portico.turns.structured import ReplyFault
 from portico.types.compiled import Mismatch
 from portico.types.definitions import free_name, hoisted, with_definitions
@@ -70,7 +70,7 @@ def turn_schema(
         return TurnSchema(schema)
     for tried in (schema, _turn(functions, infeasible, references=False)) if references else (schema,):
         try:
-            form = strict_form(require_nullable_defaults(tried), close=True)
+            form = strict_form(tried)
         except SchemaUnsupported:
             continue
         return TurnSchema(form.schema, form)

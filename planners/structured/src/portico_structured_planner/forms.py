@@ -13,8 +13,8 @@ from portico.errors import SchemaUnsupported
 from portico.functions import FunctionManual
 from portico.plans.checking.accepting import ANNOTATIONS, accepts, resolve
 from portico.plans.checking.meeting import meeting
+from portico.plugins import StrictForm, strict_form
 from portico.ports.schema_validator import SchemaValidator
-from portico.strict import StrictForm, require_nullable_defaults, strict_form
 from portico_structured_planner.bounds import Bounds, bounded
 
 __all__ = ["FunctionForm", "ParameterForm"]
@@ -69,7 +69,7 @@ class ParameterForm:
             }
             wrapped["$defs"] = self.schema["$defs"]
         try:
-            return strict_form(require_nullable_defaults(wrapped), close=True)
+            return strict_form(wrapped)
         except SchemaUnsupported as error:
             return str(error)
         except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:

@@ -14,11 +14,11 @@ from portico.planning.model_calls import own_steps
 from portico.planning.signatures import signatures
 from portico.plans.plan import INPUT, Plan, Step, references
 from portico.plans.task import Answer, Emit, Infeasible, Task
+from portico.plugins import within_limits
 from portico.ports.chat_service import ChatService
 from portico.ports.schema_validator import SchemaValidator
 from portico.registration import Services
 from portico.schemas import PlainSchemaValidator
-from portico.strict import within_limits
 from portico.turns.structured import ReplyFault
 from portico_structured_planner.bounds import Bounds
 from portico_structured_planner.config import StructuredSettings

@@ -26,7 +26,7 @@ from portico.chat import (
     ToolResult,
     Usage,
 )
-from portico.strict import strict_form
+from portico.plugins import strict_form
 from portico_testkit.strategies import json_values
 
 __all__ = ["chat_replies", "chat_requests", "conversations", "messages", "tools"]
