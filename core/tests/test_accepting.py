@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import jsonschema
 import pytest
 
-from portico.plans.checking.accepting import accepts, bound, count, is_kind, kind_of, resolve, same
+from portico._schema.values import accepts, is_kind, kind_of, resolve, same
 
 Row: TypeAlias = tuple[Any, Any, bool]
 
@@ -348,23 +348,3 @@ def test_a_value_is_of_one_kind(name: str) -> None:
 def test_values_are_equal_as_json_has_it(one: Any, other: Any, equal: bool) -> None:
     assert same(one, other) is equal
     assert same(other, one) is equal
-
-
-@pytest.mark.parametrize(
-    ("argument", "bounds", "counts"),
-    [
-        (0, 0, 0),
-        (2, 2, 2),
-        (2.0, 2.0, 2),
-        (2.5, 2.5, None),
-        (-1, -1, None),
-        (True, None, None),
-        ("2", None, None),
-        (None, None, None),
-        (math.inf, None, None),
-        (math.nan, None, None),
-    ],
-)
-def test_a_bound_is_a_finite_number_and_a_count_a_whole_one(argument: Any, bounds: Any, counts: Any) -> None:
-    assert bound(argument) == bounds
-    assert count(argument) == counts

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.plans.checking.accepting import accepts
-from portico.plans.checking.meeting import fitting_paths, meeting
+from portico._schema.compare import fitting_paths, meeting
+from portico._schema.values import accepts
 from portico.plans.path import read_path
 from portico.schemas import PlainSchemaValidator
 from portico.types import compile_type

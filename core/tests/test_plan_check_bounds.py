@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from portico._schema.compare import _Search, meeting, never_meet
 from portico.functions import FunctionManual
 from portico.plans.check import check_plan
-from portico.plans.checking.meeting import _Search, meeting, never_meet
 from portico.plans.plan import Expression, From, ListOf, Plan, Step, Value
 from portico_testkit.findings import told
 

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import event, given, target
 from hypothesis import strategies as st
 
+from portico._schema.compare import fitting_paths
 from portico.errors import PluginNotInstalled, TemplateError
 from portico.functions import Function, FunctionManual, function
 from portico.plans.check import check_plan
-from portico.plans.checking.meeting import fitting_paths
 from portico.plans.fixes import apply_fixes
 from portico.plans.plan import Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value, references
 from portico.prompts.written_calls import FunctionCall

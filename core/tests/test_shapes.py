@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from portico.plans.checking.meeting import never_meet
-from portico.plans.checking.pieces import Either
+from portico._schema.compare import Either, never_meet
 from portico.plans.checking.shapes import (
     Place,
     array_of,

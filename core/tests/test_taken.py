@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from portico._schema.compare import Together
 from portico.errors import SchemaUnsupported
 from portico.functions import FunctionManual
 from portico.plans.check import path_problem
 from portico.plans.checking.cycles import cycles
 from portico.plans.checking.manuals import UNKNOWN, Known, Taken, known_of
 from portico.plans.checking.names import FunctionNames
-from portico.plans.checking.pieces import Together
 from portico.plans.checking.shapes import whole
 from portico.ports.schema_validator import Validate
 from portico.schemas import PlainSchemaValidator

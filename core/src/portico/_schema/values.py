@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
 from urllib.parse import unquote
 
-__all__ = ["ANNOTATIONS", "frozen", "is_kind", "is_number", "kind_of", "resolve", "same"]
+__all__ = [
+    "ANNOTATIONS",
+    "OF_KIND",
+    "accepts",
+    "frozen",
+    "is_kind",
+    "is_number",
+    "kind_of",
+    "parsed",
+    "resolve",
+    "same",
+]
+
+Sure: TypeAlias = bool | None
+"""True and False are certain, None is not known."""
 
 ANNOTATIONS = frozenset({
     "$comment", "$defs", "$schema", "default", "definitions", "deprecated", "description", "discriminator", "example",
@@ -77,3 +92,134 @@ def resolve(reference: object, root: Any) -> Any:
         else:
             return None
     return found
+
+
+def parsed(text: str) -> Any:
+    """Return the value of a JSON text. Raises ``ValueError`` for NaN, infinities and a key that comes twice."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        if len(made) < len(pairs):
+            raise ValueError("a key twice")
+        return made
+
+    def refused(constant: str) -> Any:
+        raise ValueError(constant)
+
+    return json.loads(text, object_pairs_hook=unique, parse_constant=refused)
+
+
+_DEPTH = 100
+
+
+def accepts(value: Any, schema: Any, root: Any, depth: int = 0) -> Sure:
+    """Tell whether ``value`` is valid under ``schema``; None where a keyword says what is not known here.
+
+    >>> accepts("Berlin", {"type": "string", "maxLength": 3}, {}), accepts("Berlin", {"pattern": "^B"}, {})
+    (False, None)
+
+    ``root`` is the schema that references are to.
+    """
+    if isinstance(schema, bool):
+        return schema
+    if not isinstance(schema, Mapping) or depth > _DEPTH:
+        return None
+    return all_of(_keyword(name, argument, value, schema, root, depth=depth + 1) for name, argument in schema.items())
+
+
+def all_of(answers: Iterable[Sure]) -> Sure:
+    """Return False when one is, else None when one is, else True."""
+    found: Sure = True
+    for answer in answers:
+        if answer is False:
+            return False
+        if answer is None:
+            found = None
+    return found
+
+
+def _keyword(name: str, argument: Any, value: Any, schema: Mapping[str, Any], root: Any, *, depth: int) -> Sure:
+    if name in ANNOTATIONS or name.startswith("x-"):
+        return None if name == "nullable" and argument is True and value is None else True
+    match name:
+        case "type":
+            names = [argument] if isinstance(argument, str) else argument
+            return any(is_kind(value, each) for each in names) if isinstance(names, list) else None
+        case "enum" | "const":
+            options = [argument] if name == "const" else argument
+            return any(same(value, option) for option in options) if isinstance(options, list) else None
+        case "$ref":
+            return accepts(value, resolve(argument, root), root, depth)
+        case "allOf" | "anyOf" | "oneOf":
+            return _choice(name, [accepts(value, option, root, depth) for option in argument])
+        case "not":
+            answer = accepts(value, argument, root, depth)
+            return None if answer is None else not answer
+    kind = kind_of(value)
+    if kind == "object" and name in ("properties", "required", "additionalProperties"):
+        return _member(name, argument, value, schema, root, depth=depth)
+    if kind == "array" and name in ("items", "prefixItems"):
+        fixed = schema.get("prefixItems", [])
+        if name == "prefixItems":
+            pairs = list(zip(value, argument, strict=False))
+        else:
+            pairs = [(element, argument) for element in value[len(fixed) :]]
+        return all_of(accepts(element, inner, root, depth) for element, inner in pairs)
+    return _limit(name, argument, value, kind)
+
+
+def _choice(name: str, answers: list[Sure]) -> Sure:
+    if name == "allOf":
+        return all_of(answers)
+    if name == "anyOf":
+        return True if True in answers else None if None in answers else False
+    if answers.count(True) > 1:
+        return False
+    return None if None in answers else True in answers
+
+
+def _member(
+    name: str, argument: Any, value: dict[str, Any], schema: Mapping[str, Any], root: Any, *, depth: int
+) -> Sure:
+    if name == "required":
+        return all(key in value for key in argument)
+    if name == "properties":
+        return all_of(accepts(value[key], inner, root, depth) for key, inner in argument.items() if key in value)
+    rest = [element for key, element in value.items() if key not in schema.get("properties", {})]
+    if rest and "patternProperties" in schema:
+        return None
+    return all_of(accepts(element, argument, root, depth) for element in rest)
+
+
+_LIMITS: Mapping[str, tuple[str, Callable[[Any, Any], bool]]] = {
+    "minLength": ("string", lambda value, least: len(value) >= least),
+    "maxLength": ("string", lambda value, most: len(value) <= most),
+    "minItems": ("array", lambda value, least: len(value) >= least),
+    "maxItems": ("array", lambda value, most: len(value) <= most),
+    "minProperties": ("object", lambda value, least: len(value) >= least),
+    "maxProperties": ("object", lambda value, most: len(value) <= most),
+    "minimum": ("number", lambda value, least: value >= least),
+    "maximum": ("number", lambda value, most: value <= most),
+    "exclusiveMinimum": ("number", lambda value, least: value > least),
+    "exclusiveMaximum": ("number", lambda value, most: value < most),
+}
+OF_KIND = {name: kind for name, (kind, _) in _LIMITS.items()} | {
+    "additionalProperties": "object", "contains": "array", "contentEncoding": "string", "contentMediaType": "string",
+    "dependentRequired": "object", "dependentSchemas": "object", "format": "string", "items": "array",
+    "maxContains": "array", "minContains": "array", "multipleOf": "number", "pattern": "string",
+    "patternProperties": "object", "prefixItems": "array", "properties": "object", "propertyNames": "object",
+    "required": "object", "unevaluatedItems": "array", "unevaluatedProperties": "object", "uniqueItems": "array",
+}  # fmt: skip
+"""The kind of JSON that a keyword speaks of; it says nothing of the others."""
+
+
+def _limit(name: str, argument: Any, value: Any, kind: str) -> Sure:
+    about, holds = _LIMITS.get(name, (OF_KIND.get(name), None))
+    if about is not None and about != kind:
+        return True
+    if holds is not None and is_number(argument):
+        return holds(value, argument)
+    if name == "uniqueItems":
+        alike = any(same(one, other) for index, one in enumerate(value) for other in value[:index])
+        return not (argument and alike)
+    return None

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from portico._schema.values import resolve
 from portico.functions import FunctionManual
-from portico.plans.checking.accepting import resolve
 
 __all__ = ["shape", "signatures"]
 

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
+from portico._schema.compare import meeting
+from portico._schema.values import ANNOTATIONS, accepts, resolve
 from portico.errors import SchemaUnsupported
 from portico.functions import FunctionManual
-from portico.plans.checking.accepting import ANNOTATIONS, accepts, resolve
-from portico.plans.checking.meeting import meeting
 from portico.plugins import StrictForm, strict_form
 from portico.ports.schema_validator import SchemaValidator
 from portico_structured_planner.bounds import Bounds, bounded

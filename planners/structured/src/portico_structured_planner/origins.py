@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from portico._schema.compare import fitting_paths
 from portico.functions import FunctionManual
-from portico.plans.checking.meeting import fitting_paths
 from portico.plans.path import JsonPath
 from portico_structured_planner.forms import FunctionForm, ParameterForm
 

@@ -6,11 +6,10 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from portico._schema.compare import Together, never_meet, paths_that_fit
 from portico.errors import SchemaUnsupported, nearest
 from portico.plans.checking.manuals import Output, Taken
-from portico.plans.checking.meeting import never_meet, paths_that_fit
 from portico.plans.checking.notes import KEPT, Location, Notes
-from portico.plans.checking.pieces import Together
 from portico.plans.checking.shapes import (
     Place,
     array_of,

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from types import NoneType
 from typing import Any
 
+from portico._schema.compare import Piece, Together, meeting, never_meet, pieces
 from portico.functions import FunctionManual
-from portico.plans.checking.meeting import meeting, never_meet
-from portico.plans.checking.pieces import Piece, Together, pieces, taken_apart
 from portico.plans.checking.shapes import Place, at_path, whole
 from portico.plans.path import JsonPath
 from portico.ports.schema_validator import SchemaValidator, Validate
@@ -60,7 +59,7 @@ class Taken:
         """Return what holds for the values of one kind of JSON; None where there is no or more than one way."""
         if kind not in self._single:
             try:
-                found = [piece for parts in taken_apart(self.shape) for piece in pieces(parts) if piece.kind == kind]
+                found = [piece for piece in pieces(self.shape) if piece.kind == kind]
             except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
                 found = []
             self._single[kind] = found[0] if len(found) == 1 and found[0].values is None else None
@@ -118,9 +117,8 @@ class Taken:
 
     def _values(self) -> Iterator[str]:
         """Yield the texts that are taken, where only some are."""
-        for parts in taken_apart(self.shape):
-            for piece in pieces(parts):
-                yield from piece.values or () if piece.kind == "string" else ()
+        for piece in pieces(self.shape):
+            yield from piece.values or () if piece.kind == "string" else ()
 
 
 class Known:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
 
+from portico._schema.compare import Together, never_meet
 from portico.errors import PorticoError, TemplateError, nearest
 from portico.functions import FunctionManual
 from portico.plans.checking.around import Around
@@ -13,9 +14,7 @@ from portico.plans.checking.circles import check_circles
 from portico.plans.checking.cycles import cycles
 from portico.plans.checking.expressions import Expressions, unlike
 from portico.plans.checking.manuals import UNKNOWN, Known, Output, known_of
-from portico.plans.checking.meeting import never_meet
 from portico.plans.checking.notes import Notes
-from portico.plans.checking.pieces import Together
 from portico.plans.checking.shapes import described, listed, meant_alone, object_of, whole
 from portico.plans.checking.templates import call_problems
 from portico.plans.plan import INPUT, Plan, PlanTemplate, Step, Value

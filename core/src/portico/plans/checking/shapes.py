@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from portico._schema.compare import Either, Piece, Together, never_meet, pieces
 from portico.errors import nearest
-from portico.plans.checking.meeting import never_meet
-from portico.plans.checking.pieces import Either, Piece, Together, pieces, taken_apart
 from portico.plans.path import JsonPath, print_path
 from portico.plans.plan import TextOf
 
@@ -96,7 +95,7 @@ def at_path(shape: Together, path: JsonPath, *, exact: bool = False) -> Place:
     doubt: _Doubt | None = None
     try:
         for depth, part in enumerate(path):
-            split = [piece for option in options for parts in taken_apart(option) for piece in pieces(parts)]
+            split = [piece for option in options for piece in pieces(option)]
             inner = _inside(split, part)
             names = list(dict.fromkeys(name for piece in split for name in _names(piece)))
             written = meant(part, names) if not inner and isinstance(part, str) and not exact else None
@@ -145,12 +144,11 @@ def described(shape: Together) -> str:
     kinds: dict[str, None] = {}
     values: list[str] = []
     try:
-        for parts in taken_apart(shape):
-            for piece in pieces(parts):
-                if piece.values is None or piece.kind in ("boolean", "null"):
-                    kinds["integer" if piece.kind == "number" and piece.integer else piece.kind] = None
-                else:
-                    values += [json.dumps(value, ensure_ascii=False) for value in piece.values]
+        for piece in pieces(shape):
+            if piece.values is None or piece.kind in ("boolean", "null"):
+                kinds["integer" if piece.kind == "number" and piece.integer else piece.kind] = None
+            else:
+                values += [json.dumps(value, ensure_ascii=False) for value in piece.values]
     except _UNREADABLE:
         return "a value"
     if len(values) > _VALUES or any(len(value) > 40 for value in values):

@@ -1,0 +1,451 @@
+"""Whether every, some or no value of one JSON Schema is valid under another, and where inside of it one surely is.
+
+A schema is taken apart into pieces: what values of one kind of JSON must hold, through references and
+alternatives. An answer of "always" or "never" is certain. Where that would take more than looking at the keywords side
+by side, the answer is "maybe", and the value is checked when it is there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from portico._schema.values import ANNOTATIONS, OF_KIND, accepts, is_number, kind_of, resolve, same
+
+__all__ = [
+    "UNREADABLE",
+    "Either",
+    "Piece",
+    "Together",
+    "fitting_paths",
+    "meeting",
+    "never_meet",
+    "paths_that_fit",
+    "pieces",
+]
+
+Schema: TypeAlias = tuple[Any, Any]
+"""A schema, and the one that its references are to."""
+Together: TypeAlias = tuple[Schema, ...]
+"""Schemas that a value must be valid under, all of them; none allows everything."""
+JsonPath: TypeAlias = tuple[str | int, ...]
+
+UNREADABLE = (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
+"""What a schema that is malformed, or too deep, raises on the way."""
+
+_KINDS = ("null", "boolean", "number", "string", "array", "object")
+_FEW: Mapping[str, tuple[Any, ...]] = {"null": (None,), "boolean": (True, False)}
+_ALTERNATIVES = 256
+_QUESTIONS = 5_000
+_INDEXES = 8
+_LOWER = frozenset(["minLength", "minItems", "minProperties", "minimum", "exclusiveMinimum"])
+_UPPER = frozenset(["maxLength", "maxItems", "maxProperties", "maximum", "exclusiveMaximum"])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Either:
+    """Stands for a schema where none can be written, since its parts have roots of their own. One option must hold."""
+
+    options: tuple[Together, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Values of one kind of JSON that hold all ``parts``: those ``values`` at most, where they are known.
+
+    A part is a schema whose references and alternatives are followed already, and the root of its references.
+    """
+
+    kind: str
+    parts: Sequence[tuple[Mapping[str, Any], Any]]
+    values: tuple[Any, ...] | None = None
+
+    @property
+    def integer(self) -> bool:
+        """Whether the numbers are integers."""
+        types = [_names(part["type"]) for part, _ in self.parts if "type" in part]
+        return any("integer" in names and "number" not in names for names in types)
+
+    def least(self, *keywords: str) -> float:
+        """Return the greatest of the lower bounds that keywords such as ``minItems`` give."""
+        return max(
+            self._bounds(keywords), default=0 if keywords[0] not in ("minimum", "exclusiveMinimum") else -math.inf
+        )
+
+    def most(self, *keywords: str) -> float:
+        """Return the least of the upper bounds that keywords such as ``maxItems`` give."""
+        return min(self._bounds(keywords), default=math.inf)
+
+    def _bounds(self, keywords: Sequence[str]) -> list[float]:
+        return [part[word] for part, _ in self.parts for word in keywords if is_number(part.get(word))]
+
+    def names(self) -> dict[str, None]:
+        """Return the names of all properties that have a schema of their own."""
+        return {name: None for part, _ in self.parts for name in _object(part.get("properties"))}
+
+    def required(self) -> dict[str, None]:
+        """Return the names of the properties that every object has."""
+        lists = [part.get("required") for part, _ in self.parts]
+        return {name: None for names in lists if isinstance(names, list) for name in names if isinstance(name, str)}
+
+    def member(self, name: str | None) -> Together:
+        """Return what holds for a property; None stands for all that have no schema of their own."""
+        found: list[Schema] = []
+        for part, root in self.parts:
+            properties = _object(part.get("properties"))
+            if name is not None and name in properties:
+                found.append((properties[name], root))
+            elif "additionalProperties" in part and "patternProperties" not in part:
+                found.append((part["additionalProperties"], root))
+        return _needed(found)
+
+    def item(self, index: int) -> Together:
+        """Return what holds for the element at an index from the start."""
+        found: list[Schema] = []
+        for part, root in self.parts:
+            fixed = part.get("prefixItems")
+            if isinstance(fixed, list) and index < len(fixed):
+                found.append((fixed[index], root))
+            elif "items" in part:
+                found.append((part["items"], root))
+        return _needed(found)
+
+    def positions(self) -> int:
+        """Return how many elements have a schema of their own; those that follow share one."""
+        lists = [part.get("prefixItems") for part, _ in self.parts]
+        return max((len(fixed) for fixed in lists if isinstance(fixed, list)), default=0)
+
+
+def pieces(together: Together) -> Iterator[Piece]:
+    """Split what must hold all at once by alternatives and kinds of JSON; a valid value is of one piece at least.
+
+    A reference that leads nowhere, or around in a circle, and alternatives beyond 256 are left out: the pieces may
+    allow more than the schemas do, never less.
+    """
+    for parts in _followed(list(together), [], frozenset(), [_ALTERNATIVES]):
+        yield from _by_kind(parts)
+
+
+def _followed(
+    ahead: list[Schema],
+    parts: list[tuple[Mapping[str, Any], Any]],
+    seen: frozenset[tuple[int, int]],
+    left: list[int],
+) -> Iterator[list[tuple[Mapping[str, Any], Any]]]:
+    parts = list(parts)
+    while ahead:
+        schema, root = ahead.pop()
+        if schema is False:
+            return
+        if isinstance(schema, Either):
+            if left[0] >= len(schema.options):
+                left[0] -= len(schema.options)
+                for together in schema.options:
+                    yield from _followed([*ahead, *together], parts, seen, left)
+                return
+            continue
+        key = (id(schema), id(root))
+        if not isinstance(schema, Mapping) or key in seen or ("$id" in schema and schema is not root):
+            continue
+        seen |= {key}
+        parts.append((schema, root))
+        if "$ref" in schema:
+            ahead.append((resolve(schema["$ref"], root), root))
+        if isinstance(schema.get("allOf"), list):
+            ahead.extend((each, root) for each in schema["allOf"])
+        # Two sets of alternatives in one schema are rare: the second may be left out, as anything may.
+        options = next((schema[name] for name in ("anyOf", "oneOf") if isinstance(schema.get(name), list)), None)
+        if options is not None and left[0] >= len(options):
+            left[0] -= len(options)
+            for option in options:
+                yield from _followed([*ahead, (option, root)], parts, seen, left)
+            return
+    yield parts
+
+
+def _by_kind(parts: Sequence[tuple[Mapping[str, Any], Any]]) -> Iterator[Piece]:
+    for part, _ in parts:
+        options = [part["const"]] if "const" in part else part.get("enum")
+        if isinstance(options, list):
+            fitting = [value for value in options if _may_hold(value, parts)]
+            for kind in dict.fromkeys(map(kind_of, fitting)):
+                yield Piece(kind, parts, tuple(value for value in fitting if kind_of(value) == kind))
+            return
+    for kind in _KINDS:
+        if not all(_allows(part, kind) for part, _ in parts):
+            continue
+        if kind not in _FEW:
+            yield Piece(kind, parts)
+        elif fitting := [value for value in _FEW[kind] if _may_hold(value, parts)]:
+            yield Piece(kind, parts, tuple(fitting))
+
+
+def meeting(given: Any, given_root: Any, wanted: Any, wanted_root: Any) -> Literal["always", "maybe", "never"]:
+    """Tell whether a value of the schema ``given`` is valid under ``wanted``.
+
+    >>> meeting({"type": "integer"}, {}, {"type": ["number", "null"]}, {})
+    'always'
+    >>> meeting({"type": "object"}, {}, {"enum": ["a", "b"]}, {}), meeting({"type": "string"}, {}, {"enum": ["a"]}, {})
+    ('never', 'maybe')
+
+    A schema that allows no value at all never meets another. ``given_root`` and ``wanted_root`` are the schemas that
+    references such as ``#/$defs/Day`` are to.
+    """
+    search = _Search()
+    try:
+        if search.empty(((given, given_root), (wanted, wanted_root))):
+            return "never"
+        return "always" if search.fits(((given, given_root),), wanted, wanted_root) else "maybe"
+    except UNREADABLE:
+        return "maybe"
+
+
+def never_meet(together: Together) -> bool:
+    """Tell whether there surely is no value that is valid under all of several schemas."""
+    try:
+        return _Search().empty(together)
+    except UNREADABLE:
+        return False
+
+
+def fitting_paths(
+    schema: Any, wanted: Any, wanted_root: Any, *, root: Any = None, depth: int = 4, most: int = 32
+) -> tuple[JsonPath, ...]:
+    """Return the paths inside a value of ``schema`` where there surely is one that always fits ``wanted``.
+
+    >>> day = {"type": "object", "properties": {"date": {"type": "string"}}, "required": ["date"]}
+    >>> fitting_paths(day, {"type": "string"}, {})
+    (('date',),)
+
+    The shortest come first, in the order of the schema; at most ``most``, of at most ``depth`` parts. ``root`` is the
+    schema that the references of ``schema`` are to, itself where none is given. Only required properties and the
+    elements that every array has count, of the first eight.
+    """
+    return paths_that_fit(
+        ((schema, schema if root is None else root),), ((wanted, wanted_root),), depth=depth, most=most
+    )
+
+
+def paths_that_fit(given: Together, wanted: Together, *, depth: int = 4, most: int = 32) -> tuple[JsonPath, ...]:
+    """Do the same where several schemas hold at once."""
+    search = _Search()
+    found: list[JsonPath] = []
+    level: list[tuple[JsonPath, list[Together]]] = [((), [given])]
+    try:
+        for distance in range(depth + 1):
+            below: list[tuple[JsonPath, list[Together]]] = []
+            for path, options in level:
+                if all(search.fits(together, *each) for together in options for each in wanted):
+                    found.append(path)
+                    if len(found) == most:
+                        return tuple(found)
+                if distance < depth:
+                    below += [((*path, part), inner) for part, inner in _surely_inside(options)]
+            level = below
+    except UNREADABLE:
+        pass
+    return tuple(found)
+
+
+def _surely_inside(options: list[Together]) -> Iterator[tuple[str | int, list[Together]]]:
+    """Yield what every value of the alternatives has inside, with the alternatives there."""
+    split = [piece for together in options for piece in pieces(together)]
+    if not split or any(piece.values is not None for piece in split):
+        return
+    if all(piece.kind == "object" for piece in split):
+        rest = [piece.required() for piece in split[1:]]
+        written = [name for piece in split for name in piece.names()]
+        for name in dict.fromkeys([*written, *split[0].required()]):
+            if name in split[0].required() and all(name in required for required in rest):
+                yield name, [piece.member(name) for piece in split]
+    elif all(piece.kind == "array" for piece in split):
+        for index in range(min(_INDEXES, *(int(piece.least("minItems")) for piece in split))):
+            yield index, [piece.item(index) for piece in split]
+
+
+class _Search:
+    """One comparison: what is known so far, and what is being looked at.
+
+    A recursive schema is met again inside of itself. Since JSON values end, what holds for every value if it holds
+    for those inside of it holds; met again without going inside, nothing is concluded.
+    """
+
+    def __init__(self) -> None:
+        self.known: dict[Any, bool] = {}
+        self.open: dict[Any, tuple[int, int]] = {}
+        self.level = 0
+        self.left = _QUESTIONS
+        self.lowest: float = math.inf
+        """The outermost open question whose answer was taken for granted."""
+
+    def settled(self, key: Any, decide: Callable[[], bool]) -> bool:
+        if key in self.known:
+            return self.known[key]
+        if key in self.open:
+            index, level = self.open[key]
+            self.lowest = min(self.lowest, index)
+            return self.level > level
+        self.left -= 1
+        if self.left < 0:
+            return False
+        index = len(self.open)
+        before, self.lowest = self.lowest, math.inf
+        self.open[key] = (index, self.level)
+        answer = decide()
+        del self.open[key]
+        if not answer or self.lowest >= index:
+            self.known[key] = answer
+        self.lowest = min(before, self.lowest if self.lowest < index else math.inf)
+        return answer
+
+    def inside(self, question: Callable[[], bool]) -> bool:
+        self.level += 1
+        try:
+            return question()
+        finally:
+            self.level -= 1
+
+    def empty(self, together: Together) -> bool:
+        """Tell whether no value is valid under all schemas at once."""
+        key = ("empty", frozenset((id(schema), id(root)) for schema, root in together))
+        return self.settled(key, lambda: all(map(self.piece_empty, pieces(together))))
+
+    def nothing(self, together: Together) -> bool:
+        """Tell the same of what is inside a value."""
+        return bool(together) and self.inside(lambda: self.empty(together))
+
+    def piece_empty(self, piece: Piece) -> bool:
+        if piece.values is not None:
+            return False
+        match piece.kind:
+            case "number":
+                low, high = piece.least("minimum", "exclusiveMinimum"), piece.most("maximum", "exclusiveMaximum")
+                open_ended = low in (piece.least("exclusiveMinimum"), piece.most("exclusiveMaximum"))
+                return low > high or (low == high and open_ended)
+            case "string":
+                return piece.least("minLength") > piece.most("maxLength")
+            case "array":
+                return piece.least("minItems") > self.longest(piece)
+            case _:
+                return piece.least("minProperties") > piece.most("maxProperties") or any(
+                    self.nothing(piece.member(name)) for name in piece.required()
+                )
+
+    def longest(self, piece: Piece) -> float:
+        """Return how many elements an array has at most."""
+        longest = piece.most("maxItems")
+        for index in range(piece.positions() + 1):
+            if index >= longest:
+                break
+            if self.nothing(piece.item(index)):
+                return index
+        return longest
+
+    def fits(self, together: Together, wanted: Any, root: Any) -> bool:
+        """Tell whether every value that is valid under ``together`` surely is so under ``wanted``."""
+        if wanted is True or any(schema is wanted and own is root for schema, own in together):
+            return True
+        if isinstance(wanted, Mapping) and not wanted:
+            return True
+        key = ("fits", frozenset((id(schema), id(own)) for schema, own in together), id(wanted), id(root))
+        return self.settled(key, lambda: all(self.piece_fits(piece, wanted, root) for piece in pieces(together)))
+
+    def piece_fits(self, piece: Piece, wanted: Any, root: Any) -> bool:
+        if piece.values is not None:
+            return all(accepts(value, wanted, root) for value in piece.values)
+        if self.piece_empty(piece):
+            return True
+        if not isinstance(wanted, Mapping) or ("$id" in wanted and wanted is not root):
+            return wanted is True
+        return all(self.holds(piece, name, argument, wanted, root) for name, argument in wanted.items())
+
+    def holds(self, piece: Piece, name: str, argument: Any, wanted: Mapping[str, Any], root: Any) -> bool:
+        """Tell whether every value of a piece surely holds one keyword."""
+        if name in ANNOTATIONS or name == "$id" or name.startswith("x-") or OF_KIND.get(name, piece.kind) != piece.kind:
+            return True
+        match name:
+            case "type":
+                names = [argument] if isinstance(argument, str) else argument
+                return piece.kind in names or (piece.kind == "number" and piece.integer and "integer" in names)
+            case "$ref":
+                return self.again(piece, resolve(argument, root), root)
+            case "allOf":
+                return all(self.again(piece, option, root) for option in argument)
+            case "anyOf":
+                return any(self.again(piece, option, root) for option in argument)
+            case "oneOf":
+                holding = next(
+                    (index for index, option in enumerate(argument) if self.again(piece, option, root)), None
+                )
+                others = [option for index, option in enumerate(argument) if index != holding]
+                return holding is not None and all(self.empty((*piece.parts, (other, root))) for other in others)
+            case "not":
+                return self.empty((*piece.parts, (argument, root)))
+            case "properties":
+                return all(self.member_fits(piece.member(each), inner, root) for each, inner in argument.items())
+            case "additionalProperties":
+                others: list[str | None] = [each for each in piece.names() if each not in wanted.get("properties", {})]
+                return argument is True or all(
+                    self.member_fits(piece.member(each), argument, root) for each in [*others, None]
+                )
+            case "required":
+                return all(each in piece.required() for each in argument)
+            case "items":
+                start = len(wanted.get("prefixItems", ()))
+                places = range(start, max(start, piece.positions()) + 1)
+                return self.items_fit(piece, dict.fromkeys(places, argument), root)
+            case "prefixItems":
+                return self.items_fit(piece, dict(enumerate(argument)), root)
+        if name in _LOWER and is_number(argument):
+            if name == "exclusiveMinimum":
+                return piece.least(name) >= argument or piece.least("minimum") > argument
+            return piece.least(*(("minimum", "exclusiveMinimum") if name == "minimum" else (name,))) >= argument
+        if name in _UPPER and is_number(argument):
+            if name == "exclusiveMaximum":
+                return piece.most(name) <= argument or piece.most("maximum") < argument
+            most = piece.most("maximum", "exclusiveMaximum") if name == "maximum" else piece.most(name)
+            return (self.longest(piece) if name == "maxItems" else most) <= argument
+        return any(name in part and same(part[name], argument) for part, _ in piece.parts)
+
+    def items_fit(self, piece: Piece, wanted: Mapping[int, Any], root: Any) -> bool:
+        longest = self.longest(piece)
+        return all(self.member_fits(piece.item(index), each, root) for index, each in wanted.items() if index < longest)
+
+    def again(self, piece: Piece, wanted: Any, root: Any) -> bool:
+        if wanted is None:
+            return False
+        key = ("again", piece.kind, frozenset((id(part), id(own)) for part, own in piece.parts), id(wanted), id(root))
+        return self.settled(key, lambda: self.piece_fits(piece, wanted, root))
+
+    def member_fits(self, together: Together, wanted: Any, root: Any) -> bool:
+        return self.nothing(together) or self.inside(lambda: self.fits(together, wanted, root))
+
+
+def _may_hold(value: Any, parts: Sequence[tuple[Mapping[str, Any], Any]]) -> bool:
+    return all(
+        (value is None and part.get("nullable") is True) or accepts(value, part, root) is not False
+        for part, root in parts
+    )
+
+
+def _allows(part: Mapping[str, Any], kind: str) -> bool:
+    if "type" not in part or (kind == "null" and part.get("nullable") is True):
+        return True
+    return any(name == kind or (name == "integer" and kind == "number") for name in _names(part["type"]))
+
+
+def _names(kinds: Any) -> Sequence[Any]:
+    if isinstance(kinds, str):
+        return (kinds,)
+    return kinds if isinstance(kinds, list) else _KINDS
+
+
+def _object(members: Any) -> Mapping[str, Any]:
+    return members if isinstance(members, Mapping) else {}
+
+
+def _needed(schemas: list[Schema]) -> Together:
+    """Leave out the schemas that allow everything."""
+    return tuple(each for each in schemas if each[0] is not True and each[0] != {})
