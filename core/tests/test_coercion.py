@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from portico._schema.coerce import structure_leniently
 from portico.types import compile_type
-from portico.types.coercion import structure_leniently
 from portico.types.compiled import Mismatch
 from portico_testkit.strategies import json_values, type_cases
 

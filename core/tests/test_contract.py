@@ -2,7 +2,7 @@
 
 import pytest
 
-from portico.schemas import PlainSchemaValidator
+from portico._schema.validate import PlainSchemaValidator
 from portico_testkit.schema_validator import SchemaValidatorKit
 
 

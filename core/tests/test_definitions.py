@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from portico._schema.definitions import free_name, hoisted
+from portico._schema.validate import PlainSchemaValidator
 from portico.functions import Function
-from portico.schemas import PlainSchemaValidator
 from portico.types import compile_type
 from portico.types.compiled import Compiled, Mismatch
-from portico.types.definitions import free_name, hoisted
 from portico_testkit.strategies import json_values
 
 _NAMES = ["Node", "Leaf", "Node2"]

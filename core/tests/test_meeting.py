@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portico._schema.compare import fitting_paths, meeting
+from portico._schema.validate import PlainSchemaValidator
 from portico._schema.values import accepts
 from portico.plans.path import read_path
-from portico.schemas import PlainSchemaValidator
 from portico.types import compile_type
 from portico_testkit.strategies import json_values, near, type_cases
 

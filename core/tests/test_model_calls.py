@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from portico._schema.coerce import mended_for, structure_leniently
 from portico.errors import ArgumentsInvalid, FunctionNotFound
 from portico.functions import Function
 from portico.naming import find_function, find_name
@@ -24,7 +25,6 @@ from portico.planning.model_calls import (
 from portico.plans.plan import From, Step, Value
 from portico.plans.task import Infeasible, StepRecord, Task
 from portico.types import Mismatch, compile_type
-from portico.types.coercion import mended_for, structure_leniently
 
 
 def forecast(city: str, days: int = 1, units: Literal["C", "F"] = "C") -> str:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from portico._schema.validate import PlainSchemaValidator
 from portico.errors import SchemaUnsupported
-from portico.schemas import PlainSchemaValidator
 from portico.types import compile_type
 from portico_testkit.strategies import json_values, near, type_cases
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from portico._schema.compare import Together
+from portico._schema.validate import PlainSchemaValidator
 from portico.errors import SchemaUnsupported
 from portico.functions import FunctionManual
 from portico.plans.check import path_problem
@@ -16,7 +17,6 @@ from portico.plans.checking.manuals import UNKNOWN, Known, Taken, known_of
 from portico.plans.checking.names import FunctionNames
 from portico.plans.checking.shapes import whole
 from portico.ports.schema_validator import Validate
-from portico.schemas import PlainSchemaValidator
 
 TEXT, COUNT, NULL = {"type": "string"}, {"type": "integer"}, {"type": "null"}
 LIST = {"type": "array", "items": COUNT}

@@ -18,8 +18,8 @@ import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
+from portico._schema.validate import PlainSchemaValidator
 from portico.errors import SchemaUnsupported
-from portico.schemas import PlainSchemaValidator
 from portico.types import Compiled, Mismatch, compile_type
 from portico.types.compiled import refuse
 from portico_testkit.strategies import TypeCase, near, type_cases

@@ -13,12 +13,12 @@ from types import ModuleType
 from typing import Any, TypeVar, final, overload
 from weakref import WeakValueDictionary
 
+from portico._schema.coerce import structure_leniently
+from portico._schema.definitions import hoisted
 from portico.docstrings import describe
 from portico.errors import ArgumentsInvalid
 from portico.types import Compiled, Mismatch, compile_type, json_default
 from portico.types.classes import note
-from portico.types.coercion import structure_leniently
-from portico.types.definitions import hoisted
 
 if typing.TYPE_CHECKING:
     from portico.ports.type_codec import TypeCodec
@@ -261,7 +261,7 @@ class Function:
     def structure_arguments(self, arguments: Mapping[str, Any], *, lenient: bool = False) -> dict[str, Any]:
         """Turn JSON arguments into Python values.
 
-        ``lenient`` is for arguments that a model wrote: what does not fit is read as `portico.types.coercion` says,
+        ``lenient`` is for arguments that a model wrote: what does not fit is read as `portico._schema.coerce` says,
         where nothing is lost by it. Raises ``ArgumentsInvalid`` with every fault of the arguments as they came:
         missing, unknown, or not of the type.
         """

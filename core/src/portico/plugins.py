@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from portico._schema.strict import StrictForm, strict_form, within_limits
+from portico._schema.validate import PlainSchemaValidator
 
-__all__ = ["StrictForm", "strict_form", "within_limits"]
+__all__ = ["PlainSchemaValidator", "StrictForm", "strict_form", "within_limits"]

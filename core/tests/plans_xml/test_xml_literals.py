@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from portico.plans.xml_form.literals import read_literal
+from portico._schema.coerce import read_literal
 
 ROOT: dict[str, Any] = {
     "$defs": {

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import pytest
 
 from portico import Kernel, PromptInput, prompt_function
+from portico._schema.validate import PlainSchemaValidator
 from portico.errors import ArgumentsInvalid, SchemaUnsupported
 from portico.prompts.inputs import compiled_input
-from portico.schemas import PlainSchemaValidator
 from portico.types import Compiled, Mismatch, compile_type
 
 

@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import count
 from typing import Any
 
+from portico._schema.coerce import mended_for
 from portico.functions import FunctionManual
 from portico.naming import find_name
 from portico.plans.check import check_plan
 from portico.plans.evaluation import evaluate
 from portico.plans.plan import Plan, Step, Value
 from portico.plans.task import Infeasible, StepRecord, Task
-from portico.types.coercion import mended_for
 
 __all__ = [
     "arguments_given",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from portico._schema.validate import PlainSchemaValidator
 from portico.functions import FunctionManual
 from portico.plans.checking.around import Around, Plans, Templates
 from portico.plans.checking.manuals import UNKNOWN, Output, known_of
@@ -14,7 +15,6 @@ from portico.plans.findings import Finding
 from portico.plans.path import JsonPath
 from portico.plans.plan import Plan
 from portico.ports.schema_validator import SchemaValidator
-from portico.schemas import PlainSchemaValidator
 
 __all__ = ["check_plan", "path_problem"]
 

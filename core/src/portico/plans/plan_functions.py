@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from portico._schema.definitions import with_definitions
 from portico.calls import INNER_PLAN
 from portico.errors import PlanError, SchemaUnsupported
 from portico.functions import Function, Parameter
@@ -16,7 +17,6 @@ from portico.plans.plan import INPUT, Plan, PlanTemplate, references
 from portico.plans.results import result_schema
 from portico.prompts.inputs import compiled_input
 from portico.prompts.nesting import nested
-from portico.types.definitions import with_definitions
 
 if TYPE_CHECKING:
     from portico.kernel import Kernel

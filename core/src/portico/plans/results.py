@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from portico._schema.definitions import hoisted, with_definitions
 from portico.functions import FunctionManual
 from portico.plans.path import JsonPath
 from portico.plans.plan import INPUT, Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value
-from portico.types.definitions import hoisted, with_definitions
 
 __all__ = ["result_schema"]
 

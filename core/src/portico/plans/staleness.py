@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from portico._schema.definitions import with_definitions
 from portico.functions import FunctionManual
 from portico.plans.plan import Plan
-from portico.types.definitions import with_definitions
 
 __all__ = ["Stale", "fingerprint", "stale_functions"]
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from portico._schema.validate import PlainSchemaValidator
 from portico.errors import SchemaUnsupported
 from portico.functions import Parameter
-from portico.schemas import PlainSchemaValidator
 from portico.types import Compiled, Fault, Mismatch, compile_type
 from portico.types.compiled import place
 from portico.types.scalars import copied

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from portico._schema.validate import PlainSchemaValidator
 from portico.errors import PlanInvalid, PlanStale, PorticoError, SchemaUnsupported
 from portico.functions import FunctionManual
 from portico.plans.check import check_plan
@@ -13,7 +14,6 @@ from portico.plans.findings import Finding
 from portico.plans.plan import Plan, PlanTemplate, Step, functions_used
 from portico.plans.plan_functions import plans_of
 from portico.plans.staleness import Stale, fingerprint, stale_functions
-from portico.schemas import PlainSchemaValidator
 
 if TYPE_CHECKING:
     from portico.kernel import Kernel

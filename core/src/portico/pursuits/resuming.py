@@ -6,10 +6,10 @@ import json
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
+from portico._schema.validate import PlainSchemaValidator
 from portico.errors import RunEnded, RunError, SchemaUnsupported, nearest
 from portico.plans.plan import Plan, Step
 from portico.pursuits.journal import RunState, entry
-from portico.schemas import PlainSchemaValidator
 
 if TYPE_CHECKING:
     from portico.kernel import Kernel

@@ -213,7 +213,7 @@ class DraftReader(Generic[T]):
 
 
 def _of_schema(schema: Mapping[str, Any], validator: SchemaValidator | None) -> ResponseFormat[Any]:
-    from portico.schemas import PlainSchemaValidator
+    from portico._schema.validate import PlainSchemaValidator
     from portico.types.scalars import copied
 
     validate = (validator or PlainSchemaValidator()).compile(schema)

@@ -14,12 +14,12 @@ from dataclasses import dataclass, is_dataclass, replace
 from enum import Enum
 from typing import Any, Literal, Protocol
 
+from portico._schema.definitions import free_name, hoisted, with_definitions
 from portico.docstrings import describe_class
 from portico.errors import PorticoError, SchemaUnsupported
 from portico.types.classes import QUALIFIERS, class_members, note, object_of
 from portico.types.compiled import Compiled, Fault, Mismatch, refuse
 from portico.types.containers import array, fixed, mapping
-from portico.types.definitions import free_name, hoisted, with_definitions
 from portico.types.drafts import drafting
 from portico.types.overlap import AS_IT_IS, Form
 from portico.types.scalars import SCALARS, choice, copied

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
+from portico._schema.definitions import free_name
 from portico.chat import Tool, ToolCall
 from portico.errors import ArgumentsInvalid
 from portico.functions import FunctionManual
@@ -16,7 +17,6 @@ from portico.plans.plan import Step
 from portico.plugins import StrictForm
 from portico.turns.toolset import tool_form
 from portico.types.compiled import Mismatch
-from portico.types.definitions import free_name
 
 __all__ = ["Offer"]
 

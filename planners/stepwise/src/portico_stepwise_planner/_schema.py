@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from portico._schema.definitions import free_name, hoisted, with_definitions
 from portico.chat import ChatCapabilities, ChatRequest
 from portico.errors import SchemaUnsupported
 from portico.functions import FunctionManual
 from portico.plugins import StrictForm, strict_form
 from portico.turns.structured import ReplyFault
 from portico.types.compiled import Mismatch
-from portico.types.definitions import free_name, hoisted, with_definitions
 from portico_stepwise_planner._arguments import REFERENCE
 
 __all__ = ["TurnSchema", "turn_schema"]

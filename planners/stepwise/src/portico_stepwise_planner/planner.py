@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from portico._schema.definitions import free_name
 from portico.chat import ChatCapabilities, ChatReply, ChatRequest, Message
 from portico.errors import FunctionNotFound, PlanError
 from portico.planning.asking import whole
@@ -18,7 +19,6 @@ from portico.plans.task import Answer, Emit, Infeasible, Task, TextDelta
 from portico.ports.chat_service import ChatService
 from portico.registration import Services
 from portico.turns.structured import ReplyFault
-from portico.types.definitions import free_name
 from portico_stepwise_planner._arguments import read_arguments
 from portico_stepwise_planner._prompt import OBSERVATION_STOP, conversation, fault_message
 from portico_stepwise_planner._reading import Action, Final, read_reply

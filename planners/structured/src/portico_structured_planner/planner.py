@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from portico._schema.validate import PlainSchemaValidator
 from portico.chat import ChatRequest, Message
 from portico.errors import PlanError, SchemaUnsupported
 from portico.functions import FunctionManual
@@ -18,7 +19,6 @@ from portico.plugins import within_limits
 from portico.ports.chat_service import ChatService
 from portico.ports.schema_validator import SchemaValidator
 from portico.registration import Services
-from portico.schemas import PlainSchemaValidator
 from portico.turns.structured import ReplyFault
 from portico_structured_planner.bounds import Bounds
 from portico_structured_planner.config import StructuredSettings

@@ -56,7 +56,7 @@ _FAKES: dict[str, tuple[str, tuple[Any, ...]]] = {
     "PlanStore": ("portico_testkit.fakes.plan_store:MemoryPlanStore", ()),
     "Planner": ("portico_testkit.fakes.planner:ScriptedPlanner", ()),
     "RunStore": ("portico_testkit.fakes.run_store:MemoryRunStore", ()),
-    "SchemaValidator": ("portico.schemas:PlainSchemaValidator", ()),
+    "SchemaValidator": ("portico._schema.validate:PlainSchemaValidator", ()),
     "TextSearch": ("portico_testkit.fakes.text_search:ListSearch", ([],)),
     "VectorStore": ("portico_testkit.fakes.vector_store:DictVectorStore", ()),
 }

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
+from portico._schema.validate import PlainSchemaValidator
 from portico.chat import (
     ChatCapabilities,
     ChatDelta,
@@ -21,7 +22,6 @@ from portico.chat import (
 )
 from portico.errors import PorticoError
 from portico.ports.chat_service import ChatService
-from portico.schemas import PlainSchemaValidator
 from portico_testkit.tasks import in_time
 
 __all__ = [

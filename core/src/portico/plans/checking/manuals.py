@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from types import NoneType
 from typing import Any
 
+from portico._schema.coerce import mended_for
 from portico._schema.compare import Piece, Together, meeting, never_meet, pieces
 from portico.functions import FunctionManual
 from portico.plans.checking.shapes import Place, at_path, whole
 from portico.plans.path import JsonPath
 from portico.ports.schema_validator import SchemaValidator, Validate
-from portico.types.coercion import mended_for
 
 __all__ = ["UNKNOWN", "Known", "Output", "Taken", "known_of"]
 

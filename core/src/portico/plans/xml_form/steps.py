@@ -10,9 +10,9 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from portico._schema.coerce import read_literal
 from portico.functions import FunctionManual
 from portico.plans.plan import INPUT, Expression, From, Step, TextOf, Value
-from portico.plans.xml_form.literals import read_literal
 from portico.plans.xml_form.names import FunctionNames
 from portico.plans.xml_form.spelling import one_letter_off
 from portico.plans.xml_form.variables import Doubt, Fail, Variables

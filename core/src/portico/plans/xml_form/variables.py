@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from portico._schema.coerce import read_literal
 from portico.errors import PlanFormatError, nearest
 from portico.functions import FunctionManual
 from portico.plans.plan import INPUT, Expression, From, TextOf, Value
-from portico.plans.xml_form.literals import read_literal
 from portico.plans.xml_form.spelling import one_letter_off
 from portico.plans.xml_form.written import WrittenCall
 

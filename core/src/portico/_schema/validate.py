@@ -1,6 +1,6 @@
-"""The default SchemaValidator: exactly the keywords that `portico.types` emits, any other refused.
+"""The default SchemaValidator: the keywords that schemas of Python types have, any other refused.
 
-`portico-basics` takes over all of JSON Schema 2020-12.
+`portico-basics` brings a validator of all of JSON Schema 2020-12.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
+from portico._schema.values import frozen, is_kind, kind_of
 from portico.errors import SchemaUnsupported
 from portico.types.compiled import likely, place
 
@@ -17,15 +18,7 @@ __all__ = ["PlainSchemaValidator"]
 _Path: TypeAlias = tuple[str | int, ...]
 _Check: TypeAlias = Callable[[Any, _Path], Iterator[str]]
 
-_KINDS: Mapping[str, tuple[type, ...]] = {
-    "string": (str,),
-    "integer": (int, float),
-    "number": (int, float),
-    "boolean": (bool,),
-    "null": (type(None),),
-    "array": (list,),
-    "object": (dict,),
-}
+_TYPES = frozenset(["string", "integer", "number", "boolean", "null", "array", "object"])
 _ANNOTATIONS = frozenset({"description", "title", "default", "format", "$defs", "examples"})
 _DIALECTS = ("https://json-schema.org/", "http://json-schema.org/")
 """How the names of JSON Schema's own dialects begin: the keywords known here mean the same in all of them."""
@@ -151,22 +144,22 @@ class _Compiler:
         names = [argument] if isinstance(argument, str) else argument
         if not isinstance(names, list):
             raise SchemaUnsupported(f"A type is a word or an array of words, not {names!r}.")
-        unknown = [name for name in names if name not in _KINDS]
+        unknown = [name for name in names if name not in _TYPES]
         if unknown:
             raise SchemaUnsupported(f"{unknown[0]!r} is not a JSON Schema type.")
 
         def check(value: Any, path: _Path) -> Iterator[str]:
-            if not any(_is_kind(value, name) for name in names):
+            if not any(is_kind(value, name) for name in names):
                 yield f"{place(path)}: expected {' or '.join(names)}, got {_kind(value)}"
 
         return check
 
     def on_enum(self, argument: Any, schema: Any, depth: int) -> _Check:
-        options = [(_frozen(option)) for option in argument]
+        options = [(frozen(option)) for option in argument]
         shown = ", ".join(repr(option) for option in argument)
 
         def check(value: Any, path: _Path) -> Iterator[str]:
-            if _frozen(value) not in options:
+            if frozen(value) not in options:
                 yield f"{place(path)}: expected one of {shown}"
 
         return check
@@ -237,7 +230,7 @@ class _Compiler:
 
     def on_unique(self, argument: Any, schema: Any, depth: int) -> _Check:
         def check(value: Any, path: _Path) -> Iterator[str]:
-            if argument and isinstance(value, list) and len({_frozen(element) for element in value}) < len(value):
+            if argument and isinstance(value, list) and len({frozen(element) for element in value}) < len(value):
                 yield f"{place(path)}: the elements are not all different"
 
         return check
@@ -296,25 +289,9 @@ def _anything(value: Any, path: _Path) -> Iterator[str]:
     return iter(())
 
 
-def _is_kind(value: Any, name: str) -> bool:
-    if isinstance(value, bool):
-        return name == "boolean"
-    if name == "integer":
-        return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-    return isinstance(value, _KINDS[name])
-
-
 def _kind(value: Any) -> str:
-    return next((name for name in ("boolean", "integer", *_KINDS) if _is_kind(value, name)), type(value).__name__)
-
-
-def _frozen(value: Any) -> Any:
-    """Make a JSON value hashable, so that 1 and 1.0 are equal and 1 and true are not, as JSON Schema has it."""
-    if isinstance(value, list):
-        return ("array", tuple(_frozen(element) for element in value))
-    if isinstance(value, dict):
-        return ("object", frozenset((key, _frozen(element)) for key, element in value.items()))
-    return (isinstance(value, bool), value)
+    """Name the kind of a value for people: integer rather than number."""
+    return "integer" if is_kind(value, "integer") else kind_of(value)
 
 
 def _require_count(argument: Any) -> None:

@@ -1,14 +1,16 @@
-"""Arguments of a model that are right and written in another kind: "5" for 5, JSON inside of a string."""
+"""Values that are right and written in another kind: "5" for 5, JSON inside of a string."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from portico._schema.values import kind_of, parsed
 from portico.types.compiled import Compiled, Mismatch
 from portico.types.scalars import copied
 
-__all__ = ["mended_for", "structure_leniently"]
+__all__ = ["mended_for", "read_literal", "structure_leniently"]
 
 _ROUNDS = 8
 _BITS = 4096
@@ -16,8 +18,6 @@ _BITS = 4096
 _MISSING: Any = object()
 _NUMBERLIKE = frozenset({None, "decimal"})
 """The formats of strings that may be digits; digits that Python reads as a date were not meant as one."""
-
-_KINDS = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
 
 
 def structure_leniently(compiled: Compiled, value: Any) -> Any:
@@ -77,7 +77,7 @@ def mended_for(schema: Mapping[str, Any], value: Any) -> Any:
 
     def walk(value: Any, path: tuple[str | int, ...]) -> Any:
         expected = list(_at(schema, path, definitions))
-        if expected and not any(_is_of(value, kind) for kind, _ in expected):
+        if not any(kind == "any" or _is_of(value, kind) for kind, _ in expected):
             found = _rewritten(value, expected)
             value = value if found is _MISSING else found
         if isinstance(value, dict):
@@ -93,8 +93,7 @@ def mended_for(schema: Mapping[str, Any], value: Any) -> Any:
 
 
 def _is_of(value: Any, kind: str) -> bool:
-    own = _KINDS.get(type(value), "null")
-    return own == kind or (own == "integer" and kind == "number")
+    return (type(value) is int and kind == "integer") or kind_of(value) == kind
 
 
 def _rewritten(value: Any, expected: list[tuple[str, str | None]]) -> Any:
@@ -109,26 +108,30 @@ def _rewritten(value: Any, expected: list[tuple[str, str | None]]) -> Any:
 
 def _read(text: str, kinds: set[str]) -> Any:
     """Return the value of a kind expected whose JSON text this is."""
-    import json
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        made = dict(pairs)
-        if len(made) < len(pairs):
-            raise ValueError("a key twice")
-        return made
-
-    def refused(constant: str) -> Any:
-        raise ValueError(constant)
-
     try:
-        value = json.loads(text, object_pairs_hook=unique, parse_constant=refused)
+        value = parsed(text)
     except (ValueError, RecursionError):
         return _MISSING
-    kind = {dict: "object", list: "array", bool: "boolean", type(None): "null", float: "number"}.get(type(value))
-    if kind in ("object", "array"):
-        return value if kind in kinds else _MISSING
-    wanted = bool(kinds & {"integer", "number"}) if type(value) is int else kind in kinds
-    return value if wanted and json.dumps(value) == text else _MISSING
+    if isinstance(value, dict | list):
+        return value if kind_of(value) in kinds else _MISSING
+    return value if any(_is_of(value, kind) for kind in kinds) and json.dumps(value) == text else _MISSING
+
+
+def read_literal(text: str, schema: Any, root: Mapping[str, Any]) -> Any:
+    """Return the value that ``text`` is for a parameter; the text itself where that is not certain.
+
+    >>> read_literal("3", {"type": "integer"}, {}), read_literal("03", {"type": "integer"}, {})
+    (3, '03')
+
+    A text that is exactly how JSON writes a value of a kind that the schema takes is that value, unless the schema
+    takes a text too. Arrays and objects may be spaced in any way. ``root`` holds the ``$defs``.
+    """
+    definitions = root.get("$defs")
+    kinds = {kind for kind, _ in _at(schema, (), definitions if isinstance(definitions, Mapping) else {})}
+    if not kinds or kinds & {"string", "any"}:
+        return text
+    value = _read(text, kinds)
+    return text if value is _MISSING else value
 
 
 def _with(value: Any, path: tuple[str | int, ...], inner: Any) -> Any:
@@ -147,25 +150,29 @@ def _at(
 ) -> Iterator[tuple[str, str | None]]:
     """Yield the kinds of JSON, with the formats of strings, that a schema may have at ``path``."""
     if not isinstance(schema, Mapping):
+        yield "any", None
         return
     reference = schema.get("$ref")
     options = schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf")
-    if isinstance(reference, str):
+    listed = [schema["const"]] if "const" in schema else schema.get("enum")
+    if "type" in schema and not path and not options:
+        names = schema["type"]
+        for name in [names] if isinstance(names, str) else names if isinstance(names, list) else ["any"]:
+            yield name, schema.get("format")
+    elif isinstance(reference, str):
         if reference not in seen:
-            target = definitions.get(reference.removeprefix("#/$defs/"), {})
+            target = definitions.get(reference.removeprefix("#/$defs/"))
             yield from _at(target, path, definitions, seen | {reference})
     elif options:
         for option in options:
             yield from _at(option, path, definitions, seen)
     elif path:
         yield from _at(_inside(schema, path[0]), path[1:], definitions)
-    elif "enum" in schema or "const" in schema:
-        for value in schema.get("enum", [schema.get("const")]):
-            yield _KINDS.get(type(value), "null"), None
+    elif isinstance(listed, list):
+        for value in listed:
+            yield ("integer" if type(value) is int else kind_of(value)), None
     else:
-        names = schema.get("type", ())
-        for name in [names] if isinstance(names, str) else names:
-            yield name, schema.get("format")
+        yield "any", None
 
 
 def _inside(schema: Mapping[str, Any], part: str | int) -> Any:
