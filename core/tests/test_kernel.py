@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from portico.chat import ToolCall, ToolResult
 from portico.errors import ArgumentsInvalid, FunctionFailed, FunctionNotFound, PluginNotInstalled, PorticoError
-from portico.filters import Filters, FunctionInvocation
 from portico.functions import Function, FunctionPlugin, function
 from portico.kernel import Kernel
+from portico.middleware import FunctionInvocation, Middleware
 from portico.ports.planner import Planner
 from portico_testkit.strategies import json_values
 
@@ -101,7 +101,7 @@ class Sums:
         """Add two numbers."""
         return left + right
 
-    @function(thread=True)
+    @function(blocking=True)
     def thread(self) -> int:
         return threading.get_ident()
 
@@ -162,7 +162,7 @@ async def test_invoke_hides_no_argument_name() -> None:
 
 async def test_a_threaded_function_leaves_the_event_loop_alone(kernel: Kernel) -> None:
     assert await kernel.invoke("Sums-thread") != threading.get_ident()
-    kernel.filters.function.append(lambda context, proceed: proceed())
+    kernel.middleware.function.append(lambda context, proceed: proceed())
     assert await kernel.invoke("Sums-thread") != threading.get_ident()
 
 
@@ -245,7 +245,7 @@ def recording(log: list[str], name: str) -> Callable[[Any, Callable[[], Awaitabl
 
 async def test_function_filters_run_from_the_outside_in(kernel: Kernel) -> None:
     log: list[str] = []
-    kernel.filters.function += [recording(log, "outer"), recording(log, "inner")]
+    kernel.middleware.function += [recording(log, "outer"), recording(log, "inner")]
     assert await kernel.invoke("add", left=1, right=2) == 3
     assert log == ["outer before", "inner before", "inner after", "outer after"]
 
@@ -256,7 +256,7 @@ async def test_a_filter_may_change_arguments_function_and_result(kernel: Kernel)
         context.arguments = {"left": 10, "right": context.arguments["right"]}
         return -(await proceed())
 
-    kernel.filters.function.append(change)
+    kernel.middleware.function.append(change)
     assert await kernel.invoke("add", left=1, right=5) == -2.0
 
 
@@ -266,7 +266,7 @@ async def test_a_filter_that_does_not_proceed_ends_it_there(kernel: Kernel) -> N
     async def instead(context: object, proceed: object) -> str:
         return "instead"
 
-    kernel.filters.function += [instead, recording(log, "inner")]
+    kernel.middleware.function += [instead, recording(log, "inner")]
     assert await kernel.invoke("refuse") == "instead"
     assert log == []
 
@@ -288,20 +288,20 @@ async def test_a_filter_may_proceed_again(kernel: Kernel) -> None:
                 continue
 
     kernel.add_function(flaky)
-    kernel.filters.function.append(retry)
+    kernel.middleware.function.append(retry)
     assert await kernel.invoke("flaky") == 3
 
 
 async def test_tool_call_filters_run_around_the_call_and_may_replace_it(kernel: Kernel) -> None:
     log: list[str] = []
-    kernel.filters.tool_call += [recording(log, "outer"), recording(log, "inner")]
+    kernel.middleware.tool_call += [recording(log, "outer"), recording(log, "inner")]
     assert (await kernel.call_tool(ToolCall("1", "words"))).content == "as they are"
     assert log == ["outer before", "inner before", "inner after", "outer after"]
 
     async def deny(context: Any, proceed: object) -> ToolResult:
         raise PorticoError("not allowed here")
 
-    kernel.filters.tool_call.insert(0, deny)
+    kernel.middleware.tool_call.insert(0, deny)
     assert await kernel.call_tool(ToolCall("1", "words")) == ToolResult("1", "words", "not allowed here", error=True)
 
 
@@ -315,7 +315,7 @@ async def test_prompt_filters_run_around_the_rendering() -> None:
         return (await proceed()) + "!"
 
     arguments = {"text": "  taken "}
-    kernel = Kernel(plugins=[FunctionPlugin.of(Sums)], filters=Filters(prompt=[trim]))
+    kernel = Kernel(plugins=[FunctionPlugin.of(Sums)], middleware=Middleware(prompt=[trim]))
     assert await kernel.render_prompt(Shout(), arguments) == "taken as they are!"
     assert arguments == {"text": "  taken "}
 
@@ -331,7 +331,7 @@ async def test_run_sync_inside_of_a_loop_says_to_await(kernel: Kernel) -> None:
 
 async def test_calls_run_concurrently_in_one_kernel(kernel: Kernel) -> None:
     meeting = asyncio.Barrier(20)
-    kernel.filters.function.append(recording([], "some"))
+    kernel.middleware.function.append(recording([], "some"))
 
     async def meet(number: int) -> int:
         async with meeting:

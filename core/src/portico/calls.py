@@ -62,7 +62,7 @@ def current_step() -> StepCall | None:
 
 async def called(function: Function, arguments: Mapping[str, Any]) -> Any:
     """Call a function and return what it returns; what it raises comes through."""
-    if function.thread and not function.is_async:
+    if function.blocking and not function.is_async:
         return await asyncio.to_thread(_in_thread, function, arguments)
     result = function.callable(**arguments)
     # A decorator may hide that what it wraps is asynchronous.

@@ -34,7 +34,7 @@ _MARK = "__portico_function__"
 class _Options:
     name: str | None
     description: str | None
-    thread: bool
+    blocking: bool
     effects: bool
     tags: frozenset[str]
 
@@ -46,7 +46,7 @@ def function(
     *,
     name: str | None = None,
     description: str | None = None,
-    thread: bool = False,
+    blocking: bool = False,
     effects: bool = False,
     tags: Iterable[str] = (),
 ) -> Callable[[F], F]: ...
@@ -56,7 +56,7 @@ def function(
     *,
     name: str | None = None,
     description: str | None = None,
-    thread: bool = False,
+    blocking: bool = False,
     effects: bool = False,
     tags: Iterable[str] = (),
 ) -> Any:
@@ -69,10 +69,10 @@ def function(
     >>> add(1, 2), Function.of(add).description
     (3, 'Add two numbers.')
 
-    ``thread=True`` runs a synchronous one in a thread, for work that blocks. ``effects=True`` says that it must
-    not happen twice: nothing repeats it unasked. ``tags`` are words by which planners recognise kinds.
+    ``blocking=True`` runs a synchronous one in a thread, so that it does not block others. ``effects=True`` says that
+    it must not happen twice: it is not repeated unasked. ``tags`` are words by which planners recognise kinds.
     """
-    options = _Options(name, description, thread, effects, frozenset(tags))
+    options = _Options(name, description, blocking, effects, frozenset(tags))
 
     def mark(target: Any) -> Any:
         # What a class gives back of a static or class method is not the object that it holds.
@@ -131,8 +131,24 @@ class Function:
     ('Tone-shout', ['text'])
     """
 
-    __slots__ = ("__weakref__", "_bind", "_bound", "_manual", "_reading", "callable", "description", "effects",
-                 "full_name", "is_async", "name", "parameters", "plugin", "returns", "tags", "thread")  # fmt: skip
+    __slots__ = (
+        "__weakref__",
+        "_bind",
+        "_bound",
+        "_manual",
+        "_reading",
+        "blocking",
+        "callable",
+        "description",
+        "effects",
+        "full_name",
+        "is_async",
+        "name",
+        "parameters",
+        "plugin",
+        "returns",
+        "tags",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -143,7 +159,7 @@ class Function:
         description: str = "",
         parameters: Iterable[Parameter] = (),
         returns: Compiled,
-        thread: bool = False,
+        blocking: bool = False,
         effects: bool = False,
         tags: frozenset[str] = frozenset(),
         bind: Callable[[Any], Callable[..., Any] | Function] | None = None,
@@ -162,7 +178,7 @@ class Function:
         self.description = description
         self.parameters = tuple(parameters)
         self.returns = returns
-        self.thread = thread
+        self.blocking = blocking
         self.effects = effects
         self.tags = tags
         self._manual: FunctionManual | None = None
@@ -213,7 +229,7 @@ class Function:
             description=options.description or documented.summary,
             parameters=parameters,
             returns=returns,
-            thread=options.thread,
+            blocking=options.blocking,
             effects=options.effects,
             tags=options.tags,
         )

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 from portico.calls import called, run_to_end
 from portico.catalogue import Catalogue
 from portico.errors import FunctionFailed, PluginNotInstalled, PorticoError
-from portico.filters import Filters, call_filtered
 from portico.functions import Function, FunctionManual, FunctionPlugin
+from portico.middleware import Middleware, call_with_middleware
 
 if TYPE_CHECKING:
     from portico.chat import ToolCall, ToolResult
@@ -62,7 +62,7 @@ class Kernel:
         services: Services | None = None,
         plugins: Iterable[FunctionPlugin] = (),
         *,
-        filters: Filters | None = None,
+        middleware: Middleware | None = None,
         schema_validator: SchemaValidator | None = None,
         runner: Runner | None = None,
         run_store: RunStore | None = None,
@@ -74,7 +74,7 @@ class Kernel:
         function_selector: FunctionSelector | None = None,
     ) -> None:
         self.services = services
-        self.filters = filters or Filters()
+        self.middleware = middleware or Middleware()
         self.schema_validator = schema_validator
         self.runner = runner
         self.run_store = run_store
@@ -148,13 +148,17 @@ class Kernel:
                 function = self._functions[function]  # type: ignore[index]
             except KeyError:
                 function = self.function(function)  # type: ignore[arg-type]
-        if function.is_async and not self.filters.function:
+        if function.is_async and not self.middleware.function:
             return await function.callable(**arguments)
         return await self._invoke_otherwise(function, arguments)
 
     def _invoke_otherwise(self, function: Function, arguments: dict[str, Any]) -> Awaitable[Any]:
-        filters = self.filters
-        return call_filtered(filters, function, arguments) if filters.function else called(function, arguments)
+        middleware = self.middleware
+        return (
+            call_with_middleware(middleware, function, arguments)
+            if middleware.function
+            else called(function, arguments)
+        )
 
     async def invoke_json(
         self, function: str | Function, arguments: Mapping[str, Any], *, lenient: bool = False
@@ -169,7 +173,7 @@ class Kernel:
             function = self._functions.get(function) or self.function(function)
         values = function.structure_arguments(arguments, lenient=lenient)
         try:
-            if function.is_async and not self.filters.function:
+            if function.is_async and not self.middleware.function:
                 result = await function.callable(**values)
             else:
                 result = await self._invoke_otherwise(function, values)

@@ -215,7 +215,7 @@ class PlannerKit:
         async def fail(context: object, proceed: object) -> Any:
             raise ConnectionError("nothing works today")
 
-        kernel.filters.function.append(fail)
+        kernel.middleware.function.append(fail)
         counted = _Counted(planner)
         try:
             pursuit = await kernel.pursue(goal, planner=counted, budget=_BUDGET)
