@@ -139,7 +139,7 @@ async def test_options_of_one_call_never_reach_the_next(library: Library) -> Non
     [
         ({"top": 0}, "top is 0; it must be at least 1"),
         ({"top": -1}, "top is -1; it must be at least 1"),
-        ({"skip": -1}, "skip is -1; it must not be negative"),
+        ({"skip": -1}, "skip is -1; it must be at least 0"),
     ],
 )
 def test_options_that_make_no_sense_are_a_mistake(options: dict[str, int], told: str) -> None:

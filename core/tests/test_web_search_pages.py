@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from portico.errors import UnsupportedFilter, UnsupportedOption
 from portico.filter import And, AnyOf, Equal, Filter, Range, matches, wanted
+from portico.search import SearchCapabilities
 from portico.settings import ValueForm, one_of
-from portico.web_search.pages import AskedPage, FoundPage
+from portico.web_search import AskedPage, FoundPage
 
 TWO = ValueForm("..", "two letters")
 
@@ -132,14 +133,27 @@ def test_a_query_without_a_filter_is_as_it_was_asked() -> None:
 
 
 def test_the_limits_of_a_query_hold_with_its_operators() -> None:
-    assert page(query="x" * 10, limits={"characters": 10}).query_with("site") == "x" * 10
+    ten, two = SearchCapabilities(query_characters=10), SearchCapabilities(query_words=2)
+    assert page(query="x" * 10, capabilities=ten).query_with("site") == "x" * 10
     with pytest.raises(UnsupportedOption, match=r"'acme'.*10 characters.*25"):
-        page(Equal("site", "a.example"), "x" * 10, limits={"characters": 10}).query_with("site")
+        page(Equal("site", "a.example"), "x" * 10, capabilities=ten).query_with("site")
     with pytest.raises(UnsupportedOption, match=r"2 words.*3"):
-        page(Equal("site", "a.example"), "a b", limits={"words": 2}).query_with("site")
+        page(Equal("site", "a.example"), "a b", capabilities=two).query_with("site")
 
 
 @pytest.mark.parametrize("count", ["7", 7.0, True, [7]])
 def test_a_count_is_a_whole_number(count: Any) -> None:
     with pytest.raises(TypeError, match="total_count"):
         FoundPage([], total_count=count)
+
+
+@pytest.mark.fuzz
+@given(st.text(max_size=20))
+def test_an_operator_is_one_value_whatever_the_value(value: str) -> None:
+    operator = page(Equal("site", value), "").query_with("site")
+    name, _, quoted = operator.partition(":")
+    assert name == "site"
+    plain = not set(quoted) & set(" \t\n\"'()|") and not quoted.startswith("-")
+    in_quotes = quoted[0] == quoted[-1] == '"' and '"' not in quoted[1:-1] and len(quoted) >= 2
+    assert plain or in_quotes, operator
+    operator.encode()

@@ -9,7 +9,7 @@ from portico.filter import FilterSupport
 from portico.http import HttpRequest
 from portico.search import SearchCapabilities
 from portico.settings import ValueForm, one_of
-from portico.web_search.pages import AskedPage
+from portico.web_search import AskedPage
 from portico_bing.config import LANGUAGE, MARKET, BingSettings
 
 __all__ = ["NEWS", "WEB", "asked_of"]
@@ -69,4 +69,4 @@ def asked_of(settings: BingSettings, path: str, page: AskedPage) -> HttpRequest:
         headers["Accept-Language"] = chosen.pop("setLang", None) or settings.language or "en"
         usual |= {"mkt": None, "setLang": None}
     part: dict[str, Any] = {"q": page.query_with(*_OPERATORS), "count": page.size, "offset": page.start}
-    return HttpRequest(f"{settings.base_url}/{path}", part | usual | chosen, headers)
+    return HttpRequest(f"{settings.base_url.rstrip('/')}/{path}", part | usual | chosen, headers)

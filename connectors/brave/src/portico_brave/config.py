@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import field, frozen, validators
 
 from portico.registration import Secret
-from portico.settings import ValueForm, one_of, service_address, service_key, without_slash
+from portico.settings import ValueForm, one_of, service_address, service_key
 
 __all__ = ["FORMS", "BraveSettings"]
 
@@ -39,7 +39,6 @@ class BraveSettings:
     base_url: str = field(
         default="https://api.search.brave.com/res/v1",
         validator=service_address("https://host/res/v1"),
-        converter=without_slash,
         metadata={"doc": "Address of the service, up to its version."},
     )
     country: str | None = field(

@@ -44,16 +44,16 @@ class BraveTextSearch(WebSearchConnector[BravePage]):
     >>> search = BraveTextSearch(BraveSettings(Secret("BSA-1")), None)
     >>> search.capabilities.filter.describe()
     'country (Equal), date (Range), freshness (Equal), language (Equal), safe_search (Equal), site (Equal)'
-    >>> search.most
+    >>> search.capabilities.most
     200
 
     ``metadata`` is what Brave says of the query: ``original``, and ``altered`` where it corrected the spelling.
     Raises ``UnsupportedOption`` for a query that is longer than Brave takes.
     """
 
-    name, paging, page_size, most = "brave", "pages", 20, 200
+    name, paging, page_size = "brave", "pages", 20
     support = FilterSupport.fields_of(*FORMS, offered=["site"], date=["Range"])
-    capabilities = SearchCapabilities(support, query_characters=400, query_words=50)
+    capabilities = SearchCapabilities(support, most=200, query_characters=400, query_words=50)
 
     def request(self, page: AskedPage, kind: str = "web") -> HttpRequest:
         """Ask for a page of the web, or of another kind of things."""
@@ -64,7 +64,7 @@ class BraveTextSearch(WebSearchConnector[BravePage]):
         params["extra_snippets"] = self.settings.extra_snippets or None
         params["result_filter"] = "web" if kind == "web" else None
         headers = {"X-Subscription-Token": self.settings.api_key, "Accept": "application/json"}
-        return HttpRequest(f"{self.settings.base_url}/{kind}/search", params, headers)
+        return HttpRequest(f"{self.settings.base_url.rstrip('/')}/{kind}/search", params, headers)
 
     def read(self, answer: Any) -> FoundPage[BravePage]:
         """Return the results; those of the web are in ``web``, which is not there when there are none."""

@@ -8,12 +8,13 @@ from portico.errors import UnsupportedFilter
 from portico.filter import FilterSupport
 from portico.http import HttpRequest
 from portico.search import SearchCapabilities
-from portico.settings import SITE, ValueForm, one_of
-from portico.web_search.pages import AskedPage
+from portico.settings import ValueForm, one_of
+from portico.web_search import AskedPage
 from portico_google.config import COUNTRY, LANGUAGE, GoogleSettings
 
 __all__ = ["WEB", "asked_of"]
 
+_SITE = ValueForm(r"\S+", "one site without blanks, as in 'example.org'")
 _TEXT = ValueForm(r"(?s:.*\S.*)", "a text that is not empty")
 _PARAMETERS = {
     "cr": ValueForm(r"[-().|A-Za-z]+", "countries, as in 'countryDE|countryAT'"),
@@ -24,11 +25,11 @@ _PARAMETERS = {
     "filter": one_of("0", "1"),
     "gl": COUNTRY,
     "hl": LANGUAGE,
-    "linkSite": SITE,
+    "linkSite": _SITE,
     "lr": ValueForm(r"lang_[A-Za-z-]+(\|lang_[A-Za-z-]+)*", "languages, as in 'lang_de|lang_fr'"),
     "orTerms": _TEXT,
     "rights": ValueForm(r"[-().|a-z_]+", "licences, as in 'cc_publicdomain|cc_attribute'"),
-    "siteSearch": SITE,
+    "siteSearch": _SITE,
     "sort": ValueForm(r"\S+", "one word without blanks, as in 'date'"),
 }
 _OF_PAGES = ValueForm("[A-Za-z]{2}(-[A-Za-z]{2})?", "a language's short name, as in 'de' or 'zh-TW'")
@@ -44,7 +45,7 @@ def asked_of(settings: GoogleSettings, page: AskedPage) -> HttpRequest:
     chosen = {name: value for name, form in _PARAMETERS.items() if (value := page.value(name, form=form)) is not None}
     languages = page.values("language", form=_OF_PAGES)
     common = {
-        "siteSearch": ("site", page.value("site", form=SITE)),
+        "siteSearch": ("site", page.value("site", form=_SITE)),
         "lr": ("language", "|".join(f"lang_{language}" for language in languages) or None),
         # Restricts to a range of days, both included, and does not sort:
         # https://developers.google.com/custom-search/docs/structured_search#restrict_to_range

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from attrs import field, frozen, validators
+from attrs import Attribute, field, frozen, validators
 
-from portico.settings import SettingsField, ValueForm, service_address
+from portico.settings import ValueForm, service_address
 
 __all__ = ["NAMESPACE", "MediaWikiSettings"]
 
 NAMESPACE = ValueForm("[0-9]+", "the number of a namespace, as in '4'")
 
 
-def _header(_: object, attribute: SettingsField, value: str) -> None:
+def _header(_: object, attribute: Attribute[str], value: str) -> None:
     if not (value.isascii() and value.isprintable()) or set(value) & set("()"):
         raise ValueError(f"{attribute.name} is an address or an e-mail in ASCII letters, without brackets")
 

@@ -11,7 +11,7 @@ from portico.errors import AuthenticationFailed, RateLimited, ServiceError, Serv
 from portico.filter import FilterSupport
 from portico.http import HttpRequest, HttpResponse
 from portico.search import SearchCapabilities, TextSearchResult
-from portico.web_search import AskedPage, FoundPage, WebSearchConnector, moment, plain_text, web_address
+from portico.web_search import AskedPage, FoundPage, Verbatim, WebAddress, WebSearchConnector, read_record
 from portico_mediawiki.config import NAMESPACE
 
 __all__ = ["MediaWikiTextSearch", "WikiPage"]
@@ -22,8 +22,8 @@ class WikiPage:
     """A page of a wiki: what it begins with, where the query's words stand in it, and when it was last edited."""
 
     title: str
-    url: str | None
-    introduction: str = ""
+    url: WebAddress
+    introduction: Verbatim = ""
     snippet: str = ""
     edited: datetime | None = None
 
@@ -83,5 +83,5 @@ class MediaWikiTextSearch(WebSearchConnector[WikiPage]):
 
 
 def _page(page: Any) -> WikiPage:
-    texts = page.get("extract", "").strip(), plain_text(page.get("snippet"))
-    return WikiPage(plain_text(page["title"]), web_address(page["canonicalurl"]), *texts, moment(page.get("timestamp")))
+    renamed = {"url": page["canonicalurl"], "introduction": page.get("extract"), "edited": page.get("timestamp")}
+    return read_record(WikiPage, page | renamed)

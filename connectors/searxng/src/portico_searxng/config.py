@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from attrs import field, frozen, validators
+from attrs import Attribute, field, frozen, validators
 
-from portico.settings import SettingsField, service_address
+from portico.settings import service_address
 
 __all__ = ["SearxngSettings"]
 
 
-def _names(_: object, attribute: SettingsField, value: tuple[str, ...]) -> None:
+def _names(_: object, attribute: Attribute[tuple[str, ...]], value: tuple[str, ...]) -> None:
     if any(not name.strip() or "," in name for name in value):
         raise ValueError(f"{attribute.name} is a list of names, each without a comma")
 

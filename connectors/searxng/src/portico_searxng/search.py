@@ -5,24 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeAlias
 
 from portico.errors import ServiceUnavailable
 from portico.filter import FilterSupport
 from portico.http import HttpRequest
 from portico.search import SearchCapabilities, SearchResults, TextSearchOptions, TextSearchResult, search_method
-from portico.web_search import AskedPage, FoundPage, WebSearchConnector, moment, web_address
+from portico.web_search import AskedPage, FoundPage, WebAddress, WebSearchConnector, read_record
 
 __all__ = ["SearxngTextSearch", "WebResult"]
+
+
+_OneLine: TypeAlias = Annotated[str, lambda text: " ".join(text.split())]
 
 
 @dataclass(frozen=True, slots=True)
 class WebResult:
     """A result of the web: which engines found it, SearXNG's score of it, when it was published where that is known."""
 
-    title: str
-    url: str | None
-    content: str
+    title: _OneLine
+    url: WebAddress
+    content: _OneLine = ""
     published: datetime | None = None
     engines: tuple[str, ...] = ()
     score: float | None = None
@@ -79,6 +82,5 @@ class SearxngTextSearch(WebSearchConnector[WebResult]):
 
 
 def _result(found: Any) -> WebResult:
-    texts = [" ".join((found.get(name) or "").split()) for name in ("title", "content")]
-    ranked = tuple(sorted(found.get("engines", ()))), found.get("score"), found.get("category")
-    return WebResult(texts[0], web_address(found["url"]), texts[1], moment(found.get("publishedDate")), *ranked)
+    renamed = {"published": found.get("publishedDate"), "engines": sorted(found.get("engines", ()))}
+    return read_record(WebResult, {**found, **renamed, "title": found.get("title") or ""})

@@ -5,9 +5,9 @@ from __future__ import annotations
 from attrs import field, frozen, validators
 
 from portico.registration import Secret
-from portico.settings import ValueForm, one_of, service_address, service_key, without_slash
+from portico.settings import ValueForm, one_of, service_address, service_key
 
-__all__ = ["CLAUSES", "FORMS", "TavilySettings"]
+__all__ = ["CLAUSES", "FORMS", "SITE", "TavilySettings"]
 
 FORMS = {
     "country": ValueForm("[a-z][a-z ]+", "an English name in small letters, as in 'germany'"),
@@ -16,6 +16,7 @@ FORMS = {
 }
 """What Tavily understands, of what settings and filters may both say."""
 
+SITE = ValueForm(r"\S+", "one site without blanks, as in 'example.org'")
 CLAUSES = {"site": ("Equal", "AnyOf"), "exclude_domains": ("Equal", "AnyOf"), "date": ("Range",)}
 """The clauses of the filters that take others than equality."""
 
@@ -37,7 +38,6 @@ class TavilySettings:
     base_url: str = field(
         default="https://api.tavily.com",
         validator=service_address("https://host"),
-        converter=without_slash,
         metadata={"doc": "Address of the service."},
     )
     topic: str = field(

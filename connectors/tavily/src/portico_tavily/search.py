@@ -12,8 +12,8 @@ from portico.filter import FilterSupport
 from portico.http import HttpRequest, HttpResponse
 from portico.registration import Secret
 from portico.search import SearchCapabilities, SearchResults, TextSearchOptions, TextSearchResult, search_method
-from portico.web_search import SITE, AskedPage, FoundPage, Verbatim, WebAddress, WebSearchConnector, read_record
-from portico_tavily.config import CLAUSES, FORMS
+from portico.web_search import AskedPage, FoundPage, Verbatim, WebAddress, WebSearchConnector, read_record
+from portico_tavily.config import CLAUSES, FORMS, SITE
 
 __all__ = ["TavilyPage", "TavilyTextSearch"]
 
@@ -43,16 +43,16 @@ class TavilyTextSearch(WebSearchConnector[TavilyPage]):
     >>> search = TavilyTextSearch(TavilySettings(Secret("tvly-1")), None)
     >>> sorted(search.capabilities.filter.fields)
     ['country', 'date', 'exclude_domains', 'site', 'time_range', 'topic']
-    >>> search.most
+    >>> search.capabilities.most
     20
 
     ``metadata`` is all that Tavily says beside the results: ``answer``, ``response_time``, ``request_id``, and more.
     Raises ``UnsupportedOption`` for a query that is longer than Tavily takes.
     """
 
-    name, paging, page_size, most = "tavily", "pages", 20, 20
+    name, paging, page_size = "tavily", "pages", 20
     support = FilterSupport.fields_of(*FORMS, offered=["site"], **CLAUSES)
-    capabilities = SearchCapabilities(support, query_characters=400)
+    capabilities = SearchCapabilities(support, most=20, query_characters=400)
 
     def request(self, page: AskedPage, **fixed: str) -> HttpRequest:
         """Ask for as many results as there are to be; Tavily has no further pages."""
@@ -68,7 +68,7 @@ class TavilyTextSearch(WebSearchConnector[TavilyPage]):
         params["exclude_domains"] = page.values("exclude_domains", form=SITE) or None
         sent = {name: value for name, value in params.items() if value is not None}
         headers = {"Authorization": Secret(f"Bearer {self.settings.api_key.reveal()}")}
-        return HttpRequest(f"{self.settings.base_url}/search", headers=headers, json=sent)
+        return HttpRequest(f"{self.settings.base_url.rstrip('/')}/search", headers=headers, json=sent)
 
     def read(self, answer: Any) -> FoundPage[TavilyPage]:
         """Return the results, with all that Tavily says beside them."""

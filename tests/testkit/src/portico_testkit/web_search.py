@@ -133,7 +133,7 @@ class WebSearchKit(TextSearchKit):
         self, text_search: Any, service: LocalService
     ) -> None:
         """Each is counted, and often paid for."""
-        size, most = text_search.page_size, text_search.most
+        size, most = text_search.page_size, text_search.capabilities.most
         asked = [(1, 0), (5, 0), (size, 0), (size + 1, 0), (45, 0), (3, max(size - 1, 0)), (size, size // 2), (45, 7)]
         if most is not None:
             asked += [(most, 0), (10, most - 3), (1, most - 1), (5, most), (5, 10 * most)]
@@ -148,8 +148,8 @@ class WebSearchKit(TextSearchKit):
     async def test_pages_make_one_list(self, text_search: Any) -> None:
         """No record twice, none lost, whatever the pages of the service."""
         size = self.served_page_size if text_search.paging == "all pages" else text_search.page_size
-        every = [self.expected(page) for page in find(self.many)][: text_search.most]
-        last = 3 * size + 5 if text_search.most is None else text_search.most
+        every = [self.expected(page) for page in find(self.many)][: text_search.capabilities.most]
+        last = 3 * size + 5 if text_search.capabilities.most is None else text_search.capabilities.most
         assert await _found(text_search, self.many, top=last) == every[:last], f"top={last} is not the service's list"
         for skip in (0, 1, size - 1, size, size + 1, last - 2):
             for top in (1, 3, size, size + 1):
@@ -179,7 +179,7 @@ class WebSearchKit(TextSearchKit):
     @pytest.mark.asyncio
     async def test_a_failure_of_a_later_page_is_told(self, text_search: Any, service: LocalService) -> None:
         """A list that was cut short looks like a whole one."""
-        if text_search.most is not None and text_search.most <= text_search.page_size:
+        if text_search.capabilities.most is not None and text_search.capabilities.most <= text_search.page_size:
             return
         service.speak = lambda request, pages: (
             self.speak(request, pages) if len(service.requests) == 1 else Reply({}, 401)

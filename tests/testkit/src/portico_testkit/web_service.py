@@ -288,7 +288,7 @@ def _handler(service: LocalService) -> type[BaseHTTPRequestHandler]:
 
 def asked_windows(search: Any, top: int, skip: int, served_page_size: int) -> list[tuple[int, int]]:
     """Return what a web connector must ask for, first result and how many, of more results than anyone wants."""
-    end = skip + top if search.most is None else min(skip + top, search.most)
+    end = skip + top if search.capabilities.most is None else min(skip + top, search.capabilities.most)
     if skip >= end:
         return []
     if search.paging == "results":
