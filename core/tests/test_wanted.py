@@ -23,7 +23,6 @@ from portico.filter import (
     matches,
     wanted,
 )
-from portico.search_parameters import excludes_all
 
 FIELDS = st.sampled_from(["a", "b"])
 SCALARS = st.sampled_from(["", "x", "y", "1", 0, 1, 2, 1.0, 2.5, True, False, float("nan")])
@@ -81,8 +80,6 @@ def test_a_value_and_a_range_contradict_each_other_where_the_range_leaves_it_out
 )
 def test_a_contradiction_is_found(filter: Filter) -> None:
     assert wanted(filter).nothing
-    assert excludes_all(filter)
-    assert not excludes_all(Or((filter,))), "of Or and Not it is not known"
 
 
 @pytest.mark.parametrize(

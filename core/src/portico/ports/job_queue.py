@@ -15,11 +15,13 @@ class JobQueue(Protocol):
 
     Behaviour: a job is durable when `submit` returns. One worker at a time carries it out; where that worker is gone,
     another begins it again: at least once. What ended stays ended. Bodies and results are JSON. Calls may run
-    concurrently and from any process; ``one_machine = False`` says that it may be one of another machine.
+    concurrently and from any process. A queue that inherits from this class has the optional members.
     Errors: ``StoreError`` when the queue cannot be reached; ``ValueError`` for a body that is not JSON.
     """
 
     name: str
+    one_machine: bool = True
+    """Optional: False where workers may be on other machines."""
 
     async def submit(self, jobs: Sequence[Job]) -> None:
         """Put jobs into the queue; one whose name is there already is that one, and not begun again."""
@@ -54,3 +56,6 @@ class JobQueue(Protocol):
     async def workers(self) -> list[Worker]:
         """Return the workers that are at work, as far as their heartbeats tell."""
         ...
+
+    async def forget(self, names: Sequence[str]) -> None:
+        """Remove jobs that have ended, with their bodies and results; optional."""
