@@ -57,7 +57,7 @@ class Streamed:
     """A search whose results come one by one, and which knows whether it was let go of."""
 
     name = "streamed"
-    capabilities = SearchCapabilities()
+    capabilities = SearchCapabilities(total_count=True)
     index = None
 
     def __init__(self, results: list[TextSearchResult], error: Exception | None = None) -> None:
@@ -432,7 +432,9 @@ async def test_what_the_search_raises_comes_after_the_results_before_it() -> Non
 
 
 async def test_count_and_metadata_of_the_search_are_passed_on() -> None:
-    results = await FullPages(streamed(1), shelf(0)).get_text_search_results("door")
+    results = await FullPages(streamed(1), shelf(0)).get_text_search_results(
+        "door", TextSearchOptions(include_total_count=True)
+    )
     assert results.total_count == 40
     assert results.metadata["corrected"] == "doors"
     await results.list()

@@ -7,10 +7,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 
 from portico.calls import called, run_to_end
-from portico.catalogue import Catalogue
 from portico.errors import FunctionFailed, PluginNotInstalled, PorticoError
 from portico.functions import Function, FunctionManual, FunctionPlugin
 from portico.middleware import Middleware, call_with_middleware
+from portico.naming import find_function
 
 if TYPE_CHECKING:
     from portico.chat import ToolCall, ToolResult
@@ -86,8 +86,9 @@ class Kernel:
         self.type_codecs = tuple(type_codecs)
         self.template_languages = {language.name: language for language in template_languages}
         self.plugins: dict[str, FunctionPlugin] = {}
-        self._catalogue = Catalogue()
-        self._functions = self._catalogue.functions
+        self._functions: dict[str, Function] = {}
+        self._spellings: dict[str, Function] = {}  # other spellings of names, as they are met
+        self._manuals: dict[str, FunctionManual] | None = None
         self.fingerprints: dict[str, str] = {}  # of functions, made when a plan first uses them
         for plugin in plugins:
             self.add_plugin(plugin)
@@ -102,7 +103,7 @@ class Kernel:
         plugin = plugin.bound(self)
         if plugin.name in self.plugins:
             raise ValueError(f"the kernel has a plugin {plugin.name!r} already")
-        self._catalogue.add(plugin)
+        self._add(plugin)
         self.plugins[plugin.name] = plugin
         return plugin
 
@@ -111,8 +112,17 @@ class Kernel:
         if not isinstance(function, Function):
             function = Function.of(function, codecs=self.type_codecs)
         function = function.bound(self)
-        self._catalogue.add([function])
+        self._add([function])
         return function
+
+    def _add(self, functions: Iterable[Function]) -> None:
+        new = {function.full_name: function for function in functions}
+        for name in new:
+            if name in self._functions:
+                raise ValueError(f"the kernel has a function {name!r} already")
+        self._functions.update(new)
+        self._manuals = None
+        self._spellings.clear()
 
     def function(self, name: str) -> Function:
         """Find a function by its name as code or a model writes it.
@@ -120,7 +130,10 @@ class Kernel:
         ``Plugin-Function`` is the name; ``Plugin.Function``, ``Plugin_Function`` and a bare ``Function`` are
         understood where they mean one function only. Raises ``FunctionNotFound`` with the nearest names.
         """
-        return self._catalogue.find(name)
+        found = self._functions.get(name) or self._spellings.get(name)
+        if found is None:
+            found = self._spellings[name] = find_function(name, self._functions)
+        return found
 
     @property
     def functions(self) -> Mapping[str, Function]:
@@ -130,7 +143,9 @@ class Kernel:
     @property
     def manuals(self) -> Mapping[str, FunctionManual]:
         """The manuals of all functions by full name, made once."""
-        return self._catalogue.manuals
+        if self._manuals is None:
+            self._manuals = {name: function.manual for name, function in self._functions.items()}
+        return self._manuals
 
     def service(self, port: Callable[..., P], name: str | None = None) -> P:
         """Return the service configured for a port, or the one of that name; see `Services.get` for errors."""
