@@ -56,12 +56,6 @@ def test_the_full_name_comes_first() -> None:
     assert kernel.function("A.x").plugin == "A"
 
 
-@pytest.mark.parametrize("spelling", ["None.x", "None_x", ".x", "-x", "", "X", "x "])
-def test_what_is_no_spelling_finds_nothing(spelling: str) -> None:
-    with pytest.raises(FunctionNotFound):
-        kernel_with(named(None, "x")).function(spelling)
-
-
 @given(st.lists(st.tuples(st.sampled_from([None, "a", "a_b", "b"]), st.sampled_from(["x", "b_x", "c"])), unique=True))
 def test_every_function_is_found_by_its_full_name(names: list[tuple[str | None, str]]) -> None:
     kernel = kernel_with(*(named(plugin, name) for plugin, name in names))
@@ -148,16 +142,6 @@ async def test_invoke_takes_python_values_and_gives_what_the_function_does(kerne
     assert await kernel.invoke(kernel.function("add"), left=1, right=2) == 3
     with pytest.raises(ZeroDivisionError):
         await kernel.invoke("Sums-divide", left=1)
-
-
-async def test_invoke_hides_no_argument_name() -> None:
-    kernel = Kernel()
-
-    def run(self: str, function: str, name: str) -> str:
-        return self + function + name
-
-    kernel.add_function(run)
-    assert await kernel.invoke("run", self="a", function="b", name="c") == "abc"
 
 
 async def test_a_threaded_function_leaves_the_event_loop_alone(kernel: Kernel) -> None:
@@ -271,27 +255,6 @@ async def test_a_filter_that_does_not_proceed_ends_it_there(kernel: Kernel) -> N
     assert log == []
 
 
-async def test_a_filter_may_proceed_again(kernel: Kernel) -> None:
-    attempts: list[int] = []
-
-    def flaky() -> int:
-        attempts.append(1)
-        if len(attempts) < 3:
-            raise ConnectionError
-        return len(attempts)
-
-    async def retry(context: object, proceed: Callable[[], Awaitable[Any]]) -> Any:
-        while True:
-            try:
-                return await proceed()
-            except ConnectionError:
-                continue
-
-    kernel.add_function(flaky)
-    kernel.middleware.function.append(retry)
-    assert await kernel.invoke("flaky") == 3
-
-
 async def test_tool_call_filters_run_around_the_call_and_may_replace_it(kernel: Kernel) -> None:
     log: list[str] = []
     kernel.middleware.tool_call += [recording(log, "outer"), recording(log, "inner")]
@@ -320,25 +283,9 @@ async def test_prompt_filters_run_around_the_rendering() -> None:
     assert arguments == {"text": "  taken "}
 
 
-def test_scripts_run_without_a_loop(kernel: Kernel) -> None:
-    assert kernel.run_sync(kernel.invoke("add", left=1, right=2)) == 3
-
-
 async def test_run_sync_inside_of_a_loop_says_to_await(kernel: Kernel) -> None:
     with pytest.raises(RuntimeError, match="await instead"):
         kernel.run_sync(kernel.invoke("add", left=1, right=2))
-
-
-async def test_calls_run_concurrently_in_one_kernel(kernel: Kernel) -> None:
-    meeting = asyncio.Barrier(20)
-    kernel.middleware.function.append(recording([], "some"))
-
-    async def meet(number: int) -> int:
-        async with meeting:
-            return number
-
-    kernel.add_function(meet)
-    assert await asyncio.gather(*(kernel.invoke("meet", number=n) for n in range(20))) == list(range(20))
 
 
 def test_what_fails_in_a_script_is_not_told_as_a_failure_to_find_an_event_loop() -> None:

@@ -84,8 +84,3 @@ def test_one_of_some_values_is_one_of_them(values: list[str], value: str) -> Non
     assert all(form.fits(each) for each in values)
     assert form.fits(value) == (value in values)
     assert all(repr(each) in form.words for each in values)
-
-
-def test_case_matters_unless_it_does_not() -> None:
-    assert not one_of("Day").fits("day")
-    assert one_of("Day", "Week", ignore_case=True).fits("wEEK")

@@ -30,13 +30,6 @@ def test_a_value_is_the_filters_or_the_default() -> None:
     assert (asked.value("language"), asked.value("language", "en"), asked.values("language")) == (None, "en", ())
 
 
-def test_values_that_a_form_takes_are_texts() -> None:
-    assert page(Equal("open", True)).value("open", form=one_of("true", "false")) == "true"
-    asked = page(AnyOf("namespace", (7, "8")))
-    assert asked.values("namespace") == (7, "8")
-    assert asked.values("namespace", form=ValueForm("[0-9]+", "a number")) == ("7", "8")
-
-
 @pytest.mark.parametrize("value", ["weekly", "", "day|week", 7, True])
 def test_a_value_that_the_service_does_not_know_is_refused_with_those_it_knows(value: Any) -> None:
     asked = page(Equal("age", value))
@@ -58,7 +51,6 @@ def test_a_setting_is_what_the_filter_does_not_say() -> None:
 
 
 DAYS = st.dates(date(1990, 1, 1), date(2090, 1, 1))
-TIMES = st.sampled_from(["", "T12:00", "T00:00:00Z"])
 BOUNDS = st.sampled_from(["at_least", "above", "at_most", "below"])
 
 
@@ -72,11 +64,6 @@ def test_the_days_that_are_left_are_those_that_the_range_keeps(bounds: dict[str,
         return
     kept = (first is None or first <= day) and (last is None or day <= last)
     assert kept == matches(filter, {"date": day.isoformat()})
-
-
-def test_several_ranges_leave_what_all_of_them_keep() -> None:
-    both = And((Range("date", at_least="2026-01-01", below="2026-06-01"), Range("date", above="2026-02-27T10:00")))
-    assert page(both).days("date") == (date(2026, 2, 28), date(2026, 5, 31))
 
 
 @pytest.mark.parametrize("value", ["soon", "2026", "2026-02-30", "01/02/2026", 2026, 1.5, "9999-12-31", ""])
@@ -126,10 +113,6 @@ def test_a_query_cannot_reach_over_the_operators_of_a_filter(query: str) -> None
     assert "|" not in written
     assert before.count('"') % 2 == 0
     assert before.split()[-1] not in {"NOT", "-"}
-
-
-def test_a_query_without_a_filter_is_as_it_was_asked() -> None:
-    assert page(query='  cats OR "dogs -  ').query_with("site") == '  cats OR "dogs -  '
 
 
 def test_the_limits_of_a_query_hold_with_its_operators() -> None:

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from portico.errors import PluginNotInstalled, ServiceUnavailable
+from portico.errors import ServiceUnavailable
 from portico.filter import Equal
 from portico.ports.text_search import TextSearch
-from portico_fused._plugin import portico_text_searches
 from portico_fused.config import FusedSettings
 from portico_fused.search import FusedTextSearch
 from portico_testkit.fakes.services import FixedServices
@@ -57,11 +56,6 @@ async def test_sources_go_by_the_names_of_the_configuration() -> None:
     assert found[0].sources == ("web", "docs"), "both are `list` by themselves"
 
 
-def test_a_source_that_is_not_there_is_told() -> None:
-    with pytest.raises(PluginNotInstalled, match="nowhere"):
-        FusedTextSearch(FusedSettings(sources=("docs", "nowhere")), SERVICES)
-
-
 def test_settings_refuse_what_cannot_be() -> None:
     with pytest.raises(ValueError, match="sources"):
         FusedSettings(sources=())
@@ -70,11 +64,6 @@ def test_settings_refuse_what_cannot_be() -> None:
     for wrong in ({"depth": 0}, {"timeout": 0}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             FusedSettings(sources=("a",), **wrong)
-
-
-def test_it_is_registered() -> None:
-    [registration] = portico_text_searches()
-    assert registration.name == "fused"
 
 
 class TestPackage(PackageKit):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from portico.bulk_embedding.batch import EmbeddingBatch, embed_batch
 from portico.errors import ConfigurationError
@@ -14,11 +14,11 @@ from portico.ports.embedding_generator import EmbeddingGenerator
 from portico.ports.vector_store import VectorRecord, VectorStore
 
 if TYPE_CHECKING:
-    from portico.kernel import Kernel
     from portico.plans.task import Emit
 
 __all__ = ["KIND", "EmbeddingJobs", "job_of", "names_of"]
 
+P = TypeVar("P")
 KIND = "embed"
 _VERSION = 1
 
@@ -57,6 +57,12 @@ def names_of(namespace: str) -> str:
     return f"embed-{namespace}-"
 
 
+class _Worker(Protocol):
+    """The kernel of a worker, which has its services."""
+
+    def service(self, port: Callable[..., P], name: str | None = None) -> P: ...
+
+
 class EmbeddingJobs:
     """Carry out jobs of this kind in one worker, which embeds one batch at a time and writes others meanwhile.
 
@@ -66,7 +72,7 @@ class EmbeddingJobs:
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
 
-    async def __call__(self, kernel: Kernel, job: Job, *, emit: Emit | None = None) -> dict[str, int]:
+    async def __call__(self, kernel: _Worker, job: Job, *, emit: Emit | None = None) -> dict[str, int]:
         """Embed a job's texts with the worker's services; return how many texts and records there were.
 
         Raises ``ConfigurationError`` for a worker with another model, another store, or a store in memory, and for a
