@@ -295,7 +295,7 @@ async def test_a_failure_within_a_fused_source_is_told_of_by_the_outer_one() -> 
 def test_mistakes_are_told_when_it_is_made() -> None:
     with pytest.raises(ValueError, match=r"^there are no searches to fuse$"):
         FusedSearch([])
-    with pytest.raises(ValueError, match="two searches are called 'docs'"):
+    with pytest.raises(ValueError, match="two searches have the name 'docs'"):
         FusedSearch([Source("docs"), Source("docs")])
     with pytest.raises(ValueError, match="depth is 0"):
         FusedSearch([Source()], depth=0)
