@@ -229,7 +229,7 @@ def configured(settings: VectorsSettings, services: Services) -> VectorsTextSear
 
 
 def _hybrid_of(store: VectorStore) -> HybridSearch:
-    hybrid: HybridSearch | None = getattr(store, "hybrid", None)
+    hybrid = store.hybrid
     if hybrid is None:
         raise ConfigurationError(
             f'The vector store {store.name!r} does not find by words, which `lexical = "store"` asks of it. Leave '
