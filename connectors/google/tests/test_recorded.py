@@ -107,13 +107,9 @@ async def test_a_filter_beats_a_setting() -> None:
 @pytest.mark.parametrize(
     ("filter", "words"),
     [
-        (And((Equal("site", "a.example"), Equal("siteSearch", "b.example"))), "by 'site' or by 'siteSearch'"),
-        (And((Equal("language", "de"), Equal("lr", "lang_fr"))), "by 'language' or by 'lr'"),
-        (And((Range("date", at_least="2026-01-01"), Equal("sort", "date"))), "by 'date' or by 'sort'"),
         (Equal("language", "German"), "language"),
         (AnyOf("language", ("de", "x")), "language"),
         (Equal("dateRestrict", "last week"), "dateRestrict"),
-        (Equal("filter", 2), "filter"),
         (Equal("gl", "Germany"), "gl"),
         (Equal("exactTerms", " "), "exactTerms"),
         (Equal("site", "two words"), "site"),

@@ -10,8 +10,7 @@ from portico.errors import QuotaExceeded, ServiceError
 from portico.http import HttpRequest, HttpResponse
 from portico.search import SearchResults, TextSearchOptions, TextSearchResult, search_method
 from portico.web_search import AskedPage, FoundPage, WebAddress, WebSearchConnector, read_record
-from portico_bing._wire import NEWS, WEB, asked_of
-from portico_bing.news import BingArticle, read_news
+from portico_bing._wire import NEWS, WEB, BingArticle, asked_of, read_news
 
 __all__ = ["BingPage", "BingTextSearch"]
 
