@@ -127,10 +127,6 @@ class AskedPage:
     def days(self, field: str, *, instead_of: str | None = None) -> tuple[date | None, date | None]:
         """Return the first and the last day that the filter's ranges leave of a field; None for no bound.
 
-        >>> asked = Wanted({}, {"date": (Range("date", at_least="2026-01-31", below="2026-03-01T00:00"),)})
-        >>> AskedPage("ports", 0, 10, 0, asked).days("date")
-        (datetime.date(2026, 1, 31), datetime.date(2026, 2, 28))
-
         A bound is an ISO 8601 date; a time of day is left out. Raises ``UnsupportedFilter`` for anything else, where no
         day is left, and where the filter also has the field ``instead_of``, which says the same in another way.
         """
@@ -387,10 +383,7 @@ def _secrets(request: HttpRequest, settings: object) -> list[Secret]:
 
 
 def _within_bounds(query: str, source: str, capabilities: SearchCapabilities) -> str:
-    """Return a query that is not too long for a service; raise ``UnsupportedOption`` otherwise.
-
-    It is not cut, since the end of a question is often what it asks. A model can ask a shorter one.
-    """
+    """Return a query that is not too long, and raise ``UnsupportedOption`` otherwise; the end of a question matters."""
     bounds = (
         (len(query), capabilities.query_characters, "characters"),
         (len(query.split()), capabilities.query_words, "words"),
@@ -552,18 +545,13 @@ def _readers(kind: Any) -> tuple[tuple[str, str, _Read, bool], ...]:
     return tuple(
         (
             field.name,
-            _camel(field.name),
+            re.sub("_(.)", lambda letter: letter[1].upper(), field.name),
             _reader(hints[field.name]),
             field.default is MISSING and field.default_factory is MISSING,
         )
         for field in fields(kind)
         if field.init
     )
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(word[:1].upper() + word[1:] for word in rest)
 
 
 def _reader(hint: Any) -> _Read:
@@ -573,7 +561,8 @@ def _reader(hint: Any) -> _Read:
     if get_origin(hint) in (Union, UnionType):
         kinds = [kind for kind in get_args(hint) if kind is not NoneType]
         if len(kinds) == 1:
-            return _optional(_reader(kinds[0]))
+            read = _reader(kinds[0])
+            return lambda value: None if value is None else read(value)
     if get_origin(hint) is tuple and get_args(hint)[1:] == (Ellipsis,):
         return _several(_reader(get_args(hint)[0]))
     if hint in _OF_KIND:
@@ -581,10 +570,6 @@ def _reader(hint: Any) -> _Read:
     if hint is Any:
         return lambda value: value
     raise TypeError(f"a field of a record cannot be {hint}; there are str, numbers, dates, tuples of these, and Any")
-
-
-def _optional(read: _Read) -> _Read:
-    return lambda value: None if value is None else read(value)
 
 
 def _several(read: _Read) -> _Read:
@@ -605,16 +590,11 @@ def _of(*kinds: type) -> _Read:
     return checked
 
 
-def _day(value: Any) -> date | None:
-    found = _moment(value)
-    return None if found is None else found.date()
-
-
 _OF_KIND: Mapping[Any, _Read] = {
     str: plain_text,
     bool: _of(bool),
     int: _of(int),
     float: _of(float, int),
     datetime: _moment,
-    date: _day,
+    date: lambda value: (found := _moment(value)) and found.date(),
 }
