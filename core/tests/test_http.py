@@ -119,6 +119,11 @@ def test_what_a_service_says_is_found_where_services_say_it(answer: Any) -> None
     assert str(service_error(said(answer), "Acme")).endswith("It says: Words.")
 
 
+def test_the_place_of_a_mistake_is_told_too() -> None:
+    answer = {"error": {"detail": "Invalid.", "meta": {"errors": [{"loc": ["query", "country"], "msg": "None such."}]}}}
+    assert str(service_error(said(answer, 422), "Acme")).endswith("It says: Invalid. (query.country: None such.)")
+
+
 def test_plain_text_is_what_a_service_says_and_a_page_is_not() -> None:
     plain = HttpResponse(400, b"Words.\n", {"content-type": "text/plain; charset=utf-8"})
     assert str(service_error(plain, "Acme")).endswith("It says: Words.")

@@ -229,7 +229,7 @@ async def test_what_the_store_cannot_filter_by_is_refused() -> None:
 def test_other_mistakes_are_told_when_it_is_made() -> None:
     with pytest.raises(ValueError, match="Note has no field 'colour' to filter by"):
         notes(offered=("colour",))
-    with pytest.raises(ValueError, match="str is none"):
+    with pytest.raises(ValueError, match="str is not"):
         notes(str)
     with pytest.raises(ValueError, match="namespace"):
         VectorsSettings(namespace="")
@@ -242,7 +242,7 @@ async def test_what_is_no_record_is_told_with_its_id() -> None:
     await search.add([Note("1", "a door")])
     vectors = await search.embeddings.embed(["a door"])
     await search.store.upsert("n", [VectorRecord("odd", {"id": "odd"})], vectors)
-    with pytest.raises(StoreDamaged, match="namespace 'n': what is kept as 'odd' is no Note"):
+    with pytest.raises(StoreDamaged, match="namespace 'n': the content of 'odd' is not a Note"):
         await found(search)
     await search.remove(["odd"])
     await search.store.upsert("n", [VectorRecord("odd", {"portico:record": "{"})], vectors)

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, get_args, get_origin, get_type_hints, overload
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, get_args, get_origin, get_type_hints, overload
 
 from portico.filter import Filter, FilterSupport, check_filter
 
@@ -262,25 +262,14 @@ class SearchMethod:
 
 
 _Method = Callable[[Any, str, TextSearchOptions], Awaitable[SearchResults[Mapped]]]
+_Further = Callable[..., Coroutine[Any, Any, SearchResults[Mapped]]]
 _MARK = "__portico_search_method__"
 
 
-class _Searching(Protocol[Mapped]):
-    """The type of such a method for its caller; a ``Callable`` cannot say that options may be left out."""
-
-    def __get__(self, connector: Any, kind: Any = None, /) -> _Bound[Mapped]: ...
-
-
-class _Bound(Protocol[Mapped]):
-    def __call__(
-        self, query: str, options: TextSearchOptions | None = None
-    ) -> Coroutine[Any, Any, SearchResults[Mapped]]: ...
-
-
 @overload
-def search_method(fetch: _Method[Mapped], /) -> _Searching[Mapped]: ...
+def search_method(fetch: _Method[Mapped], /) -> _Further[Mapped]: ...
 @overload
-def search_method(*, capabilities: SearchCapabilities) -> Callable[[_Method[Mapped]], _Searching[Mapped]]: ...
+def search_method(*, capabilities: SearchCapabilities) -> Callable[[_Method[Mapped]], _Further[Mapped]]: ...
 def search_method(
     fetch: Callable[..., Any] | None = None, /, *, capabilities: SearchCapabilities | None = None
 ) -> Callable[..., Any]:

@@ -17,7 +17,7 @@ LANGUAGE = ValueForm("(?i:[a-z]{2}(-[a-z-]+)?)", "a language's short name, as in
 
 @frozen
 class BingSettings:
-    """What can be set for a source that uses `bing`.
+    """The settings of a source that uses `bing`.
 
     >>> BingSettings(api_key=Secret("k"), api_key_header="Authorization", api_key_scheme="Bearer").headers
     {'Authorization': Secret(literal)}

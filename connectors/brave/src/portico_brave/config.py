@@ -18,21 +18,21 @@ FORMS = {
     "language": ValueForm("[a-z]{2,3}(-[a-z]{2,4})?", "a language's short name, as in 'de' or 'pt-br'"),
     "safe_search": one_of("off", "moderate", "strict"),
 }
-"""What Brave understands, of what settings and filters may both say."""
+"""The values that Brave understands, of settings and filters."""
 
 
 @frozen
 class BraveSettings:
-    """What can be set for a source that uses `brave`.
+    """The settings of a source that uses `brave`.
 
     >>> BraveSettings(api_key=Secret("BSA-1"), country="DE").base_url
     'https://api.search.brave.com/res/v1'
 
-    Raises ``ValueError`` for an empty key and for values that Brave does not know.
+    Raises ``ValueError`` for an empty key and for unknown values.
     """
 
     api_key: Secret = field(
-        # Brave answers an empty key with a complaint of a parameter, which does not say that it is the key.
+        # Brave's own answer to an empty key does not name the key.
         validator=service_key("https://api-dashboard.search.brave.com"),
         metadata={"doc": "The key (subscription token) of a plan for search. Needed."},
     )

@@ -22,7 +22,7 @@ def _engine(_: object, attribute: Attribute[str], value: str) -> None:
 
 @frozen
 class GoogleSettings:
-    """What can be set for a source that uses `google`.
+    """The settings of a source that uses `google`.
 
     >>> GoogleSettings(api_key=Secret("k"), search_engine_id="0123:abc").base_url
     'https://customsearch.googleapis.com/customsearch/v1'

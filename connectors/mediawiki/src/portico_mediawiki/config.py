@@ -20,7 +20,7 @@ def _header(_: object, attribute: Attribute[str], value: str) -> None:
 
 @frozen
 class MediaWikiSettings:
-    """What can be set for a source that uses `mediawiki`.
+    """The settings of a source that uses `mediawiki`.
 
     >>> MediaWikiSettings(contact="mailto:ann@example.org").headers
     {'User-Agent': 'portico-mediawiki/0.1.0 (mailto:ann@example.org)'}
@@ -50,6 +50,6 @@ class MediaWikiSettings:
 
     @property
     def headers(self) -> dict[str, str]:
-        """The header that says who asks, as Wikimedia's policy wants it; none leaves it to the HTTP client."""
+        """The header with the contact, as Wikimedia asks for it; without one, the HTTP client's header is sent."""
         agent = f"portico-mediawiki/{version('portico-mediawiki')} ({self.contact})"
         return {"User-Agent": agent} if self.contact else {}

@@ -16,7 +16,7 @@ def _names(_: object, attribute: Attribute[tuple[str, ...]], value: tuple[str, .
 
 @frozen
 class SearxngSettings:
-    """What can be set for a source that uses `searxng`.
+    """The settings of a source that uses `searxng`.
 
     >>> SearxngSettings(base_url="http://127.0.0.1:8888/").search_url
     'http://127.0.0.1:8888/search'
@@ -53,7 +53,7 @@ class SearxngSettings:
 
     @property
     def params(self) -> dict[str, str | int | None]:
-        """What every request says of the language and of what to search."""
+        """The parameters of every request: language, safety, categories and engines."""
         return {
             "language": self.language,
             "safesearch": self.safe_search,

@@ -14,7 +14,7 @@ FORMS = {
     "time_range": one_of("day", "week", "month", "year"),
     "topic": one_of("general", "news", "finance"),
 }
-"""What Tavily understands, of what settings and filters may both say."""
+"""The values that Tavily understands, of settings and filters."""
 
 SITE = ValueForm(r"\S+", "one site without blanks, as in 'example.org'")
 CLAUSES = {"site": ("Equal", "AnyOf"), "exclude_domains": ("Equal", "AnyOf"), "date": ("Range",)}
@@ -23,12 +23,12 @@ CLAUSES = {"site": ("Equal", "AnyOf"), "exclude_domains": ("Equal", "AnyOf"), "d
 
 @frozen
 class TavilySettings:
-    """What can be set for a source that uses `tavily`.
+    """The settings of a source that uses `tavily`.
 
     >>> TavilySettings(api_key=Secret("tvly-1"), topic="news").base_url
     'https://api.tavily.com'
 
-    Raises ``ValueError`` for an empty key and for values that Tavily does not know.
+    Raises ``ValueError`` for an empty key and for unknown values.
     """
 
     api_key: Secret = field(

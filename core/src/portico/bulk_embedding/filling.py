@@ -19,16 +19,16 @@ __all__ = ["StoreFilling"]
 T = TypeVar("T")
 
 _ALONE = 512
-"""Records of one upsert, where this process does it."""
+"""Records of one upsert in this process."""
 _HANDED = 256
-"""Records of one job: some 300 KB of texts; soon done again, and still far more work than a job is to the queue."""
+"""Records of one job: some 300 KB of texts."""
 _AHEAD = 8
-"""Jobs per worker that are under way: they are not dealt out evenly, and none should wait for the next."""
+"""Jobs per worker that are under way, so that no worker waits for the next one."""
 _MOST = 64
-"""Jobs that are under way, however many workers there are: their texts are in the memory of this process."""
+"""The most jobs that are under way: their texts are in the memory of this process."""
 _FIRST = 1_024
 _FIRST_SECONDS = 1.0
-"""What is embedded here, or for how long, before workers are asked for: little is sooner done than handed out."""
+"""Texts or seconds of work in this process before it looks for workers."""
 
 
 class StoreFilling:
@@ -159,7 +159,7 @@ class StoreFilling:
 
 
 async def _all(works: Sequence[Awaitable[int]]) -> list[int]:
-    """Do all at once; the first failure stops the others and comes out as it is."""
+    """Await all at once; the first failure stops the others and is raised."""
     tasks = [asyncio.ensure_future(work) for work in works]
     try:
         return list(await asyncio.gather(*tasks))
