@@ -160,7 +160,7 @@ class _Nameless(_Plain):
     name = " "
 
 
-@FAULTS.caught_by("what_else_it_can_it_can_wholly", "`jobs` of a runner is a JobQueue or None, .* has no cancel, jobs")
+@FAULTS.caught_by("what_else_it_can_it_can_wholly", "`jobs` of a runner is a JobQueue or None, .* has no cancel, forget, jobs")
 class _CountsItsJobs(_Plain):
     jobs = 3
 

@@ -7,13 +7,14 @@ from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import Any
 
+from portico.ports.runner import Runner
 from portico.registration import Services
 from portico_local_runner.config import LocalRunnerSettings
 
 __all__ = ["LocalRunner"]
 
 
-class LocalRunner:
+class LocalRunner(Runner):
     """Execute actions in this process, at most ``concurrency`` at a time; the others wait in their order.
 
     >>> runner = LocalRunner(LocalRunnerSettings(concurrency=2))

@@ -289,7 +289,7 @@ async def _stages(planner: Planner, kernel: Kernel, goal: str) -> list[Task]:
     return [first, replace(first, steps=pursuit.steps, notes=proposal.notes)]
 
 
-class _Replay:
+class _Replay(Planner):
     """Propose one plan, then end."""
 
     name = "replay"
@@ -301,7 +301,7 @@ class _Replay:
         return Answer("") if task.steps else self._plan
 
 
-class _Counted:
+class _Counted(Planner):
     """Count the proposals of another planner."""
 
     def __init__(self, planner: Planner) -> None:
