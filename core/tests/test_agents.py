@@ -26,9 +26,9 @@ from portico.chat import (
     Usage,
 )
 from portico.errors import FunctionNotFound, LimitExceeded, TemplateError, TurnLimitExceeded, UnsupportedOption
-from portico.filters import Filters
 from portico.functions import Function, FunctionPlugin, function
 from portico.kernel import Kernel
+from portico.middleware import Middleware
 from portico.prompts.functions import prompt_function
 from portico.prompts.prompt import Piece, Prompt
 from portico.selection.selection import Considered, Selection
@@ -255,7 +255,7 @@ class TestInstructions:
             seen.append((context.name, context.arguments))
             return await proceed()
 
-        kernel = Kernel(filters=Filters(prompt=[watch]))
+        kernel = Kernel(middleware=Middleware(prompt=[watch]))
         template = kernel.template("Speak {{$language}}.")
         await ChatAgent("host", instructions=template, kernel=kernel, chat=scripted("1")).invoke(
             "Hello", arguments={"language": "Greek"}
@@ -393,7 +393,7 @@ class TestSettings:
             seen.append(context.call.name)
             return await proceed()
 
-        kernel = kernel_with_functions(filters=Filters(tool_call=[watch]))
+        kernel = kernel_with_functions(middleware=Middleware(tool_call=[watch]))
         await ChatAgent("host", kernel=kernel, chat=scripted(ToolCall("1", "Clock-now"), "Noon")).invoke("x")
         assert seen == ["Clock-now"]
 

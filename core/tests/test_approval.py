@@ -48,7 +48,7 @@ def kernel(sent: list[str]) -> Kernel:
 
 
 async def test_without_anybody_to_ask_a_plan_waits(kernel: Kernel, sent: list[str]) -> None:
-    kernel.filters.plan.append(approve_plans())
+    kernel.middleware.plan.append(approve_plans())
     outcome = (await kernel.run_plan(PLAN)).outcome
     assert isinstance(outcome, Held)
     assert (outcome.step, sent) == (None, [])
@@ -62,12 +62,12 @@ async def test_what_is_refused_is_held_with_the_reason(
     async def decide(_: object) -> Any:
         return decided
 
-    kernel.filters.plan.append(approve_plans(decide))
+    kernel.middleware.plan.append(approve_plans(decide))
     outcome = (await kernel.run_plan(PLAN)).outcome
     assert isinstance(outcome, Held)
     assert reason in outcome.reason
-    kernel.filters.plan.clear()
-    kernel.filters.step.append(approve_effects(kernel, decide))
+    kernel.middleware.plan.clear()
+    kernel.middleware.step.append(approve_effects(kernel, decide))
     outcome = (await kernel.run_plan(PLAN)).outcome
     assert isinstance(outcome, Held)
     assert reason in outcome.reason
@@ -89,14 +89,14 @@ async def test_only_steps_with_effects_are_asked_for_one_at_a_time(kernel: Kerne
         assert run.arguments == {"text": "a"}
         return True
 
-    kernel.filters.step.append(approve_effects(kernel, decide))
+    kernel.middleware.step.append(approve_effects(kernel, decide))
     assert isinstance((await kernel.run_plan(PLAN)).outcome, Answer)
     assert (sorted(asked), sent) == (["s2", "s3"], ["a", "a"])
 
 
 async def test_the_steps_of_a_nested_plan_are_asked_for_by_themselves(kernel: Kernel, sent: list[str]) -> None:
     inner = Plan("inner", (Step("a", "send", {"text": Value("x")}),), result=From("a"))
-    kernel.filters.step.append(approve_effects(kernel))
+    kernel.middleware.step.append(approve_effects(kernel))
     outcome = (await kernel.run_plan(Plan("outer", (Step("s1", inner),), result=From("s1")))).outcome
     assert isinstance(outcome, Held)
     assert (outcome.step, sent) == ("s1/a", [])

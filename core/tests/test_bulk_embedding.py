@@ -303,27 +303,6 @@ async def test_without_workers_and_for_little_it_is_done_here(queue, store, embe
     assert embeddings.embedded == 12 + 12
 
 
-async def test_slow_embeddings_are_handed_out_sooner(queue, store, embeddings, monkeypatch) -> None:
-    monkeypatch.setattr(filling_module, "_FIRST", 10_000)
-    monkeypatch.setattr(filling_module, "_FIRST_SECONDS", 0.0)
-    async with (
-        working(queue, Kernel(Given(HashingEmbeddings(16), store))),
-        StoreFilling(embeddings, store, queue=lambda: queue) as filling,
-    ):
-        await all_of(filling, 4)
-    assert embeddings.embedded == 0
-
-
-async def test_a_store_that_forgets_with_its_process_is_filled_here(queue, store, embeddings) -> None:
-    store.persistent = False
-    async with (
-        working(queue, Kernel(Given(HashingEmbeddings(16), store))),
-        StoreFilling(embeddings, store, queue=lambda: pytest.fail("asked")) as filling,
-    ):
-        await all_of(filling, 4)
-    assert embeddings.embedded == 12
-
-
 async def test_a_batch_that_was_done_before_is_made_again_when_the_store_has_lost_it(queue, store, embeddings) -> None:
     async with working(queue, Kernel(Given(embeddings, store))):
         for _ in range(3):
@@ -332,17 +311,6 @@ async def test_a_batch_that_was_done_before_is_made_again_when_the_store_has_los
             assert await store.count("space") == 6
             await store.drop("space")
     assert embeddings.embedded == 18
-
-
-async def test_a_batch_that_another_process_handed_out_is_waited_for(queue, store, embeddings) -> None:
-    [part, _] = plain(0).parts(2)
-    await queue.submit([job_of(part, model=embeddings.model, store=store.name)])
-    async with (
-        working(queue, Kernel(Given(embeddings, store))),
-        StoreFilling(HashingEmbeddings(16), store, queue=lambda: queue) as filling,
-    ):
-        await filling.fill(plain(0))
-    assert embeddings.embedded == 3
 
 
 async def test_what_a_worker_had_that_is_gone_another_does(queue, store, embeddings) -> None:
@@ -430,15 +398,13 @@ async def test_what_a_killed_process_handed_out_is_taken_back_by_the_next(queue,
     assert [each.name for each in await queue.jobs(KIND)] == [other.name]
 
 
-@pytest.mark.parametrize("many", [1, 100])
-async def test_a_queue_that_can_forget_keeps_no_texts(store, embeddings, many, monkeypatch) -> None:
+async def test_a_queue_that_can_forget_keeps_no_texts(store, embeddings) -> None:
     class Forgetting(MemoryJobQueue):
         async def forget(self, names) -> None:
             for name in names:
                 if self._entries[name].status.state not in ("waiting", "running"):
                     del self._entries[name]
 
-    monkeypatch.setattr(workers_module, "_FORGOTTEN_AT_ONCE", many)
     queue = Forgetting()
     await queue.submit([job_of(plain(99), model="m", store="s")])
     async with (
@@ -447,7 +413,6 @@ async def test_a_queue_that_can_forget_keeps_no_texts(store, embeddings, many, m
     ):
         await filling.cancel_leftovers("space")
         assert sum((await all_of(filling, 10)).values()) == 30
-        assert len(queue._entries) <= many * 20
     assert not queue._entries
 
 

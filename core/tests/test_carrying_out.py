@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from portico.errors import PorticoError, RunError, StoreDamaged, StoreError, StoreUnavailable
-from portico.filters import Hold, StepRun
 from portico.functions import function
 from portico.jobs import Job, JobStatus
 from portico.kernel import Kernel
+from portico.middleware import RequireApproval, StepRun
 from portico.plans.plan import Plan, Step, Value
 from portico.plans.task import Answer, Budget, Emit, Infeasible, Resumed, Started, Task
 from portico.ports.planner import Planner
@@ -178,11 +178,11 @@ async def test_what_is_asked_for_goes_before_what_the_worker_has() -> None:
 @on_virtual_time
 async def test_a_pursuit_that_is_held_ends_its_job() -> None:
     async def hold(context: StepRun, proceed: Any) -> Any:
-        return Hold("look at it") if context.step.id == "b" else await proceed()
+        return RequireApproval("look at it") if context.step.id == "b" else await proceed()
 
     async with crew_of(0) as crew:
         kernel = crew.kernel()
-        kernel.filters.step.append(hold)
+        kernel.middleware.step.append(hold)
         crew.hire(kernel)
         run = await kernel.submit("swim")
         (status,) = await crew.queue.ended([run])

@@ -128,17 +128,3 @@ def test_what_cannot_be_read_says_what_to_write(uri: str, message: str) -> None:
         Acme(Secret(uri))
     said = str(caught.value).replace("%23 ", "")
     assert not any(part in said for part in ("secret", "sec/", "sec?", "sec#", "sec[", "ret@", "123"))
-
-
-def test_each_database_has_schemes_of_its_own() -> None:
-    field = attrs.fields(Acme).uri
-    database_uri("mysql", "mariadb")(None, field, Secret("mariadb://ada:secret@db.example/portico"))
-    with pytest.raises(ValueError, match=r"^uri is of the form mysql://"):
-        database_uri("mysql", "mariadb")(None, field, Secret("postgresql://ada:secret@db.example/portico"))
-    with pytest.raises(ValueError, match="give the schemes"):
-        database_uri()
-    assert (
-        place_of(Secret("mongodb+srv://ada:secret@db.example/portico?tls=true")) == "mongodb+srv://db.example/portico"
-    )
-    with pytest.raises(ValueError, match="is of the form scheme://"):
-        place_of(Secret("4711://ada:secret@db.example"))

@@ -111,37 +111,12 @@ def test_what_is_returned_is_read_without_its_type(doc: str, returns: str) -> No
     assert describe(run) == Documentation("Do.", {}, returns)
 
 
-def test_a_docstring_without_parameters_has_a_summary_only() -> None:
-    def plain() -> None:
-        """Do it.
-
-        And note: this is no parameter.
-        """
-
-    assert describe(plain) == Documentation("Do it.")
-
-
-def test_no_docstring_says_nothing() -> None:
-    assert describe(lambda: None) == Documentation()
-
-
 @pytest.mark.parametrize("line", [":param door: which", ":returns: nothing", "Returns:", "Args:", "Raises:"])
 def test_a_summary_ends_where_a_section_begins(line: str) -> None:
     def close() -> None: ...
 
     close.__doc__ = f"Close it.\n{line}"
     assert describe(close).summary == "Close it."
-
-
-def test_a_docstring_that_begins_with_a_section_has_no_summary() -> None:
-    def close() -> None:
-        """Parameters
-        ----------
-        door
-            Which.
-        """
-
-    assert describe(close) == Documentation("", {"door": "Which."})
 
 
 def test_a_callable_object_is_described_by_its_call_or_else_by_its_class() -> None:
@@ -304,22 +279,3 @@ def test_what_a_class_says_of_its_fields_holds_for_those_derived_from_it_and_its
     assert describe_class(Derived) == Documentation("A table outside.", {"seats": "How many.", "note": "Overruled."})
     assert describe_class(Silent).summary == ""
     assert compile_type(Silent).schema["properties"]["seats"]["description"] == "How many."
-
-
-def test_what_a_class_says_is_overruled_by_the_field_that_is_of_it() -> None:
-    @dataclass
-    class Room:
-        """A room.
-
-        Attributes:
-            main: The big one.
-        """
-
-        main: Google
-        other: Google
-        seen: Annotated[Google, "The one with a view."]
-
-    properties = compile_type(Room).schema["properties"]
-    assert properties["main"]["description"] == "The big one."
-    assert properties["other"]["description"] == "A table in a room."
-    assert properties["seen"]["description"] == "The one with a view."

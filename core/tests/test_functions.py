@@ -110,11 +110,6 @@ async def test_a_class_or_an_object_is_a_plugin_of_its_marked_methods(group: obj
     assert results == [104, 8, 2.0, 96, 16]
 
 
-def test_a_plugin_is_described_by_the_first_paragraph() -> None:
-    assert FunctionPlugin.of(Sums).description == "Sums of numbers."
-    assert FunctionPlugin.of(Sums)["add"].name == "add"
-
-
 def test_a_module_is_a_plugin() -> None:
     module = types.ModuleType("acme.tables", "Tables at Acme.")
     module.book, module.other = book, 5  # type: ignore[attr-defined]
@@ -225,14 +220,6 @@ def test_a_hint_without_json_form_is_refused() -> None:
 
     with pytest.raises(SchemaUnsupported, match="bytes"):
         Function.of(run)
-
-
-def unhinted(a, b=2): ...  # type: ignore[no-untyped-def]
-
-
-def test_a_function_without_hints_takes_anything() -> None:
-    assert Function.of(unhinted).manual.parameters["properties"] == {"a": {}, "b": {"default": 2}}
-    assert Function.of(unhinted).manual.returns == {}
 
 
 @dataclass

@@ -153,21 +153,6 @@ async def test_a_source_is_asked_no_deeper_than_needed_and_alone_for_just_what_i
     assert two.asked[1:] == [TextSearchOptions(top=12)], "the least depth asks for no more than is wanted"
 
 
-async def test_by_itself_it_is_called_fused_ranks_twenty_of_each_source_and_waits_as_long_as_they_take() -> None:
-    one, two = Source("one"), Source("two")
-    fused = FusedSearch([one, two])
-    await found(fused, top=2)
-    await found(fused, top=20)
-    await found(fused, top=1, skip=20)
-    assert fused.name == "fused"
-    assert [options.top for options in one.asked] == [options.top for options in two.asked] == [20, 20, 40]
-
-
-@on_virtual_time
-async def test_without_a_timeout_a_source_may_take_its_time() -> None:
-    assert await found(FusedSearch([Source("slow", seconds=3600), Source("docs")]))
-
-
 async def test_a_source_that_fails_is_told_of_and_the_others_answer() -> None:
     broken = {"down": Source(error=ServiceUnavailable("No one is there.")), "bug": Source(error=KeyError("x"))}
     fused = FusedSearch({**broken, "docs": Source()})
@@ -284,15 +269,6 @@ async def test_its_index_is_that_of_all_sources() -> None:
     assert report == IndexReport(**{count: 3 * 10**place for place, count in enumerate(counts)})
 
 
-async def test_it_is_one_search_plugin_of_a_kernel() -> None:
-    kernel = Kernel()
-    kernel.add_plugin(search_plugin(FusedSearch([Source("house"), Source("garden", GARDEN)]), "Everything"))
-    records = await kernel.invoke("Everything-GetSearchResults", query="red door", count=1)
-    value = kernel.function("Everything-GetSearchResults").manual.returns
-    assert records == [FusedResult("a red door", "Doors", "http://a.example/1", ("house", "garden"))]
-    assert value["type"] == "array"
-
-
 async def test_as_a_function_it_logs_which_source_failed(caplog: pytest.LogCaptureFixture) -> None:
     down = Source("down", error=ServiceUnavailable("No one is there."))
     kernel = Kernel(plugins=[search_plugin(FusedSearch([down, Source("house")]), "all")])
@@ -316,38 +292,10 @@ async def test_a_failure_within_a_fused_source_is_told_of_by_the_outer_one() -> 
     assert results.metadata["failures"] == {"middle/inner/down": "No one is there."}
 
 
-async def test_why_a_fused_source_failed_tells_of_each_of_its_sources() -> None:
-    def broken() -> dict[str, Source]:
-        return {"down": Source(error=ServiceUnavailable("No one is there.")), "bug": Source(error=KeyError("x"))}
-
-    inner, half = FusedSearch(broken(), name="inner"), FusedSearch({**broken(), "up": Source()}, name="half")
-    results = await FusedSearch([inner, half, Source("docs")]).get_text_search_results("door")
-    assert results.metadata["failures"] == {
-        "inner": "No one is there. That was the source 'down'. The source 'bug' failed too: KeyError: 'x'",
-        "half/down": "No one is there.",
-        "half/bug": "KeyError: 'x'",
-    }
-
-
-async def test_passages_keep_their_name_and_their_link() -> None:
-    fused = FusedSearch([Source("house"), Source("garden", GARDEN)])
-    results = await (await fused.get_text_search_results("door", TextSearchOptions(top=20))).list()
-    assert results == [TextSearchResult(one.value, one.name, one.link) for one in await found(fused, top=20)]
-    assert {result.link for result in results} == {entry.link for entry in HOUSE + GARDEN if "door" in entry.text}
-
-
-async def test_a_page_that_several_sources_find_is_one_with_the_longest_text() -> None:
-    brave = ListSearch([ListEntry("A door is", "Door", "https://a.example/door")], name="brave")
-    wiki = ListSearch([ListEntry("A door is a lid that turns.", "Doors", "http://a.example/door/")], name="wiki")
-    assert await found(FusedSearch([brave, wiki])) == [
-        FusedResult("A door is a lid that turns.", "Doors", "http://a.example/door/", ("brave", "wiki"))
-    ]
-
-
 def test_mistakes_are_told_when_it_is_made() -> None:
     with pytest.raises(ValueError, match=r"^there are no searches to fuse$"):
         FusedSearch([])
-    with pytest.raises(ValueError, match="two searches are called 'docs'"):
+    with pytest.raises(ValueError, match="two searches have the name 'docs'"):
         FusedSearch([Source("docs"), Source("docs")])
     with pytest.raises(ValueError, match="depth is 0"):
         FusedSearch([Source()], depth=0)

@@ -16,11 +16,6 @@ def test_fusing_loses_nothing_and_adds_nothing(drawn: list[list[str]]) -> None:
     assert sorted(fused) == sorted({thing for ranking in drawn for thing in ranking})
 
 
-@given(st.lists(st.sampled_from("abcdefg"), unique=True), st.integers(1, 4))
-def test_rankings_that_agree_stay_as_they_are(ranking: list[str], count: int) -> None:
-    assert fuse_by_rank([ranking] * count) == ranking
-
-
 @given(rankings)
 def test_what_is_better_everywhere_is_better_in_the_end(drawn: list[list[str]]) -> None:
     fused = fuse_by_rank(drawn)
@@ -38,22 +33,6 @@ def test_what_is_better_everywhere_is_better_in_the_end(drawn: list[list[str]]) 
 def test_things_of_one_key_count_as_one_and_once_for_each_ranking() -> None:
     fused = fuse_by_rank([["a", "A", "b"], ["c", "B"]], key=str.casefold)
     assert fused == ["b", "a", "c"]
-
-
-@given(st.none() | st.integers(0, 70))
-def test_the_constant_says_how_far_down_two_rankings_outweigh_the_first_place_of_one(constant: int | None) -> None:
-    given_constant: dict[str, int] = {} if constant is None else {"constant": constant}
-    # Where 1 / (constant + 1) is 2 / (constant + rank); published as 60.
-    level = (60 if constant is None else constant) + 2
-
-    def wins(rank: int, *, first: str) -> str:
-        twice = [[*(f"{number}-{place}" for place in range(rank - 1)), "twice"] for number in range(2)]
-        rankings = [["once"], *twice] if first == "once" else [*twice, ["once"]]
-        return next(name for name in fuse_by_rank(rankings, **given_constant) if name in {"once", "twice"})
-
-    assert wins(level - 1, first="once") == "twice"
-    assert wins(level + 1, first="twice") == "once"
-    assert [wins(level, first=name) for name in ("once", "twice")] == ["once", "twice"]
 
 
 Passage = tuple[str | None, str]
@@ -95,7 +74,3 @@ def test_passages_of_one_document_stay_apart() -> None:
     assert fused([first, second], [second]) == [(second, (0, 1)), (first, (0,))]
     lines = [("file:///d.md#L1", "The same"), ("file:///d.md#L9", "The same")]
     assert fused(lines) == [(line, (0,)) for line in lines]
-
-
-def test_without_a_link_the_text_is_what_tells_passages_apart() -> None:
-    assert fused([(None, "a"), ("", "b")], [(None, "b")]) == [(("", "b"), (0, 1)), ((None, "a"), (0,))]

@@ -206,7 +206,7 @@ async def numbered(plugin: str, *calls: ToolCall) -> Sequence[str]:
 
     kernel.add_function(passages)
     found = Passages()
-    kernel.filters.tool_call.append(number_search_results(kernel, lambda: found))
+    kernel.middleware.tool_call.append(number_search_results(kernel, lambda: found))
     return [(await kernel.call_tool(call)).content for call in calls]
 
 

@@ -93,10 +93,6 @@ def test_a_service_that_means_something_else_by_its_status_is_believed() -> None
     assert type(service_error(HttpResponse(400), "Acme", ContextOverflow)) is ContextOverflow
 
 
-def test_a_failure_with_the_status_of_success_does_not_show_it() -> None:
-    assert "200" not in str(service_error(said({"error": "No."}, 200), "Acme", ServiceError))
-
-
 def test_advice_of_the_caller_takes_the_place_of_the_usual() -> None:
     error = service_error(HttpResponse(403), "Acme", advice="Switch JSON on.")
     assert str(error) == "Acme refused access (403). Switch JSON on."
@@ -123,19 +119,9 @@ def test_what_a_service_says_is_found_where_services_say_it(answer: Any) -> None
     assert str(service_error(said(answer), "Acme")).endswith("It says: Words.")
 
 
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [
-        ({"detail": [{"loc": ["body", "n", 0], "msg": "Too many."}, {"msg": "More."}]}, "body.n.0: Too many."),
-        (
-            {"error": {"detail": "Invalid.", "meta": {"errors": [{"loc": ["query", "country"], "msg": "None such."}]}}},
-            "Invalid. (query.country: None such.)",
-        ),
-        ({"error": {"detail": "Too fast.", "meta": {"plan": "Free", "component": "rate_limiter"}}}, "Too fast."),
-    ],
-)
-def test_the_place_of_a_mistake_is_told_too(answer: Any, words: str) -> None:
-    assert str(service_error(said(answer, 422), "Acme")).endswith(f"It says: {words}")
+def test_the_place_of_a_mistake_is_told_too() -> None:
+    answer = {"error": {"detail": "Invalid.", "meta": {"errors": [{"loc": ["query", "country"], "msg": "None such."}]}}}
+    assert str(service_error(said(answer, 422), "Acme")).endswith("It says: Invalid. (query.country: None such.)")
 
 
 def test_plain_text_is_what_a_service_says_and_a_page_is_not() -> None:
@@ -172,10 +158,6 @@ def test_of_a_bearer_header_the_key_alone_is_hidden_too() -> None:
     )
     assert "tvly" not in str(error)
     assert "The bearer" in str(error)
-
-
-def test_an_empty_key_hides_nothing() -> None:
-    assert str(service_error(said("Words."), "Acme", hidden=[Secret("")])).endswith("It says: Words.")
 
 
 @pytest.mark.parametrize(
@@ -230,7 +212,3 @@ def test_a_wait_beyond_all_bounds_is_still_a_number(written: str) -> None:
         assert isinstance(error, RateLimited)
         assert error.retry_after is not None
         assert 0 < error.retry_after < 1e11
-
-
-def test_one_second_is_one() -> None:
-    assert "in 1 second." in str(service_error(HttpResponse(429, b"", {"retry-after": "0.2"}), "Acme"))

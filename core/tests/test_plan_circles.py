@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from portico import Kernel, function
 from portico.errors import PlanError, PlanInvalid, StepFailed
-from portico.filters import Hold, StepRun
+from portico.middleware import RequireApproval, StepRun
 from portico.plans.check import check_plan
 from portico.plans.findings import Finding
 from portico.plans.plan import From, Plan, PlanTemplate, Step, Value
@@ -257,15 +257,15 @@ async def test_a_run_that_was_held_says_a_failure_inside_in_the_same_words() -> 
         raise OSError("no line")
 
     async def hold(run: StepRun, proceed: object) -> object:
-        return Hold("wait") if run.step.id == "s/h" else await proceed()  # type: ignore[operator]
+        return RequireApproval("wait") if run.step.id == "s/h" else await proceed()  # type: ignore[operator]
 
     kernel.add_function(fail)
     kernel.add_function(plan_function("inner", Plan("g", (Step("f", "fail"),))))
     kernel.add_function(plan_function("fine", Plan("g", result=Value(1))))
     both = Plan("g", (Step("a", "inner"), Step("h", "fine")))
-    kernel.filters.step.append(hold)
+    kernel.middleware.step.append(hold)
     run = (await kernel.run_plan(Plan("g", (Step("s", both),)))).run
-    kernel.filters.step.clear()
+    kernel.middleware.step.clear()
     with pytest.raises(StepFailed, match=r"^Step s/a/f failed: The function fail failed: OSError: no line$"):
         await kernel.resume(run)
 

@@ -10,7 +10,7 @@ import pytest
 from portico import Kernel, function
 from portico.approval import approve_effects
 from portico.errors import LimitExceeded, StepFailed
-from portico.filters import Filters, FunctionInvocation, Hold, PlanReview, StepRun
+from portico.middleware import FunctionInvocation, Middleware, PlanReview, RequireApproval, StepRun
 from portico.plans.plan import From, Plan, PlanTemplate, Step, Value
 from portico.plans.plan_functions import plan_function, plan_of
 from portico.plans.task import Answer, Budget
@@ -100,7 +100,7 @@ async def test_killed_inside_of_it_nothing_is_done_twice() -> None:
 async def test_a_hold_inside_of_it_is_a_hold_of_the_pursuit() -> None:
     store, deeds = MemoryRunStore(), Deeds()
     kernel = reporting(deeds, store)
-    kernel.filters.step.append(approve_effects(kernel))
+    kernel.middleware.step.append(approve_effects(kernel))
     asked: list[str] = []
     pursuit = await kernel.run_plan(OUTER)
     while isinstance(pursuit.outcome, Held):
@@ -112,7 +112,7 @@ async def test_a_hold_inside_of_it_is_a_hold_of_the_pursuit() -> None:
         async def decide(run: StepRun, allowed: set[str] = allowed) -> bool:
             return run.step.id in allowed
 
-        kernel.filters.step[:] = [approve_effects(kernel, decide)]
+        kernel.middleware.step[:] = [approve_effects(kernel, decide)]
         assert len(asked) < 10, f"it is held at {step} again"
         pursuit = await kernel.resume(pursuit.run)
     assert pursuit.outcome == Answer(SAID, value=SAID)
@@ -125,20 +125,22 @@ async def test_its_plan_goes_through_the_plan_filters_once() -> None:
     kernel = reporting(deeds, store)
     reviewed: list[str] = []
 
-    async def review(review: PlanReview, proceed: Callable[[], Awaitable[Hold | None]]) -> Hold | None:
+    async def review(
+        review: PlanReview, proceed: Callable[[], Awaitable[RequireApproval | None]]
+    ) -> RequireApproval | None:
         reviewed.append(review.plan.goal)
-        return await proceed() if len(reviewed) != 2 else Hold("look at it")
+        return await proceed() if len(reviewed) != 2 else RequireApproval("look at it")
 
     async def hold(run: StepRun, proceed: Callable[[], Awaitable[Any]]) -> Any:
-        return Hold("wait") if run.step.id == "r/s" and len(reviewed) == 3 else await proceed()
+        return RequireApproval("wait") if run.step.id == "r/s" and len(reviewed) == 3 else await proceed()
 
-    kernel.filters.plan.append(review)
-    kernel.filters.step.append(hold)
+    kernel.middleware.plan.append(review)
+    kernel.middleware.step.append(hold)
     pursuit = await kernel.run_plan(OUTER)
     assert pursuit.outcome == Held("look at it", "r")
     assert deeds.done == []
     assert (await kernel.resume(pursuit.run)).outcome == Held("wait", "r/s")
-    kernel.filters.step.clear()
+    kernel.middleware.step.clear()
     assert (await kernel.resume(pursuit.run)).outcome == Answer(SAID, value=SAID)
     assert reviewed == ["Report", "Report on something", "Report on something", "Report on something"]
     assert deeds.done == DONE
@@ -199,7 +201,7 @@ async def test_function_filters_are_around_it() -> None:
         seen.append(context.function.full_name)
         return await proceed()
 
-    kernel = reporting(Deeds(), filters=Filters(function=[look]))
+    kernel = reporting(Deeds(), middleware=Middleware(function=[look]))
     await kernel.run_plan(OUTER)
     assert seen == ["report", "D-look", "D-send", "D-look"] * 2
 

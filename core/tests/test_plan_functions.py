@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from portico import Function, FunctionPlugin, Hold, Kernel, function
+from portico import Function, FunctionPlugin, Kernel, RequireApproval, function
 from portico.errors import ArgumentsInvalid, PlanError, PlanInvalid, SchemaUnsupported, StepFailed
-from portico.filters import Filters, StepRun
+from portico.middleware import Middleware, StepRun
 from portico.plans.plan import Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value
 from portico.plans.plan_functions import plan_function, plan_of
 from portico.plans.results import result_schema
@@ -210,9 +210,9 @@ async def test_its_run_is_in_the_journal() -> None:
 
 async def test_one_that_is_held_says_so() -> None:
     async def hold(context: StepRun, proceed: Any) -> Any:
-        return Hold("ask Ada")
+        return RequireApproval("ask Ada")
 
-    kernel = kernel_with(plan_function("send", SENDING), filters=Filters(step=[hold]))
+    kernel = kernel_with(plan_function("send", SENDING), middleware=Middleware(step=[hold]))
     with pytest.raises(PlanError, match=r"send: the plan is held at step s1: ask Ada\. It is the run"):
         await kernel.invoke("send", text="hey")
 

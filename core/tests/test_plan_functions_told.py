@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from portico import Function, Hold, Kernel, function
+from portico import Function, Kernel, RequireApproval, function
 from portico.errors import ArgumentsInvalid, PlanError
-from portico.filters import Filters, PlanReview
 from portico.functions import FunctionManual
+from portico.middleware import Middleware, PlanReview
 from portico.plans.plan import Expression, From, ListOf, Plan, PlanTemplate, Step, TextOf, Value
 from portico.plans.plan_functions import plan_function, plans_of
 from portico_testkit.fakes.run_store import MemoryRunStore
@@ -232,10 +232,10 @@ def test_a_kernel_tells_the_plans_of_its_functions() -> None:
 
 async def test_one_that_is_held_as_a_whole_says_so() -> None:
     async def hold(review: PlanReview, proceed: Any) -> Any:
-        return Hold("ask Ada")
+        return RequireApproval("ask Ada")
 
     store = MemoryRunStore()
-    made = kernel(plan_function("f", calling("Post-look")), filters=Filters(plan=[hold]), run_store=store)
+    made = kernel(plan_function("f", calling("Post-look")), middleware=Middleware(plan=[hold]), run_store=store)
     with pytest.raises(PlanError) as raised:
         await made.invoke("f")
     (run,) = await store.runs()

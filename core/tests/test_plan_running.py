@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from portico.errors import StepFailed
-from portico.filters import Hold
+from portico.middleware import RequireApproval
 from portico.plans.evaluation import evaluate
 from portico.plans.plan import From, ListOf, ObjectOf, Plan, Step, TextOf, Value
 from portico.pursuits.running import Broken, HeldStep, run_steps
@@ -158,7 +158,7 @@ async def test_a_held_step_lets_what_runs_come_to_its_end_and_nothing_new_begin(
     async def execute(step: Step, arguments: dict[str, Any]) -> str:
         await asyncio.sleep(0)
         if step.id in held:
-            raise HeldStep(step, Hold("ask first"))
+            raise HeldStep(step, RequireApproval("ask first"))
         for _ in range(5):
             await asyncio.sleep(0)
         ended.append(step.id)

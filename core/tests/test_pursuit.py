@@ -11,9 +11,9 @@ import pytest
 
 from portico.chat import Usage
 from portico.errors import LimitExceeded, PlanError, PlanInvalid, StepFailed, StoreBusy, StoreError
-from portico.filters import Hold, PlanReview, StepRun
 from portico.functions import function
 from portico.kernel import Kernel
+from portico.middleware import PlanReview, RequireApproval, StepRun
 from portico.plans.check import check_plan
 from portico.plans.plan import From, ObjectOf, Plan, Step, TextOf, Value
 from portico.plans.staleness import fingerprint
@@ -301,11 +301,13 @@ async def test_a_cancellation_stops_everything_and_gives_the_lease_back(kernel: 
 async def test_a_plan_filter_may_hold(kernel: Kernel, tools: Tools) -> None:
     seen: list[PlanReview] = []
 
-    async def ask(context: PlanReview, proceed: Callable[[], Awaitable[Hold | None]]) -> Hold | None:
+    async def ask(
+        context: PlanReview, proceed: Callable[[], Awaitable[RequireApproval | None]]
+    ) -> RequireApproval | None:
         seen.append(context)
-        return Hold("Look first.") if len(context.plan.steps) > 1 else await proceed()
+        return RequireApproval("Look first.") if len(context.plan.steps) > 1 else await proceed()
 
-    kernel.filters.plan.append(ask)
+    kernel.middleware.plan.append(ask)
     planner = ScriptedPlanner(Plan("g", (shout("s1", "a"),)), Plan("g", (shout("s2", "b"), shout("s3", "c"))))
     pursuit = await kernel.pursue("Shout", planner=planner)
     assert pursuit.outcome == Held("Look first.")
@@ -326,8 +328,8 @@ async def test_plan_filters_run_from_the_outside_in(kernel: Kernel) -> None:
 
         return filter
 
-    kernel.filters.plan += [recording("plan 1"), recording("plan 2")]
-    kernel.filters.step += [recording("step 1"), recording("step 2")]
+    kernel.middleware.plan += [recording("plan 1"), recording("plan 2")]
+    kernel.middleware.step += [recording("step 1"), recording("step 2")]
     await kernel.pursue("Shout", planner=ScriptedPlanner(Plan("g", (shout("s", "a"),), From("s"))))
     assert log == [
         "plan 1 before", "plan 2 before", "plan 2 after", "plan 1 after",
@@ -338,13 +340,13 @@ async def test_plan_filters_run_from_the_outside_in(kernel: Kernel) -> None:
 async def test_a_step_filter_may_hold_change_or_replace(kernel: Kernel, tools: Tools) -> None:
     async def guard(context: StepRun, proceed: Callable[[], Awaitable[Any]]) -> Any:
         if context.step.id == "held":
-            return Hold("Not this one.")
+            return RequireApproval("Not this one.")
         if context.step.id == "replaced":
             return "by the filter"
         context.arguments["text"] += " changed"
         return await proceed()
 
-    kernel.filters.step.append(guard)
+    kernel.middleware.step.append(guard)
     plan = Plan("g", (shout("s1", "a"), shout("replaced", "b", "s1"), shout("held", "c", "replaced")), From("s1"))
     pursuit = await kernel.pursue("Shout", planner=ScriptedPlanner(plan))
     assert pursuit.outcome == Held("Not this one.", "held")
@@ -368,7 +370,7 @@ async def test_a_step_that_waits_for_its_filters_has_not_begun(kernel: Kernel) -
 
     store = kernel.run_store
     assert store is not None
-    kernel.filters.step.append(ask)
+    kernel.middleware.step.append(ask)
     await kernel.pursue("Shout", planner=ScriptedPlanner(Plan("g", (shout("s", "a"),), From("s"))), emit=events.append)
     entries = await journal(kernel)
     assert entries[2] == {"type": "step-started", "step": "s", "arguments": {"text": "b"}}
@@ -378,34 +380,36 @@ async def test_a_step_that_waits_for_its_filters_has_not_begun(kernel: Kernel) -
 async def test_a_hold_inside_of_a_nested_plan_is_no_failure_of_the_step_around_it(kernel: Kernel) -> None:
     async def guard(context: StepRun, proceed: Callable[[], Awaitable[Any]]) -> Any:
         if context.step.id == "n/a":
-            return Hold("Not this one.")
+            return RequireApproval("Not this one.")
         try:
             return await proceed()
         except Exception as error:
             return str(error)
 
-    kernel.filters.step.append(guard)
+    kernel.middleware.step.append(guard)
     plan = Plan("g", (Step("n", Plan("i", (shout("a", "x"),), From("a"))),), From("n"))
     assert (await kernel.pursue("Nest", planner=ScriptedPlanner(plan))).outcome == Held("Not this one.", "n/a")
 
 
-@pytest.mark.parametrize("answer", [None, "Hold", Hold])
+@pytest.mark.parametrize("answer", [None, "RequireApproval", RequireApproval])
 async def test_a_plan_that_no_filter_let_through_does_not_run(kernel: Kernel, tools: Tools, answer: object) -> None:
-    async def forget(context: PlanReview, proceed: Callable[[], Awaitable[Hold | None]]) -> Any:
+    async def forget(context: PlanReview, proceed: Callable[[], Awaitable[RequireApproval | None]]) -> Any:
         return answer
 
-    kernel.filters.plan.append(forget)
-    with pytest.raises(TypeError, match="plan filter"):
+    kernel.middleware.plan.append(forget)
+    with pytest.raises(TypeError, match="plan middleware"):
         await kernel.pursue("Shout", planner=ScriptedPlanner(Plan("g", (shout("s", "a"),), From("s"))))
     assert tools.calls == []
 
 
 async def test_a_plan_filter_cannot_change_what_was_checked(kernel: Kernel) -> None:
-    async def change(context: PlanReview, proceed: Callable[[], Awaitable[Hold | None]]) -> Hold | None:
+    async def change(
+        context: PlanReview, proceed: Callable[[], Awaitable[RequireApproval | None]]
+    ) -> RequireApproval | None:
         context.plan = Plan("another")  # type: ignore[misc]
         return await proceed()
 
-    kernel.filters.plan.append(change)
+    kernel.middleware.plan.append(change)
     with pytest.raises(FrozenInstanceError):
         await kernel.pursue("Shout", planner=ScriptedPlanner(Plan("g", (shout("s", "a"),), From("s"))))
 
@@ -514,7 +518,7 @@ async def test_a_lost_lease_stops_the_pursuit(kernel: Kernel, tools: Tools) -> N
         await store.acquire(context.run, owner="another", seconds=60)
         return await proceed()
 
-    kernel.filters.step.append(steal)
+    kernel.middleware.step.append(steal)
     with pytest.raises(StoreBusy, match="another"):
         await kernel.pursue("Shout", planner=ScriptedPlanner(Plan("g", (shout("s", "a"),)), Answer("end")))
     assert tools.calls == []
@@ -532,7 +536,7 @@ async def test_a_lease_that_another_had_meanwhile_is_not_taken_back(kernel: Kern
         await store.release(lease)
         return await proceed()
 
-    kernel.filters.step.append(overtake)
+    kernel.middleware.step.append(overtake)
     with pytest.raises(StoreBusy, match="no longer in force"):
         await kernel.pursue("Shout", planner=ScriptedPlanner(Plan("g", (shout("s", "a"),)), Answer("end")))
     (run,) = await store.runs()
@@ -548,7 +552,7 @@ async def test_two_processes_on_one_run_are_two_owners(kernel: Kernel) -> None:
             await store.acquire(context.run, owner=context.run, seconds=60)
         return await proceed()
 
-    kernel.filters.step.append(look)
+    kernel.middleware.step.append(look)
     pursuit = await kernel.pursue("Shout", planner=ScriptedPlanner(Plan("g", (shout("s", "a"),), From("s"))))
     assert pursuit.outcome == Answer("A", value="A")
 
@@ -572,7 +576,7 @@ async def test_a_journal_that_cannot_be_written_ends_it_and_is_no_failure_of_the
             return "another"
 
     kernel.run_store = Full()
-    kernel.filters.step.append(patient)
+    kernel.middleware.step.append(patient)
     planner = ScriptedPlanner(Plan("g", (shout("s1", "a"), shout("s2", "b", "s1"))), Answer("end"))
     with pytest.raises(StoreError, match="disk is full"):
         await kernel.pursue("Shout", planner=planner)

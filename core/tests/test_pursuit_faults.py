@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from portico.errors import LimitExceeded, PlanInvalid, PorticoError, RunError, StepFailed, StoreBusy, StoreError
-from portico.filters import Hold, StepRun
 from portico.functions import function
 from portico.kernel import Kernel
+from portico.middleware import RequireApproval, StepRun
 from portico.plans.plan import From, ListOf, Plan, PlanTemplate, Step, Value
 from portico.plans.task import Answer, Budget, Emit, Event, Resumed, Started, Task, Warned
 from portico.ports.run_store import Lease
@@ -191,15 +191,15 @@ async def test_a_listener_that_raises_when_a_run_is_gone_on_with_is_an_ordinary_
     kernel: Kernel, world: World
 ) -> None:
     async def hold(context: StepRun, proceed: Callable[[], Awaitable[Any]]) -> Any:
-        return Hold("wait")
+        return RequireApproval("wait")
 
     def listen(event: Event) -> None:
         if isinstance(event, Resumed):
             raise KeyError("listener")
 
-    kernel.filters.step.append(hold)
+    kernel.middleware.step.append(hold)
     held = await kernel.run_plan(PLAN)
-    kernel.filters.step.clear()
+    kernel.middleware.step.clear()
     with pytest.raises(KeyError, match="listener"):
         await kernel.resume(held.run, emit=listen)
     assert (await kernel.resume(held.run)).outcome == Answer("sent c", value="sent c")
@@ -232,7 +232,7 @@ async def test_a_filter_that_changes_arguments_inside_changes_them_for_its_step_
             context.arguments["values"].append("more")
         return await proceed()
 
-    kernel.filters.step.append(add)
+    kernel.middleware.step.append(add)
     first = Step("a", "W-members", {"values": Value(["one"])})
     others = tuple(Step(name, "W-members", {"values": From("a")}, after) for name, after in (("b", ()), ("c", ("b",))))
     pursuit = await kernel.run_plan(Plan("g", (first, *others), ListOf((From("a"), From("b"), From("c")))))
@@ -264,7 +264,7 @@ async def test_a_filter_that_proceeds_twice_does_not_send_twice(
         await proceed()
         return await proceed()
 
-    kernel.filters.step.append(again)
+    kernel.middleware.step.append(again)
     with pytest.raises(StepFailed, match="proceed"):
         await kernel.run_plan(Plan("g", (twice,), From("s")))
     assert len(world.sent) == 1
@@ -278,7 +278,7 @@ async def test_a_filter_may_proceed_twice_where_nothing_happens_by_it(kernel: Ke
         context.arguments["text"] = "again"
         return await proceed()
 
-    kernel.filters.step.append(again)
+    kernel.middleware.step.append(again)
     pursuit = await kernel.run_plan(Plan("g", (step("a"),), From("a")))
     assert pursuit.outcome == Answer("read again", value="read again")
     assert [record.result for record in (await state_of(kernel)).records] == ["read again"]
@@ -337,7 +337,7 @@ async def test_a_lease_that_ran_out_while_the_computer_slept_is_renewed(world: W
         now[0] += 10 * writing.LEASE_SECONDS
         return await proceed()
 
-    kernel.filters.step.append(sleep)
+    kernel.middleware.step.append(sleep)
     assert (await kernel.run_plan(PLAN)).outcome == Answer("sent c", value="sent c")
     assert (await state_of(kernel)).state == "done"
 
@@ -398,9 +398,9 @@ async def test_a_run_whose_entries_became_fewer_is_not_gone_on_with(kernel: Kern
     store = kernel.run_store = Forgetful()
 
     async def hold(context: StepRun, proceed: Callable[[], Awaitable[Any]]) -> Any:
-        return Hold("wait") if context.step.id == "c" else await proceed()
+        return RequireApproval("wait") if context.step.id == "c" else await proceed()
 
-    kernel.filters.step.append(hold)
+    kernel.middleware.step.append(hold)
     held = await kernel.run_plan(PLAN)
     with pytest.raises(StoreError, match="entries"):
         await kernel.resume(held.run)
@@ -409,9 +409,9 @@ async def test_a_run_whose_entries_became_fewer_is_not_gone_on_with(kernel: Kern
 
 async def test_a_run_that_cannot_be_gone_on_with_stays_what_it_was(kernel: Kernel, world: World) -> None:
     async def hold(context: StepRun, proceed: Callable[[], Awaitable[Any]]) -> Any:
-        return Hold("wait") if context.step.id == "b" else await proceed()
+        return RequireApproval("wait") if context.step.id == "b" else await proceed()
 
-    kernel.filters.step.append(hold)
+    kernel.middleware.step.append(hold)
     held = await kernel.run_plan(PLAN)
     other = Kernel(run_store=kernel.run_store)
     with pytest.raises(PorticoError, match="W-send"):
@@ -532,15 +532,15 @@ async def test_what_a_planner_warns_of_comes_with_the_answer_also_when_a_plan_gi
 
 async def test_a_store_that_fails_at_any_call_while_a_run_is_gone_on_with_loses_nothing() -> None:
     async def hold(context: StepRun, proceed: Callable[[], Awaitable[Any]]) -> Any:
-        return Hold("wait") if context.step.id == "b" else await proceed()
+        return RequireApproval("wait") if context.step.id == "b" else await proceed()
 
     failed: list[str] = []
     for at in range(1, 100):
         store, world = Failing(), World()
         kernel = kernel_of(world, store)
-        kernel.filters.step.append(hold)
+        kernel.middleware.step.append(hold)
         held = await kernel.run_plan(PLAN)
-        kernel.filters.step.clear()
+        kernel.middleware.step.clear()
         store.at = store.calls + at
         try:
             pursuit = await kernel.resume(held.run)
@@ -590,9 +590,9 @@ async def test_a_step_that_nothing_would_run_again_is_not_to_be_run_again(world:
 
 async def test_a_given_result_that_is_not_json_is_refused(kernel: Kernel) -> None:
     async def hold(context: StepRun, proceed: Callable[[], Awaitable[Any]]) -> Any:
-        return Hold("wait")
+        return RequireApproval("wait")
 
-    kernel.filters.step.append(hold)
+    kernel.middleware.step.append(hold)
     held = await kernel.run_plan(Plan("g", (Step("n", Plan("n", (step("a"),))),)))
     for wrong in (math.nan, object()):
         with pytest.raises(RunError, match="not JSON"):
@@ -601,11 +601,11 @@ async def test_a_given_result_that_is_not_json_is_refused(kernel: Kernel) -> Non
 
 async def test_two_at_once_do_not_go_on_with_one_run(kernel: Kernel, world: World) -> None:
     async def hold(context: StepRun, proceed: Callable[[], Awaitable[Any]]) -> Any:
-        return Hold("wait")
+        return RequireApproval("wait")
 
-    kernel.filters.step.append(hold)
+    kernel.middleware.step.append(hold)
     held = await kernel.run_plan(PLAN)
-    kernel.filters.step.clear()
+    kernel.middleware.step.clear()
     ended = await asyncio.gather(*(kernel.resume(held.run) for _ in range(5)), return_exceptions=True)
     assert sum(not isinstance(each, BaseException) for each in ended) == 1
     assert all(isinstance(each, StoreBusy) for each in ended if isinstance(each, BaseException))

@@ -26,9 +26,9 @@ from portico.errors import (
     StoreBusy,
     StoreError,
 )
-from portico.filters import Hold, StepRun
 from portico.functions import function
 from portico.kernel import Kernel
+from portico.middleware import RequireApproval, StepRun
 from portico.plans.plan import From, Plan, PlanTemplate, Step, Value
 from portico.plans.task import Answer, Budget, Event, StepRetried, StepStarted
 from portico.ports.run_store import Lease
@@ -256,7 +256,7 @@ async def test_each_call_of_a_template_is_a_step_of_its_own() -> None:
         seen.append(context.step.id)
         return await proceed()
 
-    kernel.filters.step.append(watch)
+    kernel.middleware.step.append(watch)
     template = PlanTemplate("{{$who}}: {{S.read 'one'}}, {{S.read text=$who}} <{{S.read}}>", TEMPLATE)
     plan = Plan("g", (Step("t", template, {"who": Value("a & b")}),), From("t"))
     pursuit = await kernel.run_plan(plan)
@@ -295,9 +295,9 @@ async def test_a_hold_inside_of_a_template_keeps_what_was_called_beside_it() -> 
 
     async def guard(context: StepRun, proceed: Callable[[], Awaitable[Any]]) -> Any:
         await asyncio.sleep(0)
-        return Hold("Really?") if context.step.id in held else await proceed()
+        return RequireApproval("Really?") if context.step.id in held else await proceed()
 
-    kernel.filters.step.append(guard)
+    kernel.middleware.step.append(guard)
     plan = Plan("g", (Step("t", PlanTemplate("{{S.send 'a'}}{{S.send 'b'}}", TEMPLATE)),), From("t"))
     pursuit = await kernel.run_plan(plan)
     assert pursuit.outcome == Held("Really?", "t/1")

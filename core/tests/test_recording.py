@@ -22,9 +22,9 @@ from portico.errors import (
     StoreError,
     StoreUnavailable,
 )
-from portico.filters import Hold, StepRun
 from portico.functions import function
 from portico.kernel import Kernel
+from portico.middleware import RequireApproval, StepRun
 from portico.plans.plan import From, Plan, PlanTemplate, Step, Value
 from portico.plans.task import Answer, ChatUsed, Emit, Event, Infeasible, StepStarted, Task, TextDelta, Warned
 from portico.pursuit import Held
@@ -214,12 +214,12 @@ async def test_a_filter_sees_a_recorded_result_as_it_saw_the_first() -> None:
 
     runner, store = Runner(), MemoryRunStore()
     kernel = kernel_of(World(), runner, store)
-    kernel.filters.step.append(loud)
+    kernel.middleware.step.append(loud)
     whole = await kernel.run_plan(Plan("g", (step("a"),), From("a")), run="r")
     assert whole.outcome == Answer("SENT A", value="SENT A")
     left, world = await cut_after(store, "r", 3), World()
     kernel = kernel_of(world, Runner(runner.durable.record), left)
-    kernel.filters.step.append(loud)
+    kernel.middleware.step.append(loud)
     assert (await kernel.resume("r")).outcome == whole.outcome
     assert (world.sent, seen) == ([], ["sent a", "sent a"])
 
@@ -232,9 +232,9 @@ async def test_a_recorded_step_that_a_filter_holds_waits_with_its_result() -> No
     holding = [True]
 
     async def hold(context: StepRun, proceed: Callable[[], Awaitable[Any]]) -> Any:
-        return Hold("look at it") if holding[0] else await proceed()
+        return RequireApproval("look at it") if holding[0] else await proceed()
 
-    kernel.filters.step.append(hold)
+    kernel.middleware.step.append(hold)
     assert (await kernel.resume("r")).outcome == Held("look at it", "a")
     holding.clear()
     holding.append(False)
@@ -250,14 +250,14 @@ async def test_a_filter_that_proceeds_again_has_the_step_executed_again() -> Non
 
     runner, store, world = Runner(), MemoryRunStore(), World()
     kernel = kernel_of(world, runner, store)
-    kernel.filters.step.append(thrice)
+    kernel.middleware.step.append(thrice)
     plan = Plan("g", (step("a", "read"),), From("a"))
     whole = await kernel.run_plan(plan, run="r")
     assert (world.sent, runner.asked) == (["read a"] * 3, ["a", "a//2", "a//3"])
     del runner.durable.record["r"]["a//3"]
     left, world = await cut_after(store, "r", 3), World()
     kernel = kernel_of(world, again := Runner(runner.durable.record), left)
-    kernel.filters.step.append(thrice)
+    kernel.middleware.step.append(thrice)
     assert (await kernel.resume("r")).outcome == whole.outcome
     assert (world.sent, again.asked) == (["read a"], ["a//2", "a//3"])
 
@@ -492,9 +492,9 @@ async def test_a_held_run_that_is_not_gone_on_with_after_all_stays_held(moments:
     kernel = kernel_of(World(), runner, store)
 
     async def hold(context: StepRun, proceed: Callable[[], Awaitable[Any]]) -> Any:
-        return Hold("look at it")
+        return RequireApproval("look at it")
 
-    kernel.filters.step.append(hold)
+    kernel.middleware.step.append(hold)
     await kernel.run_plan(PLAN, run="r")
     running = asyncio.create_task(kernel.resume("r"))
     for _ in range(moments):

@@ -24,9 +24,9 @@ from portico.errors import (
     StoreBusy,
     StoreError,
 )
-from portico.filters import Hold, PlanReview, StepRun
 from portico.functions import function
 from portico.kernel import Kernel
+from portico.middleware import PlanReview, RequireApproval, StepRun
 from portico.plans.plan import From, ListOf, Plan, PlanTemplate, Step, TextOf, Value
 from portico.plans.plan_functions import plan_function
 from portico.plans.task import Answer, Budget, Event, Infeasible, Resumed, StepStarted, StepUncertain, Task
@@ -540,7 +540,7 @@ async def test_a_step_with_effects_inside_of_one_that_was_cut_off_is_not_forgott
 
 
 async def test_what_was_held_is_asked_again(kernel: Kernel, world: World) -> None:
-    answers: list[Hold | None] = [Hold("Look first."), None]
+    answers: list[RequireApproval | None] = [RequireApproval("Look first."), None]
     asked: list[str] = []
 
     async def guard_plan(context: PlanReview, proceed: Callable[[], Awaitable[Any]]) -> Any:
@@ -549,10 +549,10 @@ async def test_what_was_held_is_asked_again(kernel: Kernel, world: World) -> Non
 
     async def guard_step(context: StepRun, proceed: Callable[[], Awaitable[Any]]) -> Any:
         asked.append(context.step.id)
-        return Hold("Really?") if context.step.id == "send" and asked.count("send") == 1 else await proceed()
+        return RequireApproval("Really?") if context.step.id == "send" and asked.count("send") == 1 else await proceed()
 
-    kernel.filters.plan.append(guard_plan)
-    kernel.filters.step.append(guard_step)
+    kernel.middleware.plan.append(guard_plan)
+    kernel.middleware.step.append(guard_step)
     held = await kernel.run_plan(PLAN)
     assert held.outcome == Held("Look first.")
     held = await kernel.resume(held.run)
@@ -662,7 +662,7 @@ async def test_a_function_that_has_effects_now_is_not_run_unasked(kernel: Kernel
 async def test_functions_are_told_which_step_they_are_called_for(store: MemoryRunStore) -> None:
     seen: list[Any] = []
 
-    @function(thread=True)
+    @function(blocking=True)
     def look() -> None:
         seen.append(current_step())
 

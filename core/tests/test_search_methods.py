@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import pytest
 
@@ -93,28 +93,6 @@ def test_a_subclass_has_them_too_and_may_replace_one() -> None:
     ]
 
 
-def test_a_method_without_a_hint_has_records_of_any_type() -> None:
-    class Untyped(Papers):
-        @search_method
-        async def get_maps(self, query, options):
-            return SearchResults([1])
-
-    method = search_methods(Untyped)[-1]
-    assert (method.name, method.description, method.record_type) == ("GetMaps", "", Any)
-
-
-async def test_a_method_that_is_declared_with_capabilities_is_a_method_with_these() -> None:
-    class Atlas(Papers):
-        @search_method(capabilities=NEWS)
-        async def get_maps(self, query: str, options: TextSearchOptions) -> SearchResults[str]:
-            """Find maps."""
-            return SearchResults([query])
-
-    assert search_methods(Atlas)[-1] == SearchMethod("GetMaps", "get_maps", "Find maps.", str, NEWS)
-    results = await Atlas().get_maps("q", TextSearchOptions(filter=Equal("day", "x")))
-    assert await results.list() == ["q"]
-
-
 async def test_the_options_hold_for_it(papers: Papers) -> None:
     assert len(await (await papers.get_daily_news("q", None)).list()) == 5, "no options are the default options"
     assert papers.asked == [("q", TextSearchOptions())]
@@ -144,8 +122,3 @@ async def test_filters_are_the_connectors_or_the_methods_own(papers: Papers) -> 
         with pytest.raises(UnsupportedFilter, match=f"'papers'.*{known}"):
             await method("q", options)
     assert len(papers.asked) == 2
-
-
-def test_it_keeps_the_name_and_the_docstring_of_what_was_written() -> None:
-    assert Papers.get_pictures.__name__ == "get_pictures"
-    assert Papers.get_pictures.__doc__ == "Find pictures."

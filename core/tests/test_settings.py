@@ -10,15 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portico.registration import Secret
-from portico.settings import ValueForm, one_of, service_address, service_key, without_slash
+from portico.settings import ValueForm, one_of, service_address, service_key
 
 
 @attrs.frozen
 class Acme:
     api_key: Secret = attrs.field(default=Secret("k"), validator=service_key("https://acme.example/keys"))
-    base_url: str = attrs.field(
-        default="https://acme.example", validator=service_address("https://host/v1"), converter=without_slash
-    )
+    base_url: str = attrs.field(default="https://acme.example", validator=service_address("https://host/v1"))
     safe_search: str | None = attrs.field(default=None, validator=attrs.validators.optional(one_of("off", "strict")))
     country: str = attrs.field(default="DE", validator=ValueForm("[A-Z]{2}", "two letters, as in 'DE'"))
 
@@ -33,8 +31,7 @@ class Acme:
     ],
 )
 def test_what_can_be_is_taken(fine: dict[str, Any]) -> None:
-    acme = Acme(**fine)
-    assert not acme.base_url.endswith("/")
+    Acme(**fine)
 
 
 @pytest.mark.parametrize(
@@ -87,8 +84,3 @@ def test_one_of_some_values_is_one_of_them(values: list[str], value: str) -> Non
     assert all(form.fits(each) for each in values)
     assert form.fits(value) == (value in values)
     assert all(repr(each) in form.words for each in values)
-
-
-def test_case_matters_unless_it_does_not() -> None:
-    assert not one_of("Day").fits("day")
-    assert one_of("Day", "Week", ignore_case=True).fits("wEEK")

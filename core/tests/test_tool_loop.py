@@ -24,9 +24,9 @@ from portico.chat import (
     Usage,
 )
 from portico.errors import FunctionNotFound, ResponseInvalid, TurnLimitExceeded
-from portico.filters import Filters, ToolCallInvocation
 from portico.functions import FunctionPlugin, function
 from portico.kernel import Kernel
+from portico.middleware import Middleware, ToolCallInvocation
 from portico.turns import ToolFinished, ToolStarted, Turn, TurnLimits
 from portico.turns.toolset import Toolbox
 from portico_testkit.fakes.chat_service import Line, ScriptedChat
@@ -78,9 +78,11 @@ class Case:
         return [part for part in self.chat.requests[request].messages[-1].content if isinstance(part, ToolResult)]
 
 
-def case(*script: Line, capabilities: ChatCapabilities = TOOLS, filters: Filters | None = None, **how: Any) -> Case:
+def case(
+    *script: Line, capabilities: ChatCapabilities = TOOLS, middleware: Middleware | None = None, **how: Any
+) -> Case:
     weather = Weather()
-    kernel = Kernel(plugins=[FunctionPlugin.of(weather)], filters=filters)
+    kernel = Kernel(plugins=[FunctionPlugin.of(weather)], middleware=middleware)
     return Case(kernel, ScriptedChat(*script, capabilities=capabilities, **how), weather)
 
 
@@ -357,7 +359,7 @@ async def test_tool_call_filters_see_the_call_and_may_answer_for_it():
     asked = case(
         calling(call("Weather.today", 1, city="Oslo"), call("Weather-storms", 2)),
         "x",
-        filters=Filters(tool_call=[guard]),
+        middleware=Middleware(tool_call=[guard]),
     )
     await asked.complete(functions=["Weather"])
     assert [result.content for result in asked.results()] == ["Sun over Oslo", "Not today."]
@@ -369,7 +371,7 @@ async def test_an_application_stops_a_turn_by_raising_in_a_filter():
         raise KeyError("stop")
 
     for calls in ([call("Weather-storms")], [call("Weather-storms", 1), call("Weather-storms", 2)]):
-        asked = case(calling(*calls), "x", filters=Filters(tool_call=[stop]))
+        asked = case(calling(*calls), "x", middleware=Middleware(tool_call=[stop]))
         before = asyncio.all_tasks()
         with pytest.raises(KeyError, match="stop"):
             await asked.complete(functions=["Weather"])

@@ -12,9 +12,9 @@ import pytest
 
 from portico.chat import ChatCapabilities, ChatDelta, ChatReply, ChatRequest, Message, Text, ToolCall, ToolResult
 from portico.errors import ResponseInvalid, TurnLimitExceeded
-from portico.filters import Filters, PromptRender, ToolCallInvocation
 from portico.functions import function
 from portico.kernel import Kernel
+from portico.middleware import Middleware, PromptRender, ToolCallInvocation
 from portico.turns import ToolStarted, Turn, TurnLimits
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.virtual_time import on_virtual_time
@@ -65,7 +65,7 @@ async def test_an_error_that_cannot_be_shown_is_a_failure_like_others(count: int
 
 @SIDES
 async def test_a_function_in_a_thread_that_runs_out_of_elements_does_not_hang(count: int):
-    @function(thread=True)
+    @function(blocking=True)
     def first() -> str:
         return next(iter([]))
 
@@ -132,7 +132,7 @@ async def test_a_filter_that_forgets_to_return_is_told_so():
     async def now() -> str:
         return "noon"
 
-    kernel = Kernel(filters=Filters(tool_call=[forgets], prompt=[forgets]))
+    kernel = Kernel(middleware=Middleware(tool_call=[forgets], prompt=[forgets]))
     kernel.add_function(now)
     chat = ScriptedChat(ToolCall("1", "now"), capabilities=TOOLS)
     with pytest.raises(TypeError, match="tool call filter returned None"):

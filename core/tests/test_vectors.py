@@ -84,12 +84,6 @@ def test_rows_of_unequal_length_and_rows_without_a_width_are_refused() -> None:
         Vectors.from_rows([[1.0]])[1]
 
 
-def test_vectors_of_other_shape_or_kind_are_not_equal() -> None:
-    flat = Vectors(bytes(16), 1, 4)
-    assert flat != Vectors(bytes(16), 2, 2)
-    assert flat != [0.0] * 4
-
-
 scalars = st.text() | st.integers() | st.floats(allow_nan=False) | st.booleans()
 
 

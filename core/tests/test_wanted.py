@@ -8,22 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.errors import UnsupportedFilter
 from portico.filter import (
     And,
     AnyOf,
     Equal,
     Filter,
-    FilterSupport,
     Not,
     Or,
     Range,
     Scalar,
-    check_filter,
     matches,
     wanted,
 )
-from portico.search_parameters import excludes_all
 
 FIELDS = st.sampled_from(["a", "b"])
 SCALARS = st.sampled_from(["", "x", "y", "1", 0, 1, 2, 1.0, 2.5, True, False, float("nan")])
@@ -81,8 +77,6 @@ def test_a_value_and_a_range_contradict_each_other_where_the_range_leaves_it_out
 )
 def test_a_contradiction_is_found(filter: Filter) -> None:
     assert wanted(filter).nothing
-    assert excludes_all(filter)
-    assert not excludes_all(Or((filter,))), "of Or and Not it is not known"
 
 
 @pytest.mark.parametrize(
@@ -97,20 +91,6 @@ def test_values_keep_their_order_and_their_kind() -> None:
     assert [*map(repr, told.values["a"])] == ["'y'", "1", "True", "'x'"]
 
 
-def test_a_range_that_is_named_twice_is_told_once() -> None:
-    once, other = Range("a", at_least=1), Range("a", below=3)
-    assert wanted(And((once, other, And((once,))))).ranges == {"a": (once, other)}
-
-
-def test_a_filter_may_be_20_levels_deep_to_be_told() -> None:
-    deep: Filter = Equal("a", 1)
-    for _ in range(20):
-        deep = And((deep,))
-    assert wanted(deep).values == {"a": (1,)}
-    with pytest.raises(UnsupportedFilter, match="deeper than 20"):
-        wanted(And((deep,)))
-
-
 def test_many_values_are_told_in_a_moment() -> None:
     values = tuple(f"{number}.example" for number in range(100_000))
     assert len(wanted(And((AnyOf("site", values), AnyOf("site", values[::-1])))).values["site"]) == 100_000
@@ -123,14 +103,3 @@ def test_many_values_are_told_in_a_moment() -> None:
 def test_what_is_no_conjunction_is_a_mistake_of_the_source(filter: Filter, kind: str) -> None:
     with pytest.raises(ValueError, match=f"^{kind} cannot be told field by field$"):
         wanted(filter)
-
-
-def test_support_is_written_in_a_line() -> None:
-    support = FilterSupport.fields_of("country", offered=["site"], date=["Range"], site=["Equal", "AnyOf"])
-    assert support.offered == ("site",)
-    assert support.fields == {
-        "country": frozenset({"Equal"}),
-        "site": frozenset({"Equal", "AnyOf"}),
-        "date": frozenset({"Range"}),
-    }
-    check_filter(And((Equal("site", "a"), AnyOf("site", ("b",)), Range("date", above="x"))), support, "It")

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import difflib
 import importlib.util
-import re
 import sys
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-
-from portico.deprecated import NAMES, PARAMETERS, Deprecation
 
 HERE = Path(__file__).parent
 
@@ -38,8 +35,8 @@ def message(distribution: str, before: str, after: str) -> str:
     lines = [line for line in pairs if not line.startswith("@@")]
     gone = sum(line.startswith("-") and not line.startswith("---") for line in lines)
     meaning = (
-        f"{gone} lines are gone or changed, which breaks whoever rests on them: keep the old names working "
-        "(portico.deprecated), or add a fragment to changes.d that says how to change over. Where a port changed, see "
+        f"{gone} lines are gone or changed, which breaks whoever rests on them: keep the old names working, "
+        "or add a fragment to changes.d that says how to change over. Where a port changed, see "
         "docs/reference/versions.md: it may need a new port version."
         if gone
         else "Lines are new only, which breaks nobody."
@@ -256,48 +253,3 @@ def test_modules_that_are_private_and_names_outside_the_surface_are_not_told(sur
 def test_the_versions_of_the_ports_are_in_the_snapshot() -> None:
     text = SNAPSHOTS[SCRIPT.FOLDER / "portico-core.txt"]
     assert "portico.ports.PORTS has PortInfo('ChatService', 'chat service', 1, " in text
-
-
-Row = tuple[str, str, str, str]
-
-
-def written_deprecations(page: str) -> dict[str, list[Row]]:
-    """Return the rows of a page's tables of deprecated names and parameters, by the heading of the first column."""
-    found: dict[str, list[Row]] = {}
-    for heading, rows in re.findall(
-        r"^\| (name|parameter) \| use \| since \| goes in \|\n\|[ -|]+?\n((?:\|.*\n?)*)", page, re.MULTILINE
-    ):
-        cells = [[cell.strip(" `") for cell in row.strip("| ").split(" | ")] for row in rows.splitlines()]
-        found[heading] = [(row[0], row[1], row[2], row[3]) for row in cells if row[0] != "nothing"]
-    return found
-
-
-def deprecations(
-    names: Mapping[str, Deprecation], parameters: Mapping[tuple[str, str], Deprecation]
-) -> dict[str, list[Row]]:
-    """Return the rows that the page should have, sorted."""
-    words = {f"{name} of {function}": found for (function, name), found in parameters.items()}
-    return {
-        heading: [(old, found.new, found.since, found.goes) for old, found in sorted(table.items())]
-        for heading, table in {"name": names, "parameter": words}.items()
-    }
-
-
-def test_the_page_lists_what_is_deprecated_and_nothing_else() -> None:
-    page = (HERE.parents[1] / "docs" / "reference" / "versions.md").read_text("utf-8")
-    assert written_deprecations(page) == deprecations(NAMES, PARAMETERS), "the tables are those of portico.deprecated"
-
-
-def test_a_deprecated_name_is_a_row_of_the_page() -> None:
-    """Nothing is deprecated yet, so what is compared is tried with a page and names of its own."""
-    page = (
-        "| name | use | since | goes in |\n| --- | --- | --- | --- |\n"
-        "| `portico.search.Options` | `portico.search.TextSearchOptions` | 0.4 | 1.0 |\n\n"
-        "| parameter | use | since | goes in |\n| --- | --- | --- | --- |\n"
-        "| `count of portico.search.find` | `top` | 0.5 | 1.0 |\n"
-    )
-    names = {"portico.search.Options": Deprecation("portico.search.TextSearchOptions", since="0.4", goes="1.0")}
-    parameters = {("portico.search.find", "count"): Deprecation("top", since="0.5", goes="1.0")}
-    assert written_deprecations(page) == deprecations(names, parameters)
-    assert written_deprecations(page) != deprecations({}, parameters)
-    assert written_deprecations(page.replace("0.4", "0.5")) != deprecations(names, parameters)

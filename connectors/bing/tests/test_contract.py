@@ -45,11 +45,6 @@ class TestBing(WebSearchKit):
         (Equal("mkt", "de-DE"), {"mkt": "de-DE"}),
         (Equal("cc", "DE"), {"cc": "DE", "mkt": None, "setLang": None}),
         (Equal("safeSearch", "Off"), {"safeSearch": "Off"}),
-        (Equal("textDecorations", True), {"textDecorations": "true"}),
-        (Equal("answerCount", 2), {"answerCount": "2"}),
-        (Equal("promote", "News"), {"promote": "News"}),
-        (Equal("responseFilter", "-Images,-Videos"), {"responseFilter": "-Images,-Videos"}),
-        (Equal("textFormat", "HTML"), {"textFormat": "HTML"}),
     )
     failures = (
         Failure(

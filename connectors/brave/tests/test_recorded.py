@@ -42,12 +42,6 @@ async def test_every_result_of_the_web_is_there(brave: BraveTextSearch) -> None:
     assert results.total_count is None, "Brave does not count"
 
 
-async def test_texts_are_clean_of_markup(brave: BraveTextSearch) -> None:
-    texts = await (await brave.search("What is Semantic Kernel", TextSearchOptions(top=10))).list()
-    assert not [text for text in texts if "<strong>" in text or "&#x27;" in text or "&amp;" in text]
-    assert "This is a Semantic Kernel's book for beginners" in texts[7]
-
-
 async def test_records_have_dates_where_brave_knows_them(brave: BraveTextSearch) -> None:
     records = await (await brave.get_search_results("What is Semantic Kernel", TextSearchOptions(top=10))).list()
     assert records[0].page_age is None
@@ -86,9 +80,3 @@ async def test_news_have_their_own_address_and_the_same_records(
     assert (second.description, second.page_age, second.breaking) == ("", None, False)
     assert second.url == "https://paper.example/houses/porticos%20in%20autumn"
     assert results.metadata["altered"] == "portico release"
-
-
-async def test_an_article_without_a_description_is_cited_by_its_title(brave: BraveTextSearch) -> None:
-    first, second = await (await brave.get_news("portico relesae")).list()
-    assert brave.to_result(second).value == "Porticos in autumn"
-    assert brave.to_text(first).splitlines()[1:] == list(first.extra_snippets)

@@ -15,7 +15,6 @@ from portico.ports.http_client import HttpClient
 from portico.registration import Secret
 from portico.search import TextSearchOptions
 from portico.search_functions import search_plugin
-from portico_brave._plugin import portico_text_searches
 from portico_brave.config import BraveSettings
 from portico_brave.search import BraveTextSearch
 from portico_testkit.fakes.http_client import RecordedHttpClient
@@ -49,18 +48,6 @@ async def test_settings_are_parameters_and_a_filter_beats_them() -> None:
     assert (params["country"], params["search_lang"], params["safesearch"]) == ("FR", "fr", "strict")
 
 
-async def test_what_is_not_set_is_left_to_brave() -> None:
-    params = (await asked()).params
-    sent = {name for name, value in params.items() if value is not None}
-    assert sent == {"q", "count", "offset", "text_decorations", "result_filter"}
-
-
-async def test_the_key_is_a_secret_header() -> None:
-    request = await asked()
-    assert request.headers["X-Subscription-Token"] == Secret("k")
-    assert "'k'" not in repr(request)
-
-
 async def test_an_open_range_ends_today() -> None:
     params = (await asked(Range("date", at_least="2026-01-31"))).params
     assert params["freshness"] == f"2026-01-31to{datetime.now(UTC).date()}"
@@ -89,32 +76,11 @@ async def test_what_brave_would_not_understand_is_refused_before_it_is_sent(filt
     assert client.requests == []
 
 
-@pytest.mark.parametrize(
-    ("query", "bound"), [("x" * 401, "400 characters"), ("x " * 51, "50 words"), ("word " * 2_000, "400 characters")]
-)
-async def test_a_query_that_is_too_long_is_refused_and_not_cut(query: str, bound: str) -> None:
-    search, client = brave_with()
-    for method in (search.search, search.get_news):
-        with pytest.raises(UnsupportedOption, match=f"'brave'.*{bound}"):
-            await method(query)
-    assert client.requests == []
-
-
 async def test_the_operator_of_a_filter_counts_as_part_of_the_query() -> None:
     query = "x" * 390
     await asked(query=query)
     with pytest.raises(UnsupportedOption, match="operators"):
         await asked(Equal("site", "example.org"), query)
-
-
-async def test_a_site_is_one_value_whatever_is_in_it() -> None:
-    params = (await asked(Equal("site", 'example.org" OR site:evil.example'))).params
-    assert params["q"] == 'door site:"example.org OR site:evil.example"'
-
-
-async def test_a_query_cannot_leave_the_site_of_a_fixed_filter() -> None:
-    params = (await asked(Equal("site", "example.org"), query="door OR cats NOT")).params
-    assert params["q"] == "door or cats site:example.org"
 
 
 async def test_a_model_can_search_the_web_and_its_news_and_choose_the_site() -> None:
@@ -144,10 +110,3 @@ def test_settings_that_brave_would_refuse_are_mistakes(wrong: dict[str, Any]) ->
 
 async def test_a_slash_at_the_end_of_the_address_does_no_harm() -> None:
     assert (await asked(base_url="http://127.0.0.1/v1/")).url == "http://127.0.0.1/v1/web/search"
-
-
-def test_it_registers_itself() -> None:
-    [registration] = portico_text_searches()
-    assert registration.name == "brave"
-    module, _, attribute = registration.factory.partition(":")
-    assert (module, attribute) == (BraveTextSearch.__module__, BraveTextSearch.__name__)

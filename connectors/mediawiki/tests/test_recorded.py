@@ -86,13 +86,6 @@ async def test_an_old_wiki_says_nothing_where_there_is_nothing() -> None:
 
 
 @pytest.mark.asyncio
-async def test_an_old_wiki_that_tells_no_snippets_gives_titles() -> None:
-    page = {"title": "Tarn Haven", "canonicalurl": "https://wiki.example/wiki/Tarn_Haven", "index": 1}
-    (found,) = await results(lambda request: {"batchcomplete": True, "query": {"pages": [page]}})
-    assert found.value == found.name == "Tarn Haven"
-
-
-@pytest.mark.asyncio
 async def test_introductions_that_are_still_to_come_are_not_the_end() -> None:
     first = json.loads((RECORDED / "extracts_to_be_continued.json").read_text())
 

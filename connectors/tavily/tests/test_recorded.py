@@ -10,7 +10,6 @@ import pytest
 
 from portico.ports.http_client import HttpClient
 from portico.registration import Secret
-from portico.search import TextSearchOptions
 from portico_tavily.config import TavilySettings
 from portico_tavily.search import TavilyTextSearch
 from portico_testkit.fakes.http_client import RecordedHttpClient
@@ -55,12 +54,6 @@ async def test_metadata_is_what_tavily_says_beside_the_results(tavily: TavilyTex
     assert len(results.metadata["images"]) == 5
     assert results.metadata["response_time"] == 4.64
     assert "results" not in results.metadata
-
-
-async def test_there_is_one_request_and_no_further_page(tavily: TavilyTextSearch, client: RecordedHttpClient) -> None:
-    found = await (await tavily.search("What is the Semantic Kernel?", TextSearchOptions(top=100))).list()
-    assert (len(found), len(client.requests)) == (4, 1)
-    assert client.requests[0].json["max_results"] == 20
 
 
 async def test_news_have_dates(tavily: TavilyTextSearch, client: RecordedHttpClient) -> None:

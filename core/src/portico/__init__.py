@@ -31,7 +31,6 @@ __all__ = [
     "EmbeddingGenerator",
     "Equal",
     "Filter",
-    "Filters",
     "From",
     "Function",
     "FunctionPlugin",
@@ -39,7 +38,6 @@ __all__ = [
     "FunctionSource",
     "FunctionsOffered",
     "FusedSearch",
-    "Hold",
     "HttpClient",
     "Infeasible",
     "Job",
@@ -48,6 +46,7 @@ __all__ = [
     "Kernel",
     "ListOf",
     "Message",
+    "Middleware",
     "Not",
     "ObjectOf",
     "Or",
@@ -65,6 +64,7 @@ __all__ = [
     "Reduced",
     "Reducer",
     "Registration",
+    "RequireApproval",
     "RunStore",
     "Runner",
     "SchemaValidator",
@@ -139,11 +139,11 @@ if TYPE_CHECKING:
     )
     from portico.errors import ConfigurationError, PorticoError, ServiceError
     from portico.filter import And, AnyOf, Equal, Filter, Not, Or, Range
-    from portico.filters import Filters, Hold
     from portico.functions import Function, FunctionPlugin, function
     from portico.fused_search import FusedSearch
     from portico.jobs import Job, JobStatus
     from portico.kernel import Kernel
+    from portico.middleware import Middleware, RequireApproval
     from portico.plans.json_form import plan_from_json, plan_to_json
     from portico.plans.mermaid import plan_to_mermaid
     from portico.plans.plan import From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value
@@ -200,7 +200,7 @@ _MODULES = {
     "ToolResult Usage",
     "errors": "ConfigurationError PorticoError ServiceError",
     "filter": "And AnyOf Equal Filter Not Or Range",
-    "filters": "Filters Hold",
+    "middleware": "Middleware RequireApproval",
     "fused_search": "FusedSearch",
     "functions": "Function FunctionPlugin function",
     "jobs": "Job JobStatus",

@@ -2,8 +2,8 @@
 
 The two filters belong to any application; who is asked, and how, is its own::
 
-    kernel.filters.plan.append(approve_plans(ask_about_plan))
-    kernel.filters.step.append(approve_effects(kernel, ask_about_step))
+    kernel.middleware.plan.append(approve_plans(ask_about_plan))
+    kernel.middleware.step.append(approve_effects(kernel, ask_about_step))
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from portico.filters import Hold, PlanReview, StepRun
+from portico.middleware import PlanReview, RequireApproval, StepRun
 from portico.plans.plan import Plan, PlanTemplate
 from portico.plans.plan_functions import plan_of
 
@@ -29,7 +29,7 @@ _PLAN_WAITS = "the plan waits for approval"
 _PLAN_REFUSED = "the plan was not approved"
 
 
-def approve_plans(decide: DecidePlan | None = None) -> Callable[[PlanReview, Any], Awaitable[Hold | None]]:
+def approve_plans(decide: DecidePlan | None = None) -> Callable[[PlanReview, Any], Awaitable[RequireApproval | None]]:
     """Return a plan filter that holds every plan which ``decide`` does not let through; without it, every plan.
 
     >>> from portico import Kernel, function
@@ -41,7 +41,7 @@ def approve_plans(decide: DecidePlan | None = None) -> Callable[[PlanReview, Any
     ...     return len(review.plan.steps) < 10
     >>> kernel = Kernel()
     >>> _ = kernel.add_function(shout)
-    >>> kernel.filters.plan.append(approve_plans(yes))
+    >>> kernel.middleware.plan.append(approve_plans(yes))
     >>> plan = Plan("Shout", (Step("s1", "shout", {"text": Value("hey")}),), result=From("s1"))
     >>> kernel.run_sync(kernel.run_plan(plan)).outcome.text
     'HEY'
@@ -49,11 +49,13 @@ def approve_plans(decide: DecidePlan | None = None) -> Callable[[PlanReview, Any
     A plan that is held can be resumed; then it is asked for again.
     """
 
-    async def filter(review: PlanReview, proceed: Callable[[], Awaitable[Hold | None]]) -> Hold | None:
+    async def filter(
+        review: PlanReview, proceed: Callable[[], Awaitable[RequireApproval | None]]
+    ) -> RequireApproval | None:
         if decide is None:
-            return Hold(_PLAN_WAITS)
+            return RequireApproval(_PLAN_WAITS)
         decided = await decide(review)
-        return await proceed() if decided is True else Hold(decided or _PLAN_REFUSED)
+        return await proceed() if decided is True else RequireApproval(decided or _PLAN_REFUSED)
 
     return filter
 
@@ -71,10 +73,14 @@ def approve_effects(kernel: Kernel, decide: DecideStep | None = None) -> Callabl
         if not _has_effects(kernel, run):
             return await proceed()
         if decide is None:
-            return Hold(f"the step {run.step.id} has effects and waits for approval")
+            return RequireApproval(f"the step {run.step.id} has effects and waits for approval")
         async with asking:
             decided = await decide(run)
-        return await proceed() if decided is True else Hold(decided or f"the step {run.step.id} was not approved")
+        return (
+            await proceed()
+            if decided is True
+            else RequireApproval(decided or f"the step {run.step.id} was not approved")
+        )
 
     return filter
 

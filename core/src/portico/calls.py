@@ -1,4 +1,4 @@
-"""How a function is called with Python values: at once, awaited, or in a thread; and for which step of a plan."""
+"""Calling a function with Python values, and the step of a plan that it is called for."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["CURRENT_STEP", "INNER_PLAN", "InnerPlan", "StepCall", "called", "cur
 T = TypeVar("T")
 
 CURRENT_STEP: ContextVar[tuple[str, str, int] | None] = ContextVar("portico_step", default=None)
-"""Run, step and attempt of the step that is being carried out; `current_step` is how functions see it."""
+"""Run, step and attempt of the step that runs now; functions read it with `current_step`."""
 
 
 @dataclass(frozen=True, slots=True)
 class InnerPlan:
-    """How the function of a plan, called for a step, has its plan run: as steps inside of that one."""
+    """How a plan function that is called for a step runs its plan: as steps inside that step."""
 
     kernel: object
     function: str
@@ -30,12 +30,12 @@ class InnerPlan:
 
 
 INNER_PLAN: ContextVar[InnerPlan | None] = ContextVar("portico_inner_plan", default=None)
-"""Set while a step calls the function of a plan, for that function, which takes it."""
+"""Set while a step calls a plan function, for that function."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepCall:
-    """The step that a function is called for: its run, its id in it, and the attempt, counted from 1.
+    """The step that a function is called for: its run, its id, and the attempt, counted from 1.
 
     >>> StepCall("20261121-1f2e", "s1/a", attempt=2).key
     '20261121-1f2e/s1/a'
@@ -47,30 +47,30 @@ class StepCall:
 
     @property
     def key(self) -> str:
-        """A text that is the same each time this step is tried, in any process, and no other step's.
+        """A text that is the same for each attempt of this step, in any process, and different for other steps.
 
-        Services take one as an idempotency key, so that what is asked for twice happens once.
+        It can be an idempotency key of a service, so that an action that is requested twice happens once.
         """
         return f"{self.run}/{self.step}"
 
 
 def current_step() -> StepCall | None:
-    """Return the step of a plan that the function calling this is carried out for; None outside of a pursuit."""
+    """Return the step of a plan that the calling function runs for; None outside of a run."""
     step = CURRENT_STEP.get()
     return None if step is None else StepCall(*step)
 
 
 async def called(function: Function, arguments: Mapping[str, Any]) -> Any:
-    """Call a function and return what it returns; what it raises comes through."""
-    if function.thread and not function.is_async:
+    """Call a function and return its result."""
+    if function.blocking and not function.is_async:
         return await asyncio.to_thread(_in_thread, function, arguments)
     result = function.callable(**arguments)
-    # A decorator may hide that what it wraps is asynchronous.
+    # A decorator may hide that the function is asynchronous.
     return await result if function.is_async or isinstance(result, CoroutineType) else result
 
 
 def run_to_end(awaitable: Awaitable[T]) -> T:
-    """Run something to its end in a loop of its own; ``RuntimeError`` inside of a loop that runs."""
+    """Run an awaitable to its end in a new event loop; ``RuntimeError`` inside a running loop."""
 
     async def wait() -> T:
         return await awaitable
@@ -94,5 +94,5 @@ def _in_thread(function: Function, arguments: Mapping[str, Any]) -> Any:
     try:
         return function.callable(**arguments)
     except StopIteration as error:
-        # No future can hold one: before Python 3.12, who waits for it waits for ever.
+        # A future cannot hold it: before Python 3.12, the caller would wait for ever.
         raise RuntimeError(f"{function.full_name} raised StopIteration") from error

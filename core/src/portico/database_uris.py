@@ -1,8 +1,8 @@
-"""The URI of a database with a password in it: its check as a setting, and where it leads, said without the password.
+"""Database URIs with a password: the check of the setting, and the place without the password.
 
-A password with an ``@`` or a ``/`` in it, not percent-encoded, makes a database's library take a part of the password
-for the host or the database, and libraries put both into their messages. So a URI is taken only where all that read
-URIs agree about its parts (RFC 3986 and PostgreSQL's library do), and one that is refused is never quoted.
+With an ``@`` or a ``/`` in a password that is not percent-encoded, a library may take a part of the password for the
+host or the database, and show it in messages. So a URI is accepted only where all readers agree about its parts (RFC
+3986 and PostgreSQL's library), and a refused URI is never quoted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ENCODE = "in a user or password, write each of @ : / ? # [ ] % as %40 %3A %2F %
 
 
 def database_uri(*schemes: str) -> Check[Secret]:
-    """Return the check of a setting that is the URI of a database, with one of these schemes.
+    """Return a check of a setting with the URI of a database, with one of these schemes.
 
     >>> from dataclasses import dataclass, fields
     >>> @dataclass
@@ -39,13 +39,10 @@ def database_uri(*schemes: str) -> Check[Secret]:
     ...
     ValueError: uri is of the form postgresql://user:password@host:port/database
 
-    It is a validator as attrs calls them. ``ValueError`` says what is wrong and quotes nothing. Taken is
-    ``scheme://user:password@host:port/database?option=value``; any part but the scheme may be missing, and hosts may be
-    several, with commas between. Whether the server knows an option is for its own library to say.
-    Raises ``ValueError`` without a scheme.
+    The form is ``scheme://user:password@host:port/database?option=value``. Any part but the scheme may be missing, and
+    there may be several hosts with commas between. ``ValueError`` says what is wrong and quotes nothing. Options are
+    not checked.
     """
-    if not schemes:
-        raise ValueError("give the schemes that the database's URIs begin with, such as 'postgresql'")
 
     def check(settings: object, field: SettingsField, value: Secret) -> None:
         try:
@@ -57,15 +54,15 @@ def database_uri(*schemes: str) -> Check[Secret]:
 
 
 def place_of(uri: Secret) -> str:
-    """Return where a database is, for messages and logs: the URI without user, password and options.
+    """Return the place of a database for messages: the URI without user, password and options.
 
     >>> place_of(Secret("postgresql://ada:secret@db.example:5432/portico?sslmode=require"))
     'postgresql://db.example:5432/portico'
     >>> place_of(Secret("postgresql://ada:secret@/portico?host=/run/postgresql"))
     'postgresql:///portico?host=/run/postgresql'
 
-    The option ``host`` is shown where nothing else says the host. Raises ``ValueError``, which quotes nothing, for what
-    `database_uri` refuses.
+    The option ``host`` is shown where there is no other host. Raises ``ValueError``, which quotes nothing, for a URI
+    that `database_uri` refuses.
     """
     text = uri.reveal()
     hosts, database, options = _parts(text, ())
@@ -75,7 +72,7 @@ def place_of(uri: Secret) -> str:
 
 
 def _parts(uri: str, schemes: tuple[str, ...]) -> tuple[str, str, list[str]]:
-    """Return hosts, database and options; raise ``ValueError`` with what is wrong, as it follows a setting's name."""
+    """Return hosts, database and options. A ``ValueError`` continues a sentence that begins with the setting."""
     scheme, colon, rest = uri.partition("://")
     if not colon or (scheme not in schemes if schemes else not _SCHEME.fullmatch(scheme)):
         raise ValueError(f"is of the form {schemes[0] if schemes else 'scheme'}://user:password@host:port/database")

@@ -1,7 +1,4 @@
-"""What every SQLite file of Portico needs: whole transactions, the write-ahead log, and the plain code of an error.
-
-Nothing of core opens one: stores that do share these, so that a lesson is learnt once.
-"""
+"""SQLite for stores: transactions, the write-ahead log, and the kinds of errors. Core itself opens no database."""
 
 from __future__ import annotations
 
@@ -13,14 +10,14 @@ from contextlib import AbstractContextManager, contextmanager
 __all__ = ["is_busy", "is_damaged", "is_no_text", "plain_code", "reading", "use_log", "writing"]
 
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
-# SQLITE_ERROR is a table or column that is not there: what stores send to the database is fixed.
+# SQLITE_ERROR is a missing table or column: the statements of stores are fixed.
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH)
 _PAUSE = 0.01
 """Seconds between two attempts to turn the log on."""
 
 
 def writing(connection: sqlite3.Connection) -> AbstractContextManager[None]:
-    """Run a transaction that excludes all other writers; roll it back when anything goes wrong.
+    """Run a transaction that excludes other writers; an error rolls it back.
 
     >>> connection = sqlite3.connect(":memory:", isolation_level=None)
     >>> with writing(connection):
@@ -29,13 +26,13 @@ def writing(connection: sqlite3.Connection) -> AbstractContextManager[None]:
     False
     >>> connection.close()
 
-    The connection must leave transactions to its user: ``isolation_level=None``.
+    The connection needs ``isolation_level=None``.
     """
     return _transaction(connection, "IMMEDIATE")
 
 
 def reading(connection: sqlite3.Connection) -> AbstractContextManager[None]:
-    """Run a transaction in which every statement sees the same state, whatever others write meanwhile."""
+    """Run a transaction in which every statement sees the same state."""
     return _transaction(connection, "DEFERRED")
 
 
@@ -46,17 +43,17 @@ def _transaction(connection: sqlite3.Connection, kind: str) -> Iterator[None]:
         yield
         connection.execute("COMMIT")
     except BaseException:
-        # Some errors have rolled it back already.
+        # Some errors roll it back themselves.
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
 
 
 def use_log(connection: sqlite3.Connection, wait: float) -> None:
-    """Turn the write-ahead log on, so that readers and a writer do not wait for each other; ``wait`` is in seconds.
+    """Turn the write-ahead log on, so that readers and a writer do not wait for each other.
 
-    Raises ``sqlite3.OperationalError`` (busy) when others are in the way for longer. SQLite does not wait by itself
-    when two processes turn the log on at once.
+    Raises ``sqlite3.OperationalError`` (busy) when others are in the way for more than ``wait`` seconds. SQLite does
+    not wait itself when two processes turn the log on at once.
     """
     until = time.monotonic() + wait
     while True:
@@ -71,20 +68,17 @@ def use_log(connection: sqlite3.Connection, wait: float) -> None:
 
 
 def plain_code(error: sqlite3.Error) -> int:
-    """Return what kind of error it is (``sqlite3.SQLITE_FULL``, …); 0 for one of Python's module itself.
-
-    Extended codes carry the plain one in their low byte.
-    """
+    """Return the kind of an error (``sqlite3.SQLITE_FULL``, …), the low byte of its code; 0 without a code."""
     return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
 
 
 def is_busy(error: sqlite3.Error) -> bool:
-    """Tell whether others are in the way, so that the same may succeed later."""
+    """Tell whether others are in the way, so that another attempt may succeed."""
     return plain_code(error) in _BUSY
 
 
 def is_damaged(error: sqlite3.Error) -> bool:
-    """Tell whether a file is not what was written: no database, a damaged one, or one with other tables.
+    """Tell whether a file is not a database, is damaged, or has other tables.
 
     >>> connection = sqlite3.connect(":memory:")
     >>> try:
@@ -94,24 +88,15 @@ def is_damaged(error: sqlite3.Error) -> bool:
     (True, False)
     >>> connection.close()
 
-    A table or column that is missing counts, so ask only where the statements are your own.
     """
     return plain_code(error) in _DAMAGED or is_no_text(error)
 
 
 def is_no_text(error: Exception) -> bool:
-    """Tell whether an error says that what should be text is no UTF-8: bytes that were not written as they are.
+    """Tell whether an error means that a text is not UTF-8, so that the file is damaged.
 
-    >>> connection = sqlite3.connect(":memory:")
-    >>> try:
-    ...     connection.execute("SELECT CAST(x'ff' AS TEXT)").fetchone()
-    ... except sqlite3.Error as error:
-    ...     is_no_text(error), plain_code(error)
-    (True, 0)
-    >>> connection.close()
-
-    Of a column Python's module says so itself, without a code of SQLite's. Of a table's name or definition SQLite says
-    it, in a message that quotes the bytes, and the module fails to read that.
+    Python's module raises it for a column, without a code of SQLite. For a table's name, SQLite quotes the bytes in a
+    message, which the module cannot decode.
     """
     if isinstance(error, sqlite3.OperationalError):
         return not plain_code(error)

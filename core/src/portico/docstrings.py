@@ -1,4 +1,4 @@
-"""What a docstring says of a callable or a class: Google, NumPy and Sphinx styles."""
+"""Reading docstrings of callables and classes: Google, NumPy and Sphinx styles."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
+from textwrap import dedent
 from typing import Any
 
 __all__ = ["Documentation", "describe", "describe_class"]
@@ -15,17 +17,17 @@ _RETURNS = ("Returns", "Return")
 _HEADINGS = (*_PARAMETERS, *_RETURNS, "Yields", "Raises", "Example", "Examples", "Note", "Notes", "See Also", "Warning")
 _GOOGLE_HEADING = re.compile(rf"(?:{'|'.join(_HEADINGS)}):\s*")
 _GOOGLE_ENTRY = re.compile(r"\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.*)")
-_NUMPY_ENTRY = re.compile(r"\*{0,2}(\w+)(?:\s*:.*)?")
+_NUMPY_ENTRY = re.compile(r"\*{0,2}(\w+)(?:\s*:.*)?()")
 _SPHINX_ENTRY = re.compile(r":(?:param|parameter|arg|ivar|cvar|var) (?:[^:]*\s)?\*{0,2}(\w+):\s*(.*)")
 _SPHINX_RETURNS = re.compile(r":(returns?):\s*(.*)")
 _SPHINX_FIELD = re.compile(r":\w+(?: [^:]+)?:(?:\s|$)")
-# A name or a type in front of what is returned: one word, with brackets and alternatives perhaps.
+# A name or a type before the words on a result: one word, perhaps with brackets and alternatives.
 _TYPE = re.compile(r"[\w.]+(?:\[[^\]]*\]+)?(?:\s*\|\s*[\w.]+(?:\[[^\]]*\]+)?)*")
 
 
 @dataclass(frozen=True, slots=True)
 class Documentation:
-    """What was found: the first paragraph, the text on each parameter or attribute, and on what is returned."""
+    """The content of a docstring: first paragraph, the text on each parameter or attribute, and on the result."""
 
     summary: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
@@ -33,7 +35,7 @@ class Documentation:
 
 
 def describe(callable: Callable[..., Any]) -> Documentation:
-    """Read the docstring of a callable; of an object, that of its call or else of its class.
+    """Read the docstring of a callable. For an object, it is that of ``__call__`` or else of its class.
 
     >>> def add(a, b):
     ...     '''Add numbers.
@@ -54,9 +56,9 @@ def describe(callable: Callable[..., Any]) -> Documentation:
 
 
 def describe_class(kind: type) -> Documentation:
-    """Read the docstring of a class, and of those it derives from what they say of its attributes.
+    """Read the docstring of a class, and what its base classes say about attributes.
 
-    What Python writes by itself is passed over: the signature that a dataclass or a named tuple gets.
+    Signatures that Python writes for a dataclass or a named tuple do not count.
     """
     attributes: dict[str, str] = {}
     own = Documentation()
@@ -67,7 +69,7 @@ def describe_class(kind: type) -> Documentation:
 
 
 def _written(kind: type) -> str:
-    """Return the docstring that a class has of its own, if somebody wrote one."""
+    """Return the docstring that is written in a class."""
     doc = kind.__dict__.get("__doc__")
     if not isinstance(doc, str) or doc.startswith(f"{kind.__name__}("):
         return ""
@@ -75,8 +77,6 @@ def _written(kind: type) -> str:
 
 
 def _read(doc: str) -> Documentation:
-    if not doc:
-        return Documentation()
     lines = doc.splitlines()
     summary: list[str] = []
     for index, line in enumerate(lines):
@@ -84,93 +84,45 @@ def _read(doc: str) -> Documentation:
         if not line.strip() or underlined or _SPHINX_FIELD.match(line) or _GOOGLE_HEADING.fullmatch(line):
             break
         summary.append(line.strip())
-    parameters = _sphinx(lines, _SPHINX_ENTRY) or _google(lines) or _numpy(lines)
-    returns = _sphinx(lines, _SPHINX_RETURNS)
-    told = next(iter(returns.values()), "") or _google_returns(lines) or _numpy_returns(lines)
-    return Documentation(" ".join(summary), parameters, told)
-
-
-def _sphinx(lines: list[str], entry: re.Pattern[str]) -> dict[str, str]:
-    return _entries(lines, entry.match)
-
-
-def _google(lines: list[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    parameters = _entries(lines, _SPHINX_ENTRY.match)
     for name in _PARAMETERS:
-        found |= _entries(_google_section(lines, (name,)), _GOOGLE_ENTRY.match)
-    return found
+        body, underlined = _section(lines, (name,))
+        parameters = _entries(body, _NUMPY_ENTRY.fullmatch if underlined else _GOOGLE_ENTRY.match) | parameters
+    returns = next(iter(_entries(lines, _SPHINX_RETURNS.match).values()), "") or _returns(*_section(lines, _RETURNS))
+    return Documentation(" ".join(summary), parameters, returns)
 
 
-def _google_returns(lines: list[str]) -> str:
-    text = " ".join(_paragraph(_google_section(lines, _RETURNS)))
+def _section(lines: list[str], names: tuple[str, ...]) -> tuple[list[str], bool]:
+    """Return the lines under a heading without their indent, and whether it is underlined, as in NumPy style."""
+    for at, line in enumerate(lines):
+        below = lines[at + 1 :]
+        if line.rstrip() in [f"{name}:" for name in names]:
+            body = takewhile(lambda each: not each.strip() or each[:1] == " ", below)
+            return dedent("\n".join(body)).splitlines(), False
+        if line.strip() in names and below and _is_rule(below[0]):
+            end = next((place for place in range(2, len(below)) if _is_rule(below[place])), len(below) + 1)
+            return below[1 : end - 1], True
+    return [], False
+
+
+def _returns(body: list[str], underlined: bool) -> str:
+    """Return the words on a result without its type."""
+    if underlined:
+        indented = [line.strip() for line in body if line[:1] == " "]
+        told = indented or [line.strip() for line in body]
+        text = " ".join(filter(None, told))
+        return "" if not indented and _TYPE.fullmatch(text) else text
+    text = " ".join(line.strip() for line in takewhile(str.strip, body))
     kind, colon, rest = text.partition(": ")
     return rest.strip() if colon and _TYPE.fullmatch(kind) else text
-
-
-def _google_section(lines: list[str], names: tuple[str, ...]) -> list[str]:
-    """Return the lines under a heading, as far as they are indented, with that indent removed."""
-    headings = [f"{name}:" for name in names]
-    start = next((i for i, line in enumerate(lines) if line.rstrip() in headings), len(lines))
-    body: list[str] = []
-    for line in lines[start + 1 :]:
-        if line.strip() and line[:1] != " ":
-            break
-        body.append(line)
-    indent = min((len(line) - len(line.lstrip()) for line in body if line.strip()), default=0)
-    return [line[indent:] for line in body]
-
-
-def _numpy(lines: list[str]) -> dict[str, str]:
-    found: dict[str, list[str]] = {}
-    for name in _PARAMETERS:
-        current: list[str] = []
-        for line in _numpy_section(lines, (name,)):
-            match = _NUMPY_ENTRY.fullmatch(line)
-            if match:
-                current = found.setdefault(match[1], [])
-            elif line.strip():
-                current.append(line.strip())
-    return {name: " ".join(text) for name, text in found.items()}
-
-
-def _numpy_returns(lines: list[str]) -> str:
-    body = [line for line in _numpy_section(lines, _RETURNS) if line.strip()]
-    indented = [line.strip() for line in body if line[:1] == " "]
-    if indented:
-        return " ".join(indented)
-    return "" if len(body) == 1 and _TYPE.fullmatch(body[0]) else " ".join(body)
-
-
-def _numpy_section(lines: list[str], names: tuple[str, ...]) -> list[str]:
-    """Return the lines under an underlined heading, up to the next one."""
-    start = next(
-        (i for i, line in enumerate(lines[:-1]) if line.strip() in names and _is_rule(lines[i + 1])), len(lines)
-    )
-    body: list[str] = []
-    for index in range(start + 2, len(lines)):
-        if index + 1 < len(lines) and _is_rule(lines[index + 1]):
-            break
-        body.append(lines[index])
-    return body
 
 
 def _is_rule(line: str) -> bool:
     return set(line.strip()) == {"-"}
 
 
-def _paragraph(lines: list[str]) -> list[str]:
-    """Return the first lines that are not blank, without their indent."""
-    found: list[str] = []
-    for line in lines:
-        if line.strip():
-            found.append(line.strip())
-        elif found:
-            break
-    return found
-
-
 def _entries(lines: list[str], entry: Callable[[str], re.Match[str] | None]) -> dict[str, str]:
-    """Read ``name: text`` with indented lines that go on."""
+    """Read ``name: text`` with the indented lines that continue it."""
     found: dict[str, str] = {}
     current: str | None = None
     for line in lines:

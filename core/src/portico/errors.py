@@ -1,7 +1,7 @@
 """Every error that Portico raises on purpose.
 
-A message says what failed, whose it is and what to do. Errors of vendors never cross a port: an adapter maps them to
-one of these and keeps the original as ``__cause__``. Programmer mistakes stay ``ValueError`` and ``TypeError``.
+A message says what failed, whose it is and what to do. An adapter turns errors of vendors into these and keeps the
+original as ``__cause__``. Programmer mistakes stay ``ValueError`` and ``TypeError``.
 
 ::
 
@@ -16,38 +16,38 @@ one of these and keeps the original as ``__cause__``. Programmer mistakes stay `
     │   ├── FunctionNotFound          with the nearest names
     │   ├── ArgumentsInvalid          every fault at once: where, expected, got
     │   └── FunctionFailed            the function raised; the cause is kept
-    ├── SchemaUnsupported             a JSON Schema keyword or Python type that cannot be handled here
-    ├── UnsupportedOption             a service cannot honour what was asked
+    ├── SchemaUnsupported             a JSON Schema keyword or Python type that Portico does not support
+    ├── UnsupportedOption             a service does not support an option
     │   └── UnsupportedFilter         a source cannot apply this filter
-    ├── ServiceError                  a service answered with a failure, or not at all
+    ├── ServiceError                  a service failed, or did not answer
     │   ├── ServiceUnavailable        no connection, or a failure on its side
     │   ├── ServiceTimeout            no answer in time
     │   ├── AuthenticationFailed      the key is missing, wrong or not allowed
-    │   ├── AccessRefused             what was asked for may not be reached; nothing is wrong with a key
+    │   ├── AccessRefused             an address must not be reached; the key is not the reason
     │   ├── RateLimited               too many requests; ``retry_after`` seconds when known
-    │   ├── QuotaExceeded             what the account may ask is used up; waiting a moment does not help
-    │   ├── ResponseInvalid           the answer is not in the agreed format
+    │   ├── QuotaExceeded             the quota of the account is used up
+    │   ├── ResponseInvalid           the answer has another form than agreed
     │   ├── ContentRefused            the model itself refused
     │   │   └── ContentFiltered       a filter of the service stopped the question or the answer
-    │   └── ContextOverflow           the request is longer than the model can take
-    ├── StoreError                    a file or database of ours cannot be read or written
+    │   └── ContextOverflow           the request is too long for the model
+    ├── StoreError                    a file or database of Portico cannot be read or written
     │   ├── StoreBusy                 another process holds it
-    │   ├── StoreUnavailable          it cannot be reached for now; whether what was asked for happened is not known
-    │   └── StoreDamaged              its content is not what was written; what is derived can be made anew
+    │   ├── StoreUnavailable          it cannot be reached now; an action may have happened or not
+    │   └── StoreDamaged              its content is damaged; an index can be built again
     ├── TemplateError                 a prompt template, with line and column
     ├── PlanError
     │   ├── PlanFormatError           a document is not a plan
     │   ├── PlanInvalid               the check found errors; ``findings`` lists them
-    │   ├── PlanStale                 functions that it uses are others now; ``changes`` says what changed
+    │   ├── PlanStale                 its functions have changed; ``changes`` says how
     │   └── StepFailed                a step raised; the cause is kept
-    ├── RunError                      a run of the journal cannot be gone on with as asked
-    │   ├── RunNotFound               the journal has none of that name; the nearest names are given
-    │   └── RunEnded                  it has its outcome already
-    ├── ThreadError                   something is wrong with a thread, the conversation that an agent keeps
-    │   ├── ThreadBusy                another turn is being taken on it
+    ├── RunError                      a run of the journal cannot continue
+    │   ├── RunNotFound               no run has this name; the nearest names are given
+    │   └── RunEnded                  it already has an outcome
+    ├── ThreadError                   a thread, the conversation of an agent, is wrong
+    │   ├── ThreadBusy                another turn is running on it
     │   └── ThreadFormatError         a document is not a thread; the place in it is given
-    └── LimitExceeded                 a bound of Portico's own was reached; it is in the message
-        └── TurnLimitExceeded         a bound of one turn; ``messages`` has what was said up to then
+    └── LimitExceeded                 a limit of Portico was reached; the message names it
+        └── TurnLimitExceeded         a limit of one turn; ``messages`` has the messages until then
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ _LISTED = 8
 
 
 def nearest(word: str, known: Sequence[str], *, count: int = 3) -> tuple[str, ...]:
-    """Return the known words most like ``word`` (difflib's ratio), the most alike first, whatever their case."""
+    """Return the known words nearest to ``word`` by difflib's ratio, without regard to case."""
     by_folded = {candidate.casefold(): candidate for candidate in known}
     # Of three letters one may be wrong (2/3). At 0.6 "weekday" is near to "day", a part of it, and "openai" to "nope".
     close = get_close_matches(folded := word.casefold(), list(by_folded), count)
@@ -116,7 +116,7 @@ def nearest(word: str, known: Sequence[str], *, count: int = 3) -> tuple[str, ..
 
 
 class PorticoError(Exception):
-    """The root of every error here; ``except PorticoError`` catches what is not a programmer's mistake."""
+    """The base class of all errors of Portico."""
 
 
 class ConfigurationError(PorticoError):
@@ -128,11 +128,11 @@ class PluginError(PorticoError):
 
 
 class PluginNotInstalled(PluginError):
-    """Nothing is registered under the name that was chosen."""
+    """Nothing is registered under the chosen name."""
 
 
 class PluginBroken(PluginError):
-    """A package raised when it was imported or asked what it offers; ``__cause__`` has its error."""
+    """The import or a hook of a package raised an error, which is the ``__cause__``."""
 
 
 class PluginConflict(PluginError):
@@ -148,10 +148,10 @@ class FunctionError(PorticoError):
 
 
 class FunctionNotFound(FunctionError):
-    """No function of that name is in the kernel, or several; ``nearest`` holds those, or the names most like it.
+    """No function has this name, or several may be meant; ``nearest`` has those, or the nearest names.
 
-    With ``offered=False`` there is one, but none that a model may call just now. Names are compared when they are
-    first asked for: a template asks for a function by each name that might be one.
+    With ``offered=False`` there is such a function, but a model must not call it now. Names are compared only when
+    ``nearest`` is read, because templates look up many words that are not functions.
     """
 
     name: str = ""
@@ -170,7 +170,7 @@ class FunctionNotFound(FunctionError):
 
     @cached_property
     def nearest(self) -> tuple[str, ...]:
-        """The functions that may be meant, the likeliest first."""
+        """The functions that may be meant, the nearest first."""
         return self.meant or nearest(self.name, self._known)
 
     def __str__(self) -> str:
@@ -188,7 +188,7 @@ class FunctionNotFound(FunctionError):
 
 
 class ArgumentsInvalid(FunctionError):
-    """Arguments do not fit a function; ``faults`` are the sentences, one for each."""
+    """Arguments do not fit a function; ``faults`` has a sentence for each fault."""
 
     def __init__(self, function: str, faults: Sequence[str]) -> None:
         self.function = function
@@ -197,7 +197,7 @@ class ArgumentsInvalid(FunctionError):
 
 
 class FunctionFailed(FunctionError):
-    """A function raised; ``__cause__`` is what it raised."""
+    """A function raised an error, which is the ``__cause__``."""
 
     def __init__(self, function: str, cause: BaseException) -> None:
         self.function = function
@@ -207,17 +207,17 @@ class FunctionFailed(FunctionError):
 def _shown(cause: BaseException) -> str:
     try:
         words = str(cause)
-    except Exception:  # noqa: BLE001 - an error that cannot be shown must not hide that there is one
+    except Exception:  # noqa: BLE001 - the error is shown without its message
         words = "(its message cannot be shown)"
     return f"{type(cause).__name__}: {words}" if words else type(cause).__name__
 
 
 class SchemaUnsupported(PorticoError):
-    """A JSON Schema keyword or a Python type is outside what this part handles."""
+    """Portico does not support a JSON Schema keyword or a Python type."""
 
 
 class UnsupportedOption(PorticoError):
-    """A service was asked for something that it cannot do; nothing was sent."""
+    """A service does not support an option; nothing was sent."""
 
 
 class UnsupportedFilter(UnsupportedOption):
@@ -225,7 +225,7 @@ class UnsupportedFilter(UnsupportedOption):
 
 
 class ServiceError(PorticoError):
-    """A service answered with a failure, or not at all."""
+    """A service failed, or did not answer."""
 
 
 class ServiceUnavailable(ServiceError):
@@ -241,11 +241,11 @@ class AuthenticationFailed(ServiceError):
 
 
 class AccessRefused(ServiceError):
-    """What was asked for may not be reached: an address that is not public, what robots.txt or a server keeps back."""
+    """An address must not be reached: it is not public, or robots.txt or a server forbids it."""
 
 
 class RateLimited(ServiceError):
-    """The service asks for fewer requests; ``retry_after`` is in seconds, None when it did not say."""
+    """The service asks for fewer requests; ``retry_after`` is in seconds, or None."""
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         self.retry_after = retry_after
@@ -253,11 +253,11 @@ class RateLimited(ServiceError):
 
 
 class QuotaExceeded(ServiceError):
-    """What the account may ask of the service is used up, for the day, the month or the money."""
+    """The account has no quota left for the day, the month or the money."""
 
 
 class ResponseInvalid(ServiceError):
-    """The service's answer is not in the format agreed; ``text`` is the reply's, where there is one."""
+    """The service's answer has another form than agreed; ``text`` is the text of the reply."""
 
     def __init__(self, message: str, *, text: str = "") -> None:
         self.text = text
@@ -281,15 +281,15 @@ class StoreError(PorticoError):
 
 
 class StoreBusy(StoreError):
-    """Another process holds what this one needs."""
+    """Another process holds the file, the run or the lock."""
 
 
 class StoreUnavailable(StoreError):
-    """A store cannot be reached for now, or gave no answer in time: what was asked for may have happened or not."""
+    """A store cannot be reached now, or did not answer in time: an action may have happened or not."""
 
 
 class StoreDamaged(StoreError):
-    """What is stored is not what was written; the message names the file and what to do."""
+    """The stored content is damaged; the message names the file and what to do."""
 
 
 class TemplateError(PorticoError):
@@ -324,7 +324,7 @@ class PlanInvalid(PlanError):
 
 
 class PlanStale(PlanError):
-    """Functions that a plan uses are others than those it was made for; ``changes`` are sentences, one for each."""
+    """Functions of a plan have changed since it was made; ``changes`` has a sentence for each."""
 
     def __init__(self, changes: Sequence[str]) -> None:
         self.changes = tuple(changes)
@@ -335,9 +335,8 @@ class PlanStale(PlanError):
 class StepFailed(PlanError):
     """A step of a plan failed; ``__cause__`` is why.
 
-    Where the cause is that a step inside of it failed, the message leads to the innermost one and says once why that
-    failed: "Step a/b failed: …" for the step ``b`` of the plan that ``a`` runs, and "Step a, step b failed: …" where
-    ``b`` belongs to a run of its own. ``step`` is the outer one.
+    Where a step inside it failed, the message names the innermost one: "Step a/b failed: …" for the step ``b`` of the
+    plan that ``a`` runs, and "Step a, step b failed: …" where ``b`` is in another run. ``step`` is the outer one.
 
     >>> str(StepFailed("a", StepFailed("a/b", StepFailed("c", ValueError("no")))))
     'Step a/b, step c failed: no'
@@ -346,7 +345,7 @@ class StepFailed(PlanError):
     def __init__(self, step: str, cause: BaseException) -> None:
         self.step = step
         self.path: tuple[str, ...] = (step,)
-        """The steps that lead to the innermost one; the first is of this run, each other of a run inside."""
+        """The steps that lead to the innermost one, one for each run."""
         self.reason = str(cause)
         if isinstance(cause, StepFailed):
             inside = cause.path[0].startswith(f"{step}/")
@@ -356,11 +355,11 @@ class StepFailed(PlanError):
 
 
 class RunError(PorticoError):
-    """A run of the journal cannot be gone on with as it was asked; the message says what can be done."""
+    """A run of the journal cannot continue in this way; the message says what can be done."""
 
 
 class RunNotFound(RunError):
-    """The journal has no run of that name; ``nearest`` holds the names most like it."""
+    """The journal has no run of this name; ``nearest`` has the nearest names."""
 
     def __init__(self, run: str, known: Sequence[str] = ()) -> None:
         self.run = run
@@ -372,15 +371,15 @@ class RunNotFound(RunError):
 
 
 class RunEnded(RunError):
-    """A run has its outcome: there is nothing to go on with."""
+    """A run already has its outcome, so it cannot continue."""
 
 
 class ThreadError(PorticoError):
-    """Something is wrong with a thread, the conversation that an agent keeps."""
+    """A thread, the conversation of an agent, is wrong."""
 
 
 class ThreadBusy(ThreadError):
-    """Another turn is being taken on a thread, and this one was not to wait for it, or would have waited for ever."""
+    """Another turn is running on a thread, and this one must not wait, or would wait for ever."""
 
 
 class ThreadFormatError(ThreadError):
@@ -388,11 +387,11 @@ class ThreadFormatError(ThreadError):
 
 
 class LimitExceeded(PorticoError):
-    """A bound that Portico sets was reached; the message names the bound and its value."""
+    """A limit of Portico was reached; the message names the limit and its value."""
 
 
 class TurnLimitExceeded(LimitExceeded):
-    """A turn reached a limit; ``messages`` are what it added, open calls answered with an error; ``usage`` its cost."""
+    """A turn reached a limit. ``messages`` are those it added, with errors for open calls; ``usage`` is its cost."""
 
     def __init__(self, message: str, *, messages: Sequence[object] = (), usage: object = None) -> None:
         self.messages = tuple(messages)

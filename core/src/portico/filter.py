@@ -1,8 +1,7 @@
-"""Filters are data: what a search or a store should keep, never code.
+"""Filters of a search or a store. They are data, never code.
 
-A source declares what it can apply with :class:`FilterSupport`; :func:`check_filter` refuses the rest, so no
-clause is ever dropped in silence. :func:`matches` is the reference meaning, which stores that translate
-filters (to SQL, to query parameters) must agree with.
+A source declares with :class:`FilterSupport` which filters it can apply. :func:`check_filter` refuses others, so no
+clause is dropped in silence. :func:`matches` is the reference meaning for stores that translate filters.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ __all__ = [
 ]
 
 Scalar: TypeAlias = str | int | float | bool
-"""What a metadata field may hold and a filter may compare with. ``True`` and ``1`` are different values."""
+"""A value of a metadata field. ``True`` and ``1`` are different values."""
 
 _MAXIMUM_DEPTH = 20
 _MAXIMUM_CLAUSES = 1_000
@@ -38,7 +37,7 @@ _MAXIMUM_CLAUSES = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Equal:
-    """Keep what has this very value in the field; a string equals only a string, a bool only a bool."""
+    """Keep records with this value in the field; a string equals only a string, a bool only a bool."""
 
     field: str
     value: Scalar
@@ -46,7 +45,7 @@ class Equal:
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """Keep what has one of these values in the field; no values keep nothing."""
+    """Keep records with one of these values in the field; no values keep nothing."""
 
     field: str
     values: tuple[Scalar, ...]
@@ -54,10 +53,9 @@ class AnyOf:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Keep what lies between the bounds given: numbers with numbers, strings by code point with strings.
+    """Keep records with a value between the bounds: numbers with numbers, strings by code point with strings.
 
-    Dates compare rightly as ISO 8601 strings of one form. A bool is not a number here. At least one bound is
-    needed, else ``ValueError``.
+    Dates work as ISO 8601 strings of one form. A bool is not a number here. Raises ``ValueError`` without a bound.
     """
 
     field: str
@@ -73,21 +71,21 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """Keep what every part keeps; no parts keep everything."""
+    """Keep records that every part keeps; no parts keep everything."""
 
     parts: tuple[Filter, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """Keep what any part keeps; no parts keep nothing."""
+    """Keep records that any part keeps; no parts keep nothing."""
 
     parts: tuple[Filter, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """Keep what the part does not keep, records without the field included."""
+    """Keep records that the part does not keep, also those without the field."""
 
     part: Filter
 
@@ -97,11 +95,11 @@ Filter: TypeAlias = Equal | AnyOf | Range | And | Or | Not
 
 @dataclass(frozen=True, slots=True)
 class FilterSupport:
-    """What a source can filter by.
+    """The filters that a source supports.
 
-    ``fields`` maps each field to the names of the clauses it takes (``"Equal"``, ``"AnyOf"``, ``"Range"``);
-    None means any field with any clause. ``combine`` names the combinations (``"And"``, ``"Or"``, ``"Not"``).
-    ``offered`` are the fields that a search function shows to a model unless the application says otherwise.
+    ``fields`` maps each field to its clauses (``"Equal"``, ``"AnyOf"``, ``"Range"``); None means any field with any
+    clause. ``combine`` names the combinations (``"And"``, ``"Or"``, ``"Not"``). ``offered`` are the fields that search
+    functions show to a model by default.
     """
 
     fields: Mapping[str, frozenset[str]] | None
@@ -130,7 +128,7 @@ class FilterSupport:
         return cls(clauses | {field: frozenset(kinds) for field, kinds in more.items()}, offered=offered)
 
     def describe(self) -> str:
-        """Say in words what is supported, for error messages and `portico plugins`."""
+        """Return in words what is supported."""
         if self.fields is None:
             return "any field"
         if not self.fields:
@@ -165,10 +163,9 @@ def check_filter(filter: Filter | None, support: FilterSupport, source: str) -> 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a filter of clauses joined by And wants of each field: the values allowed, and the ranges.
+    """The values and the ranges that a filter allows for each field. The clauses are joined by And.
 
-    A field holds one value here. ``nothing`` is True where none can pass, as with two different values for one field,
-    or a range that ends before it begins.
+    A field has one value here. ``nothing`` is True where no record can pass, as with two values for one field.
     """
 
     values: Mapping[str, tuple[Scalar, ...]]
@@ -177,13 +174,13 @@ class Wanted:
 
 
 def wanted(filter: Filter | None) -> Wanted:
-    """Sort the clauses of a filter by field, for a source that asks for fields one by one.
+    """Sort the clauses of a filter by field, for sources with a parameter for each field.
 
     >>> wanted(And((Equal("site", "a.example"), Range("date", at_least="2026"))))
     Wanted(values={'site': ('a.example',)}, ranges={'date': (Range(field='date', at_least='2026', at_most=None, \
 above=None, below=None),)}, nothing=False)
 
-    Raises ``ValueError`` for Or and Not, which a source that calls this does not declare.
+    Raises ``ValueError`` for Or and Not, which such a source must not declare.
     """
     values: dict[str, tuple[Scalar, ...]] = {}
     ranges: dict[str, tuple[Range, ...]] = {}
@@ -209,7 +206,7 @@ above=None, below=None),)}, nothing=False)
 
 
 def _common(known: tuple[Scalar, ...], allowed: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
-    # As `_same` has it: a bool is no number, and a NaN is nothing's equal.
+    # As in `_same`: a bool is not a number, and NaN equals nothing.
     keys = {(isinstance(value, bool), value) for value in allowed if _same(value, value)}
     kept: dict[tuple[bool, Scalar], Scalar] = {}
     for value in known:
@@ -219,24 +216,22 @@ def _common(known: tuple[Scalar, ...], allowed: tuple[Scalar, ...]) -> tuple[Sca
 
 
 def _contradict(bounds: tuple[Range, ...]) -> bool:
-    """Tell whether no value lies within all the ranges: a lower bound is above an upper one, or of another kind."""
-    lower = [(bound, False) for each in bounds for bound in (each.at_least,) if bound is not None]
-    lower += [(bound, True) for each in bounds for bound in (each.above,) if bound is not None]
-    upper = [(bound, False) for each in bounds for bound in (each.at_most,) if bound is not None]
-    upper += [(bound, True) for each in bounds for bound in (each.below,) if bound is not None]
+    """Tell whether no value is within all ranges: a lower bound is above an upper one, or of another kind."""
+    lower = [(low, strict) for each in bounds for low, strict in ((each.at_least, 0), (each.above, 1))]
+    upper = [(high, strict) for each in bounds for high, strict in ((each.at_most, 0), (each.below, 1))]
     for low, above in lower:
         for high, below in upper:
-            order = _order(low, high)
-            if order is None or order > 0 or (order == 0 and (above or below)):
-                return True
+            if low is not None and high is not None:
+                order = _order(low, high)
+                if order is None or order > 0 or (order == 0 and (above or below)):
+                    return True
     return False
 
 
 def matches(filter: Filter | None, record: Mapping[str, object]) -> bool:
-    """Tell whether ``record`` is kept by ``filter``: the reference meaning of every clause.
+    """Tell whether ``filter`` keeps ``record``: the reference meaning of every clause.
 
-    A record without the field is never kept by a clause on it. A field that holds a list is kept when one of
-    its elements is.
+    A clause does not keep a record without its field. It keeps a list if it keeps one of the elements.
     """
     match filter:
         case None:
@@ -308,5 +303,5 @@ def _order(left: object, right: str | int | float) -> int | None:
     if not (both_text or both_numbers):
         return None
     above, below = left > right, left < right  # type: ignore[operator]
-    # Only a NaN is neither above, nor below, nor equal.
+    # NaN is neither above, nor below, nor equal.
     return above - below if above or below or left == right else None

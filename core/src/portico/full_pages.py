@@ -4,31 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from portico.errors import PorticoError
 from portico.ports.page_reader import Page
-from portico.search import SearchResults, TextSearchOptions, TextSearchResult
+from portico.search import SearchConnector, SearchResults, TextSearchOptions, TextSearchResult
 
 if TYPE_CHECKING:
     from portico.ports.page_reader import PageReader
-    from portico.ports.search_index import SearchIndex
     from portico.ports.text_search import TextSearch
-    from portico.search import SearchCapabilities
 
 __all__ = ["FullPage", "FullPages"]
-
-Mapped = TypeVar("Mapped")
 
 
 @dataclass(frozen=True, slots=True)
 class FullPage:
-    """One result: what the search found, and the page that its link leads to.
+    """One result: the passage that the search found, and the page that its link leads to.
 
-    Either ``page`` is there, or ``reason`` says why the snippet stays. ``text`` is what counts: the page's main
-    text, or the snippet; ``cut`` says which bound left out the rest of a page's text, None when it is whole.
+    ``page`` is None where ``reason`` says why the snippet stays. ``text`` is the page's main text, or the snippet.
+    ``cut`` says which limit left out the rest of a page's text; it is None for the whole text.
     """
 
     result: TextSearchResult
@@ -38,8 +34,8 @@ class FullPage:
     cut: str | None = None
 
 
-class FullPages:
-    """Give the main text of each page that a search finds, and the snippet where that cannot be had.
+class FullPages(SearchConnector[FullPage]):
+    """Return the main text of each page that a search finds, and the snippet where the page cannot be read.
 
     >>> import asyncio
     >>> from portico_testkit.fakes.page_reader import ShelfReader
@@ -51,17 +47,14 @@ class FullPages:
     >>> asyncio.run(texts("a door"))
     ['There is a door behind the stairs.', 'door']
 
-    It is a TextSearch: name, capabilities, index and filters are those of ``search``. Results keep their order.
-    Of one search, at most ``max_pages`` pages are read, ``concurrency`` at a time and ahead of what is consumed;
-    the caller waits for pages ``seconds`` in all, after which what is not there keeps its snippet. A page's text is
-    cut at ``max_characters``, between words. What is read is bounded in bytes by the reader.
+    Name, capabilities, index and filters are those of ``search``, and results keep their order. One search reads at
+    most ``max_pages`` pages, ``concurrency`` at a time and ahead of the caller. The caller waits for pages at most
+    ``seconds`` in all. A page's text is cut at ``max_characters``, between words. The reader limits bytes.
 
-    No page that fails stops a search: the result's snippet stays. `get_search_results` gives `FullPage` records,
-    which say why; so does ``metadata["snippets"]``, a list of link and reason, complete when the results are read.
-    Closing the results stops the readers. Raises ``ValueError`` for a bound below 1, and what the search raises.
+    A page that fails does not stop a search: the result keeps its snippet. `get_search_results` returns `FullPage`
+    records, which give the reason. ``metadata["snippets"]`` is a list of link and reason, complete when the results are
+    read. Closing the results stops the readers. Raises ``ValueError`` for a limit below 1, and what the search raises.
     """
-
-    record_type = FullPage
 
     def __init__(
         self,
@@ -73,72 +66,40 @@ class FullPages:
         max_characters: int = 20_000,
         concurrency: int = 5,
     ) -> None:
-        bounds = {"max_pages": max_pages, "max_characters": max_characters, "concurrency": concurrency}
-        for bound, value in bounds.items():
+        limits = {"max_pages": max_pages, "max_characters": max_characters, "concurrency": concurrency}
+        for limit, value in limits.items():
             if value < 1:
-                raise ValueError(f"{bound} is {value}; it must be at least 1")
+                raise ValueError(f"{limit} is {value}; it must be at least 1")
         if not seconds > 0:
             raise ValueError(f"seconds is {seconds}; it must be more than 0")
+        self.name, self.capabilities, self.index = search.name, search.capabilities, search.index
         self._search = search
-        self._bounds = _Bounds(reader, max_pages, seconds, max_characters, concurrency)
+        self._limits = _Limits(reader, max_pages, seconds, max_characters, concurrency)
 
-    @property
-    def name(self) -> str:
-        """The name of the search that is wrapped."""
-        return self._search.name
-
-    @property
-    def capabilities(self) -> SearchCapabilities:
-        """What the search that is wrapped can do."""
-        return self._search.capabilities
-
-    @property
-    def index(self) -> SearchIndex | None:
-        """What brings the search that is wrapped up to date."""
-        return self._search.index
-
-    async def search(self, query: str, options: TextSearchOptions | None = None) -> SearchResults[str]:
-        """Search and return the pages' texts."""
-        return await self._found(query, options, _to_text)
-
-    async def get_text_search_results(
-        self, query: str, options: TextSearchOptions | None = None
-    ) -> SearchResults[TextSearchResult]:
-        """Search and return the pages' texts with name and link; the link is where the page was in the end."""
-        return await self._found(query, options, _to_result)
-
-    async def get_search_results(self, query: str, options: TextSearchOptions | None = None) -> SearchResults[FullPage]:
-        """Search and return what was found with the pages, or with the reasons why there are none."""
-        return await self._found(query, options, _to_record)
-
-    async def _found(
-        self, query: str, options: TextSearchOptions | None, convert: Callable[[FullPage], Mapped]
-    ) -> SearchResults[Mapped]:
+    async def fetch(self, query: str, options: TextSearchOptions) -> SearchResults[FullPage]:
+        """Search, and read the pages as the results are read."""
         found = await self._search.get_text_search_results(query, options)
         snippets: list[dict[str, Any]] = []
         return SearchResults(
-            _Pages(found, _ReadAhead(found, self._bounds, snippets), convert),
+            _pages(_ReadAhead(found, self._limits), snippets),
             total_count=found.total_count,
             metadata={**found.metadata, "snippets": snippets},
+            inner=found,
         )
 
+    def to_text(self, record: FullPage) -> str:
+        """Return the text of the page, or the snippet."""
+        return record.text
 
-def _to_text(record: FullPage) -> str:
-    return record.text
-
-
-def _to_record(record: FullPage) -> FullPage:
-    return record
-
-
-def _to_result(record: FullPage) -> TextSearchResult:
-    if record.page is None:
-        return record.result
-    return TextSearchResult(record.text, record.result.name or record.page.title, record.page.link)
+    def to_result(self, record: FullPage) -> TextSearchResult:
+        """Return the text with name and link; the link is the page's address after redirects."""
+        if record.page is None:
+            return record.result
+        return TextSearchResult(record.text, record.result.name or record.page.title, record.page.link)
 
 
 @dataclass(frozen=True, slots=True)
-class _Bounds:
+class _Limits:
     reader: PageReader
     max_pages: int
     seconds: float
@@ -148,7 +109,7 @@ class _Bounds:
 
 @dataclass(slots=True)
 class _Pending:
-    """A result on its way: its page is being read, or it is settled."""
+    """A result whose page is being read, or which keeps its snippet for a reason."""
 
     result: TextSearchResult
     reading: asyncio.Task[Page] | None = None
@@ -158,116 +119,49 @@ class _Pending:
 _Item: TypeAlias = "_Pending | Exception | None"
 
 
-class _Pages(Generic[Mapped]):
-    """The stream of results; closing it lets go of the search too, even before anything was read.
-
-    The generator inside it is what an event loop closes when a stream is dropped half read.
-    """
-
-    def __init__(
-        self, found: SearchResults[TextSearchResult], ahead: _ReadAhead, convert: Callable[[FullPage], Mapped]
-    ) -> None:
-        self._found = found
-        self._records = _converted(ahead, convert)
-
-    def __aiter__(self) -> AsyncIterator[Mapped]:
-        return self
-
-    async def __anext__(self) -> Mapped:
-        return await anext(self._records)
-
-    async def aclose(self) -> None:
-        await self._records.aclose()
-        await self._found.aclose()
-
-
-async def _converted(ahead: _ReadAhead, convert: Callable[[FullPage], Mapped]) -> AsyncGenerator[Mapped, None]:
+async def _pages(ahead: _ReadAhead, snippets: list[dict[str, Any]]) -> AsyncIterator[FullPage]:
     try:
-        while (record := await ahead.next()) is not None:
-            yield convert(record)
+        ahead.start()
+        while (item := await ahead.queue.get()) is not None:
+            if isinstance(item, Exception):
+                raise item
+            record = await ahead.settle(item)
+            if record.reason is not None:
+                snippets.append({"link": record.result.link, "reason": record.reason})
+            yield record
     finally:
         await ahead.stop()
 
 
 @dataclass(slots=True)
 class _ReadAhead:
-    """Reads pages ahead of the results that are consumed, within the bounds of one search."""
+    """Reads pages ahead of the caller, within the limits of one search."""
 
     found: SearchResults[TextSearchResult]
-    bounds: _Bounds
-    snippets: list[dict[str, Any]]
-    _queue: asyncio.Queue[_Item] = field(init=False)
+    limits: _Limits
+    queue: asyncio.Queue[_Item] = field(init=False)
     _places: asyncio.Semaphore = field(init=False)
     _tasks: set[asyncio.Task[Any]] = field(default_factory=set)
     _numbers: dict[str, int] = field(default_factory=dict)
     _seen: int = 0
     _left: float = 0.0
-    _started: bool = False
 
-    async def next(self) -> FullPage | None:
-        """Return the next result with its page, or None after the last."""
-        if not self._started:
-            self._start()
-        item = await self._queue.get()
-        if isinstance(item, Exception):
-            raise item
-        if item is None:
-            return None
-        record = await self._settled(item)
-        if record.reason is not None:
-            self.snippets.append({"link": record.result.link, "reason": record.reason})
-        return record
-
-    async def stop(self) -> None:
-        """Stop everything that was started, and let go of the search."""
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
-        for task in self._tasks:
-            if not task.cancelled():
-                task.exception()  # seen: nobody waits for this page any more
-        await self.found.aclose()
-
-    def _start(self) -> None:
-        self._started = True
-        self._left = self.bounds.seconds
-        self._queue = asyncio.Queue(self.bounds.concurrency)
-        self._places = asyncio.Semaphore(self.bounds.concurrency)
+    def start(self) -> None:
+        """Begin to take results from the search."""
+        self._left = self.limits.seconds
+        self.queue = asyncio.Queue(self.limits.concurrency)
+        self._places = asyncio.Semaphore(self.limits.concurrency)
         self._tasks.add(asyncio.create_task(self._collect()))
 
-    async def _collect(self) -> None:
-        """Take results from the search; what it raises comes out after the results before."""
-        try:
-            async for result in self.found:
-                await self._queue.put(self._pending(result))
-        except Exception as error:  # noqa: BLE001 - raised where the results are consumed
-            await self._queue.put(error)
-        else:
-            await self._queue.put(None)
+    async def stop(self) -> None:
+        """Stop all readers, and close the search."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.found.aclose()
 
-    def _pending(self, result: TextSearchResult) -> _Pending:
-        self._seen += 1
-        link = result.link or ""
-        if not link.lower().startswith(("http://", "https://")):
-            return _Pending(result, reason="It has no http or https link.")
-        page = link.partition("#")[0]
-        if page in self._numbers:
-            return _Pending(result, reason=f"Its page is the one of result {self._numbers[page]}.")
-        if len(self._numbers) >= self.bounds.max_pages:
-            return _Pending(result, reason=f"{self.bounds.max_pages} pages of one search are read (max_pages).")
-        if self._left <= 0:
-            return _Pending(result, reason=self._too_late())
-        self._numbers[page] = self._seen
-        reading = asyncio.create_task(self._read(link))
-        self._tasks.add(reading)
-        return _Pending(result, reading)
-
-    async def _read(self, link: str) -> Page:
-        async with self._places:
-            return await self.bounds.reader.read(link)
-
-    async def _settled(self, pending: _Pending) -> FullPage:
+    async def settle(self, pending: _Pending) -> FullPage:
+        """Return a result with its page, as far as time is left."""
         reading = pending.reading
         snippet = FullPage(pending.result, pending.result.value, reason=pending.reason)
         if reading is None:
@@ -288,18 +182,49 @@ class _ReadAhead:
             return replace(snippet, reason="Its reading was cancelled.")
         if not page.text.strip():
             return replace(snippet, reason="Its page has no text.")
-        text = _shortened(page.text, self.bounds.max_characters)
+        text = _shortened(page.text, self.limits.max_characters)
         if text is page.text:
             return FullPage(pending.result, text, page, cut=page.cut)
         cut = f"the first {len(text):,} of {len(page.text):,} characters (max_characters)"
         return FullPage(pending.result, text, page, cut=cut)
 
+    async def _collect(self) -> None:
+        """Take results from the search; the caller gets its error after the results before it."""
+        try:
+            async for result in self.found:
+                await self.queue.put(self._pending(result))
+        except Exception as error:  # noqa: BLE001 - raised where the results are consumed
+            await self.queue.put(error)
+        else:
+            await self.queue.put(None)
+
+    def _pending(self, result: TextSearchResult) -> _Pending:
+        self._seen += 1
+        link = result.link or ""
+        if not link.lower().startswith(("http://", "https://")):
+            return _Pending(result, reason="It has no http or https link.")
+        page = link.partition("#")[0]
+        if page in self._numbers:
+            return _Pending(result, reason=f"Its page is the one of result {self._numbers[page]}.")
+        if len(self._numbers) >= self.limits.max_pages:
+            return _Pending(result, reason=f"{self.limits.max_pages} pages of one search are read (max_pages).")
+        if self._left <= 0:
+            return _Pending(result, reason=self._too_late())
+        self._numbers[page] = self._seen
+        reading = asyncio.create_task(self._read(link))
+        self._tasks.add(reading)
+        return _Pending(result, reading)
+
+    async def _read(self, link: str) -> Page:
+        async with self._places:
+            return await self.limits.reader.read(link)
+
     def _too_late(self) -> str:
-        return f"Its page was not there when {self.bounds.seconds:g} seconds were up (seconds)."
+        return f"Its page was not there when {self.limits.seconds:g} seconds were up (seconds)."
 
 
 def _shortened(text: str, limit: int) -> str:
-    """Return the beginning of a text, ended between words where there is white space in its last fifth."""
+    """Return the beginning of a text, cut at white space where there is some in its last fifth."""
     if len(text) <= limit:
         return text
     end = max(text.rfind(space, limit - limit // 5, limit + 1) for space in " \n\t")

@@ -34,7 +34,7 @@ _MARK = "__portico_function__"
 class _Options:
     name: str | None
     description: str | None
-    thread: bool
+    blocking: bool
     effects: bool
     tags: frozenset[str]
 
@@ -46,7 +46,7 @@ def function(
     *,
     name: str | None = None,
     description: str | None = None,
-    thread: bool = False,
+    blocking: bool = False,
     effects: bool = False,
     tags: Iterable[str] = (),
 ) -> Callable[[F], F]: ...
@@ -56,11 +56,11 @@ def function(
     *,
     name: str | None = None,
     description: str | None = None,
-    thread: bool = False,
+    blocking: bool = False,
     effects: bool = False,
     tags: Iterable[str] = (),
 ) -> Any:
-    """Mark a callable as a function for kernels; it stays an ordinary callable.
+    """Mark a callable as a function for kernels. It stays an ordinary callable.
 
     >>> @function
     ... def add(a: int, b: int = 1) -> int:
@@ -69,10 +69,10 @@ def function(
     >>> add(1, 2), Function.of(add).description
     (3, 'Add two numbers.')
 
-    ``thread=True`` runs a synchronous one in a thread, for work that blocks. ``effects=True`` says that it must
-    not happen twice: nothing repeats it unasked. ``tags`` are words by which planners recognise kinds.
+    ``blocking=True`` runs a synchronous one in a thread, so that it does not block others. ``effects=True`` says that
+    it must not happen twice: it is not repeated unasked. ``tags`` are words by which planners recognise kinds.
     """
-    options = _Options(name, description, thread, effects, frozenset(tags))
+    options = _Options(name, description, blocking, effects, frozenset(tags))
 
     def mark(target: Any) -> Any:
         # What a class gives back of a static or class method is not the object that it holds.
@@ -84,7 +84,7 @@ def function(
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter: its name, what it is for, its compiled type, and its default if it has one."""
+    """One parameter: name, description, compiled type, and default."""
 
     name: str
     description: str
@@ -94,7 +94,7 @@ class Parameter:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """JSON Schema of the parameter, with its description, and its default where that has a JSON form."""
+        """JSON Schema of the parameter, with its description, and its default if that has a JSON form."""
         schema = dict(self.compiled.schema)
         if self.description:
             schema["description"] = self.description
@@ -105,7 +105,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class FunctionManual:
-    """What a planner or a model is told of a function: all data, no code.
+    """The description of a function for planners and models: data only, no code.
 
     ``parameters`` and ``returns`` are JSON Schemas; ``parameters`` is of type object.
     """
@@ -117,7 +117,7 @@ class FunctionManual:
     effects: bool = False
     tags: frozenset[str] = frozenset()
     checked: Any = field(default=None, init=False, repr=False, compare=False)
-    """What the check of plans has made of the schemas; it is the check's alone, made when it is first needed."""
+    """A cache of the check of plans."""
 
 
 @final
@@ -131,8 +131,24 @@ class Function:
     ('Tone-shout', ['text'])
     """
 
-    __slots__ = ("__weakref__", "_bind", "_bound", "_manual", "_reading", "callable", "description", "effects",
-                 "full_name", "is_async", "name", "parameters", "plugin", "returns", "tags", "thread")  # fmt: skip
+    __slots__ = (
+        "__weakref__",
+        "_bind",
+        "_bound",
+        "_manual",
+        "_reading",
+        "blocking",
+        "callable",
+        "description",
+        "effects",
+        "full_name",
+        "is_async",
+        "name",
+        "parameters",
+        "plugin",
+        "returns",
+        "tags",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -143,7 +159,7 @@ class Function:
         description: str = "",
         parameters: Iterable[Parameter] = (),
         returns: Compiled,
-        thread: bool = False,
+        blocking: bool = False,
         effects: bool = False,
         tags: frozenset[str] = frozenset(),
         bind: Callable[[Any], Callable[..., Any] | Function] | None = None,
@@ -156,13 +172,13 @@ class Function:
         self.full_name = f"{plugin}-{name}" if plugin else name
         self.callable = callable
         self._bind = bind
-        # By identity, and held by the kernels: a function outlives the kernels that it was added to.
+        # By identity of the kernel. Kernels hold the values, because a function may outlive its kernels.
         self._bound: WeakValueDictionary[int, Function] | None = None if bind is None else WeakValueDictionary()
         self.is_async = _is_async(callable)
         self.description = description
         self.parameters = tuple(parameters)
         self.returns = returns
-        self.thread = thread
+        self.blocking = blocking
         self.effects = effects
         self.tags = tags
         self._manual: FunctionManual | None = None
@@ -174,8 +190,8 @@ class Function:
     ) -> Function:
         """Make a function from a callable, its hints and its docstring.
 
-        Raises ``SchemaUnsupported`` for a hint without JSON form and ``TypeError`` for ``*args``, ``**kwargs``,
-        parameters that can only be given by position, and a class.
+        Raises ``SchemaUnsupported`` for a hint without JSON form, and ``TypeError`` for a class, ``*args``,
+        ``**kwargs`` and positional-only parameters.
         """
         options: _Options = getattr(callable, _MARK, None) or _Options(None, None, False, False, frozenset())
         codecs = tuple(codecs)
@@ -213,16 +229,15 @@ class Function:
             description=options.description or documented.summary,
             parameters=parameters,
             returns=returns,
-            thread=options.thread,
+            blocking=options.blocking,
             effects=options.effects,
             tags=options.tags,
         )
 
     def bound(self, kernel: object) -> Function:
-        """Return the function as it is in a kernel: itself, but for one that was made with ``bind``.
+        """Return the function for a kernel: itself, or what ``bind`` makes for the kernel.
 
-        ``bind`` is given the kernel and returns what is called there, as functions of prompts need it, or the whole
-        function, as plans need it: what they return depends on the kernel.
+        ``bind`` gets the kernel and returns a callable (functions of prompts) or a whole `Function` (plans).
         """
         if self._bind is None or self._bound is None:
             return self
@@ -251,7 +266,7 @@ class Function:
         definitions: dict[str, Mapping[str, Any]] = {}
         whole: dict[str, Any] = {
             "type": "object",
-            # Two classes of one name may have come from two modules.
+            # Two modules may have classes of one name.
             "properties": {each.name: hoisted(each.schema, definitions) for each in self.parameters},
             "required": [parameter.name for parameter in self.parameters if parameter.required],
             "additionalProperties": False,
@@ -261,9 +276,8 @@ class Function:
     def structure_arguments(self, arguments: Mapping[str, Any], *, lenient: bool = False) -> dict[str, Any]:
         """Turn JSON arguments into Python values.
 
-        ``lenient`` is for arguments that a model wrote: what does not fit is read as `portico._schema.coerce` says,
-        where nothing is lost by it. Raises ``ArgumentsInvalid`` with every fault of the arguments as they came:
-        missing, unknown, or not of the type.
+        With ``lenient``, for arguments of a model, values that do not fit are converted where nothing is lost. Raises
+        ``ArgumentsInvalid`` with every fault: missing, unknown, or not of the type.
         """
         values: dict[str, Any] = {}
         try:
@@ -344,7 +358,7 @@ class FunctionPlugin:
         *,
         codecs: Iterable[TypeCodec] = (),
     ) -> FunctionPlugin:
-        """Collect the marked functions of a module, a class or an object, in order of definition.
+        """Collect the marked functions of a module, a class or an object, in their order.
 
         Raises ``ValueError`` when none is marked.
         """
@@ -367,7 +381,7 @@ class FunctionPlugin:
         return cls(name, functions, description.partition("\n\n")[0])
 
     def bound(self, kernel: object) -> FunctionPlugin:
-        """Return the plugin as it is in a kernel; see `Function.bound`."""
+        """Return the plugin for a kernel; see `Function.bound`."""
         functions = tuple(function.bound(kernel) for function in self.functions)
         return self if functions == self.functions else replace(self, functions=functions)
 

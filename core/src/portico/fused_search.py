@@ -21,7 +21,7 @@ __all__ = ["FusedResult", "FusedSearch"]
 
 @dataclass(frozen=True, slots=True)
 class FusedResult:
-    """A passage with the names of the sources that found it, in the order of the sources."""
+    """A passage with the names of the sources that found it."""
 
     value: str
     name: str | None
@@ -31,7 +31,7 @@ class FusedResult:
 
 @dataclass(frozen=True, slots=True)
 class _Ranking:
-    """What a source answered: passages in order, or why there are none."""
+    """The answer of a source: passages in order, or its failure."""
 
     results: list[TextSearchResult]
     metadata: Mapping[str, Any]
@@ -56,17 +56,16 @@ class FusedSearch(SearchConnector[FusedResult]):
     >>> asyncio.run(find("d"))
     [('dark red', ('one', 'two')), ('red', ('one',))]
 
-    Scores of sources do not compare, so ranks decide, and passages of one link are one (`portico.fusion.fuse_passages`
-    has the rule, with what it means for several passages of a document). ``searches`` are told apart by their names,
-    or by the keys of a mapping. ``skip`` and ``top`` count in the merged ranking: of each source the best ``depth``
-    are ranked, or a multiple of it where more are asked for, so that pages of one query fit together. ``timeout`` is
-    how many seconds a source may take; None leaves it to the source.
+    Scores of sources do not compare, so ranks decide. Passages with one link are one (see
+    `portico.fusion.fuse_passages`). Sources go by their names, or by the keys of a mapping. ``skip`` and ``top`` count
+    in the merged ranking. The best ``depth`` results of each source are ranked, or a multiple where more are asked for,
+    so that pages of one query fit together. ``timeout`` is in seconds for each source; None leaves it to the source.
 
-    A filter must be one that every source supports. Nobody knows how many passages there are in all. A source that
-    fails is told of in ``metadata["failures"]``, its name and why, and the others answer; one in a source that is
-    fused itself is called ``source/inner``. What the sources say beside their results is in ``metadata["sources"]``.
-    Where all fail, the first one's error is raised, with a note for each of the others. The searches stay their
-    owner's to close. Raises ``ValueError`` for no searches, and for two of one name.
+    Every source must support the filter. There is no total count. Where a source fails, the others answer, and
+    ``metadata["failures"]`` gives its name and the reason; ``source/inner`` is a source of a fused source.
+    ``metadata["sources"]`` has the metadata of the sources. Where all fail, the error of the first is raised, with
+    notes on the others. Closing the searches is up to their owner. Raises ``ValueError`` for no searches, and for two
+    of one name.
     """
 
     def __init__(
@@ -97,7 +96,7 @@ class FusedSearch(SearchConnector[FusedResult]):
         return await SearchConnector.get_search_results(self, query, options)
 
     async def fetch(self, query: str, options: TextSearchOptions) -> SearchResults[FusedResult]:
-        """Ask every source, and merge what comes."""
+        """Ask every source, and merge the answers."""
         wanted = options.skip + options.top
         alone = len(self.searches) == 1
         depth = -(-wanted // self._depth) * self._depth
@@ -111,7 +110,7 @@ class FusedSearch(SearchConnector[FusedResult]):
         if len(failures) == len(rankings):
             raise _error(failures)
         metadata: dict[str, Any] = {}
-        if told := _told(failures, rankings):
+        if told := _reasons(failures, rankings):
             metadata["failures"] = told
         if said := {name: ranking.metadata for name, ranking in rankings.items() if ranking.metadata}:
             metadata["sources"] = said
@@ -144,7 +143,7 @@ class FusedSearch(SearchConnector[FusedResult]):
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            # The source has given itself up; nobody gave up this search.
+            # The source cancelled itself; this search was not cancelled.
             return _Ranking(
                 [], {}, ServiceError(f"Text search {name!r} was cancelled{f': {error}' * bool(error.args)}.")
             )
@@ -168,7 +167,7 @@ class _Indexes:
         self._indexes = indexes
 
     async def update(self, *, progress: Callable[[IndexProgress], None] | None = None) -> IndexReport:
-        """Bring one after the other up to date, and return their reports as one."""
+        """Update one after the other, and return one report."""
         reports = [await index.update(progress=progress) for index in self._indexes]
         skipped: dict[str, int] = {}
         for report in reports:
@@ -186,13 +185,13 @@ def _by_name(searches: Iterable[TextSearch]) -> dict[str, TextSearch]:
     named: dict[str, TextSearch] = {}
     for search in searches:
         if search.name in named:
-            raise ValueError(f"two searches are called {search.name!r}: give them as a mapping, each with a name")
+            raise ValueError(f"two searches have the name {search.name!r}: give a mapping with other names")
         named[search.name] = search
     return named
 
 
 def _shared(searches: Mapping[str, TextSearch]) -> SearchCapabilities:
-    """Return what every search can do; together they give as many results as all of them."""
+    """Return what every search supports; ``most`` is the sum."""
     capabilities = [search.capabilities for search in searches.values()]
     supports = [each.filter for each in capabilities]
     fields: dict[str, frozenset[str]] | None = None
@@ -222,33 +221,31 @@ def _fused(rankings: Mapping[str, _Ranking]) -> list[FusedResult]:
     return [FusedResult(one.value, one.name, one.link, tuple(names[at] for at in finders)) for one, finders in fused]
 
 
-def _told(failures: Mapping[str, Exception], rankings: Mapping[str, _Ranking]) -> dict[str, str]:
-    """Return why sources failed, by their names; one in a source that is fused itself as ``source/inner``."""
-    told = {name: _words(error) for name, error in failures.items()}
+def _reasons(failures: Mapping[str, Exception], rankings: Mapping[str, _Ranking]) -> dict[str, str]:
+    """Return why sources failed, by name; ``source/inner`` is a source of a source that is fused too."""
+    reasons = {name: _words(error) for name, error in failures.items()}
     for name, ranking in rankings.items():
         inner = ranking.metadata.get("failures")
         if isinstance(inner, Mapping):
-            told |= {f"{name}/{each}": str(why) for each, why in inner.items()}
-    return told
+            reasons |= {f"{name}/{each}": str(why) for each, why in inner.items()}
+    return reasons
 
 
 def _words(error: Exception) -> str:
-    said = str(error) if isinstance(error, PorticoError) else f"{type(error).__name__}: {error}"
-    return " ".join([said, *getattr(error, "__notes__", ())])
+    words = str(error) if isinstance(error, PorticoError) else f"{type(error).__name__}: {error}"
+    return " ".join([words, *getattr(error, "__notes__", ())])
 
 
 def _error(failures: Mapping[str, Exception]) -> Exception:
-    """Return the error of the first source, with the others as notes; what is none of ours is one of its service."""
+    """Return the error of the first source, with the others as notes; other errors become a ``ServiceError``."""
     (name, error), *others = failures.items()
     failure = error
     if not isinstance(error, PorticoError):
         failure = ServiceError(f"The source {name!r} failed: {_words(error)}")
         failure.__cause__ = error
-    notes = [f"The source {other!r} failed too: {_words(why)}" for other, why in others]
-    if notes:
-        notes.insert(0, f"That was the source {name!r}.")
-    for note in notes:
-        # A source may raise the same error again and again: it is its own.
+    notes = [f"That was the source {name!r}."] if others else []
+    for note in notes + [f"The source {other!r} failed too: {_words(why)}" for other, why in others]:
+        # A source may raise the same error object again.
         if note not in getattr(failure, "__notes__", ()):
             failure.add_note(note)
     return failure

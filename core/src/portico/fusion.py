@@ -1,4 +1,4 @@
-"""Fusing rankings whose scores do not compare, and when two passages in them are one."""
+"""Fusing rankings whose scores do not compare."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Key = tuple[Hashable, str | None]
 def fuse_by_rank(
     rankings: Iterable[Sequence[T]], *, key: Callable[[T], Hashable] | None = None, constant: int = 60
 ) -> list[T]:
-    """Merge rankings, best first, by reciprocal ranks; things of one ``key`` count as one.
+    """Merge rankings, best first, by reciprocal ranks; things with equal ``key`` are one.
 
     The score of a thing is the sum of ``1 / (constant + rank)`` over the rankings that have it (Cormack,
     Clarke and Büttcher, SIGIR 2009, whose constant is 60). Equal scores keep the order in which they came.
@@ -41,12 +41,11 @@ def fuse_by_rank(
 def fuse_passages(
     rankings: Iterable[Sequence[T]], *, link: Callable[[T], str | None], text: Callable[[T], str]
 ) -> list[tuple[T, tuple[int, ...]]]:
-    """Merge rankings of passages by `fuse_by_rank`; with each come the numbers of the rankings that have it, from 0.
+    """Merge rankings of passages by `fuse_by_rank`; each comes with the numbers of its rankings, from 0.
 
-    Passages of one link are one, though each search service cuts its own snippet of a page: the longest text stays.
-    Links are compared by the place that they lead to (`portico.links.place_of`), of which a fragment such as ``#L12``
-    is a part. But where a ranking gives several texts of one link, as passages of a document, the texts tell them
-    apart; so they do where there is no link.
+    Passages with one link are one, and the longest text stays, because each service cuts its own snippet. Links are
+    equal if they lead to one place (`portico.links.place_of`, with the fragment). Where a ranking has several texts of
+    one link, as passages of a document, and where there is no link, passages with different texts are different.
 
     >>> brave = [("https://a.example/door", "A door is"), ("https://a.example/hinge", "A hinge")]
     >>> google = [("http://a.example/door/", "A door is a lid.")]
@@ -67,7 +66,7 @@ def fuse_passages(
 
 
 def _keyed(rankings: list[list[tuple[str | None, str, T]]]) -> list[list[tuple[_Key, T]]]:
-    """Return the passages with what tells them apart: the place of their link, their text, or both."""
+    """Return the passages with their keys: the place of the link, the text, or both."""
     placed = [
         [(place_of(link) if link else None, text, thing) for link, text, thing in ranking] for ranking in rankings
     ]

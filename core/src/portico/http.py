@@ -1,6 +1,6 @@
-"""HTTP as connectors see it: a request and an answer as data, and which error of ours an answer is.
+"""HTTP for connectors: a request and an answer as data, and the error that an answer means.
 
-What sends a request is the `HttpClient` port. Nothing here opens anything.
+The `HttpClient` port sends requests. Nothing here opens a connection.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _READ = 10_000
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """One request: where to, and what goes with it. Secrets are revealed on the wire only.
+    """One request. Secrets in it are revealed only on the wire.
 
     >>> HttpRequest("https://api.example/search", params={"q": "ports"}, headers={"X-Key": Secret("k")})
     HttpRequest(url='https://api.example/search', params={'q': 'ports'}, headers={'X-Key': Secret(literal)}, \
@@ -47,9 +47,9 @@ json=None, method='GET')
         ...
     TypeError: the parameter 'fields' is list, not text, a number, a bool, a Secret or None
 
-    A parameter or a header is text, a number, a bool (sent as ``true`` or ``false``), a secret, or None, which leaves
-    it out; ``TypeError`` for anything else. ``json`` is sent as the body. ``method`` is GET without one and POST with
-    one, unless given.
+    A parameter or a header is text, a number, a bool (sent as ``true`` or ``false``), a `Secret`, or None, which leaves
+    it out; anything else is a ``TypeError``. ``json`` is the body. The default ``method`` is POST with a body and GET
+    without.
     """
 
     url: str
@@ -59,7 +59,7 @@ json=None, method='GET')
     method: str = ""
 
     def __post_init__(self) -> None:
-        # Not left to type checkers: a dict of texts and numbers with a line of its own is one of objects to them.
+        # A type checker does not find this: a dict of texts and numbers is one of objects to it.
         for what, values in (("parameter", self.params), ("header", self.headers)):
             for name, value in values.items():
                 if not isinstance(value, _SENT):
@@ -71,7 +71,7 @@ json=None, method='GET')
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
-    """An answer, whatever its status. The names of ``headers`` are in lower case; ``body`` is as decoded."""
+    """An answer of any status. Names in ``headers`` are in lower case; ``body`` is decompressed."""
 
     status: int
     body: bytes = b""
@@ -79,11 +79,11 @@ class HttpResponse:
 
     @property
     def ok(self) -> bool:
-        """Whether the status is one of success."""
+        """Whether the status means success."""
         return 200 <= self.status < 300
 
     def json(self) -> Any:
-        """Return the body as JSON; ``ValueError`` where it is none, or is nested beyond what Python reads."""
+        """Return the body as JSON; ``ValueError`` if it is not JSON or too deeply nested."""
         try:
             return json.loads(self.body)
         except RecursionError as error:
@@ -98,11 +98,10 @@ def service_error(
     hidden: Iterable[Secret] = (),
     advice: str | None = None,
 ) -> ServiceError:
-    """Return the error that an answer is, with what the service says of it.
+    """Return the error that an answer means, with the words of the service.
 
     ``service`` begins the message, as in ``"Text search 'brave'"``. The status decides (RFC 9110, section 15), unless
-    ``kind`` says what the service means by it. ``hidden`` are secrets that the service may repeat. ``advice`` says what
-    to do, where the caller knows better.
+    ``kind`` is given. ``hidden`` are secrets that the service may repeat. ``advice`` replaces the usual advice.
 
     >>> raise service_error(HttpResponse(429, b'{"error": "Slowly!"}', {"retry-after": "7"}), "Acme")
     Traceback (most recent call last):
@@ -113,7 +112,7 @@ def service_error(
     kind = kind or _kind(status)
     words = printable(_words_of(response), hidden := tuple(hidden))
     said = f" It says: {words}" if words else ""
-    # Some services say that they failed with the status of success, which would only puzzle.
+    # Some services fail with the status of success; showing it would puzzle.
     shown = "" if response.ok else f" ({status})"
     if issubclass(kind, RateLimited):
         wait = retry_after(response.headers)
@@ -154,11 +153,11 @@ def _kind(status: int) -> type[ServiceError]:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return how many seconds an answer asks to wait; None where it does not say.
+    """Return how many seconds an answer asks to wait, or None.
 
-    ``Retry-After`` is seconds or a date (RFC 9110, section 10.2.3). Without it, ``RateLimit-Reset`` or its older name
-    ``X-RateLimit-Reset`` says when the limit that is used up begins anew: seconds, or the time of day as seconds since
-    1970, in a list where there are several limits.
+    ``Retry-After`` is seconds or a date (RFC 9110, section 10.2.3). Without it, ``RateLimit-Reset`` or
+    ``X-RateLimit-Reset`` says when the used-up limit begins again: in seconds, or as seconds since 1970. It is a list
+    where there are several limits.
 
     >>> retry_after({"retry-after": "7"})
     7.0
@@ -181,13 +180,13 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return None
 
 
-# Seconds since 1970 that are past; nobody asks to wait that long.
+# More than this are seconds since 1970, not a time to wait.
 _LONG_AGO = 1_000_000_000
 _LONGEST = 10 * 366 * 86_400.0
 
 
 def _number(written: str) -> float | None:
-    """Return a number of seconds as headers write it; one beyond what a clock can count is ten years."""
+    """Return a number of seconds of a header, at most ten years."""
     written = written.strip()
     if not (written.isascii() and written.replace(".", "", 1).isdecimal()):
         return None
@@ -205,7 +204,7 @@ def _seconds_until(written: str) -> float | None:
 
 
 def _parts(secret: Secret) -> list[str]:
-    """Return what must not show of a secret: all of it, and its words, for ``Bearer`` and the key are one header."""
+    """Return the secret, and its words: ``Bearer`` and the key are one header."""
     value = secret.reveal()
     return [part for part in (value, *(word for word in value.split() if len(word) > _SHORT)) if part]
 
@@ -214,7 +213,7 @@ _SHORT = 6
 
 
 def _words_of(response: HttpResponse) -> str:
-    """Return what a service says of a failure, from the places where services say it; empty where it says nothing."""
+    """Return the words of a service on a failure, from the usual places; empty where there are none."""
     try:
         return _sentence(response.json(), _NESTED)
     except ValueError:
@@ -223,7 +222,7 @@ def _words_of(response: HttpResponse) -> str:
 
 
 def without_secrets(words: str, hidden: Iterable[Secret]) -> str:
-    """Return words from outside without the secrets that they repeat.
+    """Return words from outside without the secrets in them.
 
     >>> without_secrets("The key s3cret is wrong.", [Secret("s3cret")])
     'The key ******** is wrong.'
@@ -236,7 +235,7 @@ def without_secrets(words: str, hidden: Iterable[Secret]) -> str:
 
 
 def printable(words: str, hidden: Iterable[Secret] = ()) -> str:
-    """Return words from outside as a message may hold them: without secrets, on one line, and not too many.
+    """Return words from outside for a message: without secrets, on one line, and cut.
 
     >>> printable("The  key s3cret is wrong.", [Secret("s3cret")])
     'The key ******** is wrong.'

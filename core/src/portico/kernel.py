@@ -1,4 +1,4 @@
-"""The kernel: the catalogue of functions and services, and the ways to use them."""
+"""The kernel: functions and services, and the ways to use them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 
 from portico.calls import called, run_to_end
-from portico.catalogue import Catalogue
 from portico.errors import FunctionFailed, PluginNotInstalled, PorticoError
-from portico.filters import Filters, call_filtered
 from portico.functions import Function, FunctionManual, FunctionPlugin
+from portico.middleware import Middleware, call_with_middleware
+from portico.naming import find_function
 
 if TYPE_CHECKING:
     from portico.chat import ToolCall, ToolResult
@@ -52,9 +52,9 @@ class Kernel:
     >>> kernel.run_sync(kernel.invoke("greet", name="Ada"))
     'Hello Ada!'
 
-    A kernel belongs to one event loop at a time; calls may run concurrently in it. ``services`` come from the
-    host (`portico_host.open`) or from the application. With a ``function_selector``, a model is told of the functions
-    that the conversation or the goal is about, where there are more than it allows; without one, of all.
+    A kernel belongs to one event loop at a time; calls may run concurrently. ``services`` come from the host
+    (`portico_host.open`) or from the application. A ``function_selector`` chooses the functions for a model where there
+    are many; without one, a model gets all.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Kernel:
         services: Services | None = None,
         plugins: Iterable[FunctionPlugin] = (),
         *,
-        filters: Filters | None = None,
+        middleware: Middleware | None = None,
         schema_validator: SchemaValidator | None = None,
         runner: Runner | None = None,
         run_store: RunStore | None = None,
@@ -74,7 +74,7 @@ class Kernel:
         function_selector: FunctionSelector | None = None,
     ) -> None:
         self.services = services
-        self.filters = filters or Filters()
+        self.middleware = middleware or Middleware()
         self.schema_validator = schema_validator
         self.runner = runner
         self.run_store = run_store
@@ -82,12 +82,13 @@ class Kernel:
         self.budget = budget
         self.reuse = reuse
         self.function_selector = function_selector
-        self.origin: Mapping[str, Any] | None = None  # what the application wants the journal to say of new runs
+        self.origin: Mapping[str, Any] | None = None  # what the application writes into the journal of new runs
         self.type_codecs = tuple(type_codecs)
         self.template_languages = {language.name: language for language in template_languages}
         self.plugins: dict[str, FunctionPlugin] = {}
-        self._catalogue = Catalogue()
-        self._functions = self._catalogue.functions
+        self._functions: dict[str, Function] = {}
+        self._spellings: dict[str, Function] = {}  # other spellings of names, as they are met
+        self._manuals: dict[str, FunctionManual] | None = None
         self.fingerprints: dict[str, str] = {}  # of functions, made when a plan first uses them
         for plugin in plugins:
             self.add_plugin(plugin)
@@ -95,32 +96,44 @@ class Kernel:
     def add_plugin(self, plugin: FunctionPlugin | object, name: str | None = None) -> FunctionPlugin:
         """Add a plugin, or the marked functions of a module, class or object.
 
-        Raises ``ValueError`` when a plugin, or one of its functions, is there already.
+        Raises ``ValueError`` for a name that is in use.
         """
         if not isinstance(plugin, FunctionPlugin):
             plugin = FunctionPlugin.of(plugin, name, codecs=self.type_codecs)
         plugin = plugin.bound(self)
         if plugin.name in self.plugins:
             raise ValueError(f"the kernel has a plugin {plugin.name!r} already")
-        self._catalogue.add(plugin)
+        self._add(plugin)
         self.plugins[plugin.name] = plugin
         return plugin
 
     def add_function(self, function: Function | Callable[..., Any]) -> Function:
-        """Add a single function; ``ValueError`` when one of that name is there already."""
+        """Add a single function; ``ValueError`` for a name that is in use."""
         if not isinstance(function, Function):
             function = Function.of(function, codecs=self.type_codecs)
         function = function.bound(self)
-        self._catalogue.add([function])
+        self._add([function])
         return function
 
-    def function(self, name: str) -> Function:
-        """Find a function by its name as code or a model writes it.
+    def _add(self, functions: Iterable[Function]) -> None:
+        new = {function.full_name: function for function in functions}
+        for name in new:
+            if name in self._functions:
+                raise ValueError(f"the kernel has a function {name!r} already")
+        self._functions.update(new)
+        self._manuals = None
+        self._spellings.clear()
 
-        ``Plugin-Function`` is the name; ``Plugin.Function``, ``Plugin_Function`` and a bare ``Function`` are
-        understood where they mean one function only. Raises ``FunctionNotFound`` with the nearest names.
+    def function(self, name: str) -> Function:
+        """Find a function by its name.
+
+        ``Plugin-Function`` is the full name; ``Plugin.Function``, ``Plugin_Function`` and a bare ``Function`` work
+        where they mean one function only. Raises ``FunctionNotFound`` with the nearest names.
         """
-        return self._catalogue.find(name)
+        found = self._functions.get(name) or self._spellings.get(name)
+        if found is None:
+            found = self._spellings[name] = find_function(name, self._functions)
+        return found
 
     @property
     def functions(self) -> Mapping[str, Function]:
@@ -130,7 +143,9 @@ class Kernel:
     @property
     def manuals(self) -> Mapping[str, FunctionManual]:
         """The manuals of all functions by full name, made once."""
-        return self._catalogue.manuals
+        if self._manuals is None:
+            self._manuals = {name: function.manual for name, function in self._functions.items()}
+        return self._manuals
 
     def service(self, port: Callable[..., P], name: str | None = None) -> P:
         """Return the service configured for a port, or the one of that name; see `Services.get` for errors."""
@@ -139,37 +154,40 @@ class Kernel:
         return self.services.get(port, name)
 
     async def invoke(self, function: str | Function, /, **arguments: Any) -> Any:
-        """Call a function with Python values, as they are, and return what it returns.
+        """Call a function with Python values and return its result.
 
-        Raises ``FunctionNotFound``; what the function raises comes through unchanged.
+        Raises ``FunctionNotFound``, and what the function raises, unchanged.
         """
         if function.__class__ is not Function:
             try:
                 function = self._functions[function]  # type: ignore[index]
             except KeyError:
                 function = self.function(function)  # type: ignore[arg-type]
-        if function.is_async and not self.filters.function:
+        if function.is_async and not self.middleware.function:
             return await function.callable(**arguments)
         return await self._invoke_otherwise(function, arguments)
 
     def _invoke_otherwise(self, function: Function, arguments: dict[str, Any]) -> Awaitable[Any]:
-        filters = self.filters
-        return call_filtered(filters, function, arguments) if filters.function else called(function, arguments)
+        middleware = self.middleware
+        return (
+            call_with_middleware(middleware, function, arguments)
+            if middleware.function
+            else called(function, arguments)
+        )
 
     async def invoke_json(
         self, function: str | Function, arguments: Mapping[str, Any], *, lenient: bool = False
     ) -> Any:
         """Call a function with JSON arguments and return its result as JSON, as plans and models do.
 
-        ``lenient`` takes arguments as `Function.structure_arguments` does for a model. Raises ``ArgumentsInvalid``
-        with every fault, and ``FunctionFailed`` from what the function raises; a ``PorticoError`` comes through
-        unchanged.
+        ``lenient`` is for arguments of a model; see `Function.structure_arguments`. Raises ``ArgumentsInvalid`` with
+        every fault, ``FunctionFailed`` from what the function raises, and a ``PorticoError`` unchanged.
         """
         if isinstance(function, str):
             function = self._functions.get(function) or self.function(function)
         values = function.structure_arguments(arguments, lenient=lenient)
         try:
-            if function.is_async and not self.filters.function:
+            if function.is_async and not self.middleware.function:
                 result = await function.callable(**values)
             else:
                 result = await self._invoke_otherwise(function, values)
@@ -180,10 +198,10 @@ class Kernel:
             raise FunctionFailed(function.full_name, error) from error
 
     async def call_tool(self, call: ToolCall, *, offered: Toolset | None = None) -> ToolResult:
-        """Carry out a model's tool call, of the functions offered or of all.
+        """Carry out a model's tool call, with the functions that were offered, or all.
 
-        Every failure becomes a result that tells the model what to mend, with its cause. Only what a filter
-        raises that is no ``PorticoError`` comes through: the application stopped the call.
+        A failure becomes a result that says what is wrong. Only an error of middleware that is not a ``PorticoError``
+        is raised: the application stopped the call.
         """
         from portico.turns.tool_calls import carried_out
 
@@ -196,17 +214,17 @@ class Kernel:
     @overload
     async def complete(self, messages: Asked, *, returns: object, **options: Unpack[TurnOptions]) -> Turn[Any]: ...
     async def complete(self, messages: Asked, *, returns: object = None, **options: Unpack[TurnOptions]) -> Turn[Any]:
-        """Ask a chat service and carry out the tool calls that it makes, until it answers.
+        """Ask a chat service and carry out its tool calls until it answers.
 
-        ``messages`` are a question, a conversation or a whole request. ``returns`` is the type of the answer, or a
-        JSON Schema; without it the answer is text. `TurnOptions` says what else can be given. Raises
-        ``TurnLimitExceeded``, ``ResponseInvalid`` for an answer that is not of its form after all repairs,
-        ``UnsupportedOption``, ``FunctionNotFound``, and what the service raises.
+        ``messages`` are a question, a conversation or a whole request. ``returns`` is the type of the answer, or a JSON
+        Schema; without it, the answer is text. `TurnOptions` has the other options. Raises ``TurnLimitExceeded``,
+        ``ResponseInvalid`` for an answer that is still of another form after all repairs, ``UnsupportedOption``,
+        ``FunctionNotFound``, and what the service raises.
         """
         turn: Turn[Any] | None = None
         async for event in self._asking.turn(messages, returns, options, streamed=False):
             turn = event  # type: ignore[assignment]  # the last event is the turn
-        assert turn is not None  # noqa: S101 - a turn that does not end raises
+        assert turn is not None  # noqa: S101 - otherwise it has raised
         return turn
 
     @overload
@@ -224,11 +242,11 @@ class Kernel:
     def stream(
         self, messages: Asked, *, returns: object = None, **options: Unpack[TurnOptions]
     ) -> AsyncGenerator[TurnEvent[Any], None]:
-        """Do what `complete` does, and yield what happens as it happens; the last event is the `Turn`.
+        """Do what `complete` does, and yield events; the last one is the `Turn`.
 
-        Pieces of text and of tool calls come as `ChatDelta`, tools as `ToolStarted` and `ToolFinished`, and an
-        answer with a form as `PartialValue`, each time that there is more of it. Who stops before the end closes
-        it, as ``async with contextlib.aclosing(kernel.stream(…))`` does: that ends what is under way.
+        Pieces of text and of tool calls are `ChatDelta`, tools are `ToolStarted` and `ToolFinished`, and an answer with
+        a type is `PartialValue`, each time that it grows. Use ``async with contextlib.aclosing(kernel.stream(…))`` if
+        you may stop before the end.
         """
         return self._asking.turn(messages, returns, options, streamed=True)
 
@@ -267,10 +285,10 @@ class Kernel:
         returns: object = None,
         **options: Unpack[PromptOptions],
     ) -> Any:
-        """Render a prompt, ask with its messages, and return the answer: text, or what ``returns`` says.
+        """Render a prompt, ask with its messages, and return the answer: text, or a value of type ``returns``.
 
-        What others wrote belongs in ``arguments``: in the prompt itself, ``{{…}}`` calls functions and tags open
-        messages. See `render_prompt` for ``language`` and ``trusted``; `complete` says what may be raised.
+        Texts of others belong in ``arguments``: in the prompt itself, ``{{…}}`` calls functions and tags begin
+        messages. See `render_prompt` for ``language`` and ``trusted``, and `complete` for errors.
         """
         language, trusted = options.pop("language", None), options.pop("trusted", ())
         text = await self.render_prompt(prompt, arguments, language=language, trusted=trusted)
@@ -285,17 +303,16 @@ class Kernel:
         language: str | None = None,
         trusted: Collection[str] = (),
     ) -> str:
-        """Render a prompt with this kernel's functions at hand; `complete` asks with what comes of it.
+        """Render a prompt with this kernel's functions; `complete` takes the result.
 
-        A prompt that is text is a template, compiled once, in the ``language`` of that name: Semantic Kernel's where
-        none is given. Texts of the arguments named in ``trusted`` may hold markup of their own. One with markup
-        comes as a `Prompt`. Raises ``TemplateError``, ``PluginNotInstalled`` for a language that is not there, and
-        what a function raises that the template calls.
+        A text is a template in ``language``, by default that of Semantic Kernel, and compiled once. Arguments named in
+        ``trusted`` may contain markup. A result with markup is a `Prompt`. Raises ``TemplateError``,
+        ``PluginNotInstalled`` for an unknown language, and what a called function raises.
         """
         return await self._prompts.render(prompt, arguments, name=name, language=language, trusted=trusted)
 
     def template(self, prompt: str | Template, *, language: str | None = None, name: str = "prompt") -> Template:
-        """Compile a prompt in the language of that name, once; see `render_prompt`. A template is one already."""
+        """Compile a prompt once; see `render_prompt`. A template is returned as it is."""
         return self._prompts.template(prompt, language=language, name=name)
 
     @cached_property
@@ -322,12 +339,12 @@ class Kernel:
         reuse: bool | None = None,
         run: str | None = None,
     ) -> Pursuit:
-        """Pursue a goal with the configured planner, the one of that name, or the one given.
+        """Run a goal with the configured planner, the planner of that name, or the given one.
 
-        ``input`` is a JSON value that plans refer to as to the step ``input``. ``reuse`` runs the plan that was saved
-        for this goal and these functions, if any, and saves the plan that leads to an answer; None leaves it to the
-        kernel's own. ``emit`` is called with every event. ``run`` is the name that the run has in the journal, where
-        it is not to be a new one. See `portico.pursuit.pursue` for what may be raised.
+        ``input`` is a JSON value; plans refer to it as the step ``input``. ``reuse`` runs a plan that was saved for
+        this goal and these functions, and saves a plan that leads to an answer; None means the kernel's setting.
+        ``emit`` is called with every event. ``run`` is a name for the run in the journal. See `portico.pursuit.pursue`
+        for errors.
         """
         from portico.pursuit import pursue
 
@@ -352,20 +369,20 @@ class Kernel:
     async def submit(
         self, goal: str, *, input: Any = None, run: str | None = None, **options: Unpack[SubmitOptions]
     ) -> str:
-        """Have a goal pursued by a worker process, and return the name of its run at once.
+        """Submit a goal to a worker process, and return the name of its run at once.
 
-        What is not given, the worker's own kernel says: see `SubmitOptions` for what can be. A ``run`` that was
-        submitted before is that one, and not begun again. Raises ``UnsupportedOption`` where the runner has no
-        workers, ``TypeError`` and ``ValueError`` for what cannot be sent to another process, and ``StoreError``.
+        `SubmitOptions` has the options; the worker's kernel decides the others. A ``run`` that was submitted before
+        does not begin again. Raises ``UnsupportedOption`` for a runner without workers, ``TypeError`` and
+        ``ValueError`` for values that cannot be sent to another process, and ``StoreError``.
         """
         from portico.pursuits.submitting import pursuit_job, submit
 
         return (await submit(self, [pursuit_job(self, goal, input=input, run=run, **options)]))[0]
 
     async def submit_all(self, goals: Iterable[str | tuple[str, Any]], **options: Unpack[SubmitOptions]) -> list[str]:
-        """Have goals pursued by worker processes, each alone or with its input, and return the names of their runs.
+        """Submit goals to worker processes, each alone or with its input, and return the names of their runs.
 
-        They are put into the queue together; none is where one of them cannot be sent. See `submit`.
+        All are put into the queue, or none where one of them cannot be sent. See `submit`.
         """
         from portico.pursuits.submitting import pursuit_job, submit
 
@@ -383,7 +400,7 @@ class Kernel:
         context: Mapping[str, Any] | None = None,
         emit: Emit | None = None,
     ) -> Pursuit:
-        """Go on with a run of the journal: what has no result runs; see `portico.pursuit.resume` for all of it."""
+        """Continue a run of the journal: steps without a result run. See `portico.pursuit.resume`."""
         from portico.pursuit import resume
 
         return await resume(
@@ -391,7 +408,7 @@ class Kernel:
         )
 
     def run_sync(self, awaitable: Awaitable[T]) -> T:
-        """Run something to its end from ordinary code; for scripts.
+        """Run an awaitable to its end from ordinary code, for scripts.
 
         Raises ``RuntimeError`` inside a running event loop: await there instead.
         """

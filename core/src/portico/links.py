@@ -1,4 +1,4 @@
-"""Links in the text of an answer, and when two links lead to the same place."""
+"""Links in the text of an answer, and whether two links lead to the same place."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 __all__ = ["LinkInText", "find_links", "place_of", "without_code", "without_links"]
 
 LinkInText = tuple[int, str]
-"""Where a link begins in a text, and its address as the text has it."""
+"""The place of a link in a text, and its address as written."""
 
 # A fence that is not closed runs to the end, as in CommonMark; a code span stays within some lines.
 _CODE = re.compile(
@@ -20,7 +20,7 @@ _CODE = re.compile(
 )
 _IMAGE = re.compile(r"!\[[^\[\]\n]{0,500}\]\([^()\s]{0,4000}(?:[ \t][^()\n]{0,500})?\)")
 _SCHEME = r"[A-Za-z][A-Za-z0-9+.-]{1,20}://"
-# What ends an address in running text; the brackets and marks of Chinese and Japanese, which need no space, too.
+# Characters of an address in running text. Brackets and marks of Chinese and Japanese end it too.
 _INSIDE = r"[^\s<>\"`{}|\\^\u3000-\u3003\u3008-\u3011\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f\u2018-\u201f\u2026]"
 _TARGET = re.compile(
     r"\]\(\s{0,4}(?:<(?P<angled>[^<>\n]{1,4000})>|(?P<plain>[^\s()<>]{1,4000}(?:\([^\s()<>]{0,4000}\)[^\s()<>]{0,4000}){0,20}))"
@@ -33,7 +33,7 @@ _DEFAULT_PORTS = {("http", 80), ("https", 443)}
 
 
 def without_code(text: str) -> str:
-    """Return a text with its code and images blanked, so that every place in it stays where it is.
+    """Return a text with blanks for its code and images, so that places in it stay the same.
 
     >>> without_code("See `a[1]` [2].")
     'See        [2].'
@@ -42,18 +42,18 @@ def without_code(text: str) -> str:
 
 
 def without_links(text: str) -> str:
-    """Return a text with its links and their labels blanked, so that every place in it stays where it is."""
+    """Return a text with blanks for its links and their labels, so that places in it stay the same."""
     text = _LABELLED.sub(_blank, text)
     return _TARGET.sub(lambda match: _blank(match) if match["bare"] or match["auto"] else match[0], text)
 
 
 def find_links(text: str) -> Iterator[LinkInText]:
-    """Yield the addresses that a text links to or shows, with their places: Markdown's links, and bare addresses.
+    """Yield the addresses in a text with their places: links of Markdown, and bare addresses.
 
     >>> list(find_links("See [the docs](https://a.example/b) and https://c.example/d."))
     [(15, 'https://a.example/b'), (40, 'https://c.example/d')]
 
-    A link within its document (``#part``) and one to an address without ``://`` (``mailto:``) lead to no source.
+    Links within the document (``#part``) and addresses without ``://`` (``mailto:``) are left out.
     """
     for match in _TARGET.finditer(text):
         link = match["angled"] or match["plain"] or match["auto"]
@@ -64,13 +64,13 @@ def find_links(text: str) -> Iterator[LinkInText]:
 
 
 def place_of(link: str) -> tuple[str, str]:
-    """Return the place that a link leads to, as one of its spellings, and the part of it (its fragment).
+    """Return the place that a link leads to in one spelling, and its fragment.
 
     >>> place_of("HTTPS://Example.org:443/a%20b/?utm_source=x#top") == place_of("http://example.org/a b#top")
     True
 
-    One place are links that differ in ``http`` and ``https``, the case of the host, a usual port, percent-encoding,
-    a slash at the end, and in the parameters ``utm_…`` that chat services add to count where readers come from.
+    Links lead to one place if they differ only in ``http`` and ``https``, the case of the host, a usual port,
+    percent-encoding, a slash at the end, and the parameters ``utm_…`` that services add to count readers.
     """
     link = link.strip()
     try:
@@ -92,7 +92,7 @@ def _blank(match: re.Match[str]) -> str:
 
 
 def _trimmed(link: str) -> str:
-    """Leave off what ends the sentence rather than the address, as GitHub does."""
+    """Leave off marks that end the sentence, not the address, as GitHub does."""
     while link:
         last = link[-1]
         if last in ".,;:!?'*_~" or (last in _CLOSING and link.count(last) > link.count(_CLOSING[last])):

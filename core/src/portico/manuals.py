@@ -1,4 +1,4 @@
-"""A function's manual as planners and models read it: indented text, JSON Schema, an entry of a tool list."""
+"""The renderings of a function's manual: indented text, JSON Schema, an entry of a tool list."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def text_manual(manuals: Iterable[FunctionManual]) -> str:
       - city: Where, by its English name.
       - days: (default: 1)
 
-    Names are written with a dot. Defaults are JSON; an input that may be left out and has none is optional.
+    Names have a dot. Defaults are JSON.
     """
     return "\n\n".join("\n".join(_lines(manual)) for manual in manuals)
 
@@ -50,7 +50,7 @@ def _lines(manual: FunctionManual) -> Iterator[str]:
 
 
 def schema_manual(manual: FunctionManual) -> dict[str, Any]:
-    """Write a manual as JSON Schema for what goes in and what comes out, in the form of an OpenAPI operation.
+    """Write a manual as JSON Schema of inputs and output, in the form of an OpenAPI operation.
 
     >>> from portico import Function
     >>> def double(number: int) -> int:
@@ -58,8 +58,8 @@ def schema_manual(manual: FunctionManual) -> dict[str, Any]:
     >>> schema_manual(Function.of(double).manual)["responses"]["200"]["content"]["application/json"]["schema"]
     {'type': 'integer'}
 
-    ``parameters`` and each ``schema`` are whole schemas: what they refer to is in their own ``$defs``. Semantic
-    Kernel's planners call this form a JsonSchemaFunctionView.
+    ``parameters`` and each ``schema`` are whole schemas with their own ``$defs``. Semantic Kernel calls this form a
+    JsonSchemaFunctionView.
     """
     return {
         "name": manual.name,
@@ -75,7 +75,7 @@ def schema_manual(manual: FunctionManual) -> dict[str, Any]:
 
 
 def tool(manual: FunctionManual, *, name: str | None = None) -> Tool:
-    """Make the entry of a chat service's tool list; ``name`` is what the model calls it, if not its full name.
+    """Make an entry of a chat service's tool list; the default ``name`` is the full name.
 
     >>> from portico import Function
     >>> def double(number: int) -> int:

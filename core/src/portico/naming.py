@@ -1,4 +1,4 @@
-"""Names of functions: as the kernel has them, as code and models write them, and as services take them."""
+"""Names of functions: in the kernel, in code and from models, and for chat services."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _SEPARATORS = re.compile(r"[-._:/ ]+")
 
 
 def find_function(name: str, functions: Mapping[str, Function], *, lenient: bool = False) -> Function:
-    """Find a function by its full name, or by another spelling of it that means one function only.
+    """Find a function by its full name, or by another spelling that means one function only.
 
-    ``Plugin-Function`` is the name; ``Plugin.Function``, ``Plugin_Function`` and a bare ``Function`` are
-    understood; with ``lenient``, for names that a model writes, another case too. Raises ``FunctionNotFound`` with
-    the nearest names, or with all that may be meant.
+    ``Plugin-Function`` is the full name. ``Plugin.Function``, ``Plugin_Function`` and a bare ``Function`` are other
+    spellings; with ``lenient``, for models, case does not matter. Raises ``FunctionNotFound`` with the nearest names,
+    or with all that may be meant.
     """
     found = functions.get(name)
     return found if found is not None else functions[find_name(name, functions, lenient=lenient)]
 
 
 def find_name(name: str, full_names: Collection[str], *, lenient: bool = False) -> str:
-    """Find the full name that is meant, as `find_function` does, where only the names are at hand.
+    """Find the full name for a spelling, as `find_function` does.
 
     >>> find_name("weather.forecast", ["Weather-Forecast", "Clock-Now"], lenient=True)
     'Weather-Forecast'
@@ -56,7 +56,7 @@ def _spelled(name: str, full_names: Iterable[str]) -> list[str]:
 
 
 def _spelled_alike(name: str, full_names: Iterable[str]) -> list[str]:
-    """Compare without case and kind of separator, and without the ``functions.`` that some models put before."""
+    """Compare without case, kind of separator, and the ``functions.`` that some models write."""
     wanted = _SEPARATORS.sub("_", name.strip()).casefold().removeprefix("functions_")
     return [
         full_name
@@ -66,10 +66,9 @@ def _spelled_alike(name: str, full_names: Iterable[str]) -> list[str]:
 
 
 def wire_name(full_name: str) -> str:
-    """Return the name by which a model is offered a function: at most 64 letters, digits, ``_`` and ``-``.
+    """Return a function's name for chat services: at most 64 letters, digits, ``_`` and ``-``, as OpenAI takes.
 
-    That is what OpenAI takes, and other services with it. A longer name keeps its beginning and ends in a digest
-    of the whole, so that it is the same in every process and no other function's.
+    A longer name keeps its beginning and ends in a digest of the whole, so that it is unique and always the same.
     """
     if len(full_name) <= _WIRE_LENGTH and full_name.isascii():
         return full_name

@@ -1,4 +1,4 @@
-"""How a plugin package says what it offers, and how a service reaches what it stands on."""
+"""What a plugin package registers, and how a service reaches other services."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ P = TypeVar("P")
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """One thing that a package offers for one port.
+    """One service that a package offers for a port.
 
     >>> Registration(
     ...     name="acme",
@@ -23,12 +23,11 @@ class Registration:
     ... ).name
     'acme'
 
-    ``factory`` is ``"module:attribute"``, imported only when chosen and called as
-    ``factory(settings, services)``; it opens nothing. ``settings`` is an attrs class or stdlib dataclass, or
-    its ``"module:attribute"``; None when there is nothing to set, and the factory is then given None.
-    ``port_version`` is the major version of the port that the package was written for, a whole number from 1. One name
-    may be registered once for each of several versions: the one that fits the core is used.
-    Raises ``ValueError`` for a malformed name, reference, summary or version.
+    ``factory`` is ``"module:attribute"``. It is imported only when it is chosen, and called as
+    ``factory(settings, services)``; it must not open anything. ``settings`` is an attrs class or a dataclass, or its
+    ``"module:attribute"``; None where there are no settings. ``port_version`` is the major version of the port, from 1.
+    A name may be registered for several versions; the one that fits the core is used. Raises ``ValueError`` for a
+    malformed name, reference, summary or version.
     """
 
     name: str
@@ -46,15 +45,15 @@ class Registration:
         if not self.summary.strip() or "\n" in self.summary:
             raise ValueError(f"the registration {self.name!r} needs a summary of one line")
         version: object = self.port_version
-        # True is 1 to Python, and 1.0 equals it; neither is meant.
+        # True and 1.0 equal 1.
         if type(version) is not int or version < 1:
             raise ValueError(f"port_version is a whole number from 1, not {version!r} (registration {self.name!r})")
 
 
 class Services(Protocol):
-    """What a factory is given to reach other ports; the host implements it.
+    """Gives factories the services of other ports; the host implements it.
 
-    Services are made when first asked for and shared. Asking from inside a factory is allowed; a circle is a
+    A service is made when it is first requested, and shared. A factory may request services; a circle is a
     ``ConfigurationError``.
     """
 
@@ -71,7 +70,7 @@ class Services(Protocol):
 
 
 class Secret:
-    """A value that must not be seen: repr, str and format show asterisks only.
+    """A value that must not be shown: repr, str and format show asterisks only.
 
     >>> key = Secret("sk-123", origin="env OPENAI_API_KEY")
     >>> f"{key} {key!r}"
@@ -87,7 +86,7 @@ class Secret:
         self.origin = origin
 
     def reveal(self) -> str:
-        """Return the value; call this only where it goes on the wire."""
+        """Return the value; call this only to send it."""
         return self._value
 
     def __str__(self) -> str:

@@ -1,7 +1,7 @@
-"""Text search: results as a stream, options, and what a connector's author need not write.
+"""Text search: results as a stream, the options of a search, and the base class of connectors.
 
-A connector subclasses :class:`SearchConnector`, writes ``fetch`` and two mappers, and has the whole TextSearch
-port.
+A connector subclasses :class:`SearchConnector` and writes ``fetch`` and two mappers. The rest of the TextSearch port is
+derived.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, get_args, get_origin, get_type_hints, overload
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, get_args, get_origin, get_type_hints, overload
 
 from portico.filter import Filter, FilterSupport, check_filter
 
@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from portico.ports.search_index import SearchIndex
 
 __all__ = [
+    "OptionOffer",
     "SearchCapabilities",
     "SearchConnector",
     "SearchMethod",
     "SearchResults",
     "TextSearchOptions",
     "TextSearchResult",
+    "offered_options",
     "query_bounds",
     "search_method",
     "search_methods",
@@ -36,7 +38,7 @@ Mapped = TypeVar("Mapped")
 
 @dataclass(frozen=True, slots=True)
 class TextSearchResult:
-    """One passage: its text, what to call it and where it opens.
+    """One passage: its text, its name, and the link that opens it.
 
     >>> TextSearchResult("Ports are protocols.", name="Architecture", link="file:///docs/a.md#L3").name
     'Architecture'
@@ -48,31 +50,54 @@ class TextSearchResult:
 
 
 @dataclass(frozen=True, slots=True)
-class TextSearchOptions:
-    """What one search call asks for; nothing of it reaches the next call.
+class OptionOffer:
+    """How search functions offer an option: the name of their parameter, what it says, and the least value."""
 
-    ``top`` results at most, after leaving out the first ``skip``; a total count only when asked for, since it
-    may cost a service another request. Raises ``ValueError`` for ``top`` below 1 or a negative ``skip``.
+    parameter: str
+    description: str
+    least: int
+
+
+def _offered(default: int, offer: OptionOffer) -> Any:
+    return field(default=default, metadata={"offer": offer})
+
+
+@dataclass(frozen=True, slots=True)
+class TextSearchOptions:
+    """What one search call asks for. Nothing of it reaches the next call.
+
+    This is the one table of search options. Connectors get the options as they are, and an option with an `OptionOffer`
+    is a parameter of search functions. ``top`` results at most come, after the first ``skip``. A total count comes only
+    when asked for, since it may cost a service another request. Raises ``ValueError`` for a value that is too small.
     """
 
-    top: int = 5
-    skip: int = 0
+    top: int = _offered(5, OptionOffer("count", "How many results at most.", 1))
+    skip: int = _offered(0, OptionOffer("skip", "How many of the best results to leave out.", 0))
     include_total_count: bool = False
     filter: Filter | None = None
 
     def __post_init__(self) -> None:
-        if self.top < 1:
-            raise ValueError(f"top is {self.top}; it must be at least 1")
-        if self.skip < 0:
-            raise ValueError(f"skip is {self.skip}; it must not be negative")
+        for name, offer in _LIMITED:
+            if (value := getattr(self, name)) < offer.least:
+                raise ValueError(f"{name} is {value}; it must be at least {offer.least}")
+
+
+_LIMITED: tuple[tuple[str, OptionOffer], ...] = tuple(
+    (each.name, each.metadata["offer"]) for each in fields(TextSearchOptions) if "offer" in each.metadata
+)
+
+
+def offered_options() -> Mapping[str, OptionOffer]:
+    """Return the options that search functions offer, by the name of the option."""
+    return dict(_LIMITED)
 
 
 class SearchResults(Generic[Record]):
-    """An asynchronous stream of results with what the source said about all of them.
+    """An asynchronous stream of results, with what the source says about all of them.
 
-    Iterate once, as far as needed; a connector that pages fetches the next page only then. What is not read to
-    its end is let go of with `aclose`, and with it what the source holds open. ``total_count`` is None unless it
-    was asked for and the source knows it. ``metadata`` is the source's own (a corrected query, alternatives).
+    Iterate once, as far as needed. A connector fetches the next page only when it is read. Close a stream that is not
+    read to its end with `aclose`. ``total_count`` is None unless it was asked for and the source knows it.
+    ``metadata`` is what else the source says, such as a corrected query.
 
     >>> results = SearchResults(["a", "b"], total_count=2)
     >>> import asyncio; asyncio.run(results.list())
@@ -89,7 +114,7 @@ class SearchResults(Generic[Record]):
         metadata: Mapping[str, Any] | None = None,
         inner: SearchResults[Any] | None = None,
     ) -> None:
-        """Make a stream of results; closing it closes ``inner`` too, which it is made from."""
+        """Make a stream of results; closing it also closes ``inner``, the results that it is made from."""
         self._stream = aiter(results) if isinstance(results, AsyncIterable) else _stream(results)
         self._inner = inner
         self.total_count = total_count
@@ -99,17 +124,17 @@ class SearchResults(Generic[Record]):
         return self._stream
 
     async def list(self) -> list[Record]:
-        """Collect what is left of the stream."""
+        """Collect the rest of the stream."""
         return [record async for record in self._stream]
 
     async def aclose(self) -> None:
-        """Let go of the stream; a second call does nothing."""
+        """Close the stream; a second call does nothing."""
         close = getattr(self._stream, "aclose", None)
         try:
             if close is not None:
                 await close()
         finally:
-            # A generator that was never started runs no `finally` of its own.
+            # A generator that was never started does not run its `finally`.
             if self._inner is not None:
                 await self._inner.aclose()
 
@@ -120,21 +145,21 @@ class SearchResults(Generic[Record]):
 
 @dataclass(frozen=True, slots=True)
 class SearchCapabilities:
-    """What a source can do beyond finding: declared, so that nothing is ignored in silence."""
+    """What a source supports. It is declared, so that no option is ignored in silence."""
 
     filter: FilterSupport = field(default_factory=FilterSupport.nothing)
     total_count: bool = False
-    """Whether ``include_total_count`` is honoured; a source without it leaves ``total_count`` None."""
+    """Whether the source can count all results; otherwise ``total_count`` stays None."""
     most: int | None = None
-    """The most results that a source gives of one query, over all pages; None for no bound."""
+    """The most results of one query, over all pages; None for no bound."""
     query_characters: int | None = None
-    """The most characters of a query that a source takes, with the operators of filters; None for no bound."""
+    """The most characters of a query, with the operators of filters; None for no bound."""
     query_words: int | None = None
-    """The most words of a query that a source takes, with the operators of filters; None for no bound."""
+    """The most words of a query, with the operators of filters; None for no bound."""
 
 
 def query_bounds(capabilities: SearchCapabilities) -> str:
-    """Say in words how long a query may be; empty where there is no bound.
+    """Return in words how long a query may be; empty where there is no bound.
 
     >>> query_bounds(SearchCapabilities(query_characters=400, query_words=50))
     'at most 400 characters and 50 words'
@@ -145,7 +170,7 @@ def query_bounds(capabilities: SearchCapabilities) -> str:
 
 
 class SearchConnector(ABC, Generic[Record]):
-    """The TextSearch port, given one method and two mappers.
+    """The TextSearch port, derived from one method and two mappers.
 
     >>> class Colours(SearchConnector[str]):
     ...     name = "colours"
@@ -165,15 +190,15 @@ class SearchConnector(ABC, Generic[Record]):
     >>> import asyncio; asyncio.run(names("red"))
     ['Red', 'Dark Red']
 
-    ``fetch`` is called only with a query that is not blank and a filter that ``capabilities`` allow, and what
-    it returns is cut at ``top``. `use_mappers` replaces a mapper of one instance.
+    ``fetch`` is called only with a query that is not blank and a filter that ``capabilities`` allow. Its results are
+    cut at ``top``. `use_mappers` replaces a mapper of one instance.
     """
 
     name: str
     capabilities: SearchCapabilities = SearchCapabilities()
     index: SearchIndex | None = None
     record_type: Any = Any
-    """The type of the records, ``SearchConnector[Record]``'s; functions of a kernel describe their results by it."""
+    """The type of the records, from ``SearchConnector[Record]``. Search functions describe their results by it."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -184,7 +209,7 @@ class SearchConnector(ABC, Generic[Record]):
 
     @abstractmethod
     async def fetch(self, query: str, options: TextSearchOptions) -> SearchResults[Record]:
-        """Ask the source; honour ``top``, ``skip`` and the filter, and map its failures to our errors."""
+        """Ask the source. Honour ``top``, ``skip`` and the filter, and turn its failures into errors of Portico."""
 
     @abstractmethod
     def to_text(self, record: Record) -> str:
@@ -224,9 +249,9 @@ class SearchConnector(ABC, Generic[Record]):
 
 @dataclass(frozen=True, slots=True)
 class SearchMethod:
-    """A further search method of a connector: its name as a function of a kernel, what it does, what it returns.
+    """A further search method of a connector: its function name, its description, and the type of its records.
 
-    ``capabilities`` are its own; None where they are the connector's.
+    ``capabilities`` are None where those of the connector apply.
     """
 
     name: str
@@ -237,33 +262,22 @@ class SearchMethod:
 
 
 _Method = Callable[[Any, str, TextSearchOptions], Awaitable[SearchResults[Mapped]]]
+_Further = Callable[..., Coroutine[Any, Any, SearchResults[Mapped]]]
 _MARK = "__portico_search_method__"
 
 
-class _Searching(Protocol[Mapped]):
-    """A method as its caller sees it; a ``Callable`` would not tell that options may be left out."""
-
-    def __get__(self, connector: Any, kind: Any = None, /) -> _Bound[Mapped]: ...
-
-
-class _Bound(Protocol[Mapped]):
-    def __call__(
-        self, query: str, options: TextSearchOptions | None = None
-    ) -> Coroutine[Any, Any, SearchResults[Mapped]]: ...
-
-
 @overload
-def search_method(fetch: _Method[Mapped], /) -> _Searching[Mapped]: ...
+def search_method(fetch: _Method[Mapped], /) -> _Further[Mapped]: ...
 @overload
-def search_method(*, capabilities: SearchCapabilities) -> Callable[[_Method[Mapped]], _Searching[Mapped]]: ...
+def search_method(*, capabilities: SearchCapabilities) -> Callable[[_Method[Mapped]], _Further[Mapped]]: ...
 def search_method(
     fetch: Callable[..., Any] | None = None, /, *, capabilities: SearchCapabilities | None = None
 ) -> Callable[..., Any]:
-    """Make a further search method of a connector, as for news or images; `search_plugin` can offer it.
+    """Make a further search method of a connector, for news or images; `search_plugin` can offer it.
 
-    It is written as `SearchConnector.fetch` is, and called only with what that is called with. Its name ``get_news``
-    makes the function ``GetNews``, its docstring the description, and the type of its records the function's result.
-    ``capabilities`` are for one that filters by other fields than the connector.
+    Write it as `SearchConnector.fetch`. The name ``get_news`` makes the function ``GetNews``, the docstring makes its
+    description, and the type of the records its result. Give ``capabilities`` if it filters by other fields than the
+    connector.
 
     >>> class Papers(SearchConnector[str]):
     ...     name = "papers"
@@ -315,7 +329,7 @@ async def _checked(
     options: TextSearchOptions | None,
     capabilities: SearchCapabilities | None = None,
 ) -> SearchResults[Mapped]:
-    """Ask with what the connector or the method declares, and give what was asked for."""
+    """Check the options against what the connector or the method declares, and fetch."""
     options = options or TextSearchOptions()
     capabilities = capabilities or connector.capabilities
     check_filter(options.filter, capabilities.filter, f"Text search {connector.name!r}")

@@ -1,7 +1,7 @@
-"""What settings of services are checked for: addresses, keys, and the values that a service understands.
+"""Checks for settings of services: addresses, keys, and the values that a service understands.
 
-Each check is a validator as attrs calls them, with the settings, the field and the value. Core imports no attrs: a
-dataclass calls the same in its ``__post_init__``.
+attrs can call each check as a validator, with the settings, the field and the value. A dataclass can call it in its
+``__post_init__``.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from urllib.parse import urlsplit
 
 from portico.registration import Secret
 
-__all__ = ["SITE", "Check", "SettingsField", "ValueForm", "one_of", "service_address", "service_key", "without_slash"]
+__all__ = ["Check", "SettingsField", "ValueForm", "one_of", "service_address", "service_key"]
 
 Value_contra = TypeVar("Value_contra", contravariant=True)
 
 
 class SettingsField(Protocol):
-    """The field of a settings class, as far as a check needs it: ``attrs.Attribute`` and ``dataclasses.Field`` are."""
+    """A field of a settings class, such as ``attrs.Attribute`` or ``dataclasses.Field``."""
 
     @property
     def name(self) -> str:
@@ -33,13 +33,13 @@ Check: TypeAlias = Callable[[Any, SettingsField, Value_contra], None]
 
 @dataclass(frozen=True, slots=True)
 class ValueForm:
-    """What a service understands of a setting, and of a filter's value: a regular expression, and in words for people.
+    """The values that a service understands: a regular expression, and words for people.
 
     >>> country = ValueForm("[A-Z]{2}", "two letters, as in 'DE'")
     >>> country.fits("DE"), country.fits("Germany")
     (True, False)
 
-    It is a check too, which raises ``ValueError``.
+    It is also a check, which raises ``ValueError``.
     """
 
     pattern: str
@@ -56,7 +56,7 @@ class ValueForm:
 
 
 def one_of(*values: str, ignore_case: bool = False) -> ValueForm:
-    """Return the form of some values and no others.
+    """Return a form that takes only these values.
 
     >>> one_of("day", "week", "month").words
     "'day', 'week' or 'month'"
@@ -66,14 +66,10 @@ def one_of(*values: str, ignore_case: bool = False) -> ValueForm:
     return ValueForm(f"(?i:{pattern})" if ignore_case else pattern, f"{', '.join(first)} or {last}" if first else last)
 
 
-SITE = ValueForm(r"\S+", "one site without blanks, as in 'example.org'")
-"""The form of a site where it is no operator of a query."""
-
-
 def service_address(example: str) -> Check[str]:
-    """Return the check of an address of a service; ``ValueError`` says that it is of the form of ``example``.
+    """Return a check of a service's address; its ``ValueError`` shows ``example``.
 
-    A user name and password in it are refused: an address is shown in messages and logs.
+    It refuses a user name or a password in the address, because addresses are shown in messages and logs.
     """
 
     def check(settings: object, field: SettingsField, value: str) -> None:
@@ -86,21 +82,16 @@ def service_address(example: str) -> Check[str]:
             raise ValueError(f"{field.name} has a user name or password in it, which would be shown in messages")
         plain = not (parts.query or parts.fragment) and not any(letter.isspace() for letter in value)
         if parts.scheme not in {"http", "https"} or not named or port == 0 or not plain:
-            # What stands behind "?" may be a key.
+            # The part after "?" may be a key.
             raise ValueError(f"{field.name} is of the form {example}, not {value.partition('?')[0]!r}")
 
     return check
 
 
-def without_slash(address: str) -> str:
-    """Return an address without the slashes at its end, so that a path can be put after it."""
-    return address.rstrip("/")
-
-
 def service_key(whence: str = "") -> Check[Secret]:
-    """Return the check of a key; ``ValueError`` for what no header can hold, which would be refused far from here.
+    """Return a check of a key: it must not be empty, and a header must be able to hold it.
 
-    ``whence`` is where keys are to be had.
+    ``whence`` is the address where keys are made, for the message.
     """
 
     def check(settings: object, field: SettingsField, value: Secret) -> None:

@@ -1,4 +1,4 @@
-"""Embedding vectors as they cross ports: one float32 buffer with a shape; and what a store keeps beside them."""
+"""Embedding vectors as one float32 buffer with a shape, and the records of a vector store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from portico.filter import Scalar
 __all__ = ["HybridMatch", "Metadata", "VectorMatch", "VectorRecord", "Vectors", "plain_metadata"]
 
 Metadata: TypeAlias = dict[str, Scalar | tuple[Scalar, ...]]
-"""Metadata as a store keeps them: of plain values, lists as tuples."""
+"""Metadata of a record with plain values; lists are tuples."""
 
 _PLAIN = frozenset({str, int, float, bool})
 
@@ -26,8 +26,8 @@ class Vectors:
     >>> vectors[1].buffer.tolist() == Vectors.from_rows([[0.6, 0.8]]).buffer.tolist()
     True
 
-    Nothing is copied: any object with the buffer protocol will do (a NumPy array, ``bytes``, a memory map),
-    native byte order assumed. NumPy reads it without a copy too::
+    Nothing is copied. Any object with the buffer protocol in native byte order will do: a NumPy array, ``bytes``, a
+    memory map. NumPy reads it without a copy too::
 
         np.frombuffer(vectors.buffer, dtype=np.float32).reshape(vectors.rows, vectors.dimensions)
 
@@ -109,10 +109,9 @@ class Vectors:
 
 @dataclass(frozen=True, slots=True)
 class VectorRecord:
-    """What a store keeps beside a vector: an id unique in its namespace, and metadata to filter by.
+    """A record beside a vector: an id unique in its namespace, and metadata to filter by.
 
-    ``text`` is what the vector was made of. Stores with hybrid search find the record by its words too and give it
-    back; the others do not keep it.
+    ``text`` is the text of the vector. Only stores with hybrid search keep it, and find the record by its words too.
     """
 
     id: str
@@ -131,10 +130,10 @@ class VectorMatch:
 
 @dataclass(frozen=True, slots=True)
 class HybridMatch:
-    """A record found by its words and its vector at once; ``score`` compares within one answer, higher is better.
+    """A record found by its words and its vector; ``score`` compares within one answer, higher is better.
 
-    ``lexical`` says which part of the query's words the record answers, by what they weigh: 0 for none of them, and at
-    most 1. ``vector`` is the cosine, 0 where no vector was asked for.
+    ``lexical`` is the part of the query's words in the record, by their weight, from 0 to 1. ``vector`` is the cosine,
+    0 without a vector.
     """
 
     id: str
@@ -145,13 +144,13 @@ class HybridMatch:
 
 
 def plain_metadata(record: VectorRecord) -> Metadata:
-    """Return a record's metadata as a store keeps them, which their giver cannot change any more.
+    """Return a copy of a record's metadata with plain values.
 
     >>> plain_metadata(VectorRecord("a", {"year": 2025, "tags": ["red", "round"]}))
     {'year': 2025, 'tags': ('red', 'round')}
 
-    Enumerations and other subclasses become what they are worth, as they would on the way through a file. Raises
-    ``TypeError``, which names the record, for what is neither a string, a number, a bool nor a list of them.
+    Values of subclasses, such as enumerations, become plain ones. Raises ``TypeError``, which names the record, for a
+    value that is not a string, a number, a bool or a list of these.
     """
     plain: Metadata = {}
     for name, value in record.metadata.items():

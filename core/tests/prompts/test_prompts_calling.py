@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from portico import Filters, Kernel, function
+from portico import Kernel, Middleware, function
 from portico.errors import ArgumentsInvalid, FunctionFailed, FunctionNotFound, TemplateError
 from portico.functions import Function, FunctionPlugin
 from portico.prompts.calling import caller, json_caller
@@ -241,7 +241,7 @@ async def test_filters_of_functions_run_around_the_calls_of_a_template() -> None
     async def loud(context: Any, proceed: Any) -> Any:
         return (await proceed()).upper()
 
-    kernel = Kernel(plugins=[FunctionPlugin.of(Plugin(), "p")], filters=Filters(function=[loud]))
+    kernel = Kernel(plugins=[FunctionPlugin.of(Plugin(), "p")], middleware=Middleware(function=[loud]))
     assert await rendered(kernel, "{{p.city 'Oslo'}}") == "OSLO IN C"
 
 
@@ -253,7 +253,7 @@ async def test_functions_of_each_kind_are_called() -> None:
     async def waiting(text: str) -> str:
         return f"{text} {where.get()}"
 
-    @function(thread=True)
+    @function(blocking=True)
     def blocking(text: str) -> str:
         return f"{text} {where.get()}"
 

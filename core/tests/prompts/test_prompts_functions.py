@@ -211,7 +211,7 @@ async def test_filters_are_told_its_name() -> None:
         names.append((context.name, context.arguments))
         return await proceed()
 
-    kernel.filters.prompt.append(note)
+    kernel.middleware.prompt.append(note)
     kernel.add_function(prompt_function("ask", "Hi {{$a}}", plugin="Writer"))
     await kernel.invoke("Writer-ask", a=1)
     assert names == [("Writer-ask", {"a": 1})]

@@ -137,14 +137,14 @@ async def test_filters_get_and_return_text_and_may_keep_the_roles() -> None:
         prompt = await proceed()
         return prompt.map(lambda text: text.replace("ada@example.org", "somebody"), values_only=True)
 
-    kernel.filters.prompt.append(hide)
+    kernel.middleware.prompt.append(hide)
     await kernel.invoke_prompt(CONVERSATION + "{{$extra}}", {"question": "I am ada@example.org"}, chat=chat)
     assert asked(chat) == [("system", "Be kind."), ("user", "I am somebody"), ("user", "!")]
 
     async def flatten(context, proceed):
         return str(await proceed())
 
-    kernel.filters.prompt.insert(0, flatten)
+    kernel.middleware.prompt.insert(0, flatten)
     await kernel.invoke_prompt(CONVERSATION, {"question": "Hm?"}, chat=chat)
     [(role, text)] = asked(chat)
     assert role == "user"
@@ -162,7 +162,7 @@ async def test_functions_take_variables_inside_of_filters_too() -> None:
 
     kernel = Kernel()
     kernel.add_function(hail)
-    kernel.filters.prompt.append(pass_on)
+    kernel.middleware.prompt.append(pass_on)
     assert await kernel.render_prompt("{{hail}}", {"name": "Ada"}) == "Hi Ada!"
 
 
@@ -181,7 +181,7 @@ async def test_filters_come_before_what_is_trusted() -> None:
         context.arguments["history"] = "<message role='assistant'>Hi</message>"
         return await proceed()
 
-    kernel.filters.prompt.append(remember)
+    kernel.middleware.prompt.append(remember)
     prompt = await kernel.render_prompt("{{$history}}", trusted={"history"})
     assert prompt.messages() == (Message.of("assistant", "Hi"),)
 

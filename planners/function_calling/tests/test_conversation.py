@@ -13,9 +13,9 @@ from portico.chat import (
     ToolCall,
     ToolResult,
 )
-from portico.filters import Hold
 from portico.functions import function
 from portico.kernel import Kernel
+from portico.middleware import RequireApproval
 from portico.plans.json_form import plan_from_json, plan_to_json
 from portico.plans.plan import Plan, Step, Value
 from portico.plans.task import (
@@ -89,11 +89,11 @@ async def test_a_run_that_was_held_goes_on_in_another_kernel_with_the_same_conve
     thinking = Reasoning({"encrypted": "…"}, None)
 
     async def hold(context: Any, proceed: Any) -> Any:
-        return Hold("ask Ada") if held else await proceed()
+        return RequireApproval("ask Ada") if held else await proceed()
 
     def kernel() -> Kernel:
         made = Kernel(plugins=[Weather()], run_store=store)
-        made.filters.step.append(hold)
+        made.middleware.step.append(hold)
         return made
 
     first = scripted([thinking, LOOK, ToolCall("c2", "No-such")], "never said")

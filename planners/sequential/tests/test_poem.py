@@ -7,8 +7,8 @@ import pytest
 from portico import prompt_function
 from portico.chat import ChatRequest
 from portico.errors import PlanInvalid
-from portico.filters import FunctionInvocation
 from portico.kernel import Kernel
+from portico.middleware import FunctionInvocation
 from portico.plans.task import Answer, Event, Infeasible, Proposed
 from portico.ports.chat_service import ChatService
 from portico_sequential_planner.config import SequentialSettings
@@ -107,7 +107,7 @@ async def test_a_refused_plan_is_repaired_before_anything_runs() -> None:
         called.append(context.function.full_name)
         return await proceed()
 
-    kernel.filters.function.append(note)
+    kernel.middleware.function.append(note)
     events: list[Event] = []
     pursuit = await kernel.pursue(GOALS[0], planner=planner_of(kernel), emit=events.append)
     assert isinstance(pursuit.outcome, Answer)

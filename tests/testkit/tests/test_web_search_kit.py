@@ -19,7 +19,7 @@ from portico.http import HttpRequest, HttpResponse
 from portico.ports.http_client import HttpClient
 from portico.registration import Secret
 from portico.search import SearchCapabilities, TextSearchResult
-from portico.web_search import FoundPage, WebSearchConnector, query_operator, web_address
+from portico.web_search import FoundPage, WebAddress, WebSearchConnector, read_record
 from portico_testkit.fakes.services import FixedServices
 from portico_testkit.kit_failures import Fault, KnownFaults
 from portico_testkit.web_search import Failure, WebSearchKit
@@ -65,7 +65,7 @@ def _response(answer: Any) -> HttpResponse:
 class Item:
     title: str
     text: str
-    url: str
+    url: WebAddress
     site: str
 
 
@@ -81,8 +81,7 @@ class AcmeSearch(WebSearchConnector[Item]):
     capabilities = SearchCapabilities(FilterSupport.fields_of("site", offered=("site",)), total_count=True)
 
     def request(self, page):
-        query = " ".join([page.query, *(query_operator("site", site) for site in page.wanted.values.get("site", ()))])
-        params = {"q": query, "from": page.start, "n": page.size}
+        params = {"q": page.query_with("site"), "from": page.start, "n": page.size}
         return HttpRequest(f"{self.settings.base_url}/find", params, {"X-Key": self.settings.api_key})
 
     def failure(self, response, answer):
@@ -90,7 +89,7 @@ class AcmeSearch(WebSearchConnector[Item]):
 
     def read(self, answer):
         return FoundPage(
-            [Item(*(str(item[key]) for key in ("title", "text", "url", "site"))) for item in answer["items"]],
+            [read_record(Item, item) for item in answer["items"]],
             total_count=int(answer["total"]),
         )
 
@@ -98,12 +97,12 @@ class AcmeSearch(WebSearchConnector[Item]):
         return record.text
 
     def to_result(self, record):
-        return TextSearchResult(record.text, record.title, web_address(record.url))
+        return TextSearchResult(record.text, record.title, record.url)
 
 
 class AcmeByPages(AcmeSearch):
     paging = "pages"
-    most = 70
+    capabilities = replace(AcmeSearch.capabilities, most=70)
 
     def request(self, page):
         request = super().request(page)

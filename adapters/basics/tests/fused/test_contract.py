@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from portico.errors import PluginNotInstalled, ServiceUnavailable
+from portico.errors import ServiceUnavailable
 from portico.filter import Equal
 from portico.ports.text_search import TextSearch
 from portico_basics._plugin import portico_text_searches
@@ -54,11 +54,6 @@ async def test_sources_go_by_the_names_of_the_configuration() -> None:
     search = FusedTextSearch(FusedSettings(sources=("web", "docs"), depth=5), SERVICES)
     found = await (await search.get_search_results("red door")).list()
     assert found[0].sources == ("web", "docs"), "both are `list` by themselves"
-
-
-def test_a_source_that_is_not_there_is_told() -> None:
-    with pytest.raises(PluginNotInstalled, match="nowhere"):
-        FusedTextSearch(FusedSettings(sources=("docs", "nowhere")), SERVICES)
 
 
 def test_settings_refuse_what_cannot_be() -> None:

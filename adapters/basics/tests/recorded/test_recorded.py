@@ -18,9 +18,9 @@ from portico.errors import (
     PluginNotInstalled,
     RunNotFound,
 )
-from portico.filters import Hold
 from portico.functions import function
 from portico.kernel import Kernel
+from portico.middleware import RequireApproval
 from portico.plans.json_form import plan_to_json
 from portico.plans.plan import From, Plan, Step, TextOf, Value
 from portico.plans.task import Answer, Budget, Emit, Event, Infeasible, Task, TextDelta, Warned
@@ -308,11 +308,11 @@ async def test_a_run_that_came_to_no_answer_is_refused_with_its_state() -> None:
     kernel = Kernel(plugins=[Tone])
 
     async def hold(context: Any, proceed: Any) -> Any:
-        return Hold("ask Ada")
+        return RequireApproval("ask Ada")
 
-    kernel.filters.plan.append(hold)
+    kernel.middleware.plan.append(hold)
     planner = await replay_of(MemoryRunStore(), kernel, PLAN)
-    kernel.filters.plan.clear()
+    kernel.middleware.plan.clear()
     with pytest.raises(PlanError, match=r"is held \(ask Ada\).*portico resume"):
         await kernel.pursue(GOAL, planner=planner)
 
@@ -338,8 +338,8 @@ async def test_a_replay_is_checked_approved_and_bounded_as_every_plan_is(write: 
     kernel = Kernel(plugins=[Tone])
 
     async def hold(context: Any, proceed: Any) -> Any:
-        return Hold("ask Ada")
+        return RequireApproval("ask Ada")
 
-    kernel.filters.plan.append(hold)
+    kernel.middleware.plan.append(hold)
     outcome = (await kernel.pursue(GOAL, planner=write(PLAN), budget=Budget(steps=5))).outcome
     assert outcome == Held("ask Ada")

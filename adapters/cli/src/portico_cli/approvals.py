@@ -1,4 +1,4 @@
-"""Filters that ask the person at the terminal."""
+"""Middleware that ask the person at the terminal."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from portico_cli.person import Person, is_there
 
 if TYPE_CHECKING:
     from portico.approval import DecidePlan
-    from portico.filters import PlanReview
     from portico.kernel import Kernel
+    from portico.middleware import PlanReview
     from portico.plans.plan import Plan, PlanTemplate
     from portico_cli.invocation import Invocation
 
@@ -36,11 +36,11 @@ def add_approvals(
 
     person = Person(kernel, quiet) if is_there(invocation) else None
     if plans:
-        kernel.filters.plan.append(approve_plans(person.about_plan if person else None))
+        kernel.middleware.plan.append(approve_plans(person.about_plan if person else None))
     if effects:
-        kernel.filters.step.append(approve_effects(kernel, person.about_step if person else None))
+        kernel.middleware.step.append(approve_effects(kernel, person.about_step if person else None))
     if person is not None and not (plans or effects or yes):
-        kernel.filters.plan.append(approve_plans(_where_effects(kernel, person)))
+        kernel.middleware.plan.append(approve_plans(_where_effects(kernel, person)))
     return person
 
 

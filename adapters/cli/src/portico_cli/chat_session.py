@@ -117,7 +117,7 @@ class ChatSession:
             lines = PipedLines()
         if not self.yes:
             person = Person(kernel, quiet) if is_there(self.invocation) else None
-            kernel.filters.function.append(ask_before_effects(person))
+            kernel.middleware.function.append(ask_before_effects(person))
         return screen, lines
 
     def _greeting(self, grounds: Grounds, thread: Thread, reports: Mapping[str, IndexReport]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from portico.errors import PorticoError
 
 if TYPE_CHECKING:
-    from portico.filters import FunctionInvocation
+    from portico.middleware import FunctionInvocation
     from portico_cli.person import Person
 
 __all__ = ["ask_before_effects"]

@@ -47,7 +47,7 @@ class Grounds:
         self.provider: SearchContextProvider | None = None
         self._passages = Passages()
         if self.calls:
-            kernel.filters.tool_call.append(number_search_results(kernel, lambda: self._passages))
+            kernel.middleware.tool_call.append(number_search_results(kernel, lambda: self._passages))
         elif sources:
             searches = {name: kernel.services.get(TextSearch, name) for name in sources}
             self.provider = SearchContextProvider(searches)

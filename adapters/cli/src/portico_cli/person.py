@@ -16,8 +16,8 @@ from portico_cli.output import console_for, plain, safe_text
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from portico.filters import PlanReview, StepRun
     from portico.kernel import Kernel
+    from portico.middleware import PlanReview, StepRun
     from portico.plans.plan import Plan
     from portico_cli.invocation import Invocation
 

@@ -15,9 +15,9 @@ from portico_cli.job_kinds import CarryOut, carry_outs
 from portico_cli.worker_events import JobBegun, JobEnded, StepBegun, StepEnded, Stopping, Tell, WorkerEvent
 
 if TYPE_CHECKING:
-    from portico.filters import StepRun
     from portico.jobs import Job, JobStatus
     from portico.kernel import Kernel
+    from portico.middleware import StepRun
     from portico.plans.task import Event
     from portico.ports.job_queue import JobQueue
 
@@ -63,7 +63,7 @@ class Working:
         handlers: dict[str, Callable[[Job], Awaitable[Any]]] = {
             kind: partial(self._carry_out, carry_out) for kind, carry_out in kinds.items()
         }
-        self._kernel.filters.step.append(self._effects.filter)
+        self._kernel.middleware.step.append(self._effects.filter)
         working = asyncio.create_task(self._queue.work(handlers, emit=self._heard))
         ending: list[asyncio.Task[Any]] = [asyncio.create_task(self._halted.wait())]
         if until_empty:
@@ -80,7 +80,7 @@ class Working:
         finally:
             # Also those that are cancelled below find it there: its gate is for all that it has let in.
             await _cancelled([working, *ending])
-            self._kernel.filters.step.remove(self._effects.filter)
+            self._kernel.middleware.step.remove(self._effects.filter)
         for name in list(self._jobs):
             self._end(name, "waiting")
         for task in (working, *ending):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from portico.ports.runner import Runner
 from portico.registration import Services
 from portico_dbos._database import Database
 from portico_dbos._process import PROCESS
@@ -16,7 +17,7 @@ from portico_dbos.jobs import DbosJobs
 __all__ = ["DbosRunner"]
 
 
-class DbosRunner:
+class DbosRunner(Runner):
     """Execute actions in this process, and record what they give while their run is pursued durably.
 
     >>> import asyncio
@@ -42,6 +43,8 @@ class DbosRunner:
     """
 
     name = "dbos"
+    durable: DbosRuns
+    jobs: DbosJobs
 
     def __init__(self, settings: DbosSettings | None = None, services: Services | None = None) -> None:
         self._database = Database(settings or DbosSettings())

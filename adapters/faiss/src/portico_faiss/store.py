@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 from portico.filter import Filter, FilterSupport, check_filter
-from portico.ports.vector_store import VectorMatch, VectorRecord
+from portico.ports.vector_store import VectorMatch, VectorRecord, VectorStore
 from portico.registration import Services
 from portico.vectors import Vectors, plain_metadata
 from portico_faiss._folder import FolderNamespace
@@ -24,7 +24,7 @@ _INLINE_RECORDS = 2_000
 """Records whose metadata are looked at, or written, without a thread."""
 
 
-class FaissVectorStore:
+class FaissVectorStore(VectorStore):
     """The VectorStore port, in memory or in a folder.
 
     >>> from portico import VectorRecord, Vectors

@@ -30,5 +30,9 @@ def _members(port: str) -> tuple[str, ...]:
     import portico
 
     protocol = vars(getattr(portico, port))
-    names = [name for name in (*protocol.get("__annotations__", {}), *protocol) if not name.startswith("_")]
-    return tuple(dict.fromkeys(names))
+    annotated = protocol.get("__annotations__", {})
+    # An annotated member with a default is optional.
+    required = [name for name in annotated if name not in protocol] + [
+        name for name in protocol if name not in annotated
+    ]
+    return tuple(name for name in required if not name.startswith("_"))

@@ -96,7 +96,7 @@ class _Spared:
             return None
 
 
-class _SparedJournal:
+class _SparedJournal(RunStore):
     """A journal that nobody chose: a new run does without it where it cannot be opened."""
 
     def __init__(self, store: RunStore) -> None:

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from portico.filter import Filter, FilterSupport, check_filter
-from portico.ports.vector_store import VectorMatch, VectorRecord
+from portico.ports.vector_store import VectorMatch, VectorRecord, VectorStore
 from portico.registration import Services
 from portico.vectors import Vectors
 from portico_milvus._connection import Connection
@@ -24,7 +24,7 @@ __all__ = ["MilvusVectorStore"]
 _T = TypeVar("_T")
 
 
-class MilvusVectorStore:
+class MilvusVectorStore(VectorStore):
     """The VectorStore port, on a Milvus server or on Milvus Lite in a folder.
 
     >>> import tempfile

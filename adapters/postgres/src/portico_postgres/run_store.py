@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from portico.errors import StoreBusy, StoreDamaged, StoreError, StoreUnavailable
-from portico.ports.run_store import Lease
+from portico.ports.run_store import Lease, RunStore
 from portico.pursuits.journal_rows import ending, entry_of, entry_text, name_bytes, name_of, name_shown, stale
 from portico.registration import Services
 from portico_postgres._connections import Connections
@@ -51,7 +51,7 @@ class _Written:
         return self.turn
 
 
-class PostgresRunStore:
+class PostgresRunStore(RunStore):
     """The RunStore port in PostgreSQL, which processes on any number of machines share.
 
     An entry is written when `append` returns, as surely as the server commits, and exactly once: an append whose

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from portico.filter import Filter, FilterSupport, check_filter
 from portico.ports.hybrid_search import HybridMatch
-from portico.ports.vector_store import VectorMatch, VectorRecord
+from portico.ports.vector_store import VectorMatch, VectorRecord, VectorStore
 from portico.registration import Services
 from portico.vectors import Vectors
 from portico_postgres import _vector_searching as searching
@@ -30,7 +30,7 @@ _MOST_RECORDS = 10**12
 """More than there ever are; a larger ``top`` is that."""
 
 
-class PostgresVectorStore:
+class PostgresVectorStore(VectorStore):
     """The VectorStore port on PostgreSQL with pgvector, with hybrid search.
 
     >>> from portico.registration import Secret

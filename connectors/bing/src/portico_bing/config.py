@@ -7,7 +7,7 @@ from typing import Literal
 from attrs import field, frozen, validators
 
 from portico.registration import Secret
-from portico.settings import ValueForm, service_address, service_key, without_slash
+from portico.settings import ValueForm, service_address, service_key
 
 __all__ = ["LANGUAGE", "MARKET", "BingSettings"]
 
@@ -17,7 +17,7 @@ LANGUAGE = ValueForm("(?i:[a-z]{2}(-[a-z-]+)?)", "a language's short name, as in
 
 @frozen
 class BingSettings:
-    """What can be set for a source that uses `bing`.
+    """The settings of a source that uses `bing`.
 
     >>> BingSettings(api_key=Secret("k"), api_key_header="Authorization", api_key_scheme="Bearer").headers
     {'Authorization': Secret(literal)}
@@ -27,7 +27,6 @@ class BingSettings:
     base_url: str = field(
         default="https://api.bing.microsoft.com/v7.0",
         validator=service_address("https://host/v7.0"),
-        converter=without_slash,
         metadata={
             "doc": "Where the service is, up to what comes before `/search`. The default is Microsoft's own address, "
             "which was retired on 2025-08-11: set that of a service which speaks the same interface."

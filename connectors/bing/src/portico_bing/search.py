@@ -10,15 +10,14 @@ from portico.errors import QuotaExceeded, ServiceError
 from portico.http import HttpRequest, HttpResponse
 from portico.search import SearchResults, TextSearchOptions, TextSearchResult, search_method
 from portico.web_search import AskedPage, FoundPage, WebAddress, WebSearchConnector, read_record
-from portico_bing._wire import NEWS, WEB, asked_of
-from portico_bing.news import BingArticle, read_news
+from portico_bing._wire import NEWS, WEB, BingArticle, asked_of, read_news
 
 __all__ = ["BingPage", "BingTextSearch"]
 
 
 @dataclass(frozen=True, slots=True)
 class BingPage:
-    """A web page that was found: its title, address and a snippet, and when it was published and last read."""
+    """A web page with title, address, snippet, and the dates of publication and of the last crawl."""
 
     name: str
     url: WebAddress
@@ -39,8 +38,7 @@ class BingTextSearch(WebSearchConnector[BingPage]):
     >>> sorted(search.capabilities.filter.fields["site"])
     ['AnyOf', 'Equal']
 
-    ``metadata`` has ``queryContext`` (with ``alteredQuery``, where the service corrected a query) and
-    ``relatedSearches``, as texts.
+    ``metadata`` has ``queryContext`` (with ``alteredQuery`` for a corrected query) and ``relatedSearches``, as texts.
     """
 
     name, page_size, capabilities = "bing", 50, WEB
@@ -55,7 +53,7 @@ class BingTextSearch(WebSearchConnector[BingPage]):
         return asked_of(self.settings, "search", page)
 
     def read(self, answer: Any) -> FoundPage[BingPage]:
-        """Return the web pages of an answer; it has none of that name where nothing was found."""
+        """Return the web pages of an answer; the member is missing where nothing was found."""
         nothing = {"value": [], "totalEstimatedMatches": 0} if answer.get("_type") == "SearchResponse" else None
         found, related = answer.get("webPages", nothing), answer.get("relatedSearches", {}).get("value", [])
         about = {"queryContext": answer.get("queryContext", {}), "relatedSearches": [each["text"] for each in related]}
@@ -68,7 +66,7 @@ class BingTextSearch(WebSearchConnector[BingPage]):
         return await self.pages(query, options, lambda page: asked_of(self.settings, "news/search", page), read_news)
 
     def failure(self, response: HttpResponse, answer: Any) -> type[ServiceError] | None:
-        """Tell a quota from a key that may not, both 403, and an error with the status of success."""
+        """Return the kind for a used-up quota, which is 403, and for an error with the status of success."""
         if response.status == 403 and (b"quota" in response.body or b"RateLimitExceeded" in response.body):
             return QuotaExceeded
         return ServiceError if response.ok and answer["_type"] == "ErrorResponse" else None

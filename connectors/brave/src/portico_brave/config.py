@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import field, frozen, validators
 
 from portico.registration import Secret
-from portico.settings import ValueForm, one_of, service_address, service_key, without_slash
+from portico.settings import ValueForm, one_of, service_address, service_key
 
 __all__ = ["FORMS", "BraveSettings"]
 
@@ -18,28 +18,27 @@ FORMS = {
     "language": ValueForm("[a-z]{2,3}(-[a-z]{2,4})?", "a language's short name, as in 'de' or 'pt-br'"),
     "safe_search": one_of("off", "moderate", "strict"),
 }
-"""What Brave understands, of what settings and filters may both say."""
+"""The values that Brave understands, of settings and filters."""
 
 
 @frozen
 class BraveSettings:
-    """What can be set for a source that uses `brave`.
+    """The settings of a source that uses `brave`.
 
     >>> BraveSettings(api_key=Secret("BSA-1"), country="DE").base_url
     'https://api.search.brave.com/res/v1'
 
-    Raises ``ValueError`` for an empty key and for values that Brave does not know.
+    Raises ``ValueError`` for an empty key and for unknown values.
     """
 
     api_key: Secret = field(
-        # Brave answers an empty key with a complaint of a parameter, which does not say that it is the key.
+        # Brave's own answer to an empty key does not name the key.
         validator=service_key("https://api-dashboard.search.brave.com"),
         metadata={"doc": "The key (subscription token) of a plan for search. Needed."},
     )
     base_url: str = field(
         default="https://api.search.brave.com/res/v1",
         validator=service_address("https://host/res/v1"),
-        converter=without_slash,
         metadata={"doc": "Address of the service, up to its version."},
     )
     country: str | None = field(

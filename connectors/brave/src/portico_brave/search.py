@@ -19,10 +19,10 @@ __all__ = ["BravePage", "BraveTextSearch"]
 
 @dataclass(frozen=True, slots=True)
 class BravePage:
-    """A page of the web or an article of the news, as Brave describes it.
+    """A page of the web or an article of the news.
 
-    ``page_age`` is when it was written or last changed, ``extra_snippets`` are further excerpts, and ``breaking`` news
-    are of this hour.
+    ``page_age`` is the time of its last change, ``extra_snippets`` are further excerpts, ``breaking`` marks news of
+    this hour.
     """
 
     title: str
@@ -44,16 +44,16 @@ class BraveTextSearch(WebSearchConnector[BravePage]):
     >>> search = BraveTextSearch(BraveSettings(Secret("BSA-1")), None)
     >>> search.capabilities.filter.describe()
     'country (Equal), date (Range), freshness (Equal), language (Equal), safe_search (Equal), site (Equal)'
-    >>> search.most
+    >>> search.capabilities.most
     200
 
-    ``metadata`` is what Brave says of the query: ``original``, and ``altered`` where it corrected the spelling.
-    Raises ``UnsupportedOption`` for a query that is longer than Brave takes.
+    ``metadata`` has ``original``, and ``altered`` where Brave corrected the spelling. Raises ``UnsupportedOption`` for
+    a query that is too long for Brave.
     """
 
-    name, paging, page_size, most = "brave", "pages", 20, 200
+    name, paging, page_size = "brave", "pages", 20
     support = FilterSupport.fields_of(*FORMS, offered=["site"], date=["Range"])
-    capabilities = SearchCapabilities(support, query_characters=400, query_words=50)
+    capabilities = SearchCapabilities(support, most=200, query_characters=400, query_words=50)
 
     def request(self, page: AskedPage, kind: str = "web") -> HttpRequest:
         """Ask for a page of the web, or of another kind of things."""
@@ -64,16 +64,16 @@ class BraveTextSearch(WebSearchConnector[BravePage]):
         params["extra_snippets"] = self.settings.extra_snippets or None
         params["result_filter"] = "web" if kind == "web" else None
         headers = {"X-Subscription-Token": self.settings.api_key, "Accept": "application/json"}
-        return HttpRequest(f"{self.settings.base_url}/{kind}/search", params, headers)
+        return HttpRequest(f"{self.settings.base_url.rstrip('/')}/{kind}/search", params, headers)
 
     def read(self, answer: Any) -> FoundPage[BravePage]:
-        """Return the results; those of the web are in ``web``, which is not there when there are none."""
+        """Return the results; those of the web are in ``web``, which is missing where nothing was found."""
         query, results = answer["query"], answer if "results" in answer else answer.get("web", {"results": ()})
         found = [read_record(BravePage, item) for item in results["results"]]
         return FoundPage(found, metadata=query, more=query.get("more_results_available"))
 
     def failure(self, response: HttpResponse, answer: Any) -> type[ServiceError] | None:
-        """Return what the code of an error means: a wrong key has the status 422, a used-up plan 429."""
+        """Return the kind for an error code: a wrong key has the status 422, a used-up plan 429."""
         code = (answer.get("error") or answer["errors"][0])["code"]
         return AuthenticationFailed if code in _WRONG_KEY else QuotaExceeded if code == "QUOTA_LIMITED" else None
 
@@ -83,7 +83,7 @@ class BraveTextSearch(WebSearchConnector[BravePage]):
         return await self.pages(query, options, partial(self.request, kind="news"), self.read)
 
     def to_text(self, record: BravePage) -> str:
-        """Return what the page says of the query."""
+        """Return the description and the excerpts."""
         return "\n".join([record.description, *record.extra_snippets]).strip() or record.title
 
     def to_result(self, record: BravePage) -> TextSearchResult:

@@ -22,7 +22,7 @@ _LAST_DEPTH = 6_400
 
 def hybrid_of(store: VectorStore) -> HybridSearch:
     """Return a store's search by words and vectors; ``ConfigurationError`` for one that has none."""
-    hybrid: HybridSearch | None = getattr(store, "hybrid", None)
+    hybrid = store.hybrid
     if hybrid is None:
         raise ConfigurationError(
             f'The vector store {store.name!r} does not find by words, which `lexical = "store"` asks of it. Leave '

@@ -1,19 +1,19 @@
-"""What Google Custom Search calls things: the filters of a page become parameters."""
+"""The parameters of Google Custom Search for the filters of a page."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from portico.errors import UnsupportedFilter
 from portico.filter import FilterSupport
 from portico.http import HttpRequest
 from portico.search import SearchCapabilities
-from portico.settings import SITE, ValueForm, one_of
-from portico.web_search.pages import AskedPage
+from portico.settings import ValueForm
+from portico.web_search import AskedPage
 from portico_google.config import COUNTRY, LANGUAGE, GoogleSettings
 
 __all__ = ["WEB", "asked_of"]
 
+_SITE = ValueForm(r"\S+", "one site without blanks, as in 'example.org'")
 _TEXT = ValueForm(r"(?s:.*\S.*)", "a text that is not empty")
 _PARAMETERS = {
     "cr": ValueForm(r"[-().|A-Za-z]+", "countries, as in 'countryDE|countryAT'"),
@@ -21,15 +21,9 @@ _PARAMETERS = {
     "exactTerms": _TEXT,
     "excludeTerms": _TEXT,
     "fileType": ValueForm(r"\.?[A-Za-z0-9]+", "the end of a file's name, as in 'pdf'"),
-    "filter": one_of("0", "1"),
     "gl": COUNTRY,
     "hl": LANGUAGE,
-    "linkSite": SITE,
-    "lr": ValueForm(r"lang_[A-Za-z-]+(\|lang_[A-Za-z-]+)*", "languages, as in 'lang_de|lang_fr'"),
-    "orTerms": _TEXT,
     "rights": ValueForm(r"[-().|a-z_]+", "licences, as in 'cc_publicdomain|cc_attribute'"),
-    "siteSearch": SITE,
-    "sort": ValueForm(r"\S+", "one word without blanks, as in 'date'"),
 }
 _OF_PAGES = ValueForm("[A-Za-z]{2}(-[A-Za-z]{2})?", "a language's short name, as in 'de' or 'zh-TW'")
 _ALSO: dict[str, tuple[str, ...]] = {"site": ("Equal",), "language": ("Equal", "AnyOf"), "date": ("Range",)}
@@ -39,24 +33,16 @@ WEB = SearchCapabilities(FilterSupport.fields_of(*_PARAMETERS, offered=("site",)
 def asked_of(settings: GoogleSettings, page: AskedPage) -> HttpRequest:
     """Return the request for a page; a filter beats a setting.
 
-    Raises ``UnsupportedFilter`` for values that the service would ignore, and for filters that exclude each other.
+    Raises ``UnsupportedFilter`` for values that the service would ignore.
     """
-    chosen = {name: value for name, form in _PARAMETERS.items() if (value := page.value(name, form=form)) is not None}
-    languages = page.values("language", form=_OF_PAGES)
-    common = {
-        "siteSearch": ("site", page.value("site", form=SITE)),
-        "lr": ("language", "|".join(f"lang_{language}" for language in languages) or None),
-        # Restricts to a range of days, both included, and does not sort:
-        # https://developers.google.com/custom-search/docs/structured_search#restrict_to_range
-        "sort": ("date", (page.period("date", "date:r:{}:{}") or "").replace("-", "") or None),
-    }
-    for name, (field, value) in common.items():
-        if value is not None and name in chosen:
-            raise UnsupportedFilter(f"{page.source} filters by {field!r} or by {name!r}, not by both: they are one.")
-        chosen |= {name: value} if value is not None else {}
-    if "siteSearch" in chosen:
-        chosen["siteSearchFilter"] = "i"
-    usual: dict[str, Any] = {"gl": settings.country, "hl": settings.language, "safe": settings.safe_search}
-    part = {"q": page.query, "num": page.size, "start": page.start + 1}
-    who: dict[str, Any] = {"key": settings.api_key, "cx": settings.search_engine_id}
-    return HttpRequest(settings.base_url, who | part | usual | chosen)
+    params: dict[str, Any] = {"key": settings.api_key, "cx": settings.search_engine_id}
+    params |= {"q": page.query, "num": page.size, "start": page.start + 1}
+    params |= {"gl": settings.country, "hl": settings.language, "safe": settings.safe_search}
+    params |= {name: value for name, form in _PARAMETERS.items() if (value := page.value(name, form=form)) is not None}
+    params["siteSearch"] = page.value("site", form=_SITE)
+    params["siteSearchFilter"] = "i" if params["siteSearch"] else None
+    params["lr"] = "|".join(f"lang_{language}" for language in page.values("language", form=_OF_PAGES)) or None
+    # Restricts to a range of days, both included, and does not sort:
+    # https://developers.google.com/custom-search/docs/structured_search#restrict_to_range
+    params["sort"] = (page.period("date", "date:r:{}:{}") or "").replace("-", "") or None
+    return HttpRequest(settings.base_url, params)

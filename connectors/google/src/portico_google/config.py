@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from attrs import field, frozen, validators
+from attrs import Attribute, field, frozen, validators
 
 from portico.registration import Secret
-from portico.settings import SettingsField, ValueForm, service_address, service_key
+from portico.settings import ValueForm, service_address, service_key
 
 __all__ = ["COUNTRY", "LANGUAGE", "GoogleSettings"]
 
@@ -15,14 +15,14 @@ COUNTRY = ValueForm("[A-Za-z]{2}", "two letters, as in 'de'")
 LANGUAGE = ValueForm("[A-Za-z]{2,3}(-[A-Za-z]+)?", "a language's short name, as in 'de' or 'zh-TW'")
 
 
-def _engine(_: object, attribute: SettingsField, value: str) -> None:
+def _engine(_: object, attribute: Attribute[str], value: str) -> None:
     if not value or "/" in value or any(letter.isspace() for letter in value):
         raise ValueError(f"{attribute.name} is the engine's ID alone, such as 017576662512468239146:omuauf, no address")
 
 
 @frozen
 class GoogleSettings:
-    """What can be set for a source that uses `google`.
+    """The settings of a source that uses `google`.
 
     >>> GoogleSettings(api_key=Secret("k"), search_engine_id="0123:abc").base_url
     'https://customsearch.googleapis.com/customsearch/v1'

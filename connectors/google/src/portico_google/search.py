@@ -18,7 +18,7 @@ __all__ = ["GooglePage", "GoogleTextSearch"]
 
 @dataclass(frozen=True, slots=True)
 class GooglePage:
-    """A web page that was found: its title, address and a snippet, and when it says that it was published."""
+    """A web page with title, address, snippet, and the dates that it declares."""
 
     title: str
     link: WebAddress
@@ -29,14 +29,14 @@ class GooglePage:
     mime: str | None = None
 
 
-# The end of a day's queries is told from a minute's by the message alone: both have the reason rateLimitExceeded.
+# Only the message shows whether the limit of a day or of a minute is reached: both have the reason rateLimitExceeded.
 _QUOTA, _RATE = "dailyLimitExceeded|quotaExceeded|per day", "[rR]ateLimitExceeded|RATE_LIMIT"
 _KEY = "keyInvalid|keyExpired|API_KEY|accessNotConfigured|SERVICE_DISABLED"
 _KINDS = {_QUOTA: QuotaExceeded, _RATE: RateLimited, _KEY: AuthenticationFailed}
 
 
 class GoogleTextSearch(WebSearchConnector[GooglePage]):
-    """Search what a Programmable Search Engine searches: the web, or your own sites.
+    """Search with a Programmable Search Engine: the web, or your own sites.
 
     >>> from portico.registration import Secret
     >>> from portico_google.config import GoogleSettings
@@ -44,8 +44,7 @@ class GoogleTextSearch(WebSearchConnector[GooglePage]):
     >>> search.page_size, search.capabilities.most
     (10, 100)
 
-    ``metadata`` has ``spelling`` (with ``correctedQuery``, where the service would have asked otherwise),
-    ``searchInformation`` and ``context``, as the service has them.
+    ``metadata`` has ``spelling`` (with ``correctedQuery``), ``searchInformation`` and ``context`` of the service.
     """
 
     name, capabilities = "google", WEB
@@ -56,13 +55,13 @@ class GoogleTextSearch(WebSearchConnector[GooglePage]):
         return asked_of(self.settings, page)
 
     def read(self, answer: Any) -> FoundPage[GooglePage]:
-        """Return the results of an answer; it has no items where nothing was found, and its numbers are texts."""
+        """Return the results of an answer; without results it has no items, and its numbers are texts."""
         about = {name: answer.get(name, {}) for name in ("spelling", "searchInformation", "context")}
         total, more = int(answer["searchInformation"]["totalResults"]), "nextPage" in answer["queries"]
         return FoundPage([_page(item) for item in answer.get("items", [])], total, about, more)
 
     def failure(self, response: HttpResponse, answer: Any) -> type[ServiceError] | None:
-        """Tell by the reasons what the status does not: a wrong key is 400, and a quota 403 or 429."""
+        """Return the kind for the reasons in an answer: a wrong key is 400, and a quota 403 or 429."""
         error = answer["error"]
         reasons = [each.get("reason") for name in ("errors", "details") for each in error.get(name, [])]
         said = f"{reasons} {error.get('message')}"

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from attrs import field, frozen, validators
+from attrs import Attribute, field, frozen, validators
 
-from portico.settings import SettingsField, ValueForm, service_address
+from portico.settings import ValueForm, service_address
 
 __all__ = ["NAMESPACE", "MediaWikiSettings"]
 
 NAMESPACE = ValueForm("[0-9]+", "the number of a namespace, as in '4'")
 
 
-def _header(_: object, attribute: SettingsField, value: str) -> None:
+def _header(_: object, attribute: Attribute[str], value: str) -> None:
     if not (value.isascii() and value.isprintable()) or set(value) & set("()"):
         raise ValueError(f"{attribute.name} is an address or an e-mail in ASCII letters, without brackets")
 
 
 @frozen
 class MediaWikiSettings:
-    """What can be set for a source that uses `mediawiki`.
+    """The settings of a source that uses `mediawiki`.
 
     >>> MediaWikiSettings(contact="mailto:ann@example.org").headers
     {'User-Agent': 'portico-mediawiki/0.1.0 (mailto:ann@example.org)'}
@@ -50,6 +50,6 @@ class MediaWikiSettings:
 
     @property
     def headers(self) -> dict[str, str]:
-        """The header that says who asks, as Wikimedia's policy wants it; none leaves it to the HTTP client."""
+        """The header with the contact, as Wikimedia asks for it; without one, the HTTP client's header is sent."""
         agent = f"portico-mediawiki/{version('portico-mediawiki')} ({self.contact})"
         return {"User-Agent": agent} if self.contact else {}

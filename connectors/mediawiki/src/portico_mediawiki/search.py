@@ -11,7 +11,7 @@ from portico.errors import AuthenticationFailed, RateLimited, ServiceError, Serv
 from portico.filter import FilterSupport
 from portico.http import HttpRequest, HttpResponse
 from portico.search import SearchCapabilities, TextSearchResult
-from portico.web_search import AskedPage, FoundPage, WebSearchConnector, moment, plain_text, web_address
+from portico.web_search import AskedPage, FoundPage, Verbatim, WebAddress, WebSearchConnector, read_record
 from portico_mediawiki.config import NAMESPACE
 
 __all__ = ["MediaWikiTextSearch", "WikiPage"]
@@ -19,29 +19,29 @@ __all__ = ["MediaWikiTextSearch", "WikiPage"]
 
 @dataclass(frozen=True, slots=True)
 class WikiPage:
-    """A page of a wiki: what it begins with, where the query's words stand in it, and when it was last edited."""
+    """A page of a wiki: its introduction, the place of the query's words, and the time of the last edit."""
 
     title: str
-    url: str | None
-    introduction: str = ""
+    url: WebAddress
+    introduction: Verbatim = ""
     snippet: str = ""
     edited: datetime | None = None
 
 
 _FORM = "action=query&format=json&formatversion=2&generator=search&gsrinfo=totalhits|suggestion|rewrittenquery"
 _PAGES = "gsrprop=snippet|timestamp&prop=extracts|info&exintro=1&explaintext=1&exlimit=max&inprop=url"
-# What the codes say that are no mistake of who asks: https://www.mediawiki.org/wiki/API:Errors_and_warnings
+# Codes that are not a mistake of the caller: https://www.mediawiki.org/wiki/API:Errors_and_warnings
 _KINDS = {"lag|limit|busy": RateLimited, "internal|backend": ServiceUnavailable, "denied|blocked": AuthenticationFailed}
 
 
 class MediaWikiTextSearch(WebSearchConnector[WikiPage]):
-    """Search the pages of a wiki: a page's introduction, and the place found where that is beyond it.
+    """Search the pages of a wiki. The text is the introduction, and the place found if it is not in the introduction.
 
     >>> from portico_mediawiki.config import MediaWikiSettings
     >>> MediaWikiTextSearch(MediaWikiSettings(), None).capabilities.filter.describe()
     'incategory (Equal), intitle (Equal), namespace (AnyOf, Equal)'
 
-    ``metadata`` has what the wiki says of a search: ``suggestion``, ``rewrittenquery``, ``warnings``.
+    ``metadata`` has ``suggestion``, ``rewrittenquery`` and ``warnings`` of the wiki.
     """
 
     name = "mediawiki"
@@ -52,27 +52,27 @@ class MediaWikiTextSearch(WebSearchConnector[WikiPage]):
     capabilities = SearchCapabilities(support, total_count=True)
 
     def request(self, page: AskedPage) -> HttpRequest:
-        """Ask for the pages that a search finds, with introduction and address, in one request."""
+        """Ask for pages with introduction and address in one request."""
         namespaces = "|".join(map(str, page.values("namespace", form=NAMESPACE))) or "0"
         part = {"gsrnamespace": namespaces, "gsroffset": page.start, "gsrlimit": page.size}
         search = {"gsrsearch": page.query_with("incategory", "intitle"), "maxlag": self.settings.maxlag}
         return HttpRequest(f"{self.settings.base_url}?{_FORM}&{_PAGES}", search | part, self.settings.headers)
 
     def read(self, answer: Any) -> FoundPage[WikiPage]:
-        """Return the pages in the order of the search; the wiki gives them in the order of their numbers."""
+        """Return the pages in the order of the search; the wiki orders them by their numbers."""
         query = answer.get("query") or {"complete": answer["batchcomplete"]}
         found = [_page(page) for page in sorted(query.get("pages", ()), key=lambda page: page["index"])]
         about = query.get("searchinfo", {}) | {"warnings": answer.get("warnings", {})}
         return FoundPage(found, about.get("totalhits"), about, "continue" in answer)
 
     def failure(self, response: HttpResponse, answer: Any) -> type[ServiceError] | None:
-        """Return what an error is that came with the status of success."""
+        """Return the kind of an error that came with the status of success."""
         code = answer["error"]["code"]
         kind = next((kind for words, kind in _KINDS.items() if re.search(words, code)), ServiceError)
         return kind if response.ok else None
 
     def to_text(self, record: WikiPage) -> str:
-        """Return the introduction, and the place found unless it is the same: most of its words are."""
+        """Return the introduction, and the place found if most of its words are not in the introduction."""
         found, known = set(record.snippet.split()), set(record.introduction.split())
         beyond = f"\n\n… {record.snippet} …" if 3 * len(found - known) > len(found) else ""
         return f"{record.introduction}{beyond}".strip() or record.title
@@ -83,5 +83,5 @@ class MediaWikiTextSearch(WebSearchConnector[WikiPage]):
 
 
 def _page(page: Any) -> WikiPage:
-    texts = page.get("extract", "").strip(), plain_text(page.get("snippet"))
-    return WikiPage(plain_text(page["title"]), web_address(page["canonicalurl"]), *texts, moment(page.get("timestamp")))
+    renamed = {"url": page["canonicalurl"], "introduction": page.get("extract"), "edited": page.get("timestamp")}
+    return read_record(WikiPage, page | renamed)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from attrs import field, frozen, validators
+from attrs import Attribute, field, frozen, validators
 
-from portico.settings import SettingsField, service_address
+from portico.settings import service_address
 
 __all__ = ["SearxngSettings"]
 
 
-def _names(_: object, attribute: SettingsField, value: tuple[str, ...]) -> None:
+def _names(_: object, attribute: Attribute[tuple[str, ...]], value: tuple[str, ...]) -> None:
     if any(not name.strip() or "," in name for name in value):
         raise ValueError(f"{attribute.name} is a list of names, each without a comma")
 
 
 @frozen
 class SearxngSettings:
-    """What can be set for a source that uses `searxng`.
+    """The settings of a source that uses `searxng`.
 
     >>> SearxngSettings(base_url="http://127.0.0.1:8888/").search_url
     'http://127.0.0.1:8888/search'
@@ -53,7 +53,7 @@ class SearxngSettings:
 
     @property
     def params(self) -> dict[str, str | int | None]:
-        """What every request says of the language and of what to search."""
+        """The parameters of every request: language, safety, categories and engines."""
         return {
             "language": self.language,
             "safesearch": self.safe_search,

@@ -5,24 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeAlias
 
 from portico.errors import ServiceUnavailable
 from portico.filter import FilterSupport
 from portico.http import HttpRequest
 from portico.search import SearchCapabilities, SearchResults, TextSearchOptions, TextSearchResult, search_method
-from portico.web_search import AskedPage, FoundPage, WebSearchConnector, moment, web_address
+from portico.web_search import AskedPage, FoundPage, WebAddress, WebSearchConnector, read_record
 
 __all__ = ["SearxngTextSearch", "WebResult"]
 
 
+_OneLine: TypeAlias = Annotated[str, lambda text: " ".join(text.split())]
+
+
 @dataclass(frozen=True, slots=True)
 class WebResult:
-    """A result of the web: which engines found it, SearXNG's score of it, when it was published where that is known."""
+    """A result with the engines that found it, the score of SearXNG, and the date where it is known."""
 
-    title: str
-    url: str | None
-    content: str
+    title: _OneLine
+    url: WebAddress
+    content: _OneLine = ""
     published: datetime | None = None
     engines: tuple[str, ...] = ()
     score: float | None = None
@@ -35,14 +38,14 @@ _LISTS = dict.fromkeys(("categories", "engines"), ("Equal", "AnyOf"))
 
 
 class SearxngTextSearch(WebSearchConnector[WebResult]):
-    """Search the web through a SearXNG; the text is what the engines quote of a page.
+    """Search the web through a SearXNG; the text is the engines' excerpt of a page.
 
     >>> from portico_searxng.config import SearxngSettings
     >>> SearxngTextSearch(SearxngSettings(base_url="http://127.0.0.1:8888"), None).capabilities.total_count
     False
 
-    ``metadata`` has what there is beside the results: ``answers``, ``corrections``, ``infoboxes``, ``suggestions``
-    and ``unresponsive_engines``. Nothing found while engines gave no answer is ``ServiceUnavailable``.
+    ``metadata`` has ``answers``, ``corrections``, ``infoboxes``, ``suggestions`` and ``unresponsive_engines``. If
+    nothing was found and engines did not answer, it is ``ServiceUnavailable``.
     """
 
     name, paging = "searxng", "all pages"
@@ -51,13 +54,13 @@ class SearxngTextSearch(WebSearchConnector[WebResult]):
     capabilities = SearchCapabilities(support)
 
     def request(self, page: AskedPage, **fixed: str) -> HttpRequest:
-        """Ask for a page; the operator `site:` is for the engines to understand."""
+        """Ask for a page; the engines read the operator `site:`."""
         chosen = {name: ",".join(map(str, values)) for name, values in page.wanted.values.items() if name != "site"}
         form = {"q": page.query_with("site"), "format": "json", "pageno": page.number + 1}
         return HttpRequest(self.settings.search_url, self.settings.params | fixed | chosen | form)
 
     def read(self, answer: Any) -> FoundPage[WebResult]:
-        """Return the results, and everything beside them as metadata."""
+        """Return the results, and everything else as metadata."""
         about = {name: value for name, value in answer.items() if value and name != "results"}
         silent = ", ".join(f"{engine[0]} ({engine[1]})" for engine in about.get("unresponsive_engines", ()))
         fault = ServiceUnavailable(f"Text search {self.name!r} found nothing. Engines that gave no answer: {silent}.")
@@ -70,7 +73,7 @@ class SearxngTextSearch(WebSearchConnector[WebResult]):
         return await self.pages(query, options, partial(self.request, categories="news"), self.read)
 
     def to_text(self, record: WebResult) -> str:
-        """Return what the engines quote; the title, or the address, where they quote nothing."""
+        """Return the excerpt, or else the title or the address."""
         return record.content or record.title or record.url or ""
 
     def to_result(self, record: WebResult) -> TextSearchResult:
@@ -79,6 +82,5 @@ class SearxngTextSearch(WebSearchConnector[WebResult]):
 
 
 def _result(found: Any) -> WebResult:
-    texts = [" ".join((found.get(name) or "").split()) for name in ("title", "content")]
-    ranked = tuple(sorted(found.get("engines", ()))), found.get("score"), found.get("category")
-    return WebResult(texts[0], web_address(found["url"]), texts[1], moment(found.get("publishedDate")), *ranked)
+    renamed = {"published": found.get("publishedDate"), "engines": sorted(found.get("engines", ()))}
+    return read_record(WebResult, {**found, **renamed, "title": found.get("title") or ""})

@@ -5,29 +5,30 @@ from __future__ import annotations
 from attrs import field, frozen, validators
 
 from portico.registration import Secret
-from portico.settings import ValueForm, one_of, service_address, service_key, without_slash
+from portico.settings import ValueForm, one_of, service_address, service_key
 
-__all__ = ["CLAUSES", "FORMS", "TavilySettings"]
+__all__ = ["CLAUSES", "FORMS", "SITE", "TavilySettings"]
 
 FORMS = {
     "country": ValueForm("[a-z][a-z ]+", "an English name in small letters, as in 'germany'"),
     "time_range": one_of("day", "week", "month", "year"),
     "topic": one_of("general", "news", "finance"),
 }
-"""What Tavily understands, of what settings and filters may both say."""
+"""The values that Tavily understands, of settings and filters."""
 
+SITE = ValueForm(r"\S+", "one site without blanks, as in 'example.org'")
 CLAUSES = {"site": ("Equal", "AnyOf"), "exclude_domains": ("Equal", "AnyOf"), "date": ("Range",)}
 """The clauses of the filters that take others than equality."""
 
 
 @frozen
 class TavilySettings:
-    """What can be set for a source that uses `tavily`.
+    """The settings of a source that uses `tavily`.
 
     >>> TavilySettings(api_key=Secret("tvly-1"), topic="news").base_url
     'https://api.tavily.com'
 
-    Raises ``ValueError`` for an empty key and for values that Tavily does not know.
+    Raises ``ValueError`` for an empty key and for unknown values.
     """
 
     api_key: Secret = field(
@@ -37,7 +38,6 @@ class TavilySettings:
     base_url: str = field(
         default="https://api.tavily.com",
         validator=service_address("https://host"),
-        converter=without_slash,
         metadata={"doc": "Address of the service."},
     )
     topic: str = field(

@@ -12,8 +12,8 @@ from portico.filter import FilterSupport
 from portico.http import HttpRequest, HttpResponse
 from portico.registration import Secret
 from portico.search import SearchCapabilities, SearchResults, TextSearchOptions, TextSearchResult, search_method
-from portico.web_search import SITE, AskedPage, FoundPage, Verbatim, WebAddress, WebSearchConnector, read_record
-from portico_tavily.config import CLAUSES, FORMS
+from portico.web_search import AskedPage, FoundPage, Verbatim, WebAddress, WebSearchConnector, read_record
+from portico_tavily.config import CLAUSES, FORMS, SITE
 
 __all__ = ["TavilyPage", "TavilyTextSearch"]
 
@@ -23,9 +23,9 @@ _NEWS = SearchCapabilities(_OF_NEWS, most=20, query_characters=400)
 
 @dataclass(frozen=True, slots=True)
 class TavilyPage:
-    """A page that Tavily found: the passage that answers the query, and how well it does, from 0 to 1.
+    """A page with the passage that answers the query, and a score from 0 to 1.
 
-    ``published_date`` is there for news, ``raw_content`` where the settings ask for it.
+    News have a ``published_date``. ``raw_content`` is the whole text, if the settings ask for it.
     """
 
     title: Verbatim
@@ -43,22 +43,22 @@ class TavilyTextSearch(WebSearchConnector[TavilyPage]):
     >>> search = TavilyTextSearch(TavilySettings(Secret("tvly-1")), None)
     >>> sorted(search.capabilities.filter.fields)
     ['country', 'date', 'exclude_domains', 'site', 'time_range', 'topic']
-    >>> search.most
+    >>> search.capabilities.most
     20
 
-    ``metadata`` is all that Tavily says beside the results: ``answer``, ``response_time``, ``request_id``, and more.
-    Raises ``UnsupportedOption`` for a query that is longer than Tavily takes.
+    ``metadata`` has everything beside the results: ``answer``, ``response_time``, ``request_id``, and more. Raises
+    ``UnsupportedOption`` for a query that is too long for Tavily.
     """
 
-    name, paging, page_size, most = "tavily", "pages", 20, 20
+    name, paging, page_size = "tavily", "pages", 20
     support = FilterSupport.fields_of(*FORMS, offered=["site"], **CLAUSES)
-    capabilities = SearchCapabilities(support, query_characters=400)
+    capabilities = SearchCapabilities(support, most=20, query_characters=400)
 
     def request(self, page: AskedPage, **fixed: str) -> HttpRequest:
-        """Ask for as many results as there are to be; Tavily has no further pages."""
+        """Ask for all results at once; Tavily has no further pages."""
         params = page.chosen(self.settings, **FORMS) | fixed
         if params["topic"] != "general":
-            # Tavily knows a country for the general topic only; what the settings prefer is not meant for others.
+            # Tavily takes a country for the general topic only; the setting is not meant for other topics.
             params["country"] = page.value("country")
         first, last = page.days("date", instead_of="time_range")
         params |= {"start_date": first and str(first), "end_date": last and str(last)}
@@ -68,15 +68,15 @@ class TavilyTextSearch(WebSearchConnector[TavilyPage]):
         params["exclude_domains"] = page.values("exclude_domains", form=SITE) or None
         sent = {name: value for name, value in params.items() if value is not None}
         headers = {"Authorization": Secret(f"Bearer {self.settings.api_key.reveal()}")}
-        return HttpRequest(f"{self.settings.base_url}/search", headers=headers, json=sent)
+        return HttpRequest(f"{self.settings.base_url.rstrip('/')}/search", headers=headers, json=sent)
 
     def read(self, answer: Any) -> FoundPage[TavilyPage]:
-        """Return the results, with all that Tavily says beside them."""
+        """Return the results, and everything else as metadata."""
         found = [read_record(TavilyPage, item) for item in answer["results"]]
         return FoundPage(found, metadata={name: value for name, value in answer.items() if name != "results"})
 
     def failure(self, response: HttpResponse, answer: Any) -> type[ServiceError] | None:
-        """Tell the limits of a plan and of what is paid as one goes; their statuses are Tavily's own."""
+        """Return the kind for Tavily's own statuses: the limit of a plan, and of pay-as-you-go."""
         return QuotaExceeded if response.status in (432, 433) else None
 
     @search_method(capabilities=_NEWS)

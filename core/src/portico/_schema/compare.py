@@ -379,8 +379,8 @@ class _Search:
                 holding = next(
                     (index for index, option in enumerate(argument) if self.again(piece, option, root)), None
                 )
-                others = [option for index, option in enumerate(argument) if index != holding]
-                return holding is not None and all(self.empty((*piece.parts, (other, root))) for other in others)
+                rest = [option for index, option in enumerate(argument) if index != holding]
+                return holding is not None and all(self.empty((*piece.parts, (other, root))) for other in rest)
             case "not":
                 return self.empty((*piece.parts, (argument, root)))
             case "properties":
@@ -400,13 +400,13 @@ class _Search:
                 return self.items_fit(piece, dict(enumerate(argument)), root)
         if name in _LOWER and is_number(argument):
             if name == "exclusiveMinimum":
-                return piece.least(name) >= argument or piece.least("minimum") > argument
-            return piece.least(*(("minimum", "exclusiveMinimum") if name == "minimum" else (name,))) >= argument
+                return bool(piece.least(name) >= argument or piece.least("minimum") > argument)
+            return bool(piece.least(*(("minimum", "exclusiveMinimum") if name == "minimum" else (name,))) >= argument)
         if name in _UPPER and is_number(argument):
             if name == "exclusiveMaximum":
-                return piece.most(name) <= argument or piece.most("maximum") < argument
+                return bool(piece.most(name) <= argument or piece.most("maximum") < argument)
             most = piece.most("maximum", "exclusiveMaximum") if name == "maximum" else piece.most(name)
-            return (self.longest(piece) if name == "maxItems" else most) <= argument
+            return bool((self.longest(piece) if name == "maxItems" else most) <= argument)
         return any(name in part and same(part[name], argument) for part, _ in piece.parts)
 
     def items_fit(self, piece: Piece, wanted: Mapping[int, Any], root: Any) -> bool:

@@ -14,11 +14,25 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn
 
+from portico._schema.strict_parts import (
+    Array,
+    Choice,
+    Entries,
+    Fixed,
+    Map,
+    Nullable,
+    Object,
+    Part,
+    Reference,
+    Scalar,
+    closed,
+    under,
+)
 from portico._schema.values import ANNOTATIONS, frozen, is_kind, is_number, kind_of, resolve
 from portico.errors import SchemaUnsupported
-from portico.types.compiled import Fault, Mismatch, refuse
+from portico.types.compiled import refuse
 
 __all__ = ["StrictForm", "strict_form", "within_limits"]
 
@@ -51,9 +65,6 @@ _TYPES = ("null", "boolean", "number", "string", "array", "object")
 _UNSUPPORTED_PATTERN = re.compile(r"\(\?<?[=!]|\\[1-9]|\\k<|\(\?P=")
 _LEVELS = 200
 _PARTS = 20_000
-_NOTHING = {"type": "null"}
-_Known: TypeAlias = dict[tuple[int, int], bool]
-"""Which parts of a value are of which choices, by their identities."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +106,9 @@ def strict_form(schema: Mapping[str, Any] | bool, *, loosen: bool = True) -> Str
         raise SchemaUnsupported("The schema has no strict form: it is nested too deeply.") from None
     if writer.loosened and not loosen:
         raise SchemaUnsupported(f"The schema has no exact strict form. {'. '.join(writer.loosened)}.")
-    target = root.target if isinstance(root, _Reference) else root
-    bare = isinstance(target, _Object | _Fixed)
-    written = {**target.write(), **root.notes} if bare else _closed({"value": root.write()})
+    target = root.target if isinstance(root, Reference) else root
+    bare = isinstance(target, Object | Fixed)
+    written = {**target.write(), **root.notes} if bare else closed({"value": root.write()})
     definitions = writer.written_definitions(written)
     whole = within_limits({**written, "$defs": definitions} if definitions else written)
 
@@ -107,270 +118,11 @@ def strict_form(schema: Mapping[str, Any] | bool, *, loosen: bool = True) -> Str
                 return target.decode(value)
             if not isinstance(value, dict) or value.keys() != {"value"}:
                 refuse('an object with the one key "value"', value)
-            return _under("value", root.decode, value["value"])
+            return under("value", root.decode, value["value"])
         except RecursionError:
             return refuse("a value that is nested less deeply", value)
 
     return StrictForm(whole, tuple(dict.fromkeys(writer.loosened)), decode, bare and not target.changes)
-
-
-class _Part:
-    """A part of a strict form. ``kinds`` are the kinds of its strict values; the rest speaks of these, too."""
-
-    kinds: frozenset[str] = frozenset()
-    notes: Mapping[str, str] = {}
-    changes = False
-    """Whether decoding changes any value; known when the whole form is."""
-
-    def parts(self) -> Iterable[_Part]:
-        return ()
-
-    def write(self) -> dict[str, Any]:
-        raise NotImplementedError
-
-    def fits(self, value: Any, known: _Known, *, so_far: bool) -> bool:
-        """Tell whether a value is of this part; ``so_far``: whether it may be when more of it has come."""
-        raise NotImplementedError
-
-    def decode(self, value: Any) -> Any:
-        return value
-
-
-class _Scalar(_Part):
-    def __init__(self, kind: str, words: Mapping[str, Any]) -> None:
-        self.kind, self.words = kind, words
-        self.kinds = frozenset({"number" if kind == "integer" else kind})
-        listed = [words["const"]] if "const" in words else words.get("enum")
-        self.values = None if listed is None else frozenset(map(frozen, listed))
-
-    def write(self) -> dict[str, Any]:
-        return {"type": self.kind, **self.words, **self.notes}
-
-    def fits(self, value: Any, known: _Known, *, so_far: bool) -> bool:
-        if not is_kind(value, self.kind):
-            return False
-        begun = so_far and isinstance(value, str)
-        return begun or self.values is None or frozen(value) in self.values
-
-
-class _Array(_Part):
-    kinds = frozenset({"array"})
-
-    def __init__(self, item: _Part, bounds: Mapping[str, int]) -> None:
-        self.item, self.bounds = item, bounds
-
-    def parts(self) -> Iterable[_Part]:
-        return (self.item,)
-
-    def write(self) -> dict[str, Any]:
-        return {"type": "array", "items": self.item.write(), **self.bounds, **self.notes}
-
-    def fits(self, value: Any, known: _Known, *, so_far: bool) -> bool:
-        return isinstance(value, list) and all(self.item.fits(element, known, so_far=so_far) for element in value)
-
-    def decode(self, value: Any) -> Any:
-        if not self.changes:
-            return value
-        if not isinstance(value, list):
-            refuse("an array", value)
-        return _each(self.item.decode, enumerate(value))
-
-
-class _Object(_Part):
-    """An object with declared properties; null stands for one of the ``optional`` ones that is left out."""
-
-    kinds = frozenset({"object"})
-
-    def __init__(self, members: Mapping[str, _Part], required: Sequence[str]) -> None:
-        self.members = members
-        self.optional = {
-            name for name, part in members.items() if name not in required and "null" not in _kinds_of(part)
-        }
-
-    def parts(self) -> Iterable[_Part]:
-        return self.members.values()
-
-    def write(self) -> dict[str, Any]:
-        properties = {
-            name: _nullable(part.write()) if name in self.optional else part.write()
-            for name, part in self.members.items()
-        }
-        return {**_closed(properties), **self.notes}
-
-    def fits(self, value: Any, known: _Known, *, so_far: bool) -> bool:
-        if not isinstance(value, dict) or not (value.keys() <= self.members.keys()):
-            return False
-        return (so_far or value.keys() == self.members.keys()) and all(
-            (element is None and name in self.optional) or self.members[name].fits(element, known, so_far=so_far)
-            for name, element in value.items()
-        )
-
-    def decode(self, value: Any) -> Any:
-        if not self.changes:
-            return value
-        if not isinstance(value, dict):
-            refuse("an object", value)
-        unknown = [name for name in value if name not in self.members]
-        if unknown:
-            raise Mismatch([Fault((name,), f"one of {', '.join(self.members)}", "an unknown key") for name in unknown])
-        there = [name for name, element in value.items() if element is not None or name not in self.optional]
-        values = _each(lambda name: self.members[name].decode(value[name]), zip(there, there, strict=True))
-        return dict(zip(there, values, strict=True))
-
-
-class _Fixed(_Part):
-    """An array with a schema for each place: an object with a property for each."""
-
-    kinds = frozenset({"object"})
-
-    def __init__(self, places: Sequence[_Part]) -> None:
-        self.places = {f"item_{index + 1}": part for index, part in enumerate(places)}
-
-    def parts(self) -> Iterable[_Part]:
-        return self.places.values()
-
-    def write(self) -> dict[str, Any]:
-        return {**_closed({name: part.write() for name, part in self.places.items()}), **self.notes}
-
-    def fits(self, value: Any, known: _Known, *, so_far: bool) -> bool:
-        if not isinstance(value, dict) or not (value.keys() <= self.places.keys()):
-            return False
-        return (so_far or value.keys() == self.places.keys()) and all(
-            self.places[name].fits(element, known, so_far=so_far) for name, element in value.items()
-        )
-
-    def decode(self, value: Any) -> Any:
-        if not isinstance(value, dict):
-            refuse("an object", value)
-        unknown = [name for name in value if name not in self.places]
-        if unknown:
-            raise Mismatch([Fault((unknown[0],), f"one of {', '.join(self.places)}", "an unknown key")])
-        there = []
-        for name in self.places:
-            if name not in value:
-                break
-            there.append(name)
-        return _each(lambda name: self.places[name].decode(value[name]), zip(there, there, strict=True))
-
-
-class _Map(_Part):
-    """An object of any keys: an array of entries."""
-
-    kinds = frozenset({"array"})
-
-    def __init__(self, value: _Part) -> None:
-        self.value = value
-
-    def parts(self) -> Iterable[_Part]:
-        return (self.value,)
-
-    def write(self) -> dict[str, Any]:
-        entry = _closed({"key": {"type": "string"}, "value": self.value.write()})
-        return {"type": "array", "items": entry, **self.notes}
-
-    def fits(self, value: Any, known: _Known, *, so_far: bool) -> bool:
-        return isinstance(value, list) and all(
-            isinstance(entry, dict)
-            and (so_far or entry.keys() == {"key", "value"})
-            and isinstance(entry.get("key", ""), str)
-            and ("value" not in entry or self.value.fits(entry["value"], known, so_far=so_far))
-            for entry in value
-        )
-
-    def decode(self, value: Any) -> Any:
-        """Turn entries into an object; no key may come twice, since one of the two would be lost."""
-        if not isinstance(value, list):
-            refuse("an array of entries", value)
-        decoded: dict[str, Any] = {}
-        faults: list[Fault] = []
-        for index, entry in enumerate(value):
-            if not isinstance(entry, dict) or entry.keys() != {"key", "value"} or not isinstance(entry["key"], str):
-                faults.append(Fault((index,), 'an object with "key", a string, and "value"', "something else"))
-            elif entry["key"] in decoded:
-                faults.append(Fault((index, "key"), "a key of its own", repr(entry["key"])))
-            else:
-                try:
-                    decoded[entry["key"]] = self.value.decode(entry["value"])
-                except Mismatch as error:
-                    faults += [Fault((index, "value", *each.path), each.expected, each.got) for each in error.faults]
-        if faults:
-            raise Mismatch(faults)
-        return decoded
-
-
-class _Choice(_Part):
-    """A value of any of several parts: decoded by the first that the strict value is of."""
-
-    def __init__(self, options: Sequence[_Part]) -> None:
-        self.options = options
-
-    def parts(self) -> Iterable[_Part]:
-        return self.options
-
-    def write(self) -> dict[str, Any]:
-        written: list[dict[str, Any]] = []
-        for option in self.options:
-            schema = option.write()
-            for one in schema["anyOf"] if schema.keys() == {"anyOf"} else [schema]:
-                if one not in written:
-                    written.append(one)
-        return {**(written[0] if len(written) == 1 else {"anyOf": written}), **self.notes}
-
-    def fits(self, value: Any, known: _Known, *, so_far: bool) -> bool:
-        # Each part of a value is tried once, however many ways lead there.
-        key = (id(value), id(self))
-        if key not in known:
-            known[key] = any(option.fits(value, known, so_far=so_far) for option in self.options)
-        return known[key]
-
-    def decode(self, value: Any) -> Any:
-        if not self.changes:
-            return value
-        for option in self.options:
-            if option.fits(value, {}, so_far=False):
-                return option.decode(value)
-        begun = [option for option in self.options if option.fits(value, {}, so_far=True)]
-        of_kind = begun or [option for option in self.options if kind_of(value) in _kinds_of(option)]
-        if len(of_kind) == 1:
-            return of_kind[0].decode(value)
-        return refuse(f"a value of one of {len(self.options)} alternatives", value)
-
-
-class _Nullable(_Choice):
-    """A value or null, written with two types as the guide does."""
-
-    def write(self) -> dict[str, Any]:
-        schema = self.options[0].write()
-        if not isinstance(schema.get("type"), str) or "const" in schema:
-            return super().write()
-        listed = {"enum": [*schema["enum"], None]} if "enum" in schema else {}
-        return {**schema, "type": [schema["type"], "null"], **listed, **self.notes}
-
-
-class _Reference(_Part):
-    """Another part, by its name in a table that is filled later."""
-
-    def __init__(self, name: str, table: Mapping[str, _Part]) -> None:
-        self.name, self.table = name, table
-
-    @property
-    def target(self) -> _Part:
-        part = self.table[self.name]
-        while isinstance(part, _Reference):
-            part = part.table[part.name]
-        return part
-
-    def parts(self) -> Iterable[_Part]:
-        return (self.target,)
-
-    def write(self) -> dict[str, Any]:
-        return {"$ref": f"#/$defs/{self.name}"}
-
-    def fits(self, value: Any, known: _Known, *, so_far: bool) -> bool:
-        return self.target.fits(value, known, so_far=so_far)
-
-    def decode(self, value: Any) -> Any:
-        return self.target.decode(value) if self.changes else value
 
 
 class _Writer:
@@ -379,10 +131,10 @@ class _Writer:
     def __init__(self, root: Any) -> None:
         self.root = root
         self.loosened: list[str] = []
-        self.table: dict[str, _Part] = {}
+        self.table: dict[str, Part] = {}
         self.names: dict[str, str] = {}
         """The name of each definition, by the reference to it."""
-        self.made: list[_Part] = []
+        self.made: list[Part] = []
         self.level = 0
 
     def settle(self) -> None:
@@ -391,7 +143,7 @@ class _Writer:
         while changed:
             changed = False
             for part in self.made:
-                own = isinstance(part, _Fixed | _Map) or (isinstance(part, _Object) and bool(part.optional))
+                own = isinstance(part, Fixed | Map) or (isinstance(part, Object) and bool(part.optional))
                 if not part.changes and (own or any(inner.changes for inner in part.parts())):
                     part.changes = changed = True
 
@@ -409,7 +161,7 @@ class _Writer:
     def loosen(self, place: str, word: str, why: str = "strict mode has no such keyword") -> None:
         self.loosened.append(f"{place}/{word} is not held: {why}")
 
-    def part(self, schema: Any, place: str, trail: frozenset[str]) -> _Part:
+    def part(self, schema: Any, place: str, trail: frozenset[str]) -> Part:
         """Make the part of a schema; ``trail`` has the references that led here without going into the value."""
         self.level += 1
         try:
@@ -422,13 +174,13 @@ class _Writer:
             part = self.of_words({} if schema is True else schema, place, trail)
             if isinstance(schema, Mapping):
                 notes = {word: schema[word] for word in ("title", "description") if isinstance(schema.get(word), str)}
-                part.notes = {**part.notes, **notes} if not isinstance(part, _Reference) else {}
+                part.notes = {**part.notes, **notes} if not isinstance(part, Reference) else {}
             self.made.append(part)
             return part
         finally:
             self.level -= 1
 
-    def of_words(self, schema: Any, place: str, trail: frozenset[str]) -> _Part:
+    def of_words(self, schema: Any, place: str, trail: frozenset[str]) -> Part:
         if not isinstance(schema, Mapping):
             _unsupported(place, f"a schema is an object, true or false, not {type(schema).__name__}")
         told = {word: part for word, part in schema.items() if word not in ANNOTATIONS and not word.startswith("x-")}
@@ -458,11 +210,11 @@ class _Writer:
         if len(kinds) > 1:
             parts = [self.of_kind(kind, told, place) for kind in kinds if kind != "null"]
             self.made += parts
-            null = _Scalar("null", {})
+            null = Scalar("null", {})
             return (
-                _Nullable([parts[0], null])
+                Nullable([parts[0], null])
                 if "null" in kinds and len(parts) == 1
-                else _Choice([*parts, null] if "null" in kinds else parts)
+                else Choice([*parts, null] if "null" in kinds else parts)
             )
         return self.of_kind(kinds[0], told, place)
 
@@ -485,15 +237,15 @@ class _Writer:
             _unsupported(place, "the schema leads to itself")
         return target, trail | {reference}
 
-    def reference(self, reference: Any, place: str, trail: frozenset[str]) -> _Part:
+    def reference(self, reference: Any, place: str, trail: frozenset[str]) -> Part:
         target, trail = self.target(reference, place, trail)
         if reference not in self.names:
             last = re.sub(r"[^A-Za-z0-9_.-]", "_", str(reference).rpartition("/")[2]) if reference != "#" else "root"
             name = self.names[reference] = _free(last or "part", self.names.values())
             self.table[name] = self.part(target, str(reference), trail)
-        return _Reference(self.names[reference], self.table)
+        return Reference(self.names[reference], self.table)
 
-    def choice(self, word: str, told: dict[str, Any], place: str, trail: frozenset[str]) -> _Part:
+    def choice(self, word: str, told: dict[str, Any], place: str, trail: frozenset[str]) -> Part:
         options = told.pop(word)
         options = [option for option in options if option is not False]
         if not options:
@@ -505,9 +257,9 @@ class _Writer:
             _apart(one, other) for index, one in enumerate(parts) for other in parts[:index]
         ):
             self.loosen(place, "oneOf", "it becomes anyOf, and a value may fit several of its alternatives")
-        return _Choice(parts)
+        return Choice(parts)
 
-    def listed(self, told: Mapping[str, Any], place: str) -> _Part:
+    def listed(self, told: Mapping[str, Any], place: str) -> Part:
         """Make the part of listed values, one for each kind of them."""
         values = [told["const"]] if "const" in told else told["enum"]
         kinds = told.get("type", _TYPES)
@@ -515,15 +267,15 @@ class _Writer:
         values = [value for value in values if any(is_kind(value, kind) for kind in kinds)]
         if any(isinstance(value, list | dict) for value in values):
             _unsupported(place, "strict mode lists strings, numbers, true, false and null only")
-        parts: list[_Part] = []
+        parts: list[Part] = []
         for kind in _TYPES:
             own = [value for value in values if kind_of(value) == kind]
             if kind == "null" and own:
-                parts.append(_Scalar("null", {}))
+                parts.append(Scalar("null", {}))
             elif own:
                 whole = kind == "number" and all(type(value) is int for value in own)
                 parts.append(
-                    _Scalar("integer" if whole else kind, {"const": own[0]} if "const" in told else {"enum": own})
+                    Scalar("integer" if whole else kind, {"const": own[0]} if "const" in told else {"enum": own})
                 )
         if not parts:
             _unsupported(place, "nothing is valid")
@@ -532,9 +284,9 @@ class _Writer:
         others = [part for part in parts if "null" not in part.kinds]
         if len(parts) == 1:
             return parts[0]
-        return _Nullable([*others, *null]) if null and len(others) == 1 else _Choice([*others, *null])
+        return Nullable([*others, *null]) if null and len(others) == 1 else Choice([*others, *null])
 
-    def of_kind(self, kind: str, told: Mapping[str, Any], place: str) -> _Part:
+    def of_kind(self, kind: str, told: Mapping[str, Any], place: str) -> Part:
         for word in told:
             about = _KIND_OF_KEYWORD.get(word)
             if word != "type" and word not in _HELD[kind] and about in (None, "number" if kind == "integer" else kind):
@@ -553,13 +305,13 @@ class _Writer:
                 self.loosen(place, word, "strict mode has no lookaround and no references back")
             elif word != "format" or told[word] in _FORMATS:
                 words[word] = told[word]
-        return _Scalar(kind, words)
+        return Scalar(kind, words)
 
-    def object(self, told: Mapping[str, Any], place: str) -> _Part:
+    def object(self, told: Mapping[str, Any], place: str) -> Part:
         properties, required = told.get("properties", {}), told.get("required", ())
         rest = told.get("additionalProperties", True)
         if not properties and not required and rest is not False:
-            return _Map(self.part(rest, f"{place}/additionalProperties", frozenset()))
+            return Map(self.part(rest, f"{place}/additionalProperties", frozenset()))
         members = {
             name: self.part(inner, f"{place}/properties/{_escaped(name)}", frozenset())
             for name, inner in properties.items()
@@ -568,9 +320,9 @@ class _Writer:
         for name in required:
             if name not in members:
                 members[name] = self.part(rest, f"{place}/required", frozenset())
-        return _Object(members, required)
+        return Object(members, required)
 
-    def array(self, told: Mapping[str, Any], place: str) -> _Part:
+    def array(self, told: Mapping[str, Any], place: str) -> Part:
         places, rest = told.get("prefixItems", ()), told.get("items", True)
         if isinstance(rest, list):  # as it was written before draft 2020-12
             places, rest = rest, told.get("additionalItems", True)
@@ -580,49 +332,30 @@ class _Writer:
                 _unsupported(f"{place}/{word}", "a number of elements is expected")
         least, most = bounds.get("minItems", 0), bounds.get("maxItems")
         if not places:
-            return _Array(self.part(rest, f"{place}/items", frozenset()), {**bounds} if least else _without(bounds))
+            return Array(self.part(rest, f"{place}/items", frozenset()), {**bounds} if least else _without(bounds))
         size = len(places)
         if least != size or not (most == size or rest is False):
             _unsupported(f"{place}/prefixItems", "strict mode takes an array of places of one length only")
         if all(inner == places[0] for inner in places):
-            return _Array(self.part(places[0], f"{place}/prefixItems/0", frozenset()), dict.fromkeys(bounds, size))
-        return _Fixed(
+            return Array(self.part(places[0], f"{place}/prefixItems/0", frozenset()), dict.fromkeys(bounds, size))
+        return Fixed(
             [self.part(inner, f"{place}/prefixItems/{index}", frozenset()) for index, inner in enumerate(places)]
         )
 
-    def anything(self) -> _Part:
+    def anything(self) -> Part:
         """Make the part of any JSON at all: objects are told from arrays by their entries."""
         if "any" not in self.names:
             name = self.names["any"] = _free("json", self.names.values())
-            inner = _Reference(name, self.table)
-            entries = _Entries(inner)
+            inner = Reference(name, self.table)
+            entries = Entries(inner)
             parts = [
-                *(_Scalar(kind, {}) for kind in ("null", "boolean", "number", "string")),
-                _Array(inner, {}),
+                *(Scalar(kind, {}) for kind in ("null", "boolean", "number", "string")),
+                Array(inner, {}),
                 entries,
             ]
-            self.table[name] = _Choice(parts)
+            self.table[name] = Choice(parts)
             self.made += [inner, *parts, self.table[name]]
-        return _Reference(self.names["any"], self.table)
-
-
-class _Entries(_Map):
-    """An object of any keys beside arrays: an object with its entries."""
-
-    kinds = frozenset({"object"})
-
-    def write(self) -> dict[str, Any]:
-        return _closed({"entries": super().write()})
-
-    def fits(self, value: Any, known: _Known, *, so_far: bool) -> bool:
-        if not isinstance(value, dict) or not value.keys() <= {"entries"} or not (so_far or value):
-            return False
-        return super().fits(value.get("entries", []), known, so_far=so_far)
-
-    def decode(self, value: Any) -> Any:
-        if not isinstance(value, dict) or value.keys() != {"entries"}:
-            refuse('an object with the one key "entries"', value)
-        return _under("entries", super().decode, value["entries"])
+        return Reference(self.names["any"], self.table)
 
 
 def _merged(schemas: Sequence[Any], place: str) -> dict[str, Any]:
@@ -674,75 +407,27 @@ def _told_kinds(told: Mapping[str, Any]) -> Sequence[str]:
     return [kind for kind in _TYPES if kind in found] or _TYPES
 
 
-def _kinds_of(part: _Part) -> frozenset[str]:
-    """Return the kinds of a part's strict values; a part that is being made counts for none."""
-    found: set[str] = set()
-    seen: set[int] = set()
-    waiting: list[_Part | None] = [part]
-    while waiting:
-        each = waiting.pop()
-        if each is None or id(each) in seen:
-            continue
-        seen.add(id(each))
-        if isinstance(each, _Reference):
-            waiting.append(each.table.get(each.name))
-        elif isinstance(each, _Choice):
-            waiting += each.options
-        else:
-            found |= each.kinds
-    return frozenset(found)
-
-
-def _apart(one: _Part, other: _Part, depth: int = 4) -> bool:
+def _apart(one: Part, other: Part, depth: int = 4) -> bool:
     """Tell whether it is plain that no value is of both parts: by kind, listed values, or a property of objects."""
-    one, other = (part.target if isinstance(part, _Reference) else part for part in (one, other))
+    one, other = (part.target if isinstance(part, Reference) else part for part in (one, other))
     if depth == 0:
         return False
     for choice, single in ((one, other), (other, one)):
-        if isinstance(choice, _Choice):
+        if isinstance(choice, Choice):
             return all(_apart(option, single, depth - 1) for option in choice.options)
-    if any(isinstance(part, _Map | _Fixed) for part in (one, other)):
-        return type(one) is not type(other) and not isinstance(one, _Object) and not isinstance(other, _Object)
+    if any(isinstance(part, Map | Fixed) for part in (one, other)):
+        return type(one) is not type(other) and not isinstance(one, Object) and not isinstance(other, Object)
     if not one.kinds & other.kinds:
         return True
-    if isinstance(one, _Scalar) and isinstance(other, _Scalar):
+    if isinstance(one, Scalar) and isinstance(other, Scalar):
         return one.values is not None and other.values is not None and not one.values & other.values
-    if not isinstance(one, _Object) or not isinstance(other, _Object):
+    if not isinstance(one, Object) or not isinstance(other, Object):
         return False
     names = (one.members.keys() - one.optional) | (other.members.keys() - other.optional)
     return any(
         name in one.members and name in other.members and _apart(one.members[name], other.members[name], depth - 1)
         for name in names
     )
-
-
-def _each(convert: Callable[[Any], Any], items: Iterable[tuple[str | int, Any]]) -> list[Any]:
-    """Convert every element; raise one `Mismatch` with the faults of all."""
-    values: list[Any] = []
-    faults: list[Fault] = []
-    for key, element in items:
-        try:
-            values.append(convert(element))
-        except Mismatch as error:
-            faults.extend(error.under(key))
-    if faults:
-        raise Mismatch(faults)
-    return values
-
-
-def _under(key: str, convert: Callable[[Any], Any], value: Any) -> Any:
-    return _each(convert, [(key, value)])[0]
-
-
-def _closed(properties: dict[str, Any]) -> dict[str, Any]:
-    """Write the one kind of object that strict mode has."""
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
-
-
-def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
-    if "anyOf" in schema:
-        return {**schema, "anyOf": [*schema["anyOf"], _NOTHING]}
-    return {"anyOf": [schema, _NOTHING]}
 
 
 def _without(bounds: Mapping[str, int]) -> dict[str, int]:

@@ -14,8 +14,8 @@ from portico.search_functions import SEARCH_TAG
 
 if TYPE_CHECKING:
     from portico.chat import ChatReply
-    from portico.filters import ToolCallInvocation
     from portico.kernel import Kernel
+    from portico.middleware import ToolCallInvocation
 
 __all__ = ["Passages", "number_search_results"]
 

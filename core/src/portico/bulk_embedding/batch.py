@@ -1,4 +1,4 @@
-"""A batch: records for a vector store, and the texts that their vectors are made of."""
+"""A batch: records for a vector store, and the texts of their vectors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NUMBER = 4
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingBatch:
-    """Records of one namespace; ``rows`` says of which of ``texts`` each record's vector is made.
+    """Records of one namespace. ``rows`` gives for each record the text of its vector, as a place in ``texts``.
 
     >>> batch = EmbeddingBatch("docs", (VectorRecord("a"), VectorRecord("b")), ("the same text",), (0, 0))
     >>> [part.rows for part in batch.parts(1)]
@@ -35,7 +35,7 @@ class EmbeddingBatch:
     rows: Sequence[int]
 
     def parts(self, most: int) -> Iterator[EmbeddingBatch]:
-        """Yield the batch in parts of at most so many records, each with the texts that it needs."""
+        """Yield the batch in parts of at most ``most`` records, each with its texts."""
         if len(self.records) <= most:
             yield self
             return
@@ -55,10 +55,9 @@ async def embed_batch(
 ) -> int:
     """Embed the texts of a batch and put its records into the store; return how many texts were embedded.
 
-    All records are in the store then, or none of them. With ``turn`` batches are embedded one at a time and written
-    while the next is embedded: how many requests go to a service at once stays what the generator is set to. Raises
-    what the generator and the store raise, and ``ResponseInvalid`` for a generator that gives another number of vectors
-    than it was given texts.
+    The store gets all records or none. With ``turn``, batches are embedded one at a time, and one is written while the
+    next is embedded. Raises what the generator and the store raise, and ``ResponseInvalid`` for a wrong number of
+    vectors.
     """
     if not batch.records:
         return 0

@@ -1,4 +1,4 @@
-"""Filling a vector store: by workers where some are at work, and here otherwise."""
+"""Filling a vector store: by workers of a queue, or in this process."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ __all__ = ["StoreFilling"]
 T = TypeVar("T")
 
 _ALONE = 512
-"""Records of one upsert, where this process does it."""
+"""Records of one upsert in this process."""
 _HANDED = 256
-"""Records of one job: some 300 KB of texts; soon done again, and still far more work than a job is to the queue."""
+"""Records of one job: some 300 KB of texts."""
 _AHEAD = 8
-"""Jobs per worker that are under way: they are not dealt out evenly, and none should wait for the next."""
+"""Jobs per worker that are under way, so that no worker waits for the next one."""
 _MOST = 64
-"""Jobs that are under way, however many workers there are: their texts are in the memory of this process."""
+"""The most jobs that are under way: their texts are in the memory of this process."""
 _FIRST = 1_024
 _FIRST_SECONDS = 1.0
-"""What is embedded here, or for how long, before workers are asked for: little is sooner done than handed out."""
+"""Texts or seconds of work in this process before it looks for workers."""
 
 
 class StoreFilling:
-    """Embed batches into a store; an asynchronous context manager that takes back what it handed out.
+    """Embed batches into a store. Leaving the context takes back the batches of workers.
 
     >>> async def filled(embeddings, store, batches):
     ...     async with StoreFilling(embeddings, store) as filling:
     ...         return sum([embedded async for _, embedded in filling.each(batches)])
 
-    ``queue`` is asked once there is much to do, and gives None where there are no workers. A store that forgets with
-    its process is filled here. ``say`` is given a sentence when the workers keep one waiting, and None afterwards.
+    ``queue`` is called once there is much to do; it returns None where there are no workers. A store that is not
+    persistent is filled here. ``say`` gets a sentence when workers make the caller wait, and None afterwards.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class StoreFilling:
         self._embeddings = embeddings
         self._store = store
         self._queue = queue if store.persistent else None
-        self._say = say or _ignore
+        self._say = say or (lambda sentence: None)
         self._helpers: EmbeddingWorkers | None = None
         self._embedded = 0
         self._seconds = 0.0
@@ -70,20 +70,20 @@ class StoreFilling:
 
     @property
     def workers(self) -> int:
-        """How many worker processes have a part in it just now."""
+        """How many worker processes help now."""
         return self._helpers.count if self._helpers is not None else 0
 
     @property
     def trouble(self) -> str | None:
-        """Why workers that there may be had no part in it; None where nothing stood in the way."""
+        """Why workers could not help; None where nothing went wrong."""
         return self._helpers.trouble if self._helpers is not None else None
 
     async def each(self, batches: AsyncIterator[tuple[T, EmbeddingBatch]]) -> AsyncGenerator[tuple[T, int]]:
-        """Fill in batches, several at once where there are workers; yield what came with each as soon as it is done.
+        """Fill in batches, several at once where there are workers.
 
-        With it comes the number of texts that were embedded. The order is that of their ends. ``batches`` are asked
-        for one at a time, never while whoever iterates is at work, and no more than a few thousand texts are under
-        way. Raises what `fill` does; what is under way then is stopped.
+        Yield for each finished batch what came with it and the number of texts embedded. ``batches`` is asked for one
+        at a time, never while the caller is at work, and at most a few thousand texts are under way. Raises what `fill`
+        raises, and then stops the others.
         """
         under_way: dict[asyncio.Task[int], tuple[T, int]] = {}
         more = True
@@ -113,8 +113,8 @@ class StoreFilling:
     async def fill(self, batch: EmbeddingBatch) -> int:
         """Put a batch into the store and return how many texts were embedded; calls may run concurrently.
 
-        When it returns, all of the batch is in the store; when it raises, a part of it may be. Raises what
-        `embed_batch` does, and `EmbeddingWorkers.fill`.
+        If it raises, a part of the batch may be in the store. Raises what `embed_batch` and `EmbeddingWorkers.fill`
+        raise.
         """
         if not await self._at_work():
             embedded = await self._alone(batch)
@@ -124,7 +124,7 @@ class StoreFilling:
         return embedded
 
     async def cancel_leftovers(self, namespace: str) -> None:
-        """Take back what an earlier process, which was stopped, handed out for a namespace."""
+        """Take back the jobs for a namespace that an earlier process left in the queue."""
         queue = self._queue() if self._queue is not None else None
         if queue is not None:
             await cancel_leftovers(queue, namespace)
@@ -150,7 +150,6 @@ class StoreFilling:
 
     async def _alone(self, batch: EmbeddingBatch) -> int:
         embedded = 0
-        # What all workers were to do at once is more than this process should do at once.
         async with self._here:
             began = time.monotonic()
             for part in batch.parts(_ALONE):
@@ -160,7 +159,7 @@ class StoreFilling:
 
 
 async def _all(works: Sequence[Awaitable[int]]) -> list[int]:
-    """Do all at once; the first failure stops the others and comes out as it is."""
+    """Await all at once; the first failure stops the others and is raised."""
     tasks = [asyncio.ensure_future(work) for work in works]
     try:
         return list(await asyncio.gather(*tasks))
@@ -168,7 +167,3 @@ async def _all(works: Sequence[Awaitable[int]]) -> list[int]:
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
-
-
-def _ignore(sentence: str | None) -> None:
-    """Stand in for whoever would be told."""

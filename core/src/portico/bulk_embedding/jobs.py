@@ -1,11 +1,11 @@
-"""A batch as a job of kind "embed", and what a worker does with one."""
+"""A batch as a job of kind "embed", and how a worker carries it out."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from portico.bulk_embedding.batch import EmbeddingBatch, embed_batch
 from portico.errors import ConfigurationError
@@ -14,19 +14,19 @@ from portico.ports.embedding_generator import EmbeddingGenerator
 from portico.ports.vector_store import VectorRecord, VectorStore
 
 if TYPE_CHECKING:
-    from portico.kernel import Kernel
     from portico.plans.task import Emit
 
 __all__ = ["KIND", "EmbeddingJobs", "job_of", "names_of"]
 
+P = TypeVar("P")
 KIND = "embed"
 _VERSION = 1
 
 
 def job_of(batch: EmbeddingBatch, *, model: str, store: str, attempt: str = "1") -> Job:
-    """Return the job that asks for a batch; equal batches for one model and store have one name.
+    """Return the job for a batch; equal batches for one model and store have one name.
 
-    ``attempt`` sets a job apart from one that has ended, since what has ended in a queue is not begun again.
+    ``attempt`` makes another name, because a job that has ended is not begun again.
 
     >>> batch = EmbeddingBatch("docs", (VectorRecord("a", {"type": "md"}),), ("A red door.",), (0,))
     >>> dict(job_of(batch, model="small", store="faiss").body)["records"]
@@ -35,7 +35,7 @@ def job_of(batch: EmbeddingBatch, *, model: str, store: str, attempt: str = "1")
     metadata: list[Mapping[str, Any]] = []
     records: list[list[Any]] = []
     for record, row in zip(batch.records, batch.rows, strict=True):
-        # Neighbours are mostly of one document, and say the same of it.
+        # Neighbours are mostly of one document, with equal metadata.
         if not metadata or metadata[-1] != record.metadata:
             metadata.append(record.metadata)
         told: list[Any] = [record.id, row, len(metadata) - 1]
@@ -53,25 +53,30 @@ def job_of(batch: EmbeddingBatch, *, model: str, store: str, attempt: str = "1")
 
 
 def names_of(namespace: str) -> str:
-    """Return what the names of all jobs for a namespace begin with."""
+    """Return the beginning of the names of all jobs for a namespace."""
     return f"embed-{namespace}-"
+
+
+class _Worker(Protocol):
+    """The kernel of a worker, which has its services."""
+
+    def service(self, port: Callable[..., P], name: str | None = None) -> P: ...
 
 
 class EmbeddingJobs:
     """Carry out jobs of this kind in one worker, which embeds one batch at a time and writes others meanwhile.
 
-    So the number of workers says how much is asked of an embedding service at once, and not how many jobs each has.
+    So the number of workers limits the requests to an embedding service at the same time.
     """
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
 
-    async def __call__(self, kernel: Kernel, job: Job, *, emit: Emit | None = None) -> dict[str, int]:
-        """Embed a job's texts with the worker's own services; return how many texts and records there were.
+    async def __call__(self, kernel: _Worker, job: Job, *, emit: Emit | None = None) -> dict[str, int]:
+        """Embed a job's texts with the worker's services; return how many texts and records there were.
 
-        Raises ``ConfigurationError`` for a worker whose vectors would not be those that are wanted: of another model,
-        in another store, or in memory; and for a job of another version. A job that is begun again writes the same
-        again.
+        Raises ``ConfigurationError`` for a worker with another model, another store, or a store in memory, and for a
+        job of another version. A job may run twice: it writes the same again.
         """
         batch, model, wanted = _read(job)
         embeddings = kernel.service(EmbeddingGenerator)

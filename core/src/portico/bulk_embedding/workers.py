@@ -1,11 +1,11 @@
-"""Handing batches to the workers of a queue and waiting for what comes of them, without ever waiting for ever."""
+"""Handing batches to the workers of a queue and waiting for the results, with limits on every wait."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import get_args
 
@@ -22,45 +22,39 @@ __all__ = ["EmbeddingWorkers", "cancel_leftovers"]
 _PAUSE = 0.1
 _LOOK = 1.0
 _SUDDEN = 2.0
-"""Seconds that a standstill may last before it is said: a worker that is restarted is soon back."""
+"""Seconds of standstill before it is reported: a worker that restarts is soon back."""
 _GONE = 10.0
 _BUSY = 60.0
 _CLOSING = 5.0
 _OPEN = ("waiting", "running")
 _ATTEMPTS = 3
 _LEFTOVERS = 1_000
-_FORGOTTEN_AT_ONCE = 64
 
 
 class EmbeddingWorkers:
-    """The workers of a queue, as far as they fill a store; it belongs to one event loop.
+    """The workers of a queue that fill a store. An object belongs to one event loop.
 
-    ``say`` is given a sentence when nothing moves, and None when it does again. Where no worker is left for ten
-    seconds, or none has a batch of ours for a minute, all batches are taken back: who asked does them then. What has
-    ended is forgotten where the queue can (``forget(names)``): the texts of a large folder need not stay in it.
+    ``say`` gets a sentence when nothing moves, and None when it moves again. Without a worker for ten seconds, or
+    without a batch begun for a minute, all batches are taken back, and the caller embeds them.
     """
 
     def __init__(
         self, queue: JobQueue, embeddings: EmbeddingGenerator, store: VectorStore, say: Callable[[str | None], None]
     ) -> None:
         self.count = 0
-        """How many there were when last looked."""
+        """How many workers there were at the last look."""
         self.trouble: str | None = None
-        """Why the queue could not be asked, the first time that it could not."""
+        """Why the queue could not be asked, the first time."""
         self._queue = queue
         self._model = embeddings.model
         self._store = store
         self._say = say
         self._ends: dict[str, asyncio.Future[JobStatus | None]] = {}
-        self._ended: list[str] = []
         self._watching: asyncio.Task[None] | None = None
-        self._looked = float("-inf")
-        self._not_before = float("-inf")
-        self._still: float | None = None
-        self._said = False
+        self._looked = self._not_before = float("-inf")
 
     async def at_work(self) -> int:
-        """Return how many there are, asking once a second at most; 0 where the queue cannot be asked."""
+        """Return how many workers there are, asking once a second at most; 0 where the queue cannot be asked."""
         now = time.monotonic()
         if now < self._not_before:
             return 0
@@ -74,8 +68,8 @@ class EmbeddingWorkers:
     async def fill(self, part: EmbeddingBatch) -> int | None:
         """Have a worker put a batch into the store; return how many texts it embedded.
 
-        None says that no worker does it, so that the caller should. Raises ``ServiceError`` for what failed in the
-        worker, and ``ConfigurationError`` for a worker that writes to another store.
+        None means that no worker does it and the caller should. Raises ``ServiceError`` for a failure in the worker,
+        and ``ConfigurationError`` for a worker that writes to another store.
         """
         attempt = "1"
         for _ in range(_ATTEMPTS):
@@ -89,17 +83,16 @@ class EmbeddingWorkers:
                 self._unreachable(error)
                 return None
             if known is not None and known.state not in _OPEN:
-                # It may have ended just now, or long ago, and the store has lost it since.
+                # It may have ended long ago, and the store may have lost it since.
                 if known.state == "done" and await self._has(part):
                     return _texts(part, known)
                 continue
             end = await self._end_of(job.name)
             if end is None:
                 return None
-            self._ended.append(job.name)
+            await _forget(self._queue, [job.name])
             if end.state == "done":
                 if await self._has(part):
-                    await self._forget(_FORGOTTEN_AT_ONCE)
                     return _texts(part, end)
                 raise ConfigurationError(
                     f"The worker {end.worker} has put a batch into its vector store {self._store.name!r}, and the one "
@@ -111,28 +104,21 @@ class EmbeddingWorkers:
         return None
 
     async def aclose(self) -> None:
-        """Take back what nobody waits for any more."""
+        """Take back the batches that are still under way."""
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.gather(self._watching, return_exceptions=True)
         names = list(self._ends)
         self._ends.clear()
-        self._ended += names
         with suppress(StoreError, TimeoutError):
             async with asyncio.timeout(_CLOSING):
                 if names:
                     await self._queue.cancel(names)
-                await self._forget(1)
+                    await _forget(self._queue, names)
 
     async def _look(self) -> None:
         self.count = len(await self._queue.workers())
         self._looked = time.monotonic()
-
-    async def _forget(self, least: int) -> None:
-        """Have the queue forget what has ended, once it is so much; nothing depends on it."""
-        if len(self._ended) >= least:
-            names, self._ended = self._ended, []
-            await _forgotten(self._queue, names)
 
     async def _end_of(self, name: str) -> JobStatus | None:
         end = self._ends.get(name)
@@ -143,27 +129,41 @@ class EmbeddingWorkers:
         return await asyncio.shield(end)
 
     async def _has(self, part: EmbeddingBatch) -> bool:
-        """Tell whether the store has a batch, which is there as a whole or not at all: so one id tells."""
+        """Tell whether the store has a batch. It is there as a whole or not at all, so one id tells."""
         records, _ = await self._store.get(part.namespace, [part.records[-1].id])
         return bool(records)
 
     async def _watch(self) -> None:
+        """Settle the jobs that have ended; report a standstill, and take all jobs back when it lasts too long."""
+        still: float | None = None
+        said = False
         try:
             while self._ends:
                 await asyncio.sleep(_PAUSE)
-                why = await self._progressed()
+                why = await self._progress()
+                now = time.monotonic()
                 if why is None:
-                    self._moves()
+                    still = None
                 else:
-                    await self._stands_still(*why)
-        except Exception as error:  # noqa: BLE001 - whatever it is, those who wait are told
+                    still = now if still is None else still
+                    sentence, patience = why
+                    if now - still > patience:
+                        await self._give_up()
+                    elif now - still > _SUDDEN:
+                        said = True
+                        self._say(f"{sentence} The indexing goes on here if that lasts for {patience:.0f} seconds.")
+                        continue
+                if said:
+                    said = False
+                    self._say(None)
+        except Exception as error:  # noqa: BLE001 - raised where the jobs are waited for
             for end in self._ends.values():
                 end.set_exception(error)
-                end.exception()  # asked, so that one for which nobody waits any more is no warning
+                end.exception()  # marks it as seen
             self._ends.clear()
 
-    async def _progressed(self) -> tuple[str, float] | None:
-        """Pass on what has ended; return why nothing moves, and how long to bear it, or None where something does."""
+    async def _progress(self) -> tuple[str, float] | None:
+        """Settle the jobs that have ended. Return why nothing moves and how long to wait, or None where it moves."""
         names = list(self._ends)
         try:
             told = await self._queue.status(names)
@@ -185,33 +185,15 @@ class EmbeddingWorkers:
             return "No worker is at work any more.", _GONE
         return "The workers are busy with other jobs.", _BUSY
 
-    def _moves(self) -> None:
-        self._still = None
-        if self._said:
-            self._said = False
-            self._say(None)
-
-    async def _stands_still(self, why: str, patience: float) -> None:
-        now = time.monotonic()
-        if self._still is None:
-            self._still = now
-        waited = now - self._still
-        if waited > _SUDDEN:
-            self._said = True
-            self._say(f"{why} The indexing goes on here if that lasts for {patience:.0f} seconds.")
-        if waited > patience:
-            await self._give_up()
-
     async def _give_up(self) -> None:
         ends = dict(self._ends)
         self._ends.clear()
-        self._ended += ends
         self._not_before = time.monotonic() + _BUSY
         self.count = 0
-        self._moves()
-        # A batch that a worker does after all does no harm: it writes the same.
+        # A worker may embed a batch after all; it then writes the same.
         with suppress(StoreError):
             await self._queue.cancel(list(ends))
+            await _forget(self._queue, list(ends))
         for end in ends.values():
             if not end.done():
                 end.set_result(None)
@@ -231,7 +213,7 @@ def _texts(part: EmbeddingBatch, end: JobStatus) -> int:
 
 
 async def cancel_leftovers(queue: JobQueue, namespace: str) -> None:
-    """Take back what an earlier process handed out for a namespace and did not live to see."""
+    """Take back the jobs for a namespace that an earlier process left in the queue."""
     prefix = names_of(namespace)
     with suppress(StoreError):
         every = await queue.jobs(KIND, states=get_args(JobState), limit=_LEFTOVERS)
@@ -239,11 +221,10 @@ async def cancel_leftovers(queue: JobQueue, namespace: str) -> None:
         if names := [job.name for job in left if job.state in _OPEN]:
             await queue.cancel(names)
         if left:
-            await _forgotten(queue, [job.name for job in left])
+            await _forget(queue, [job.name for job in left])
 
 
-async def _forgotten(queue: JobQueue, names: Sequence[str]) -> None:
-    forget: Callable[[Sequence[str]], Awaitable[None]] | None = getattr(queue, "forget", None)
-    if forget is not None:
-        with suppress(StoreError):
-            await forget(names)
+async def _forget(queue: JobQueue, names: Sequence[str]) -> None:
+    """Remove ended jobs with their texts from the queue; nothing depends on it."""
+    with suppress(StoreError):
+        await queue.forget(names)

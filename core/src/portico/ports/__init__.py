@@ -1,6 +1,6 @@
-"""The ports: small protocols, each in a file of its own, all asynchronous.
+"""The ports: small asynchronous protocols, one in each file.
 
-``PORTS`` is their table, kept as data so that listing plugins imports no port.
+``PORTS`` is their table. It is data, so that listing plugins imports no port.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ __all__ = ["PORTS", "PortInfo"]
 
 @dataclass(frozen=True, slots=True)
 class PortInfo:
-    """What the host needs to know of a port: its hook, its table in `portico.toml`, its major version.
+    """A port for the host: its hook, its table in `portico.toml`, its major version.
 
-    ``many`` marks tables that hold any number of named entries (``[search.docs]``), rather than one chosen
-    with ``use`` (``[chat]``). A port that shares its table with one of these is chosen with another ``key``, and its
-    settings stand beside that key: ``[functions]`` with ``select``. ``default`` is the registration used where nothing
-    is configured; a ``spare`` one is no part of the embedded default, which does without it where it is not installed.
+    ``many`` is for tables with any number of named entries (``[search.docs]``); others choose one with ``use``
+    (``[chat]``). A port that shares such a table has another ``key``: ``[functions]`` with ``select``. ``default`` is
+    the registration without a configuration. A ``spare`` default is left out where it is not installed.
     """
 
     name: str

@@ -13,14 +13,13 @@ __all__ = ["ChatService"]
 class ChatService(Protocol):
     """Completes a conversation.
 
-    Behaviour: an option outside ``capabilities`` raises ``UnsupportedOption`` before anything is sent. Calls
-    may run concurrently on one service. Cancelling a call stops it at the vendor too.
-    Errors: a subclass of ``ServiceError``, whose cause is the vendor's exception; ``ConfigurationError`` where a
-    setting is wrong.
+    Behaviour: an option outside ``capabilities`` raises ``UnsupportedOption`` before anything is sent. Calls may run
+    concurrently. Cancelling a call also stops it at the vendor.
+    Errors: a ``ServiceError`` whose cause is the vendor's exception; ``ConfigurationError`` for a wrong setting.
     """
 
     name: str
-    """The registered name, as shown to people ("extractive")."""
+    """The registered name ("extractive")."""
 
     capabilities: ChatCapabilities
 
@@ -29,10 +28,9 @@ class ChatService(Protocol):
         ...
 
     def stream(self, request: ChatRequest) -> AsyncIterator[ChatDelta]:
-        """Yield the reply in pieces; the pieces' texts joined are the reply's text.
+        """Yield the reply in pieces; the joined texts of the pieces are the reply's text.
 
-        The last delta carries the ``reply``, equal to what `complete` would have returned. As an asynchronous
-        generator, the stream has an ``aclose``, which stops the call and gives its connection back. It may be called
-        before the first piece, between two, after the last, and again. A stream that is forgotten ends likewise.
+        The last delta has the ``reply``, as `complete` returns it. The stream is an asynchronous generator: ``aclose``
+        stops the call and releases its connection, at any time and also twice. A dropped stream ends likewise.
         """
         ...

@@ -10,10 +10,10 @@ __all__ = ["FunctionSource"]
 
 
 class FunctionSource(Protocol):
-    """Makes a function plugin from something outside: an OpenAPI document, a directory of prompts.
+    """Makes a function plugin from an outside source: an OpenAPI document, a directory of prompts.
 
-    Errors: ``ConfigurationError`` when the source cannot be read; what is wrong with single functions loses
-    those functions only, and the source reports them in the plugin's description.
+    Errors: ``ConfigurationError`` when the source cannot be read. A single wrong function is left out, and reported in
+    the plugin's description.
     """
 
     async def load(self, name: str) -> FunctionPlugin:

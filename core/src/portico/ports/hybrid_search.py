@@ -1,4 +1,4 @@
-"""The HybridSearch port: what a vector store may have that finds by words and by vectors at once."""
+"""The HybridSearch port: search by words and by vectors in a vector store."""
 
 from __future__ import annotations
 
@@ -11,15 +11,13 @@ __all__ = ["HybridMatch", "HybridSearch"]
 
 
 class HybridSearch(Protocol):
-    """Ranks the records of a `VectorStore` by the words of their texts and by their vectors, in the engine itself.
+    """Ranks the records of a `VectorStore` by the words of their texts and by their vectors, in the engine.
 
-    A store that can has it as its attribute ``hybrid``; read it with ``getattr(store, "hybrid", None)``.
-    Behaviour: it searches what the store's `upsert` wrote, as soon as that is written: of each record ``text`` and the
-    vector, of one without a text the vector alone. Such a store gives texts back in `get`. Reading an unknown namespace
-    finds nothing. The text of a query is data: nothing in it is read as a language of queries. Calls may run
-    concurrently, each with its own words and its own ``top``.
-    Errors: ``ValueError`` for wrong dimensions, for a vector that is not finite, for more than one, for a ``top`` below
-    1 and for a ``share`` outside of 0 to 1; ``UnsupportedFilter``; ``StoreError`` when it cannot read.
+    It is the attribute ``hybrid`` of a store. Behaviour: it finds records as soon as they are written, by ``text`` and
+    vector, or by the vector alone where there is no text. Such a store returns texts in `get`. An unknown namespace
+    finds nothing. The text of a query is data, not a query language. Calls may run concurrently. Errors: ``ValueError``
+    for wrong dimensions, for a vector that is not finite, for more than one, for a ``top`` below 1 and for a ``share``
+    outside of 0 to 1; ``UnsupportedFilter``; ``StoreError`` when it cannot read.
     """
 
     async def search(
@@ -34,9 +32,8 @@ class HybridSearch(Protocol):
     ) -> list[HybridMatch]:
         """Return the ``top`` best records that pass the filter, best first.
 
-        ``share`` is how much the words count, from 0 for the vector alone to 1 for the words alone; by default the
-        store decides, by how much the words of this query tell. Without words in ``text`` the vector decides, without
-        a vector the words; with neither nothing is found. A record that has none of the words and a cosine of 0 or
-        less may be left out.
+        ``share`` is the weight of the words, from 0 (only the vector) to 1 (only the words); by default the store
+        decides. Without words in ``text`` only the vector counts, without a vector only the words; with neither,
+        nothing is found. A record without any of the words and with a cosine of 0 or less may be left out.
         """
         ...

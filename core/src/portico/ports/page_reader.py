@@ -10,10 +10,10 @@ __all__ = ["Page", "PageReader"]
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The main text of a page; ``link`` is where it was found in the end, after redirects.
+    """The main text of a page; ``link`` is its address after redirects.
 
-    ``media_type`` is what the page was read from ("text/html", "application/pdf"), lower case, without parameters.
-    ``cut`` is None for a whole text; else it says which bound left the rest out ("the first 100 of 230 pages").
+    ``media_type`` is that of the page ("text/html", "application/pdf"), in lower case, without parameters. ``cut`` is
+    None for a whole text, or names the limit that left out the rest ("the first 100 of 230 pages").
     """
 
     text: str
@@ -26,12 +26,12 @@ class Page:
 class PageReader(Protocol):
     """Fetches a page and returns its main text.
 
-    Behaviour: bounded in bytes and time, whatever the server does; the text is never blank. A link that is not
-    http or https, that carries a user or password, or that leads to an address that is not public, at once or by
-    a redirect, is refused unless the reader was told to allow it. Nothing of one read (cookies, say) reaches the
-    next. Calls may run concurrently; a cancelled one stops what it started.
-    Errors: ``AccessRefused`` for what may not be read; ``LimitExceeded`` with the bound; any other subclass of
-    ``ServiceError`` for a page that is not there, is empty or is of another kind. The message names the link.
+    Behaviour: bytes and time are limited, whatever the server does; the text is never blank. A link is refused if it is
+    not http or https, has a user or password, or leads to an address that is not public, directly or by a redirect,
+    unless the reader is set to allow it. Nothing of one read (cookies) reaches the next. Calls may run concurrently; a
+    cancelled one stops what it started.
+    Errors: ``AccessRefused`` for a refused link; ``LimitExceeded`` with the limit; another ``ServiceError`` for a page
+    that is missing, empty or of another kind. The message names the link.
     """
 
     name: str

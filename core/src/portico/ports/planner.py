@@ -11,17 +11,17 @@ __all__ = ["Planner"]
 
 
 class Planner(Protocol):
-    """Decides what to do next towards a goal. The loop that drives it is `Kernel.pursue`.
+    """Decides the next plan towards a goal. `Kernel.pursue` drives it. Inherit from it to have the optional member.
 
-    Behaviour: ``propose`` is a function of its task and keeps nothing between calls; what it must remember
-    goes into ``Plan.notes``. A plan with a result ends the pursuit when it has run; one without is a move, and
-    ``propose`` is called again with the steps' results. An `Infeasible` is an ordinary outcome.
-    A planner that has a model write its proposals says so with ``asks_model = True``: its task has the functions then
-    that the kernel's function selector chooses for the goal, where there is one. Others are given all.
-    Errors: ``PlanError`` when no proposal can be made, or whatever a service it uses raises.
+    Behaviour: ``propose`` is a function of its task and stores nothing between calls; notes for the next call go into
+    ``Plan.notes``. A plan with a result ends the run after its steps; one without is a move, and ``propose`` is called
+    again with the results. An `Infeasible` is an ordinary outcome.
+    Errors: ``PlanError`` when no proposal can be made, or what a service raises.
     """
 
     name: str
+    asks_model: bool = False
+    """Optional: True where a model writes proposals. The function selector then chooses the functions of a task."""
 
     async def propose(self, task: Task, *, emit: Emit) -> Plan | Answer | Infeasible:
         """Return the next plan, the answer, or why there is none; ``emit`` streams what is worth showing."""

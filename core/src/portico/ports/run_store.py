@@ -19,17 +19,17 @@ class Lease:
 
 
 class RunStore(Protocol):
-    """Keeps what happened in each run, in order.
+    """Stores the entries of each run in order. Inherit from it to have the optional members.
 
-    Behaviour: entries are JSON objects; `append` is atomic and durable before it returns, and is refused without the
-    newest lease's token, so that an owner that lost its lease cannot write. An owner is one process at work,
-    ``HOST:PID:RANDOM``: a store may hand over the lease of a process that is gone. A lease is renewed all the while,
-    and taken for ``lease_seconds`` of a store that has such an attribute; ``one_machine = True`` says that no other
-    machine reaches it. Calls may run concurrently and be cancelled. Entries are those of `portico.pursuits.journal`.
+    Behaviour: entries are JSON objects, those of `portico.pursuits.journal`. `append` is atomic and durable before it
+    returns. It is refused without the newest lease's token, so that an owner that lost its lease cannot write. An owner
+    is one process, ``HOST:PID:RANDOM``; a store may hand over the lease of a process that is gone. A lease is renewed
+    regularly; an attribute ``lease_seconds`` sets its length. Calls may run concurrently and be cancelled.
     Errors: ``StoreBusy`` for another's lease or a stale token; ``StoreUnavailable`` for now; ``StoreError`` otherwise.
     """
 
     name: str
+    one_machine: bool = False  # optional: True where processes of other machines cannot share the store
 
     async def acquire(self, run: str, *, owner: str, seconds: float) -> Lease:
         """Take the run for ``seconds``; its owner may take it again."""

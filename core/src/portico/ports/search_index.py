@@ -1,4 +1,4 @@
-"""What keeps an indexed text search up to date."""
+"""The SearchIndex port: it keeps an indexed text search up to date."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["IndexProgress", "IndexReport", "SearchIndex"]
 
 @dataclass(frozen=True, slots=True)
 class IndexProgress:
-    """How far an update is: ``done`` of ``total`` documents; ``total`` is None while they are counted.
+    """The progress of an update: ``done`` of ``total`` documents; ``total`` is None while they are counted.
 
-    ``waiting`` is a sentence while others are waited for, ``workers`` how many of a queue have a part in it.
+    ``waiting`` is a sentence while the update waits for others; ``workers`` is how many workers of a queue help.
     """
 
     done: int
@@ -25,7 +25,7 @@ class IndexProgress:
 
 @dataclass(frozen=True, slots=True)
 class IndexReport:
-    """What an update found and did, in documents; ``passages`` counts all that the index now holds.
+    """The result of an update, in documents; ``passages`` is how many the index has now.
 
     ``skipped`` maps a reason ("binary", "hidden", "undecodable", "too large") to a count; ``problems`` are
     sentences about single documents.
@@ -43,18 +43,18 @@ class IndexReport:
 
     @property
     def documents(self) -> int:
-        """How many documents the index now holds."""
+        """How many documents the index has now."""
         return self.added + self.changed + self.renamed + self.unchanged
 
 
 class SearchIndex(Protocol):
-    """Brings a source's index in step with what it indexes."""
+    """Updates the index of a source."""
 
     async def update(self, *, progress: Callable[[IndexProgress], None] | None = None) -> IndexReport:
-        """Apply additions, changes and removals; only what changed is embedded again.
+        """Apply additions, changes and removals; only changed texts are embedded again.
 
-        May be cancelled or killed at any moment: each document is then in its old or its new state, and the next
-        update continues. A second process waits for the first. ``progress`` is called in the caller's event loop,
-        often, and must be quick. Raises ``StoreError``, or ``ConfigurationError`` when there is nothing to index.
+        It may be cancelled or killed at any moment: each document is then in its old or its new state, and the next
+        update continues. A second process waits for the first. ``progress`` is called often, in the caller's event
+        loop, and must be quick. Raises ``StoreError``, or ``ConfigurationError`` when there is nothing to index.
         """
         ...

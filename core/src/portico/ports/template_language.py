@@ -9,10 +9,10 @@ __all__ = ["CallFunction", "Template", "TemplateLanguage"]
 
 
 class CallFunction(Protocol):
-    """Calls a function of the kernel; a template never reaches one otherwise.
+    """Calls a function of the kernel for a template.
 
-    May be called concurrently. A function that is not there and arguments that do not fit are ``FunctionNotFound``
-    and ``ArgumentsInvalid``, raised by the call itself, before anything is awaited: a template says where.
+    It may be called concurrently. The call itself, before it is awaited, raises ``FunctionNotFound`` and
+    ``ArgumentsInvalid``, so that the template can add the place.
     """
 
     def __call__(
@@ -20,7 +20,7 @@ class CallFunction(Protocol):
     ) -> Awaitable[object]:
         """Call by name, with arguments by name; ``positional`` ones go to the first parameters, in order.
 
-        The result is text, None, a number, a bool, or other JSON data, where it has such a form.
+        The result is text, None, a number, a bool, or other JSON data if it has a JSON form.
         """
         ...
 
@@ -28,15 +28,15 @@ class CallFunction(Protocol):
 class Template(Protocol):
     """A compiled template; rendering may run many times and concurrently.
 
-    It may have ``variables``, the names of those that it cannot do without: prompt functions make parameters of them.
-    It may have ``calls``, a `portico.prompts.written_calls.FunctionCall` for each one written in it: plans check them.
+    Optional: ``variables``, the names of required variables, which become parameters of prompt functions; ``calls``, a
+    `portico.prompts.written_calls.FunctionCall` for each call in it, which plans check.
     """
 
     async def render(self, arguments: Mapping[str, object], *, call: CallFunction) -> str:
-        """Return the prompt: a `Prompt` where messages may stand in it, a plain string where none do.
+        """Return the prompt: a `Prompt` where it may have messages, otherwise a plain string.
 
-        Arguments and results are values there, but for those that are `Trusted`. Raises ``TemplateError``, or what
-        a called function raises.
+        Arguments and results are values in it, except `Trusted` ones. Raises ``TemplateError``, or what a called
+        function raises.
         """
         ...
 
@@ -44,8 +44,7 @@ class Template(Protocol):
 class TemplateLanguage(Protocol):
     """Compiles prompt templates.
 
-    Errors: ``TemplateError`` with line and column, ``LimitExceeded``. Source is data: nothing in it is run but the
-    language.
+    Errors: ``TemplateError`` with line and column, ``LimitExceeded``. A source can only do what the language can.
     """
 
     name: str

@@ -13,8 +13,8 @@ __all__ = ["TextSearch"]
 class TextSearch(Protocol):
     """Finds passages for a query. `portico.SearchConnector` derives all of it from three methods.
 
-    Behaviour: best results first, never more than ``top``; ``skip`` leaves out the first ones. A blank query
-    gives no results. Options of one call never reach another. Calls may run concurrently.
+    Behaviour: best results first, at most ``top``, after the first ``skip``. A blank query has no results. Options of
+    one call do not affect another. Calls may run concurrently.
     Errors: ``UnsupportedFilter`` for a filter outside ``capabilities``, a ``ServiceError`` or ``StoreError``
     for a source that fails.
     """
@@ -22,7 +22,7 @@ class TextSearch(Protocol):
     name: str
     capabilities: SearchCapabilities
     index: SearchIndex | None
-    """What brings the source up to date; None where it is live."""
+    """Updates the index of the source; None where it has none."""
 
     async def search(self, query: str, options: TextSearchOptions | None = None) -> SearchResults[str]:
         """Return the passages' texts."""

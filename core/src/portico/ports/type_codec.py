@@ -11,17 +11,17 @@ __all__ = ["TypeCodec"]
 
 
 class TypeCodec(Protocol):
-    """Takes over some kinds of types (attrs classes, pydantic models) from the core's own.
+    """Compiles some kinds of types (attrs classes, pydantic models) in place of core.
 
     Behaviour: for every value v of the hint, ``structure(unstructure(v)) == v``, and ``unstructure(v)``
     satisfies the schema.
-    Errors: ``SchemaUnsupported`` for a type of its kind that it cannot express.
+    Errors: ``SchemaUnsupported`` for a type of its kind that has no JSON form.
     """
 
     name: str
 
     def compile(self, hint: object, inner: Callable[[object], Compiled]) -> Compiled | None:
-        """Return the compiled hint, or None when it is not of this codec's kind.
+        """Return the compiled hint, or None for a hint of another kind.
 
         ``inner`` compiles contained types through all codecs.
         """

@@ -6,26 +6,28 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
 from portico.filter import Filter, FilterSupport
+from portico.ports.hybrid_search import HybridSearch
 from portico.vectors import VectorMatch, VectorRecord, Vectors
 
 __all__ = ["VectorMatch", "VectorRecord", "VectorStore"]
 
 
 class VectorStore(Protocol):
-    """Keeps vectors with metadata, by namespace, and finds the nearest.
+    """Stores vectors with metadata, by namespace, and finds the nearest. Inherit from it to have the optional members.
 
-    Behaviour: a namespace comes to be with its first `upsert`, whose dimensions it keeps; reading an unknown
-    one finds nothing. Each writing call is atomic: other callers and later processes see all of it or nothing.
-    Calls may run concurrently, from several processes too when the store is persistent; where those of other machines
-    cannot share it, it says ``one_machine = True``.
-    Errors: ``ValueError`` for wrong dimensions, for vectors that are not finite and for a ``top`` below 1;
-    ``UnsupportedFilter``; ``StoreError`` when it cannot read or write, ``StoreDamaged`` when `drop` would mend it.
+    Behaviour: the first `upsert` makes a namespace and sets its dimensions; reading an unknown one finds nothing. Each
+    write is atomic for other callers and later processes. Calls may run concurrently, also from several processes when
+    the store is persistent.
+    Errors: ``ValueError`` for wrong dimensions, vectors that are not finite and a ``top`` below 1;
+    ``UnsupportedFilter``; ``StoreError`` when it cannot read or write, ``StoreDamaged`` when `drop` would repair it.
     """
 
     name: str
     persistent: bool
-    """Whether what is written outlives the process."""
+    """Whether the content outlives the process."""
     filter_support: FilterSupport
+    one_machine: bool = False  # optional: True where processes of other machines cannot share the store
+    hybrid: HybridSearch | None = None  # optional: search by words and vectors in the engine
 
     async def upsert(self, namespace: str, records: Sequence[VectorRecord], vectors: Vectors) -> None:
         """Add records or replace those of the same id; row i of ``vectors`` belongs to record i."""

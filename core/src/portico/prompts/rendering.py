@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from portico.errors import PluginNotInstalled, nearest
-from portico.filters import PromptRender, run_filters
+from portico.middleware import PromptRender, run_middleware
 from portico.ports.template_language import Template, TemplateLanguage
 from portico.prompts.cache import PromptCache
 from portico.prompts.calling import caller
@@ -102,7 +102,7 @@ class Prompts:
                 f"the arguments of a prompt are a mapping, of names to values, not {type(arguments).__name__}"
             )
         kernel = self._kernel
-        if not kernel.filters.prompt and not trusted:
+        if not kernel.middleware.prompt and not trusted:
             values = dict(arguments or {})
             return await template.render(values, call=caller(kernel, values))
         context = PromptRender(name, dict(arguments or {}))
@@ -111,7 +111,7 @@ class Prompts:
             values = trust(context.arguments, trusted) if trusted else context.arguments
             return await template.render(values, call=caller(kernel, values))
 
-        text = await run_filters(kernel.filters.prompt, context, final)
+        text = await run_middleware(kernel.middleware.prompt, context, final)
         if not isinstance(text, str):
             raise TypeError(f"a prompt filter returned {text!r}, not a text, such as proceed() gives")
         return text

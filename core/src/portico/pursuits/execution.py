@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from portico.calls import CURRENT_STEP
 from portico.errors import FunctionNotFound, LimitExceeded, PlanError, StepFailed
-from portico.filters import Hold, StepRun, run_filters
+from portico.middleware import RequireApproval, StepRun, run_middleware
 from portico.plans.evaluation import evaluate
 from portico.plans.plan import INPUT, Plan, PlanTemplate, Step
 from portico.plans.task import (
@@ -128,7 +128,7 @@ class Execution:
         ``attempts`` are those of the step that it is inside of, for a step that says nothing itself.
         """
         try:
-            if self.kernel.filters.step:
+            if self.kernel.middleware.step:
                 result = await self._filtered(step, arguments, attempts)
             else:
                 result = await self._begun(step, arguments, attempts)
@@ -183,8 +183,8 @@ class Execution:
                 _as_json(context.arguments, step, "the arguments that a filter left")
             return await self._begun(step, context.arguments, attempts)
 
-        result = await run_filters(self.kernel.filters.step, context, final)
-        if isinstance(result, Hold):
+        result = await run_middleware(self.kernel.middleware.step, context, final)
+        if isinstance(result, RequireApproval):
             raise HeldStep(step, result)
         return result
 

@@ -59,6 +59,6 @@ class PlanStep:
             hold = await reviewed(execution.kernel, plan, execution.run)
             if hold is not None:
                 raise HeldStep(step, hold)
-            if execution.kernel.filters.plan:
+            if execution.kernel.middleware.plan:
                 await execution.note("approved", step=step.id)
         return await execution.nested(step, plan, given, self._attempts)

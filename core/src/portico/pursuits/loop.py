@@ -307,7 +307,7 @@ class Loop:
 
     async def _carry_out(self, plan: Plan, approved: bool) -> Answer | Held | None:
         execution = self.execution
-        if not approved and execution.kernel.filters.plan:
+        if not approved and execution.kernel.middleware.plan:
             hold = await reviewed(execution.kernel, plan, execution.run)
             if hold is not None:
                 if execution.listener is not None:

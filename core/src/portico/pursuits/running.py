@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import Any, TypeAlias
 
 from portico.errors import StepFailed
-from portico.filters import Hold
+from portico.middleware import RequireApproval
 from portico.plans.evaluation import evaluate
 from portico.plans.plan import INPUT, From, Plan, Step, Value, references
 
@@ -29,7 +29,7 @@ class Broken(BaseException):
 class HeldStep(BaseException):
     """A step filter held a step."""
 
-    def __init__(self, step: Step, hold: Hold) -> None:
+    def __init__(self, step: Step, hold: RequireApproval) -> None:
         self.step = step
         self.hold = hold
         super().__init__(hold.reason)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from portico.chat import ToolCall, ToolResult
 from portico.errors import ArgumentsInvalid, FunctionFailed, FunctionNotFound, PorticoError
-from portico.filters import ToolCallInvocation, run_filters
+from portico.middleware import ToolCallInvocation, run_middleware
 
 if TYPE_CHECKING:
     from portico.functions import Function
@@ -25,9 +25,9 @@ async def carried_out(kernel: Kernel, call: ToolCall, offered: Toolset | None) -
         return ToolResult(context.call.id, context.call.name, await _text(kernel, context.call, offered))
 
     try:
-        if not kernel.filters.tool_call:
+        if not kernel.middleware.tool_call:
             return await final()
-        result = await run_filters(kernel.filters.tool_call, context, final)
+        result = await run_middleware(kernel.middleware.tool_call, context, final)
     except PorticoError as error:
         cause = error.__cause__ if isinstance(error, FunctionFailed) else error
         return ToolResult(context.call.id, context.call.name, str(error), error=True, cause=cause or error)

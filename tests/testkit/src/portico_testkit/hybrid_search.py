@@ -240,7 +240,7 @@ class HybridSearchKit:
 
 
 def _hybrid(store: VectorStore) -> HybridSearch:
-    hybrid: HybridSearch | None = getattr(store, "hybrid", None)
+    hybrid = store.hybrid
     assert hybrid is not None, "the store has no attribute `hybrid`"
     return hybrid
 

@@ -162,7 +162,7 @@ class PlannerKit:
         async def fail(context: object, proceed: object) -> Any:
             raise ConnectionError("nothing works today")
 
-        kernel.filters.function.append(fail)
+        kernel.middleware.function.append(fail)
         counted = _Counted(planner)
         try:
             pursuit = await kernel.pursue(goal, planner=counted, budget=_BUDGET)
@@ -236,7 +236,7 @@ async def _stages(planner: Planner, kernel: Kernel, goal: str) -> list[Task]:
     return [first, replace(first, steps=pursuit.steps, notes=proposal.notes)]
 
 
-class _Replay:
+class _Replay(Planner):
     """Propose one plan, then end."""
 
     name = "replay"
@@ -248,7 +248,7 @@ class _Replay:
         return Answer("") if task.steps else self._plan
 
 
-class _Counted:
+class _Counted(Planner):
     """Count the proposals of another planner."""
 
     def __init__(self, planner: Planner) -> None:

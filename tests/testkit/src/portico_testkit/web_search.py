@@ -130,8 +130,8 @@ class WebSearchKit(TextSearchKit):
     async def test_pages_make_one_list(self, text_search: Any) -> None:
         """No record twice, none lost, whatever the pages of the service."""
         size = self.served_page_size if text_search.paging == "all pages" else text_search.page_size
-        every = [self.expected(page) for page in find(self.many)][: text_search.most]
-        last = 3 * size + 5 if text_search.most is None else text_search.most
+        every = [self.expected(page) for page in find(self.many)][: text_search.capabilities.most]
+        last = 3 * size + 5 if text_search.capabilities.most is None else text_search.capabilities.most
         assert await _found(text_search, self.many, top=last) == every[:last], f"top={last} is not the service's list"
         for skip in (0, 1, size - 1, size, size + 1, last - 2):
             for top in (1, 3, size, size + 1):
@@ -141,7 +141,7 @@ class WebSearchKit(TextSearchKit):
     @pytest.mark.asyncio
     async def test_a_failure_of_a_later_page_is_told(self, text_search: Any, service: LocalService) -> None:
         """A list that was cut short looks like a whole one."""
-        if text_search.most is not None and text_search.most <= text_search.page_size:
+        if text_search.capabilities.most is not None and text_search.capabilities.most <= text_search.page_size:
             return
         service.speak = lambda request, pages: (
             self.speak(request, pages) if len(service.requests) == 1 else Reply({}, 401)

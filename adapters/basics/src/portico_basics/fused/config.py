@@ -9,7 +9,7 @@ __all__ = ["FusedSettings"]
 
 @frozen
 class FusedSettings:
-    """What can be set for a source that uses `fused`.
+    """The settings of a source that uses `fused`.
 
     >>> FusedSettings(sources=("docs", "web")).depth
     20

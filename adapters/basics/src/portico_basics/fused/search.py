@@ -1,4 +1,4 @@
-"""The TextSearch over other text searches of the configuration."""
+"""The TextSearch port over other sources of the configuration."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["FusedTextSearch"]
 
 
 class FusedTextSearch(FusedSearch):
-    """Ask the sources of the settings as `portico.fused_search.FusedSearch` does.
+    """Ask the sources of the settings; see `portico.fused_search.FusedSearch`.
 
     >>> from portico_testkit.fakes.services import FixedServices
     >>> from portico_testkit.fakes.text_search import ListEntry, ListSearch
@@ -20,7 +20,7 @@ class FusedTextSearch(FusedSearch):
     >>> sorted(FusedTextSearch(FusedSettings(sources=("docs", "web")), services).searches)
     ['docs', 'web']
 
-    Raises what the services raise for a source that is not there or stands on this one.
+    Raises what the services raise for a source that is missing or needs this one.
     """
 
     def __init__(self, settings: FusedSettings, services: Services) -> None:

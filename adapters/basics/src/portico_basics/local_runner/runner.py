@@ -7,13 +7,14 @@ from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import Any
 
+from portico.ports.runner import Runner
 from portico.registration import Services
 from portico_basics.local_runner.config import LocalRunnerSettings
 
 __all__ = ["LocalRunner"]
 
 
-class LocalRunner:
+class LocalRunner(Runner):
     """Execute actions in this process, at most ``concurrency`` at a time; the others wait in their order.
 
     >>> runner = LocalRunner(LocalRunnerSettings(concurrency=2))
@@ -24,7 +25,7 @@ class LocalRunner:
 
     What an action executes in turn, as a function does that runs a plan of its own, has the place of that action:
     waiting for another one could be for ever. Nothing is recorded. A function that neither awaits nor says
-    ``thread=True`` keeps all others waiting, here as anywhere.
+    ``blocking=True`` keeps all others waiting, here as anywhere.
     """
 
     name = "local"

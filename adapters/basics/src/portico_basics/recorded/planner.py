@@ -13,6 +13,7 @@ from portico.plans.evaluation import evaluate
 from portico.plans.plan import INPUT, Plan, functions_used, references
 from portico.plans.staleness import Stale, stale_functions
 from portico.plans.task import Answer, Emit, Infeasible, Task, TextDelta, Warned
+from portico.ports.planner import Planner
 from portico.ports.run_store import RunStore
 from portico.pursuits.outcome import answer_of
 from portico.registration import Services
@@ -24,7 +25,7 @@ __all__ = ["RecordedPlanner"]
 _EFFECTS_NOW = "it has effects now"
 
 
-class RecordedPlanner:
+class RecordedPlanner(Planner):
     """Replay a plan from a file, or what a run of the journal carried out; no model is asked.
 
     >>> import tempfile

@@ -12,6 +12,7 @@ from portico.fusion import fuse_passages
 from portico.plans.plan import Plan, Step, Value
 from portico.plans.task import Answer, ChatUsed, Emit, Infeasible, StepRecord, Task, TextDelta
 from portico.ports.chat_service import ChatService
+from portico.ports.planner import Planner
 from portico.ports.text_search import TextSearch
 from portico.registration import Services
 from portico.search import SearchCapabilities, query_bounds
@@ -28,7 +29,7 @@ _INSTRUCTIONS = (
 )
 
 
-class RetrievalPlanner:
+class RetrievalPlanner(Planner):
     """Answer a goal from what the configured sources have.
 
     The first proposal is a plan with one search for each source, which the loop runs side by side; the second

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from portico.ports.run_store import Lease
+from portico.ports.run_store import Lease, RunStore
 from portico.pursuits.journal_rows import ending, entry_text
 from portico.registration import Services
 from portico_basics.sqlite._effects import EffectsUnderWay
@@ -23,7 +23,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class SqliteRunStore:
+class SqliteRunStore(RunStore):
     """The RunStore port in one SQLite file, which several processes may share.
 
     >>> from tempfile import TemporaryDirectory

@@ -1,4 +1,4 @@
-"""An application's records as a vector store keeps them: as fields to filter by, and whole."""
+"""Records of an application in a vector store: fields to filter by, and the whole record."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _SCALARS = frozenset({"string", "integer", "number", "boolean"})
 class Records(Generic[Record]):
     """Turns records of one type into metadata and back.
 
-    The fields of a record that hold text, a number, a bool, or a list of those become fields to filter by; those of
-    an object in it have dotted names. A record that is more than that is kept whole beside them, as JSON.
+    Fields with text, a number, a bool, or a list of these become fields to filter by. Fields of an object in the record
+    have dotted names. A record with other fields is also stored whole, as JSON.
     """
 
     def __init__(self, record_type: type[Record], codecs: Iterable[TypeCodec]) -> None:
@@ -33,16 +33,16 @@ class Records(Generic[Record]):
         self._name = getattr(record_type, "__name__", str(record_type))
         schema = _resolved(self._compiled.schema, self._compiled.schema)
         if schema.get("type") != "object":
-            raise ValueError(f"a record is an object with fields, as of a dataclass; {self._name} is none")
+            raise ValueError(f"a record is an object with fields, such as a dataclass; {self._name} is not")
         self.properties: frozenset[str] | None = None
-        """The fields of a record; None where a record may have any."""
+        """The fields of a record; None where any field is allowed."""
         self._filterable: frozenset[str] | None = None
         if "properties" in schema:
             self.properties = frozenset(schema["properties"])
             self._filterable = frozenset(_filterable(schema, self._compiled.schema, "", ()))
 
     def support(self, store: FilterSupport, offered: Iterable[str]) -> FilterSupport:
-        """Return what can be filtered by: what a store can do, with the fields that a record has."""
+        """Return the filters that the store supports on the fields of a record."""
         fields = store.fields
         if self._filterable is not None:
             known = dict.fromkeys(sorted(self._filterable), _CLAUSES) if fields is None else fields
@@ -55,7 +55,7 @@ class Records(Generic[Record]):
         return FilterSupport(fields, store.combine, offered)
 
     def metadata(self, record: Record) -> Metadata:
-        """Return what is kept of a record."""
+        """Return the metadata for a record."""
         written = self._compiled.unstructure(record)
         metadata = dict(_flat(written, ""))
         if metadata != written or _WHOLE in metadata:
@@ -63,22 +63,22 @@ class Records(Generic[Record]):
         return metadata
 
     def record(self, id: str, metadata: Metadata) -> Record:
-        """Return the record that was kept; ``StoreDamaged`` for what is none."""
+        """Return the record of stored metadata; ``StoreDamaged`` if it is not a record."""
         whole = metadata.get(_WHOLE)
         try:
             value = json.loads(whole) if isinstance(whole, str) else dict(metadata)
             found: Record = self._compiled.structure(value)
         except (Mismatch, ValueError) as error:
-            raise StoreDamaged(f"what is kept as {id!r} is no {self._name}: {error}") from error
+            raise StoreDamaged(f"the content of {id!r} is not a {self._name}: {error}") from error
         return found
 
 
 def reader(
     field: str | Callable[[Any], Any], record_type: type[Any], known: frozenset[str] | None
 ) -> Callable[..., Any]:
-    """Return a function that gives a field of a record; ``ValueError`` for one that there is not.
+    """Return a function that reads a field of a record; ``ValueError`` for an unknown field.
 
-    A function stays as it is. What a mapping does not have, and what is None, is None.
+    A function stays as it is. A missing field of a mapping is None.
     """
     if callable(field):
         return field
@@ -111,7 +111,7 @@ def _flat(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Scalar |
 def _filterable(
     schema: Mapping[str, Any], root: Mapping[str, Any], prefix: str, within: tuple[str, ...]
 ) -> Iterator[str]:
-    """Yield the dotted names of the fields that a schema says may be filtered by."""
+    """Yield the dotted names of the fields to filter by, from a schema."""
     for name, part in schema["properties"].items():
         for choice in _choices(part, root):
             reference = str(part.get("$ref") or choice.get("$ref") or "")

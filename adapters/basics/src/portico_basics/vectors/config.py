@@ -11,7 +11,7 @@ __all__ = ["VectorsSettings"]
 
 @frozen
 class VectorsSettings:
-    """What can be set for a source that uses `vectors`; its records are mappings.
+    """The settings of a source that uses `vectors`; its records are mappings.
 
     >>> VectorsSettings(namespace="notes").text
     'text'

@@ -1,4 +1,4 @@
-"""The TextSearch over any vector store, any embeddings and the application's own records."""
+"""The TextSearch port over a vector store, embeddings and an application's records."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _BATCH = 500
 
 @dataclass(frozen=True, slots=True)
 class Hit(Generic[Record]):
-    """A record found. The score is the cosine of its text and the query: higher is better, 1 is the most.
+    """A record with its score: the cosine of its text and the query, at most 1; higher is better.
 
-    Where the store finds by words too, it is the store's own, of both.
+    Where the store finds by words too, it is the score of the store.
     """
 
     record: Record
@@ -45,7 +45,7 @@ class Hit(Generic[Record]):
 
 
 class VectorsTextSearch(SearchConnector[Record]):
-    """Keep records in a vector store, and find them by what their text means.
+    """Store records in a vector store, and find them by the meaning of their text.
 
     >>> import asyncio
     >>> from portico_testkit.fakes.embedding_generator import HashingEmbeddings
@@ -64,16 +64,16 @@ class VectorsTextSearch(SearchConnector[Record]):
     >>> asyncio.run(find())
     [Note(id='a', text='a red door', year=2025)]
 
-    ``record_type`` is a dataclass, a TypedDict, or what ``type_codecs`` know (attrs, pydantic, msgspec). ``key``,
-    ``text``, ``title`` and ``link`` are each the name of a field or a function of a record: what tells records apart,
-    what is embedded, and what `TextSearchResult` calls name and link. A record is filtered by its fields, those of an
-    object within it by dotted names (``author.name``), as far as the store can; ``offered`` are those for models.
-    ``minimum_score`` leaves out what is less like the query. With ``words`` the store finds records by the words of
-    their texts too, in one query: it must have hybrid search. One namespace holds vectors of one embedding model.
+    ``record_type`` is a dataclass, a TypedDict, or a type of ``type_codecs`` (attrs, pydantic, msgspec). ``key``,
+    ``text``, ``title`` and ``link`` are each the name of a field or a function of a record: the unique key, the text to
+    embed, and name and link of a `TextSearchResult`. Filters use the fields of a record, with dotted names for inner
+    objects (``author.name``), as far as the store supports them; ``offered`` are the fields for models.
+    ``minimum_score`` leaves out results with a lower cosine. With ``words``, the store also finds records by words, in
+    one query; it must have hybrid search. One namespace has vectors of one embedding model.
 
-    Raises ``ValueError`` for a field that there is not, ``SchemaUnsupported`` for a type that JSON cannot hold, and
-    ``ConfigurationError`` for ``words`` of a store that finds by vectors only.
-    Searching and adding raise ``StoreError``, and what the store and the embedding generator raise.
+    Raises ``ValueError`` for an unknown field, ``SchemaUnsupported`` for a type without a JSON form, and
+    ``ConfigurationError`` for ``words`` with a store without hybrid search. Searching and adding raise ``StoreError``,
+    and what the store and the embedding generator raise.
     """
 
     def __init__(
@@ -109,9 +109,9 @@ class VectorsTextSearch(SearchConnector[Record]):
         self._link = None if link is None else reader(link, record_type, known)
 
     async def add(self, records: Iterable[Record]) -> int:
-        """Embed records and keep them, in place of those of the same keys; return how many there are.
+        """Embed and store records, replace those with equal keys, and return how many there are.
 
-        They are written 500 at a time, each time all or none; of several with one key the last counts.
+        500 records are written at a time, all or none. Of several with one key the last counts.
         """
         count = 0
         pending = iter(records)
@@ -130,11 +130,11 @@ class VectorsTextSearch(SearchConnector[Record]):
         return count
 
     async def remove(self, keys: Iterable[str]) -> int:
-        """Forget the records of these keys; return how many there were."""
+        """Remove the records with these keys; return how many there were."""
         return await self.store.delete(self.namespace, list(keys))
 
     async def fetch(self, query: str, options: TextSearchOptions) -> SearchResults[Record]:
-        """Return the records whose texts are most like the query."""
+        """Return the records whose texts are nearest to the query."""
         return SearchResults(hit.record for hit in await self._hits(query, options))
 
     @search_method
@@ -147,7 +147,7 @@ class VectorsTextSearch(SearchConnector[Record]):
         return self._value(record)
 
     def to_result(self, record: Record) -> TextSearchResult:
-        """Return the record's text with its name and link, where it has them."""
+        """Return the record's text with name and link, if it has them."""
         name = None if self._title is None else self._title(record)
         link = None if self._link is None else self._link(record)
         return TextSearchResult(self._value(record), name or None, link or None)
@@ -212,7 +212,7 @@ class VectorsTextSearch(SearchConnector[Record]):
 
 
 def configured(settings: VectorsSettings, services: Services) -> VectorsTextSearch[dict[str, Any]]:
-    """Make the search that `portico.toml` describes: its records are mappings, whatever their fields."""
+    """Make the search of `portico.toml`, with mappings as records."""
     return VectorsTextSearch(
         cast("type[dict[str, Any]]", dict[str, Any]),
         services.get(VectorStore),
@@ -229,7 +229,7 @@ def configured(settings: VectorsSettings, services: Services) -> VectorsTextSear
 
 
 def _hybrid_of(store: VectorStore) -> HybridSearch:
-    hybrid: HybridSearch | None = getattr(store, "hybrid", None)
+    hybrid = store.hybrid
     if hybrid is None:
         raise ConfigurationError(
             f'The vector store {store.name!r} does not find by words, which `lexical = "store"` asks of it. Leave '

@@ -109,9 +109,9 @@ async def _work(wanted: _Wanted, tell: Tell) -> int:
             # Every pursuit would fail.
             raise no_journal(application)
         if wanted.approve:
-            kernel.filters.plan.append(approve_plans())
+            kernel.middleware.plan.append(approve_plans())
         if wanted.approve_effects:
-            kernel.filters.step.append(approve_effects(kernel))
+            kernel.middleware.step.append(approve_effects(kernel))
         # A queue that cannot be reached is told of before anything else is.
         await queue.workers()
         runner, place = _runner_of(application), str(getattr(queue, "place", ""))

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 from portico.ports.job_queue import JobQueue
+from portico.ports.runner import Runner
 
 __all__ = ["MemoryDurableRunner", "MemoryDurableRuns"]
 
@@ -45,7 +46,7 @@ class MemoryDurableRuns:
         return self._pursued[run] > 0
 
 
-class MemoryDurableRunner:
+class MemoryDurableRunner(Runner):
     """Execute actions here; within `durable.pursue` of their run, record them and execute none a second time.
 
     >>> async def pursued():
@@ -63,6 +64,7 @@ class MemoryDurableRunner:
     """
 
     name = "memory"
+    durable: MemoryDurableRuns
 
     def __init__(self, *, record: dict[str, dict[str, str]] | None = None, jobs: JobQueue | None = None) -> None:
         self.durable = MemoryDurableRuns(record)

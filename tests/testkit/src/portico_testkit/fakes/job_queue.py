@@ -15,11 +15,12 @@ from functools import partial
 from typing import Any
 
 from portico.jobs import Job, JobState, JobStatus, Worker
+from portico.ports.job_queue import JobQueue
 
 __all__ = ["MemoryJobQueue"]
 
 
-class MemoryJobQueue:
+class MemoryJobQueue(JobQueue):
     """Hand jobs to workers of this process; each call of `work` is one, with ``concurrency`` jobs at a time.
 
     >>> async def shout(job):

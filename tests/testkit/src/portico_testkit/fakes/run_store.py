@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from portico.errors import StoreBusy
-from portico.ports.run_store import Lease
+from portico.ports.run_store import Lease, RunStore
 from portico.pursuits.journal_rows import entry_of, entry_text
 
 __all__ = ["MemoryRunStore"]
 
 
-class MemoryRunStore:
+class MemoryRunStore(RunStore):
     """Keep the entries of each run in lists; leases run out by ``clock``, in seconds.
 
     >>> store = MemoryRunStore()

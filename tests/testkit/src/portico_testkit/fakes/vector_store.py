@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from portico.filter import Filter, FilterSupport, check_filter, matches
-from portico.ports.vector_store import VectorMatch, VectorRecord
+from portico.ports.vector_store import VectorMatch, VectorRecord, VectorStore
 from portico.vectors import Vectors, plain_metadata
 
 __all__ = ["DictVectorStore"]
@@ -16,7 +16,7 @@ __all__ = ["DictVectorStore"]
 _Row = npt.NDArray[np.float64]
 
 
-class DictVectorStore:
+class DictVectorStore(VectorStore):
     """The VectorStore port on dictionaries.
 
     >>> import asyncio
