@@ -16,13 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portico.errors import StoreError
+from portico_cli import new_package as templates
 from portico_cli.failures import Misused
-from portico_cli.new_packages import templates
-from portico_cli.new_packages.author import Author, author_of_git
-from portico_cli.new_packages.kinds import KINDS
-from portico_cli.new_packages.making import make_folder
-from portico_cli.new_packages.names import package_name
-from portico_cli.new_packages.templates import filled, template_folder
+from portico_cli.new_package import KINDS, Author, author_of_git, filled, make_folder, package_name, template_folder
 
 
 @pytest.fixture(autouse=True)
@@ -154,8 +150,8 @@ class TestTheCommand:
         def nowhere(distribution: str) -> str:
             raise PackageNotFoundError(distribution)
 
-        monkeypatch.setattr("portico_cli.new_packages.taken.version", nowhere)
-        monkeypatch.setattr("portico_cli.new_packages.taken.find_spec", lambda module: None)
+        monkeypatch.setattr("portico_cli.new_package.version", nowhere)
+        monkeypatch.setattr("portico_cli.new_package.find_spec", lambda module: None)
         done = in_process("new", kind, name)
         said = f"Error: {ours} is a package of Portico's own: `pip install {ours}`. Choose another name.\n"
         assert (done.code, done.err) == (2, said)

@@ -21,11 +21,17 @@ from hypothesis import strategies as st
 
 from portico.ports import PORTS
 from portico_cli.failures import Misused
-from portico_cli.new_packages.kinds import KINDS, Kind
-from portico_cli.new_packages.making import make_folder
-from portico_cli.new_packages.names import LONGEST, PackageName, package_name
-from portico_cli.new_packages.taken import refuse_taken
-from portico_cli.new_packages.templates import filled, template_folder
+from portico_cli.new_package import (
+    KINDS,
+    LONGEST,
+    Kind,
+    PackageName,
+    filled,
+    make_folder,
+    package_name,
+    refuse_taken,
+    template_folder,
+)
 
 # One for each kind: of one letter, of words and digits that sounds like a test, of the greatest length, and one that is
 # a word of Python.

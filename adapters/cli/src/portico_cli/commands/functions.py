@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from portico.manuals import schema_manual, text_manual, tool
-from portico_cli.goal import read_goal
-from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
-from portico_cli.output import plain, safe_text, show, write_json
-from portico_cli.selections import selection_lines, selection_to_json
-from portico_cli.sources import choose_sources, docs_option, run, source_option
+from portico_cli.arguments import read_goal
+from portico_cli.invocation import Invocation, common_options, docs_option, json_option, pass_invocation, source_option
+from portico_cli.show.functions import selection_lines, selection_to_json
+from portico_cli.show.output import plain, safe_text, show, write_json
+from portico_cli.sources import choose_sources, run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -117,7 +117,7 @@ def _as_json(function: Function) -> dict[str, Any]:
 def _listed(functions: Mapping[str, Function]) -> Iterator[RenderableType]:
     from rich.text import Text
 
-    from portico_cli.answer_text import Hanging
+    from portico_cli.show.layout import Hanging
 
     plugin: object = ...
     for function in functions.values():
