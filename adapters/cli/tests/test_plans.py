@@ -367,7 +367,3 @@ def test_without_a_journal_there_is_nothing_to_resume(in_process: Any, plan: Pat
     done = in_process("run", "plan.json", "--approve")
     assert done.code == 4
     assert "cannot be resumed" in done.out
-
-
-def test_watching_is_for_a_terminal(in_process: Any, plan: Path) -> None:
-    assert in_process("runs", "--watch").code == 2

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from portico.ports.search_index import IndexProgress
 from portico.search import TextSearchResult
-from portico_cli.show.layout import markdown, place_of
+from portico_cli.show.layout import AnswerText, place_of
 from portico_cli.show.output import plain
 from portico_cli.show.search import result_lines, snippet
 from portico_cli.terminal.progress import PlainProgress
@@ -38,7 +38,7 @@ it, and ends here."""
 
 def render(text: str, width: int) -> list[str]:
     console = Console(width=width, file=io.StringIO(), force_terminal=True, color_system=None, record=True)
-    console.print(markdown(text))
+    console.print(AnswerText(text))
     return console.export_text().split("\n")
 
 

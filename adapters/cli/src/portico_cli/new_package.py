@@ -294,31 +294,45 @@ def _files(folder: Path) -> Iterator[Path]:
 def make_folder(folder: Path, files: Mapping[PurePosixPath, str]) -> None:
     """Write the files into a new or empty folder: all of them, or none.
 
-    They are written beside it and put in place when all are there. Raises `Misused` if the folder holds something or
+    They are written elsewhere and put in place when all are there. Raises `Misused` if the folder holds something or
     is none, ``StoreError`` if it cannot be written.
     """
-    target = folder.resolve()
-    unfinished = target.parent / f".portico-new-{secrets.token_hex(4)}"
+    there = os.path.lexists(folder)
+    # Beside a folder that is there may be another file system, or another person's folder.
+    unfinished = (folder if there else folder.parent) / f".portico-new-{secrets.token_hex(4)}"
+    absent = [each for each in folder.parents if not each.exists()]
+    moved: list[Path] = []
     try:
-        if os.path.lexists(target):
-            if not target.is_dir():
-                raise Misused(f"{folder} is there already, and is no folder. Give another one with --into.")
-            first = next((entry.name for entry in target.iterdir()), None)
-            if first is not None:
-                raise Misused(
-                    f"{folder} is there already, and not empty: it holds {first}. Give another one with --into."
-                )
+        if there:
+            _refuse_filled(folder)
         for path, text in files.items():
             place = unfinished / path
             place.parent.mkdir(parents=True, exist_ok=True)
             with place.open("x", encoding="utf-8", newline="\n") as stream:
                 stream.write(text)
-        if target.is_dir():
-            # A file that somebody put there meanwhile makes this fail.
-            target.rmdir()
-        unfinished.rename(target)
-    except OSError as error:
-        why = error.strerror or str(error)
-        raise StoreError(f"{folder} cannot be written: {why}. Give another folder with --into.") from error
-    finally:
+        if not there:
+            unfinished.rename(folder)
+            return
+        _refuse_filled(folder, but=unfinished.name)
+        # What was moved before an error is in the list too.
+        moved.extend(path.rename(folder / path.name) for path in list(unfinished.iterdir()))
+        unfinished.rmdir()
+    except BaseException as error:
+        for each in moved:
+            each.rename(unfinished / each.name)
         shutil.rmtree(unfinished, ignore_errors=True)
+        for parent in absent:
+            with suppress(OSError):  # another process put something there meanwhile
+                parent.rmdir()
+        if isinstance(error, OSError):
+            why = error.strerror or str(error)
+            raise StoreError(f"{folder} cannot be written: {why}. Give another folder with --into.") from error
+        raise
+
+
+def _refuse_filled(folder: Path, *, but: str = "") -> None:
+    if not folder.is_dir():
+        raise Misused(f"{folder} is there already, and is no folder. Give another one with --into.")
+    first = next((entry.name for entry in folder.iterdir() if entry.name != but), None)
+    if first is not None:
+        raise Misused(f"{folder} is there already, and not empty: it holds {first}. Give another one with --into.")

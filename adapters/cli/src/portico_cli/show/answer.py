@@ -15,7 +15,7 @@ from portico.chat import Citation
 from portico_cli.failures import DONE, HELD, INFEASIBLE
 from portico_cli.invocation import Invocation, short_name
 from portico_cli.show.functions import selection_to_json
-from portico_cli.show.layout import Hanging, count_words, markdown, place_head
+from portico_cli.show.layout import AnswerText, Hanging, count_words, place_head
 from portico_cli.show.output import plain, safe_text, show, write_json
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _answer_lines(outcome: Answer, run: Pursuit, reports: Mapping[str, IndexRepo
     """Yield the answer, its citations, the warnings, and a line on who answered from what."""
     if outcome.text.strip():
         # A pipe gets the text as it is.
-        yield markdown(outcome.text) if sys.stdout.isatty() else safe_text(outcome.text.strip("\n"))
+        yield AnswerText(outcome.text) if sys.stdout.isatty() else safe_text(outcome.text.strip("\n"))
     yield from citation_lines(outcome.citations)
     yield from warning_lines(outcome.warnings)
     yield Text()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from portico.chat import Citation, ToolCall
 from portico_cli.failures import described, write_error
 from portico_cli.show.functions import selection_to_json
-from portico_cli.show.layout import Hanging
+from portico_cli.show.layout import AnswerText, Hanging
 from portico_cli.show.output import console_for, plain, safe_text, show, write_json_line
 
 if TYPE_CHECKING:
@@ -226,11 +226,9 @@ class TerminalScreen(PlainScreen):
             self._live = None
 
     def _print_text(self) -> None:
-        from portico_cli.show.layout import markdown
-
         text, self._text = self._text, ""
         if text.strip():
-            self._console.print(markdown(text))
+            self._console.print(AnswerText(text))
 
     def _finished(self, finished: ToolFinished) -> None:
         from rich.text import Text

@@ -14,10 +14,10 @@ from urllib.request import url2pathname
 from portico_cli.show.output import plain
 
 if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+    from rich.console import Console, ConsoleOptions, RenderResult
     from rich.text import Text
 
-__all__ = ["Hanging", "Place", "count_words", "markdown", "place_head", "place_of"]
+__all__ = ["AnswerText", "Hanging", "Place", "count_words", "place_head", "place_of"]
 
 _LINE = re.compile(r"L(\d+)")
 _PAGE = re.compile(r"page=(\d+)")
@@ -48,15 +48,31 @@ class Hanging:
             yield whole
 
 
-def markdown(text: str) -> RenderableType:
-    """Return an answer laid out as Markdown. HTML is shown as it is written, and the target of a link is shown."""
-    from markdown_it import MarkdownIt
-    from rich.markdown import Markdown
+@dataclass(frozen=True, slots=True)
+class AnswerText:
+    """An answer laid out as Markdown. HTML is shown as it is written, and the target of a link is shown."""
 
-    made = Markdown("", code_theme="ansi_dark", hyperlinks=False)
-    parser = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
-    made.parsed = parser.parse(plain(text).strip("\n"))
-    return made
+    text: str
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Lay it out; lines are not filled up with spaces."""
+        from markdown_it import MarkdownIt
+        from rich.markdown import Markdown
+        from rich.segment import Segment
+
+        made = Markdown("", code_theme="ansi_dark", hyperlinks=False)
+        parser = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
+        made.parsed = parser.parse(plain(self.text).strip("\n"))
+        lines = console.render_lines(made, options, pad=False)
+        while lines and not "".join(segment.text for segment in lines[-1]).strip():
+            lines.pop()
+        for line in lines:
+            while line and not line[-1].text.strip():
+                line.pop()
+            if line:
+                line[-1] = Segment(line[-1].text.rstrip(), line[-1].style)
+            yield from line
+            yield Segment.line()
 
 
 def count_words(number: int, word: str) -> str:

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -273,7 +274,7 @@ class _Bar:
     def __call__(self, progress: IndexProgress) -> None:
         self._latest = progress
         if self._bar is not None:
-            words = f"{_words(self._name, progress)} {' '.join(plain(progress.current).split())}"
+            words = f"{_words(self._name, progress)} {' '.join(plain(Path(progress.current).name).split())}"
             words = words if progress.waiting is None else plain(progress.waiting)
             self._bar.update(self._task, description=words, completed=progress.done, total=progress.total)
 
