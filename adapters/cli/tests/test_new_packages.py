@@ -280,7 +280,7 @@ class TestNames:
             ("3d", "begins with a letter"),
             ("my search", "Perhaps my-search?"),
             ("Übersetzung", "Perhaps ubersetzung?"),
-            ("中文", "letters of English"),
+            ("中文", "English letters"),
             ("../up", "Perhaps up?"),
             ("-", "begins with a letter"),
             ("a" * 31, "30 are the most"),
