@@ -305,7 +305,7 @@ class TestNames:
             ("plugin", "functions", "FunctionSource"),
             ("planner", "planner", "Planner"),
             ("adapter", "chat-service", "ChatService"),
-            ("planner", "use", "key"),
+            ("planner", "use", "portico.toml"),
             ("planner", "reuse", "key of the table [planner]"),
             ("adapter", "none", "switches a port off"),
         ],
