@@ -78,7 +78,7 @@ def test_a_journal_in_a_file_is_noted_where_the_queue_is_on_a_server(doctor: Any
     told = found["run store sqlite"]
     assert told["state"] == "warn"
     assert "workers on any machine reach the queue of 'memory'" in told["message"]
-    assert "this journal is of this machine only" in told["message"]
+    assert "It is on this machine only" in told["message"]
     assert 'use = "postgres"` under [runs]' in told["mend"]
 
 
