@@ -200,7 +200,7 @@ def test_a_run_is_cancelled_in_its_worker_which_goes_on_with_others(workshop: Wo
     workshop.configure(seconds=600.0)
     workshop.run("submit", "goal", "--run", "r")
     worker = workshop.start("worker", until=lambda: workshop.calls("begins"))
-    assert workshop.run("cancel", "r") == "The run r is cancelled. `portico resume r` goes on with it.\n"
+    assert workshop.run("cancel", "r") == "The run r is cancelled. `portico resume r` continues it.\n"
     assert not workshop.calls("ends")
     workshop.run("submit", "other", "--run", "r2")
     assert json.loads(workshop.run("cancel", "r2", "--json"))["state"] == "cancelled"
@@ -222,7 +222,7 @@ def test_a_step_with_effects_that_cancelling_breaks_off_is_uncertain(workshop: W
     assert (run["state"], run["uncertain"], run["steps_done"]) == ("uncertain", ["s4"], 3)
     assert workshop.listed()["goal"]["state"] == "uncertain"
     said = " ".join(workshop.run("cancel", "r").split())
-    assert "what became of s4: `portico resume r` says what to do" in said
+    assert "what happened to s4: `portico resume r` says what to do" in said
     worker.send_signal(signal.SIGTERM)
     assert ended(worker)[-1]["ended"] == {"cancelled": 1}
     workshop.configure()

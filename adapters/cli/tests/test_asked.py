@@ -99,9 +99,6 @@ def test_ctrl_c_at_a_question_or_in_a_step_is_one_line_and_the_run_can_be_resume
     code, shown = talk("run", "slow.json", answers=[("Running shelf-Search", CTRL_C)])
     assert code == 130
     assert re.search(r"Interrupted\. `portico resume \w+` goes on from there\.\s*$", shown)
-    code, shown = talk("runs", "--watch", answers=[("interrupted", CTRL_C)])
-    assert code == 130
-    assert "Traceback" not in shown
 
 
 def test_a_run_that_broke_off_at_the_question_asks_it_again(talk: Talk, folder: Path) -> None:

@@ -77,7 +77,7 @@ def test_a_run_that_another_process_carries_out_is_its_to_stop(in_process: Any) 
     with at_work_on("mine"):
         done = in_process("cancel", "mine")
     assert done.code == 2, done.out
-    assert "The run mine is in no worker: stop the process that carries it out" in done.err
+    assert "The run mine is in no worker: stop the process that runs it" in done.err
 
 
 def test_a_run_that_ends_before_it_can_be_cancelled_is_told_as_that(
@@ -101,6 +101,4 @@ def test_a_worker_that_does_not_stop_is_told(in_process: Any, monkeypatch: pytes
     with at_work_on(name):
         done = in_process("cancel", name)
     assert (done.code, done.out) == (0, f"The run {name[16:24]} is cancelled.\n")
-    assert done.err == (
-        f"Its worker has not stopped yet; `portico runs {name[16:24]}` shows how the run is when it has.\n"
-    )
+    assert done.err == (f"Its worker has not stopped yet; `portico runs {name[16:24]}` shows the run when it has.\n")

@@ -196,7 +196,7 @@ def test_a_damaged_thread_is_one_error_and_stays_as_it_is(
     thread.write_bytes(content)
     done = portico("chat", "--thread", "thread.json", stdin=lines("Hello"))
     assert (done.code, done.out) == (1, "")
-    assert done.err.startswith("Error: thread.json is no thread that can be gone on with: ")
+    assert done.err.startswith("Error: thread.json is not a thread that can be continued: ")
     assert done.err.count("\n") == 1
     assert thread.read_bytes() == content
 
@@ -208,7 +208,7 @@ def test_a_thread_that_another_process_wrote_is_not_overwritten(started: Any, fi
     thread.write_text("somebody else's")
     out, err = process.communicate("Two\n", timeout=60)
     assert out == "You said: One\n\nYou said: Two\n"
-    assert "thread.json was changed by another process meanwhile, so it is not overwritten" in err
+    assert "thread.json was changed by another process meanwhile. It is not overwritten" in err
     assert process.returncode == 1
     assert thread.read_text() == "somebody else's"
 
@@ -233,7 +233,7 @@ def test_a_thread_that_cannot_be_kept_is_told_of_before_a_turn(portico: Any, fil
 def test_a_line_that_is_far_too_long_is_passed_over(portico: Any, file: Path) -> None:
     done = portico("chat", stdin=lines("x" * 1_500_000, "Hello"))
     assert done.out == "You said: Hello\n"
-    assert done.err.endswith("Error: A line has more than 1,000,000 bytes; it was passed over.\n")
+    assert done.err.endswith("Error: A line has more than 1,000,000 bytes; it was skipped.\n")
     assert done.code == 1
 
 

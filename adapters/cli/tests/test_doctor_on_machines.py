@@ -77,15 +77,15 @@ def test_a_journal_in_a_file_is_noted_where_the_queue_is_on_a_server(doctor: Any
         assert list(found) == ["run store sqlite"], found
     told = found["run store sqlite"]
     assert told["state"] == "warn"
-    assert "the runner 'memory' is open to workers on any machine" in told["message"]
-    assert "this journal is of this machine only" in told["message"]
+    assert "workers on any machine reach the queue of 'memory'" in told["message"]
+    assert "It is on this machine only" in told["message"]
     assert 'use = "postgres"` under [runs]' in told["mend"]
 
 
 def test_vectors_in_a_file_are_noted_where_there_is_an_index_and_those_in_memory_are_not(doctor: Any) -> None:
     found = doctor(SERVER + NO_JOURNAL + VECTORS + SOURCE, healthy=True)
     assert list(found) == ["vector store faiss"]
-    assert "these vectors are kept on this machine only" in found["vector store faiss"]["message"]
+    assert "does not find the vectors" in found["vector store faiss"]["message"]
     assert "under [vectors]" in found["vector store faiss"]["mend"]
     assert doctor(SERVER + NO_JOURNAL + '[vectors]\nuse = "memory"\n' + SOURCE, healthy=True) == {}
 

@@ -235,7 +235,7 @@ def test_what_is_told_of_a_failed_closing_shows_no_secret(package: Make, doctor:
 def test_what_does_not_end_its_closing_is_not_waited_for(
     package: Make, doctor: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("portico_cli.service_checks._PATIENCE", 0.01)
+    monkeypatch.setattr("portico_cli.doctor._PATIENCE", 0.01)
     closing = "    async def aclose(self): await __import__('asyncio').Event().wait()\n"
     package(PLUGIN, modules={"portico_acme_search": SEARCH + closing})
     (found,) = doctor(healthy=True).values()
@@ -262,10 +262,10 @@ STUBBORN = """
 """
 IMPATIENT = """
 import sys
-import portico_cli.loop_runs
-import portico_cli.service_checks
+import portico_cli.loops
+import portico_cli.doctor
 from portico_cli.main import main
-for module in (portico_cli.loop_runs, portico_cli.service_checks):
+for module in (portico_cli.loops, portico_cli.doctor):
     module._PATIENCE = module._LAST_PATIENCE = 0.01
 sys.argv[1:] = ["doctor"]
 sys.exit(main())

@@ -16,9 +16,8 @@ from typing import Any
 
 import pytest
 
-from portico_cli import lingering
-from portico_cli.interrupts import interruptible
-from portico_cli.lingering import end_though_threads_linger
+from portico_cli import loops as lingering
+from portico_cli.loops import end_though_threads_linger, interruptible
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no signal is like Ctrl-C there")
 
@@ -96,7 +95,7 @@ def test_a_thread_of_a_package_does_not_keep_the_command(package: Make, portico:
 
 
 def test_a_thread_that_ends_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lingering, "_PATIENCE", 60.0)
+    monkeypatch.setattr(lingering, "_THREAD_PATIENCE", 60.0)
     monkeypatch.setattr("os._exit", lambda code: pytest.fail("it ends by itself"))
     thread = threading.Thread(target=lambda: None)
     thread.start()

@@ -16,13 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portico.errors import StoreError
+from portico_cli import new_package as templates
 from portico_cli.failures import Misused
-from portico_cli.new_packages import templates
-from portico_cli.new_packages.author import Author, author_of_git
-from portico_cli.new_packages.kinds import KINDS
-from portico_cli.new_packages.making import make_folder
-from portico_cli.new_packages.names import package_name
-from portico_cli.new_packages.templates import filled, template_folder
+from portico_cli.new_package import KINDS, Author, author_of_git, filled, make_folder, package_name, template_folder
 
 
 @pytest.fixture(autouse=True)
@@ -82,11 +78,9 @@ class TestTheCommand:
         (folder / "file").write_text("")
         done = in_process("new", "plugin", "mine", "--into", "file/below")
         assert done.code == 1
-        assert done.err == (
-            "Error: file/below cannot be written: file is there, and is no folder. Give another folder with --into.\n"
-        )
+        assert done.err == ("Error: file/below cannot be written: Not a directory. Give another folder with --into.\n")
         done = in_process("new", "plugin", "mine", "--into", "file/far/below")
-        assert "file is there, and is no folder" in done.err
+        assert "Not a directory" in done.err
 
     def test_a_folder_is_made_on_a_way_that_goes_up_again(self, in_process: Any, folder: Path) -> None:
         assert in_process("new", "plugin", "mine", "--into", "new/../here").code == 0
@@ -154,10 +148,10 @@ class TestTheCommand:
         def nowhere(distribution: str) -> str:
             raise PackageNotFoundError(distribution)
 
-        monkeypatch.setattr("portico_cli.new_packages.taken.version", nowhere)
-        monkeypatch.setattr("portico_cli.new_packages.taken.find_spec", lambda module: None)
+        monkeypatch.setattr("portico_cli.new_package.version", nowhere)
+        monkeypatch.setattr("portico_cli.new_package.find_spec", lambda module: None)
         done = in_process("new", kind, name)
-        said = f"Error: {ours} is a package of Portico's own: `pip install {ours}`. Choose another name.\n"
+        said = f"Error: {ours} is a package of Portico: `pip install {ours}`. Choose another name.\n"
         assert (done.code, done.err) == (2, said)
         assert list(folder.iterdir()) == []
 
@@ -188,7 +182,7 @@ class TestTheCommand:
         for left in ("src/__pycache__/x.pyc", ".nox/a/b.py", ".git/config", "dist/c.whl", "tests/d.pyc"):
             (copy / left).parent.mkdir(parents=True, exist_ok=True)
             (copy / left).write_bytes(b"\xff")
-        monkeypatch.setattr(templates, "_HERE", tmp_path / "portico_cli" / "new_packages" / "templates.py")
+        monkeypatch.setattr(templates, "_HERE", tmp_path / "portico_cli" / "new_package.py")
         assert set(filled(package_name("mine", KINDS["plugin"]), None)) == expected
 
 
@@ -196,7 +190,7 @@ class TestMaking:
     def test_a_drive_that_is_not_there_is_an_error_like_others(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """As `--into Z:\\new` on Windows: the topmost folder is its own parent."""
 
-        def absent(*_: object) -> Any:
+        def absent(*_: object, **__: object) -> Any:
             raise FileNotFoundError("no such drive")
 
         monkeypatch.setattr(Path, "is_dir", lambda _: False)

@@ -21,11 +21,17 @@ from hypothesis import strategies as st
 
 from portico.ports import PORTS
 from portico_cli.failures import Misused
-from portico_cli.new_packages.kinds import KINDS, Kind
-from portico_cli.new_packages.making import make_folder
-from portico_cli.new_packages.names import LONGEST, PackageName, package_name
-from portico_cli.new_packages.taken import refuse_taken
-from portico_cli.new_packages.templates import filled, template_folder
+from portico_cli.new_package import (
+    KINDS,
+    LONGEST,
+    Kind,
+    PackageName,
+    filled,
+    make_folder,
+    package_name,
+    refuse_taken,
+    template_folder,
+)
 
 # One for each kind: of one letter, of words and digits that sounds like a test, of the greatest length, and one that is
 # a word of Python.
@@ -274,7 +280,7 @@ class TestNames:
             ("3d", "begins with a letter"),
             ("my search", "Perhaps my-search?"),
             ("Übersetzung", "Perhaps ubersetzung?"),
-            ("中文", "letters of English"),
+            ("中文", "English letters"),
             ("../up", "Perhaps up?"),
             ("-", "begins with a letter"),
             ("a" * 31, "30 are the most"),
@@ -299,7 +305,7 @@ class TestNames:
             ("plugin", "functions", "FunctionSource"),
             ("planner", "planner", "Planner"),
             ("adapter", "chat-service", "ChatService"),
-            ("planner", "use", "key"),
+            ("planner", "use", "portico.toml"),
             ("planner", "reuse", "key of the table [planner]"),
             ("adapter", "none", "switches a port off"),
         ],

@@ -208,7 +208,7 @@ def test_a_name_that_is_not_installed_gives_the_nearest(portico: Any) -> None:
     assert (done.code, done.err) == (2, "Error: No package 'wordlama' is installed. Did you mean wordllama?\n")
     assert portico("plugins", "zzzzzz", "--json").json["error"]["type"] == "Misused"
     said = portico("plugins", "nope").err
-    assert said == "Error: No package 'nope' is installed. `portico plugins` lists those that are.\n"
+    assert said == "Error: No package 'nope' is installed. `portico plugins` lists the packages.\n"
 
 
 def test_every_installed_package_can_be_shown(in_process: Any) -> None:

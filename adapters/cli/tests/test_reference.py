@@ -12,8 +12,7 @@ import pytest
 
 from portico import errors
 from portico_cli import failures
-from portico_cli.command_line import portico
-from portico_cli.command_table import BUILT_IN
+from portico_cli.command_table import BUILT_IN, portico
 from portico_cli.invocation import Invocation
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "command-line.md"

@@ -81,10 +81,10 @@ def test_a_plan_that_does_not_fit_another_folder_says_where_its_run_was_begun(
 
 
 def test_an_origin_of_another_application_says_nothing_and_is_no_reason_to_stop(in_process: Any, plan: Path) -> None:
-    from portico_cli.origins import _begun
+    from portico_cli.runs import Begun
 
     for origin in ({}, {"docs": "x", "sources": [1, None], "chat": 3, "folder": []}, {"theirs": True}):
-        begun = _begun("r", origin)
+        begun = Begun.of("r", origin)
         assert (begun.run, begun.docs, begun.names, begun.chat, begun.folder) == ("r", (), (), None, "")
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico_cli.remarks import metadata_to_json, remarks
+from portico_cli.show.search import metadata_to_json, remarks
 
 PASSAGES = """[search.shelf]
 use = "shelf"

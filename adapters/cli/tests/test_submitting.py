@@ -107,7 +107,7 @@ def test_every_line_of_a_file_is_a_goal_and_json_brings_an_input(in_process: Any
         ('One\n{"goal": "x"', "goals.txt, line 2: not JSON"),
         ('{"goal": " "}', "goals.txt, line 1: the goal is not a text, or blank"),
         ('{"goal": "x", "inputs": 1}', "goals.txt, line 1: there is no key 'inputs'"),
-        ('{"goal": "x", "input": NaN}', "goals.txt, line 1: not JSON: NaN is no JSON"),
+        ('{"goal": "x", "input": NaN}', "goals.txt, line 1: not JSON: NaN is not JSON"),
     ],
 )
 def test_a_mistake_in_a_file_names_its_line_and_nothing_is_submitted(
@@ -125,7 +125,7 @@ def test_a_list_in_json_is_not_taken_for_goals(in_process: Any, crew: Path, fold
     (folder / "goals.json").write_text(content)
     done = in_process("submit", "--file", "goals.json")
     assert (done.code, done.out) == (2, "")
-    assert "goals.json is one list in JSON. Write each goal on a line of its own." in done.err
+    assert "goals.json is one JSON list. Write each goal on its own line." in done.err
     (folder / "goals.txt").write_text("[urgent] Sum up the week\n[1] and [2]\n")
     assert len(in_process("submit", "--file", "goals.txt").out.split()) == 2
 
@@ -263,21 +263,22 @@ def carried_out_meanwhile(in_process: Any, monkeypatch: pytest.MonkeyPatch, *arg
     """Run a command, and what it submitted before it looks how that is."""
     from portico_cli.commands import submit
 
-    follow: Callable[..., Any] = submit._follow_all
+    follow: Callable[..., Any] = submit._Work.follow_all
 
     def first(work: Any, runs: list[str]) -> Any:
         async def then() -> Any:
             from portico_cli.commands import worker
             from portico_cli.sources import choose_sources
 
-            wanted = worker._Wanted(choose_sources(work.invocation), True, 1.0, False, False)
-            assert await worker._work(wanted, lambda event: None) == 0
+            chosen, approvals = choose_sources(work.invocation), worker._Approvals()
+            arguments = (chosen.application, chosen.sources, lambda event: None, approvals)
+            assert await worker._work(*arguments, grace=1.0, until_empty=True) == 0
             return await follow(work, runs)
 
         return then()
 
     with monkeypatch.context() as patch:
-        patch.setattr(submit, "_follow_all", first)
+        patch.setattr(submit._Work, "follow_all", first)
         return in_process(*arguments)
 
 

@@ -9,17 +9,26 @@ import pytest
 
 from portico import From, Kernel, Plan, Step, Value, function
 from portico.errors import StoreError, StoreUnavailable
-from portico.jobs import Job, JobStatus, Worker
+from portico.jobs import Job, JobStatus
 from portico.plans.task import Answer, Event, Infeasible, StepFailure, StepFinished, StepStarted, Task
 from portico.ports.planner import Planner
 from portico.pursuit import Held
-from portico_cli.following import RunFailed, ended_jobs, ended_run, follow
+from portico_cli.execution import RunFailed, ended_jobs, ended_run, follow
 from portico_cli.invocation import Invocation
-from portico_cli.job_kinds import KINDS, carry_outs
-from portico_cli.run_listing import list_runs, worker_words
-from portico_cli.step_progress import StepProgress
-from portico_cli.worker_events import JobBegun, JobEnded, StepEnded, Stopping, WorkerEvent
-from portico_cli.working import EMPTY, TOLD, Working
+from portico_cli.runs import list_runs
+from portico_cli.terminal.progress import Progress
+from portico_cli.worker import (
+    EMPTY,
+    KINDS,
+    TOLD,
+    JobBegun,
+    JobEnded,
+    StepEnded,
+    Stopping,
+    WorkerEvent,
+    Working,
+    carry_outs,
+)
 from portico_testkit.fakes.durable_runs import MemoryDurableRunner
 from portico_testkit.fakes.job_queue import MemoryJobQueue
 from portico_testkit.fakes.planner import ScriptedPlanner
@@ -222,7 +231,7 @@ async def test_a_run_is_followed_by_its_steps() -> None:
     seen: list[Event] = []
     said: list[str] = []
 
-    class Line(StepProgress):
+    class Line(Progress):
         def __call__(self, event: Event) -> None:
             seen.append(event)
             bench.go_on.set()
@@ -233,7 +242,7 @@ async def test_a_run_is_followed_by_its_steps() -> None:
     following = asyncio.create_task(follow(bench.queue, bench.store, "r", Line()))
     while not said:
         await asyncio.sleep(0.01)
-    assert said == ["Waiting: no worker is at work. `portico worker` starts one."]
+    assert said == ["Waiting: no worker runs. `portico worker` starts one."]
     worker = asyncio.create_task(bench.working().work())
     status = await asyncio.wait_for(following, 10)
     await stopped(worker)
@@ -252,7 +261,7 @@ async def test_a_run_that_was_cancelled_is_told_so() -> None:
     await bench.kernel.submit("work", run="r")
     await bench.queue.cancel(["r"])
     with pytest.raises(RunFailed, match="cancelled before it ended"):
-        await ended_run(Invocation(), bench.store, await follow(bench.queue, bench.store, "r", StepProgress()))
+        await ended_run(Invocation(), bench.store, await follow(bench.queue, bench.store, "r", Progress()))
 
 
 async def test_a_run_that_another_journal_has_is_told_so() -> None:
@@ -263,7 +272,7 @@ async def test_a_run_that_another_journal_has_is_told_so() -> None:
     (status,) = await bench.queue.status(["r"])
     assert status is not None
     invocation = Invocation(submitted=True, run="r")
-    with pytest.raises(RunFailed, match="do the workers keep another one"):
+    with pytest.raises(RunFailed, match="Do the workers use another journal"):
         await ended_run(invocation, MemoryRunStore(), status)
     assert (invocation.run, invocation.submitted) == (None, False)
 
@@ -333,10 +342,3 @@ async def test_a_run_that_broke_off_is_as_its_job_is(state: str, shown: str) -> 
     (run,) = (await list_runs(bench.store, bench.queue, 5)).runs
     assert (run.state, run.worker) == (shown, None)
     assert run.run_state is not None
-
-
-def test_workers_are_told_of_on_one_line() -> None:
-    workers = [Worker("h:1:x", "", "", 1), Worker("h:2:y", "", "", 2), Worker("h:3:z", "", "")]
-    assert worker_words(workers) == "3 workers: h:1 has 1 job, h:2 has 2 jobs, h:3 has none"
-    assert worker_words(workers[:1]) == "1 worker: h:1 has 1 job"
-    assert worker_words([]).startswith("No worker is at work")

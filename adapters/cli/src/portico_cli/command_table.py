@@ -1,26 +1,27 @@
-"""The group of all commands: ours imported when used, those of other packages too."""
+"""The root command: our commands, those of other packages, and one run from words to exit code."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from portico.errors import PluginBroken, nearest
+from portico_cli.failures import DONE, report
+from portico_cli.invocation import Invocation, common_options
+from portico_cli.show.output import OutputClosed, use_utf8
 
 if TYPE_CHECKING:
     from portico_host import Command
-
-__all__ = ["BUILT_IN", "CommandTable", "loaded", "reached", "unreached"]
 
 BUILT_IN = {
     "ask": "Answer a question from your sources, with citations.",
     "chat": "Talk with an agent that has your sources and functions.",
     "plan": "Propose a plan without running it, or check one.",
     "run": "Check a plan in a file, and run it.",
-    "resume": "Go on with a run that was held or broke off.",
+    "resume": "Continue a run that was held or broke off.",
     "runs": "List the runs of the journal, or show one.",
     "submit": "Hand goals over to workers.",
     "cancel": "Give up a run that waits for a worker or is in one.",
@@ -33,6 +34,7 @@ BUILT_IN = {
     "config": "Show, describe or begin a portico.toml.",
     "new": "Make a package of your own that works, with its tests.",
 }
+
 """Our commands with what the help says of them, so that it imports none."""
 
 
@@ -117,3 +119,46 @@ def loaded(found: Command) -> click.Command:
             f"but {type(command).__name__}. {mend}"
         )
     return command
+
+
+def _version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        from importlib.metadata import version
+
+        click.echo(f"portico {version('portico')}")
+        context.exit()
+
+
+@click.command(
+    cls=CommandTable,
+    name="portico",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog='Start with: portico ask "How does it work?" --docs FOLDER',
+)
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version and exit."
+)
+@common_options
+def portico() -> None:
+    """Ask your documents, and build applications on language models."""
+
+
+def run_command(words: Sequence[str], *, json: bool) -> int:
+    """Run the command that the words name and return its exit code; nothing is raised.
+
+    ``json`` is told before the options are parsed, because parsing them may be what fails.
+    """
+    use_utf8()
+    invocation = Invocation(json=json)
+    try:
+        result = portico.main(args=list(words), prog_name="portico", standalone_mode=False, obj=invocation)
+    except OutputClosed:
+        return DONE
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else DONE if stop.code is None else 1
+    except BaseException as error:  # noqa: BLE001 - the last line before the user: no traceback gets past it
+        try:
+            return report(error, invocation)
+        except OutputClosed:
+            return DONE
+    return result if isinstance(result, int) else DONE

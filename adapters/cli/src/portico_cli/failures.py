@@ -10,21 +10,7 @@ import click
 
 from portico.errors import ConfigurationError, PluginError, PorticoError, RunNotFound, UnsupportedOption
 from portico_cli.invocation import Invocation, short_name
-from portico_cli.output import OutputFailed, plain, write_json, write_json_line
-
-__all__ = [
-    "DONE",
-    "FAILED",
-    "HELD",
-    "INFEASIBLE",
-    "INTERRUPTED",
-    "MISUSED",
-    "Misused",
-    "described",
-    "report",
-    "write_error",
-    "write_traceback",
-]
+from portico_cli.show.output import OutputFailed, plain, write_json, write_json_line
 
 DONE, FAILED, MISUSED, INFEASIBLE, HELD, INTERRUPTED = 0, 1, 2, 3, 4, 130
 

@@ -1,33 +1,37 @@
-"""What every command is told alike: the configuration file, whether to debug, whether to write JSON."""
+"""What commands share: the configuration file, `--json`, `--debug`, and the options of everything that runs."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 __all__ = [
     "Invocation",
+    "RunOptions",
+    "chat_option",
     "common_options",
-    "current",
+    "docs_option",
     "json_option",
+    "overrides_of",
     "pass_invocation",
-    "root_options",
+    "planner_option",
+    "run_options",
     "short_name",
+    "source_option",
 ]
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
+_Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 _RUN = re.compile(r"\d{8}-\d{6}-([0-9a-f]{8})[0-9a-f]+")
 
 
 def short_name(run: str) -> str:
-    """Return what people call a run by: the beginning of the part of its name that is drawn.
+    """Return the short name of a run: the beginning of its random part.
 
     >>> short_name("20261121-235437-4cbb73b1bd0a"), short_name("nightly")
     ('4cbb73b1', 'nightly')
@@ -38,12 +42,11 @@ def short_name(run: str) -> str:
 
 @dataclass(slots=True)
 class Invocation:
-    """One run of the command line; the options fill it and the error messages read it.
+    """One call of the command line. The options fill it, and the error messages read it.
 
-    ``lines`` is set where a command writes several JSON objects, each on a line; ``updating`` while an index is brought
-    up to date, because an interrupted one needs another word; ``run`` when a run broke off that the journal has,
-    because it can be resumed, and ``failed`` its step that did it. ``submitted`` is set where the run goes on without
-    this command, in a worker.
+    ``lines``: the command writes several JSON objects, each on a line. ``updating``: an index is being updated.
+    ``run``: the run that broke off and can be resumed, and ``failed`` the step that failed in it. ``submitted``: the
+    run continues in a worker.
     """
 
     config: Path | None = None
@@ -56,16 +59,15 @@ class Invocation:
     submitted: bool = False
 
 
-def current(context: click.Context) -> Invocation:
-    """Return the run's `Invocation`."""
+def _current(context: click.Context) -> Invocation:
     return context.find_root().ensure_object(Invocation)
 
 
 def pass_invocation(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Hand the command its `Invocation` as the first argument."""
+    """Give the command its `Invocation` as the first argument."""
 
     def wrapped(*arguments: Any, **options: Any) -> Any:
-        return command(current(click.get_current_context()), *arguments, **options)
+        return command(_current(click.get_current_context()), *arguments, **options)
 
     # functools.wraps would be right, but click keeps its options on the function, which it copies too.
     wrapped.__dict__.update(command.__dict__)
@@ -73,54 +75,98 @@ def pass_invocation(command: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-def _keep_config(context: click.Context, _: click.Parameter, value: Path | None) -> None:
-    if value is not None:
-        current(context).config = value
+def _kept(field: str, *flags: str, **options: Any) -> _Decorator:
+    """Return an option whose value goes into the `Invocation`; a value that is not set changes nothing."""
+
+    def keep(context: click.Context, _: click.Parameter, value: Any) -> None:
+        if value:
+            setattr(_current(context), field, value)
+
+    return click.option(*flags, is_eager=True, expose_value=False, callback=keep, **options)
 
 
-def _keep_debug(context: click.Context, _: click.Parameter, value: bool) -> None:
-    if value:
-        current(context).debug = True
+def common_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of every command; they may stand before the name of the command too."""
+    debug = _kept("debug", "--debug", is_flag=True, help="Show the traceback of an error; PORTICO_DEBUG=1 does too.")
+    file = click.Path(dir_okay=False, path_type=Path)
+    return _kept("config", "--config", metavar="FILE", type=file, help="Read this file instead of ./portico.toml.")(
+        debug(command)
+    )
 
 
-def _keep_json(context: click.Context, _: click.Parameter, value: bool) -> None:
-    if value:
-        current(context).json = True
-
-
-def root_options(command: F) -> F:
-    """Add what may stand before the command's name as well as after it."""
-    command = click.option(
-        "--debug",
-        is_flag=True,
-        is_eager=True,
-        expose_value=False,
-        callback=_keep_debug,
-        help="Show the traceback of an error; PORTICO_DEBUG=1 does too.",
-    )(command)
-    return click.option(
-        "--config",
-        metavar="FILE",
-        type=click.Path(dir_okay=False, path_type=Path),
-        is_eager=True,
-        expose_value=False,
-        callback=_keep_config,
-        help="Read this file instead of ./portico.toml.",
-    )(command)
-
-
-def common_options(command: F) -> F:
-    """Add the options that every command has."""
-    return root_options(command)
-
-
-def json_option(command: F) -> F:
+def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add ``--json``: one object on standard output, and nothing else there."""
-    return click.option(
-        "--json",
-        is_flag=True,
-        is_eager=True,
-        expose_value=False,
-        callback=_keep_json,
-        help="Write one JSON object to standard output and nothing else.",
-    )(command)
+    return _kept("json", "--json", is_flag=True, help="Write one JSON object to standard output and nothing else.")(
+        command
+    )
+
+
+def json_lines_option(words: str) -> _Decorator:
+    """Return ``--json`` for a command that writes an object on each line."""
+    return _kept("json", "--json", is_flag=True, help=words)
+
+
+docs_option = click.option(
+    "--docs",
+    metavar="PATH",
+    multiple=True,
+    type=click.Path(exists=True, path_type=Path),
+    help="Search this folder or file too; may be repeated.",
+)
+source_option = click.option(
+    "--source",
+    "names",
+    metavar="NAME",
+    multiple=True,
+    help="Search only this source (and every --docs); may be repeated.",
+)
+planner_option = click.option("--planner", metavar="NAME", help="Use this planner.")
+chat_option = click.option("--chat", metavar="NAME", help="Use this chat service.")
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """The options of every command that runs something: the sources, the chat service, what needs approval."""
+
+    docs: tuple[Path, ...]
+    names: tuple[str, ...]
+    chat: str | None
+    approve: bool
+    approve_effects: bool
+    yes: bool
+
+
+def run_options(*others: _Decorator) -> _Decorator:
+    """Add `RunOptions`, passed as ``options``, and the options of every command.
+
+    ``others`` are options of the command itself; the help shows them after the options of the sources.
+    """
+    added: list[_Decorator] = [
+        docs_option,
+        source_option,
+        *others,
+        chat_option,
+        click.option("--approve", is_flag=True, help="Show each plan and ask before it runs."),
+        click.option("--approve-effects", is_flag=True, help="Ask before each step whose function has effects."),
+        click.option("--yes", is_flag=True, help="Do not ask at a terminal before a plan with effects runs."),
+        json_option,
+        common_options,
+    ]
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def gathered(*arguments: Any, **values: Any) -> Any:
+            options = RunOptions(**{field.name: values.pop(field.name) for field in fields(RunOptions)})
+            return command(*arguments, options=options, **values)
+
+        made: Callable[..., Any] = gathered
+        for option in reversed(added):
+            made = option(made)
+        return made
+
+    return add
+
+
+def overrides_of(planner: str | None, chat: str | None) -> dict[str, Any]:
+    """Return what the options change in the configuration."""
+    return {table: {"use": name} for table, name in (("planner", planner), ("chat", chat)) if name is not None}

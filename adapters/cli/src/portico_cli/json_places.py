@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-__all__ = ["JsonPlaces"]
-
 _TOKEN = re.compile(r'[\s:,]*("(?:[^"\\]|\\.)*"|[{}\[\]]|[^\s:,{}\[\]"]+)', re.DOTALL)
+
 _INDEX = re.compile(r"\[(\d+)\]")
 
 

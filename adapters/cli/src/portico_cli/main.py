@@ -23,14 +23,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = main(sys.argv[1:])
         # Python waits for every thread without a word before it ends; where none was started, there is none.
         if "threading" in sys.modules:
-            from portico_cli.lingering import end_though_threads_linger
+            from portico_cli.loops import end_though_threads_linger
 
             end_though_threads_linger(code)
         return code
     words = arguments
     json = "--json" in (words[: words.index("--")] if "--" in words else words)
     try:
-        from portico_cli.command_line import run_command
+        from portico_cli.command_table import run_command
 
         return run_command(words, json=json)
     except KeyboardInterrupt:

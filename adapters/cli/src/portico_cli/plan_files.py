@@ -1,4 +1,4 @@
-"""Plans in files: JSON or XML, read and written."""
+"""Read, check, mend and write plans in files."""
 
 from __future__ import annotations
 
@@ -6,28 +6,40 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from portico.errors import PlanFormatError
 from portico.plans.plan import Plan
-from portico_cli.failures import Misused
+from portico_cli.arguments import read_bytes
+from portico_cli.failures import DONE, FAILED, Misused
+from portico_cli.json_places import JsonPlaces
+from portico_cli.show.layout import Hanging, count_words
+from portico_cli.show.output import console_for, plain, safe_text, show, write_as_it_is, write_json
+from portico_cli.sources import Chosen, run
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from portico.functions import FunctionManual
+    from portico.kernel import Kernel
+    from portico.plans.findings import Finding
     from portico.plans.xml_form import XmlPlan
+    from portico_cli.invocation import Invocation
 
 __all__ = [
     "Format",
+    "Placed",
     "PlanFile",
-    "parse_plan",
+    "check",
+    "check_file",
+    "finding_lines",
+    "placed",
+    "placed_to_json",
     "read_plan_file",
-    "read_text",
-    "reread",
-    "shown_name",
     "write_text",
     "written_plan",
 ]
@@ -36,61 +48,39 @@ Format: TypeAlias = Literal["text", "json", "xml", "mermaid"]
 _MAXIMUM_BYTES = 10_000_000
 _LONGEST_MESSAGE = 450
 _BEGINNING = 200
+_STYLES = {"error": "red", "warning": "yellow"}
 
 
 @dataclass(frozen=True, slots=True)
 class PlanFile:
-    """A plan with the text that it was read from; ``name`` is the file's, or that of standard input.
-
-    ``xml`` is what reading found in a text in XML, None for one in JSON.
-    """
+    """A plan with its text; ``name`` is the name of the file, and ``xml`` is None for a plan in JSON."""
 
     plan: Plan
     text: str
     name: str
     xml: XmlPlan | None = None
 
-    @property
-    def form(self) -> Literal["json", "xml"]:
-        """The form of the text."""
-        return "json" if self.xml is None else "xml"
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A finding and its place in the file; no place if the plan comes from no file."""
+
+    finding: Finding
+    line: int | None = None
+    column: int | None = None
 
 
 def read_plan_file(name: str, catalogue: Mapping[str, FunctionManual] | None = None) -> PlanFile:
-    """Read a plan from a file, or from standard input for ``-``: JSON, or XML where it begins with ``<``.
+    """Read a plan from a file, or from standard input for ``-``: JSON, or XML if it begins with ``<``.
 
-    ``catalogue`` is what XML finds its functions in. Raises ``Misused`` for what cannot be read and
-    ``PlanFormatError``, with the file and the place, for what is no plan.
+    XML finds its functions in ``catalogue``. Raises ``Misused`` for a file that cannot be read, and
+    ``PlanFormatError``, with the file and the place, for one that is not a plan.
     """
-    return parse_plan(read_text(name), name, catalogue)
-
-
-def parse_plan(text: str, name: str, catalogue: Mapping[str, FunctionManual] | None = None) -> PlanFile:
-    """Read a plan from the text of a file. Raises ``PlanFormatError``, with the file and the place."""
-    shown = shown_name(name)
-    if not text.strip():
-        raise PlanFormatError(f"{shown}: there is nothing in it; a plan is JSON or XML.")
-    try:
-        return _parsed(text, shown, catalogue, xml=text.lstrip().startswith("<"))
-    except PlanFormatError as error:
-        line, column = error.line, error.column
-        where = ""
-        if line is None and str(error).startswith("$"):
-            from portico_cli.json_places import JsonPlaces
-
-            # The message begins with the path of what is wrong.
-            line, column = JsonPlaces(text).of_finding(None, str(error).partition(": ")[0].lstrip("$."))
-            where = f"line {line}, column {column}: "
-        raise PlanFormatError(f"{shown}: {where}{_short(str(error))}", line=line, column=column) from error
-
-
-def reread(file: PlanFile, text: str, catalogue: Mapping[str, FunctionManual]) -> PlanFile:
-    """Return what a file holds once ``text`` is written to it."""
-    return _parsed(text, file.name, catalogue, xml=file.xml is not None)
+    return _parse(_read_text(name), _shown_name(name), catalogue)
 
 
 def written_plan(plan: Plan, format: Format, catalogue: Mapping[str, FunctionManual] | None = None) -> str:
-    """Write a plan in one of its forms. Raises ``PlanError`` for one that XML cannot hold."""
+    """Write a plan in one of its forms. Raises ``PlanError`` if XML cannot hold it."""
     match format:
         case "text":
             from portico.plans.text_form import plan_to_text
@@ -115,18 +105,17 @@ def written_plan(plan: Plan, format: Format, catalogue: Mapping[str, FunctionMan
 
 
 def write_text(file: Path, text: str) -> None:
-    """Write a file as a whole: a kill leaves the old one or the new. Raises ``Misused`` where that cannot be."""
+    """Write a file as a whole: a kill leaves the old one or the new one. Raises ``Misused`` if that fails."""
     try:
-        # In place of what a link leads to, not of the link.
+        # A link stays; its target is replaced.
         target = file.resolve()
         descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as stream:
                 stream.write(text if text.endswith("\n") else f"{text}\n")
-            if target.exists():
-                Path(temporary).chmod(target.stat().st_mode & 0o777)
-            else:
-                Path(temporary).chmod(0o666 & ~_mask())
+            mask = os.umask(0)
+            os.umask(mask)
+            Path(temporary).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~mask)
             Path(temporary).replace(target)
         except BaseException:
             with suppress(OSError):
@@ -136,43 +125,13 @@ def write_text(file: Path, text: str) -> None:
         raise Misused(f"{file} cannot be written: {error.strerror or error}.") from error
 
 
-def _parsed(text: str, name: str, catalogue: Mapping[str, FunctionManual] | None, *, xml: bool) -> PlanFile:
-    if xml:
-        from portico.plans.xml_form import read_plan
-
-        found = read_plan(text, catalogue)
-        return PlanFile(found.plan, text, name, found)
-    from portico.plans.json_form import plan_from_json
-
-    return PlanFile(plan_from_json(_json(text)), text, name)
-
-
-def shown_name(name: str) -> str:
-    """Return what messages call a file: its name, or standard input."""
+def _shown_name(name: str) -> str:
     return "standard input" if name == "-" else name
 
 
-def _short(message: str) -> str:
-    # The path of something that is nested deeply.
-    return message if len(message) <= _LONGEST_MESSAGE else f"{message[:_BEGINNING]}…{message[-_BEGINNING:]}"
-
-
-def read_text(name: str) -> str:
-    """Return what a file has, or standard input for ``-``.
-
-    Raises ``Misused`` for what cannot be read and ``PlanFormatError`` for what is no text.
-    """
-    shown = shown_name(name)
-    try:
-        if name == "-":
-            content = sys.stdin.buffer.read(_MAXIMUM_BYTES + 1)
-        else:
-            with Path(name).open("rb") as stream:
-                content = stream.read(_MAXIMUM_BYTES + 1)
-    except (OSError, ValueError) as error:
-        raise Misused(f"{shown} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
-    if len(content) > _MAXIMUM_BYTES:
-        raise Misused(f"{shown} has more than {_MAXIMUM_BYTES:,} bytes, which no plan has.")
+def _read_text(name: str) -> str:
+    shown = _shown_name(name)
+    content = read_bytes(name, _MAXIMUM_BYTES, shown)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -180,42 +139,202 @@ def read_text(name: str) -> str:
         raise PlanFormatError(f"{shown}, line {line}: this is not UTF-8 text.", line=line) from error
 
 
-def _json(text: str) -> object:
+def _parse(
+    text: str, shown: str, catalogue: Mapping[str, FunctionManual] | None = None, *, xml: bool | None = None
+) -> PlanFile:
+    if not text.strip():
+        raise PlanFormatError(f"{shown}: the file is empty; a plan is JSON or XML.")
     try:
-        return json.loads(text, object_pairs_hook=_once)
+        if text.lstrip().startswith("<") if xml is None else xml:
+            from portico.plans.xml_form import read_plan
+
+            found = read_plan(text, catalogue)
+            return PlanFile(found.plan, text, shown, found)
+        from portico.plans.json_form import plan_from_json
+
+        return PlanFile(plan_from_json(_json(text)), text, shown)
+    except PlanFormatError as error:
+        line, column, where, message = error.line, error.column, "", str(error)
+        if line is None and message.startswith("$"):
+            # The message begins with the path of the mistake.
+            line, column = JsonPlaces(text).of_finding(None, message.partition(": ")[0].lstrip("$."))
+            where = f"line {line}, column {column}: "
+        if len(message) > _LONGEST_MESSAGE:
+            # The path of something that is nested deeply.
+            message = f"{message[:_BEGINNING]}…{message[-_BEGINNING:]}"
+        raise PlanFormatError(f"{shown}: {where}{message}", line=line, column=column) from error
+
+
+class _TwiceError(ValueError):
+    """A key that an object has twice."""
+
+
+def _json(text: str) -> object:
+    def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        # The last one would count, and a reader may have seen the first.
+        made: dict[str, object] = {}
+        for key, value in pairs:
+            if key in made:
+                raise _TwiceError(key)
+            made[key] = value
+        return made
+
+    try:
+        return json.loads(text, object_pairs_hook=once)
     except json.JSONDecodeError as error:
         message = error.msg[:1].lower() + error.msg[1:]
         raise PlanFormatError(
             f"line {error.lineno}, column {error.colno}: not JSON: {message}.", line=error.lineno, column=error.colno
         ) from error
     except RecursionError as error:
-        raise PlanFormatError("not JSON that can be read: it is nested too deeply.") from error
-    except _Twice as error:
-        from portico_cli.json_places import JsonPlaces
-
-        line, column = JsonPlaces(text).second(error.key)
-        message = f"line {line}, column {column}: the key {error.key!r} is there twice in one object."
+        raise PlanFormatError("this JSON is nested too deeply.") from error
+    except _TwiceError as error:
+        line, column = JsonPlaces(text).second(str(error))
+        message = f"line {line}, column {column}: one object has the key {str(error)!r} twice."
         raise PlanFormatError(message, line=line, column=column) from error
     except ValueError as error:
         raise PlanFormatError(f"not JSON that can be read: {error}.") from error
 
 
-class _Twice(ValueError):
-    def __init__(self, key: str) -> None:
-        self.key = key
-        super().__init__(key)
+def check(kernel: Kernel, plan: Plan, manuals: Mapping[str, FunctionManual] | None = None) -> list[Finding]:
+    """Check a plan against the functions of a kernel, or against ``manuals`` only."""
+    from portico.plans.check import check_plan
+    from portico.plans.plan_functions import plans_of
+
+    return check_plan(
+        plan,
+        kernel.manuals if manuals is None else manuals,
+        validator=kernel.schema_validator,
+        input=plan.input or {},
+        templates=lambda source, language: kernel.template(source, language=language),
+        plans=plans_of(kernel),
+    )
 
 
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    # The last one would count, and a reader may have seen the first.
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        seen: set[str] = set()
-        raise _Twice(next(key for key, _ in pairs if key in seen or seen.add(key)))  # type: ignore[func-returns-value]
-    return made
+def placed(file: PlanFile, findings: Sequence[Finding]) -> list[Placed]:
+    """Return the findings with their lines and columns in the file."""
+    if not findings:
+        return []
+    if file.xml is not None:
+        return [Placed(each, *(file.xml.place_of(each.step, each.place) or (1, 1))) for each in findings]
+    places = JsonPlaces(file.text)
+    return [Placed(finding, *places.of_finding(finding.step, finding.place)) for finding in findings]
 
 
-def _mask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def finding_lines(name: str, findings: Sequence[Placed]) -> Iterator[RenderableType]:
+    """Yield a line for each finding, as compilers write them: file, line, column, severity, message."""
+    from rich.text import Text
+
+    for each in findings:
+        finding = each.finding
+        where = f"{name}:{each.line}:{each.column}: " if each.line else f"{name}: " if name else ""
+        text = Text(plain(where), style="bold")
+        text.append(f"{finding.severity}: ", style=_STYLES.get(finding.severity, ""))
+        # The other lines are an excerpt, which the place makes needless.
+        text.append_text(safe_text(str(finding).partition("\n")[0]))
+        if finding.fix is not None:
+            text.append(" (--fix mends it)", style="dim")
+        yield Hanging(text, "", "    ")
+
+
+def placed_to_json(each: Placed) -> dict[str, Any]:
+    """Return a finding as JSON values."""
+    from portico.plans.json_form import plan_to_json
+
+    finding, fix = each.finding, None
+    if finding.fix is not None:
+        new: Any = finding.fix.new
+        new = new if new is None or isinstance(new, str) else plan_to_json(Plan("", result=new))["result"]
+        fix = {"place": list(finding.fix.place), "new": new}
+    return {
+        "severity": finding.severity,
+        "step": finding.step,
+        "place": finding.place,
+        "message": finding.words,
+        "nearest": list(finding.nearest),
+        "line": each.line,
+        "column": each.column,
+        "fix": fix,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    file: PlanFile
+    findings: list[Placed]
+    mended: tuple[str, ...] = ()
+
+
+def check_file(invocation: Invocation, chosen: Chosen, name: str, output: Path | None, *, fix: bool) -> int:
+    """Check the plan in a file, show the findings, and return the exit code; with ``fix`` mend the file."""
+    checked = run(lambda: _check(chosen, name, fix=fix))
+    file, findings = checked.file, checked.findings
+    written = output or (None if name == "-" else Path(name))
+    if checked.mended and written is not None:
+        write_text(written, file.text)
+    else:
+        written = None
+    errors = sum(each.finding.severity == "error" for each in findings)
+    if invocation.json:
+        write_json(
+            {
+                "file": file.name,
+                "ok": not errors,
+                "findings": [placed_to_json(each) for each in findings],
+                "fixed": list(checked.mended),
+                "written": None if written is None else str(written),
+                "text": file.text if checked.mended and written is None else None,
+            }
+        )
+    elif checked.mended and written is None:
+        # Read from standard input: the mended plan goes to standard output, the findings beside it.
+        write_as_it_is(file.text)
+        console = console_for(sys.stderr)
+        for line in finding_lines(file.name, findings):
+            console.print(line)
+    else:
+        for words in checked.mended:
+            show(safe_text(f"mended: {words}", "green"))
+        if written is not None:
+            show(safe_text(f"Wrote {written}.", "dim"))
+        counts = ((errors, "error"), (len(findings) - errors, "warning"))
+        words = ", ".join(count_words(number, word) for number, word in counts if number)
+        words = words or f"{count_words(len(file.plan.steps), 'step')}, nothing wrong"
+        show(*finding_lines(file.name, findings), safe_text(f"{file.name}: {words}.", "bold"))
+    return FAILED if errors else DONE
+
+
+async def _check(chosen: Chosen, name: str, *, fix: bool) -> _Checked:
+    from portico.plans.fixes import apply_fixes
+    from portico.plans.xml_form import read_plan
+
+    async with chosen.application.kernel(chosen.sources) as kernel:
+        text, shown = _read_text(name), _shown_name(name)
+        mended: tuple[str, ...] = ()
+        try:
+            file = _parse(text, shown, kernel.manuals)
+        except PlanFormatError as error:
+            if not fix or "<" not in text:
+                raise
+            try:
+                # The text may be nearly an XML plan.
+                found = read_plan(text, kernel.manuals, recover=True)
+            except PlanFormatError:
+                raise error from None
+            mended = tuple(str(mend) for mend in found.recovered)
+            file = PlanFile(found.plan, text, shown, found)
+        findings = _check_read(kernel, file)
+        certain = [each.finding for each in findings if each.finding.fix is not None]
+        mended += tuple(str(finding) for finding in certain)
+        if not fix or not mended:
+            return _Checked(file, findings)
+        # The mended plan may show more findings: it is checked again, as it will be written.
+        xml = file.xml is not None
+        text = written_plan(apply_fixes(file.plan, certain), "xml" if xml else "json", kernel.manuals)
+        file = _parse(text, shown, kernel.manuals, xml=xml)
+        return _Checked(file, _check_read(kernel, file), mended)
+
+
+def _check_read(kernel: Kernel, file: PlanFile) -> list[Placed]:
+    doubts = file.xml.findings if file.xml is not None else ()
+    return placed(file, [*doubts, *check(kernel, file.plan)])

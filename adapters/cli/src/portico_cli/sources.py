@@ -14,13 +14,13 @@ import click
 
 from portico_cli.failures import Misused
 from portico_cli.invocation import Invocation
+from portico_cli.loops import run_alone
 
 if TYPE_CHECKING:
     from portico_host import Application
 
-__all__ = ["Chosen", "choose_sources", "docs_option", "nothing_to_search", "refuse_mistakes", "run", "source_option"]
-
 T = TypeVar("T")
+
 _DOCUMENTS = "documents"
 
 
@@ -39,6 +39,7 @@ docs_option = click.option(
     type=click.Path(exists=True, path_type=Path),
     help="Search this folder or file too; may be repeated.",
 )
+
 source_option = click.option(
     "--source",
     "names",
@@ -108,8 +109,6 @@ def nothing_to_search(command: str) -> Misused:
 
 def run(work: Callable[[], Awaitable[T]]) -> T:
     """Run asynchronous work to its end; what a library prints meanwhile goes to standard error."""
-    from portico_cli.loop_runs import run_alone
-
     with redirect_stdout(sys.stderr):
         return run_alone(work)
 

@@ -1,32 +1,30 @@
-"""`portico cancel`: give up a run that waits for a worker, or that one has."""
+"""`portico cancel`: give up a run that waits for a worker, or that a worker has."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import click
 
+from portico.ports.run_store import RunStore
+from portico_cli.arguments import clean_argument
 from portico_cli.failures import FAILED, Misused, write_error
-from portico_cli.goal import clean_argument
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation, short_name
-from portico_cli.output import plain, safe_text, show, write_json
+from portico_cli.runs import RunEntry, find_run, journal_of, read_run
+from portico_cli.show.output import safe_text, show, write_json
+from portico_cli.show.runs import run_to_json
 from portico_cli.sources import run as run_to_end
-
-if TYPE_CHECKING:
-    from portico.ports.job_queue import JobQueue
-    from portico.ports.run_store import RunStore
-    from portico_cli.run_entries import RunEntry
+from portico_cli.terminal.progress import Progress
 
 __all__ = ["command"]
 
+# Seconds for a worker to stop. It hears of it within one, unless its database or its process is away.
 _PATIENCE = 15.0
-"""Seconds for a worker to stop: it hears of it within one, unless its database or its process is away."""
 _PAUSE = 0.1
 
 
 class _EndedBefore(click.ClickException):
-    """The run had its end when it was to be cancelled; what it says is the whole message."""
+    """The run ended before it could be cancelled. The message is complete."""
 
     exit_code = FAILED
 
@@ -39,84 +37,63 @@ class _EndedBefore(click.ClickException):
 def command(invocation: Invocation, *, run: str) -> None:
     """Give up RUN, which waits for a worker or is in one.
 
-    RUN is a run's name, the beginning of one, or `last`. Its worker stops at once, in the middle of a step; one with
-    effects that is broken off so is uncertain. `portico resume` goes on with a run that had begun.
+    RUN is the name of a run, the beginning of a name, or `last`. Its worker stops at once, in the middle of a step. A
+    step with effects that is broken off so is uncertain. `portico resume` continues a run that had begun.
     """
-    wanted = clean_argument(run)
-    entry, stopped = run_to_end(lambda: _cancel(invocation, wanted))
+    entry, stopped = run_to_end(lambda: _cancel(invocation, clean_argument(run)))
+    name = short_name(entry.name)
     if not stopped:
-        name = short_name(entry.name)
-        write_error(f"Its worker has not stopped yet; `portico runs {name}` shows how the run is when it has.")
+        write_error(f"Its worker has not stopped yet; `portico runs {name}` shows the run when it has.")
     if invocation.json:
-        from portico_cli.run_entries import run_to_json
-
         write_json(run_to_json(entry, details=True))
-    else:
-        show(safe_text(_told(entry, stopped=stopped)))
+        return
+    words = f"The run {name} is cancelled."
+    if entry.run_state is not None and stopped:
+        words += f" `portico resume {name}` continues it."
+        if entry.state == "uncertain":
+            steps = ", ".join(entry.run_state.uncertain)
+            words = f"It is not known what happened to {steps}: `portico resume {name}` says what to do about that."
+            words = f"The run {name} is cancelled. {words}"
+    show(safe_text(words))
 
 
 async def _cancel(invocation: Invocation, wanted: str) -> tuple[RunEntry, bool]:
-    """Cancel a run; return how it is then, and whether nobody is at work on it any more."""
+    """Cancel a run; return its state then, and whether its worker has stopped."""
     import portico_host
-    from portico.ports.run_store import RunStore as Port
     from portico.ports.runner import Runner
     from portico.runners import require_jobs
-    from portico_cli.run_listing import find_any, read_with_job
-    from portico_cli.run_names import no_journal
-    from portico_cli.step_progress import StepProgress
 
     application = portico_host.load(invocation.config)
     async with application.services(()) as services:
         queue = require_jobs(services.get(Runner) if services.names(Runner) else None)
-        if not services.names(Port):
-            raise no_journal(application)
-        store = services.get(Port)
-        # A queue that cannot be reached is told of before a run is taken for unknown.
+        store = journal_of(application, services)
+        # A queue that cannot be reached is the error, before a run is taken for unknown.
         await queue.workers()
-        name = await find_any(store, queue, wanted)
-        await _give_up(queue, store, name)
-        with StepProgress("Waiting for its worker to stop…"):
+        name = await find_run(store, wanted, queue)
+        [job] = await queue.status([name])
+        entry = await read_run(store, name, job)
+        if job is not None and job.state in ("waiting", "running"):
+            await queue.cancel([name])
+        elif job is None and entry.state == "running":
+            raise Misused(f"The run {name} is in no worker: stop the process that runs it, for example with Ctrl-C.")
+        elif job is None or job.state != "cancelled":
+            raise Misused(f"The run {name} is {entry.state}: it neither waits for a worker nor is in one.")
+        with Progress("Waiting for its worker to stop…"):
             stopped = await _is_free(store, name)
         [job] = await queue.status([name], body=True)
         if job is None:
             raise Misused(f"The run {name} is no longer in the queue.")
-        entry = await read_with_job(store, job)
+        entry = await read_run(store, name, job)
         if job.state != "cancelled":
             raise _EndedBefore(f"The run {name} ended before it could be cancelled: it is {entry.state}.")
         return entry, stopped
 
 
-async def _give_up(queue: JobQueue, store: RunStore, name: str) -> None:
-    """Cancel the job of a run. Raises ``Misused`` where it has none, or one that is over."""
-    from portico_cli.run_entries import read_run
-    from portico_cli.run_listing import read_with_job
-
-    [job] = await queue.status([name])
-    entry = await read_run(store, name) if job is None else await read_with_job(store, job)
-    if job is not None and job.state in ("waiting", "running"):
-        await queue.cancel([name])
-    elif job is None and entry.state == "running":
-        raise Misused(f"The run {name} is in no worker: stop the process that carries it out, with Ctrl-C for one.")
-    elif job is None or job.state != "cancelled":
-        raise Misused(f"The run {name} is {entry.state}: it neither waits for a worker nor is in one.")
-
-
 async def _is_free(store: RunStore, run: str) -> bool:
-    """Wait until nobody is at work on a run, and tell whether that came in time."""
+    """Wait until no process has the run, and tell whether that came in time."""
     end = asyncio.get_running_loop().time() + _PATIENCE
     while await store.held(run):
         if asyncio.get_running_loop().time() > end:
             return False
         await asyncio.sleep(_PAUSE)
     return True
-
-
-def _told(entry: RunEntry, *, stopped: bool) -> str:
-    name = plain(short_name(entry.name))
-    said = f"The run {name} is cancelled."
-    if entry.run_state is None or not stopped:
-        return said
-    if entry.state == "uncertain":
-        steps = plain(", ".join(entry.run_state.uncertain))
-        return f"{said} Nobody knows what became of {steps}: `portico resume {name}` says what to do about that."
-    return f"{said} `portico resume {name}` goes on with it."

@@ -4,26 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import sys
-from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
+from portico.errors import StoreError
 from portico_cli.failures import Misused
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
-from portico_cli.output import console_for, plain, safe_text, show, write_json
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.text import Text
-
-    from portico_host import EffectiveSetting
+from portico_cli.show.output import safe_text, show, write_json
 
 __all__ = ["command"]
-
-_NARROW = 90
 
 
 @click.group(name="config")
@@ -46,8 +37,18 @@ def _show(invocation: Invocation) -> None:
     path = application.configuration.path
     if invocation.json:
         write_json({"file": None if path is None else str(path), "settings": application.redacted()})
-    else:
-        show(*_lines(path, application.settings()))
+        return
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for name in ("setting", "value", "from"):
+        table.add_column(name, overflow="fold")
+    for setting in application.settings():
+        unset = setting.value is None
+        value = "not set" if unset else json.dumps(setting.value, ensure_ascii=False)
+        origin = safe_text(setting.origin, "dim")
+        table.add_row(safe_text(setting.key, "cyan"), safe_text(value, "dim" if unset else ""), origin)
+    show(safe_text(f"File: {path}\n" if path else "File: none; the embedded default is used.\n", "dim"), table)
 
 
 @command.command(name="schema")
@@ -71,22 +72,7 @@ def _init(invocation: Invocation, force: bool) -> None:
     """Write a commented portico.toml into this folder, or to --config FILE."""
     path = invocation.config or Path("portico.toml")
     folder = "docs" if (path.parent / "docs").is_dir() else "."
-    _write(path, _starter().replace("{folder}", folder), force=force)
-    show(
-        safe_text(f"Wrote {path}. It searches {'this folder' if folder == '.' else 'the folder docs'}."),
-        safe_text('Try: portico ask "What is this about?"', "dim"),
-    )
-
-
-def _starter() -> str:
-    from importlib.resources import files
-
-    return (files("portico_cli") / "starter.toml").read_text("utf-8")
-
-
-def _write(path: Path, text: str, *, force: bool) -> None:
-    from portico.errors import StoreError
-
+    text = (files("portico_cli") / "starter.toml").read_text("utf-8").replace("{folder}", folder)
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     try:
         if force:
@@ -102,33 +88,7 @@ def _write(path: Path, text: str, *, force: bool) -> None:
         raise StoreError(f"{path} cannot be written: {error.strerror or error}.") from error
     finally:
         partial.unlink(missing_ok=True)
-
-
-def _lines(path: Path | None, settings: tuple[EffectiveSetting, ...]) -> Iterator[RenderableType]:
-    from rich.table import Table
-    from rich.text import Text
-
-    from portico_cli.answer_text import Hanging
-
-    yield safe_text(f"File: {path}" if path else "File: none; the embedded default is used.", "dim")
-    yield Text()
-    if console_for(sys.stdout).width < _NARROW:
-        for setting in settings:
-            line = Text.assemble(
-                (plain(setting.key), "cyan"), " = ", _value(setting.value), (f"  {plain(setting.origin)}", "dim")
-            )
-            yield Hanging(line, "", "  ")
-        return
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("setting", style="cyan", overflow="fold")
-    table.add_column("value", overflow="fold")
-    table.add_column("from", style="dim", overflow="fold")
-    for setting in settings:
-        table.add_row(safe_text(setting.key), _value(setting.value), safe_text(setting.origin))
-    yield table
-
-
-def _value(value: Any) -> Text:
-    return safe_text(
-        "not set" if value is None else json.dumps(value, ensure_ascii=False), "dim" if value is None else ""
+    show(
+        safe_text(f"Wrote {path}. It searches {'this folder' if folder == '.' else 'the folder docs'}."),
+        safe_text('Try: portico ask "What is this about?"', "dim"),
     )

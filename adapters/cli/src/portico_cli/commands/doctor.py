@@ -9,13 +9,13 @@ import click
 
 from portico_cli.failures import FAILED, write_traceback
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
-from portico_cli.output import safe_text, show, write_json
+from portico_cli.show.output import safe_text, show, write_json
 from portico_cli.sources import run
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from portico_cli.findings import Finding
+    from portico_cli.doctor import Finding
 
 __all__ = ["command"]
 
@@ -32,7 +32,7 @@ def command(invocation: Invocation) -> None:
     Each line is ok, warn or fail, with what mends it. Exits with 1 when anything failed. With --debug the tracebacks
     of what packages raised follow.
     """
-    from portico_cli.examination import examine
+    from portico_cli.doctor import examine
 
     findings = run(lambda: examine(invocation.config))
     failed = sum(finding.state == "fail" for finding in findings)
@@ -64,7 +64,7 @@ def command(invocation: Invocation) -> None:
 def _lines(findings: list[Finding], failed: int) -> Iterator[RenderableType]:
     from rich.text import Text
 
-    from portico_cli.answer_text import Hanging
+    from portico_cli.show.layout import Hanging
 
     for finding in findings:
         text = safe_text(finding.subject, "bold")

@@ -8,7 +8,7 @@ import click
 
 from portico_cli.failures import Misused
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
-from portico_cli.output import safe_text, show, write_json
+from portico_cli.show.output import safe_text, show, write_json
 from portico_cli.sources import choose_sources, run
 
 __all__ = ["command"]
@@ -29,8 +29,8 @@ def command(invocation: Invocation, path: Path, name: str | None) -> None:
     from portico.errors import UnsupportedOption
     from portico.ports.search_index import IndexReport
     from portico.ports.text_search import TextSearch
-    from portico_cli.progress import update_index
-    from portico_cli.reports import report_lines, report_to_json
+    from portico_cli.show.answer import report_lines, report_to_json
+    from portico_cli.terminal.progress import update_index
     from portico_host import SettingsInvalid
 
     if name is None:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
-from portico_cli.new_packages.kinds import KINDS
-from portico_cli.output import safe_text, show, write_json
+from portico_cli.new_package import KINDS
+from portico_cli.show.output import safe_text, show, write_json
 from portico_host.typed_words import quoted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from portico_cli.new_packages.names import PackageName
+    from portico_cli.new_package import PackageName
 
 __all__ = ["command"]
 
@@ -39,11 +39,7 @@ def command(invocation: Invocation, kind: str, name: str, into: Path | None) -> 
     KIND is connector (a text search), planner, adapter (a chat service) or plugin (functions). NAME is what it is
     called in portico.toml; its distribution is portico-NAME, or portico-NAME-planner.
     """
-    from portico_cli.new_packages.author import author_of_git
-    from portico_cli.new_packages.making import make_folder
-    from portico_cli.new_packages.names import package_name
-    from portico_cli.new_packages.taken import refuse_taken
-    from portico_cli.new_packages.templates import filled
+    from portico_cli.new_package import author_of_git, filled, make_folder, package_name, refuse_taken
 
     package = package_name(name, KINDS[kind])
     refuse_taken(package)

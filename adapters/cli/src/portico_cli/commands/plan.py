@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,50 +10,66 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from portico.plans.plan import Plan
+from portico.plans.task import Answer, Budget, Infeasible, Task
+from portico_cli.arguments import read_goal
 from portico_cli.failures import DONE, FAILED, INFEASIBLE, Misused
-from portico_cli.goal import read_goal
-from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
-from portico_cli.options import chat_option, overrides_of, planner_option
-from portico_cli.origins import origin_of, run_words
-from portico_cli.output import safe_text, show, write_as_it_is, write_json
-from portico_cli.sources import Chosen, choose_sources, docs_option, run, source_option
+from portico_cli.invocation import (
+    Invocation,
+    chat_option,
+    common_options,
+    docs_option,
+    json_option,
+    overrides_of,
+    pass_invocation,
+    planner_option,
+    source_option,
+)
+from portico_cli.plan_files import (
+    Format,
+    Placed,
+    check,
+    check_file,
+    finding_lines,
+    placed_to_json,
+    read_plan_file,
+    write_text,
+    written_plan,
+)
+from portico_cli.runs import origin_of, run_command_line
+from portico_cli.show.answer import infeasible_lines
+from portico_cli.show.functions import selection_to_json
+from portico_cli.show.output import console_for, safe_text, show, write_as_it_is, write_json
+from portico_cli.sources import Chosen, choose_sources, run
+from portico_cli.terminal.progress import Progress
 
 if TYPE_CHECKING:
     from portico.functions import FunctionManual
-    from portico.plans.plan import Plan
-    from portico.plans.task import Answer, Infeasible
     from portico.pursuits.offering import Offer
-    from portico_cli.plan_check import Placed
-    from portico_cli.plan_files import Format
 
 __all__ = ["command"]
+
+_ENDINGS: dict[str, Format] = {".xml": "xml", ".mmd": "mermaid", ".mermaid": "mermaid", ".txt": "text"}
 
 
 @click.command(name="plan")
 @click.argument("goal", required=False)
 @click.option("--check", "checked", metavar="FILE", help="Check the plan in FILE, `-` for standard input.")
 @click.option("--fix", is_flag=True, help="With --check: write what can be mended for certain into the file.")
-@click.option("--diff", "compared", metavar="FILE FILE", nargs=2, help="Say what changed from one plan to another.")
+@click.option("--diff", "compared", metavar="FILE FILE", nargs=2, help="Show what changed from one plan to another.")
 @planner_option
 @chat_option
 @click.option(
     "--format",
     "form",
     type=click.Choice(["text", "json", "xml", "mermaid"]),
-    help="How the plan is written; text where nothing is said.",
+    help="How the plan is written; text by default.",
 )
 @click.option(
     "--output",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the plan to this file; as JSON, or as its ending .xml, .mmd or .txt says.",
-)
-@click.option(
-    "--verbose",
-    "-v",
-    is_flag=True,
-    help="Say on standard error which functions the planner's model was told of, with scores and reasons, where a "
-    "function selector chose.",
 )
 @docs_option
 @source_option
@@ -70,13 +87,12 @@ def command(
     chat: str | None,
     form: str | None,
     output: Path | None,
-    verbose: bool,
     docs: tuple[Path, ...],
     names: tuple[str, ...],
 ) -> None:
     """Propose a plan for GOAL and print it; nothing runs.
 
-    GOAL is what is wanted, in words; `-` reads it from standard input.
+    GOAL is in words; `-` reads it from standard input.
     """
     if sum(each is not None for each in (goal, checked, compared)) != 1:
         raise click.UsageError("Give one of GOAL, --check FILE and --diff FILE FILE.")
@@ -89,14 +105,13 @@ def command(
         return
     chosen = choose_sources(invocation, docs, names, overrides_of(planner, chat))
     if checked is not None:
-        from portico_cli.plan_checking import check_file
-
-        click.get_current_context().exit(check_file(invocation, chosen, checked, output, fix=fix))
-    goal = read_goal(cast("str", goal))
-    proposed = run(lambda: _propose(goal, chosen, origin_of(docs, names, chat)))
-    if verbose:
-        _tell_offered(proposed.offer)
-    click.get_current_context().exit(_tell(invocation, proposed, _form(form, output), output))
+        code = check_file(invocation, chosen, checked, output, fix=fix)
+    else:
+        goal = read_goal(cast("str", goal))
+        proposed = run(lambda: _propose(goal, chosen, origin_of(docs, names, chat)))
+        ending = "text" if output is None else _ENDINGS.get(output.suffix.lower(), "json")
+        code = _show(invocation, proposed, cast("Format", form or ending), output)
+    click.get_current_context().exit(code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +126,12 @@ class _Proposed:
 
 
 async def _propose(goal: str, chosen: Chosen, origin: Mapping[str, Any]) -> _Proposed:
-    from portico.plans.plan import Plan
-    from portico.plans.task import Budget, Task
     from portico.ports.planner import Planner
     from portico.pursuits.offering import Offers
-    from portico_cli.plan_check import Placed, check
-    from portico_cli.step_progress import StepProgress
 
     async with chosen.application.kernel(chosen.sources) as kernel:
         planner = kernel.service(Planner)
-        with StepProgress() as progress:
+        with Progress() as progress:
             offer = await Offers(kernel, planner, goal, progress).now()
             task = Task(goal, offer.functions, budget=kernel.budget or Budget())
             proposal = offer.none_fits() or offer.told(await planner.propose(task, emit=progress))
@@ -129,90 +140,45 @@ async def _propose(goal: str, chosen: Chosen, origin: Mapping[str, Any]) -> _Pro
         return _Proposed(goal, planner.name, proposal, placed, dict(kernel.manuals), origin, offer)
 
 
-def _tell_offered(offer: Offer) -> None:
-    import sys
-
-    from portico_cli.output import console_for
-    from portico_cli.selections import selection_lines
-
-    console = console_for(sys.stderr)
-    if offer.selection is None:
-        count = len(offer.functions)
-        console.print(safe_text(f"The planner was told of all functions, {count:,}.", "dim"))
-        return
-    for line in selection_lines(offer.selection):
-        console.print(line)
-
-
-def _form(form: str | None, output: Path | None) -> Format:
-    if form is not None:
-        return cast("Format", form)
-    if output is None:
-        return "text"
-    endings: dict[str, Format] = {".xml": "xml", ".mmd": "mermaid", ".mermaid": "mermaid", ".txt": "text"}
-    return endings.get(output.suffix.lower(), "json")
-
-
-def _tell(invocation: Invocation, proposed: _Proposed, form: Format, output: Path | None) -> int:
-    from portico.plans.plan import Plan
-    from portico.plans.task import Answer
-
+def _show(invocation: Invocation, proposed: _Proposed, form: Format, output: Path | None) -> int:
     proposal = proposed.proposal
     if isinstance(proposal, Plan):
-        return _tell_plan(invocation, proposed, proposal, form, output)
-    answered = isinstance(proposal, Answer)
+        return _show_plan(invocation, proposed, proposal, form, output)
     if invocation.json:
-        write_json(_as_json(proposed))
+        write_json(_to_json(proposed))
     elif isinstance(proposal, Answer):
         show(safe_text(f"The planner {proposed.planner} needs no plan. It answers:", "dim"), safe_text(proposal.text))
     else:
-        from portico_cli.answers import infeasibility
-
-        show(*infeasibility(proposal))
-    if answered and output is not None:
+        show(*infeasible_lines(proposal))
+    if isinstance(proposal, Answer) and output is not None:
         raise Misused(f"There is no plan to write to {output}.")
-    return DONE if answered else INFEASIBLE
+    return DONE if isinstance(proposal, Answer) else INFEASIBLE
 
 
-def _tell_plan(invocation: Invocation, proposed: _Proposed, plan: Plan, form: Format, output: Path | None) -> int:
-    from portico_cli.plan_check import finding_lines
-    from portico_cli.plan_files import write_text, written_plan
-
+def _show_plan(invocation: Invocation, proposed: _Proposed, plan: Plan, form: Format, output: Path | None) -> int:
     # Before anything is printed: XML cannot hold every plan.
     text = written_plan(plan, form, proposed.catalogue)
     if output is not None:
         write_text(output, text)
     if invocation.json:
-        write_json({**_as_json(proposed), "text": None if form == "json" else text})
+        write_json({**_to_json(proposed), "text": None if form == "json" else text})
     elif output is not None:
-        told = f" `{run_words(output, proposed.origin)}` runs it." if form in ("json", "xml") else ""
+        told = f" `{run_command_line(output, proposed.origin)}` runs it." if form in ("json", "xml") else ""
         show(safe_text(f"Wrote {output}.{told}"))
-    elif form == "json":
-        from portico.plans.json_form import plan_to_json
-
-        write_json(plan_to_json(plan))
     else:
         write_as_it_is(text)
     wrong = any(each.finding.severity == "error" for each in proposed.findings)
     if proposed.findings and not invocation.json:
-        import sys
-
-        from portico_cli.output import console_for
-
         console = console_for(sys.stderr)
         for line in finding_lines("", proposed.findings):
             console.print(line)
         if wrong:
-            console.print(safe_text("This plan cannot run. A pursuit would send the findings back to its planner."))
+            console.print(safe_text("This plan cannot run. A run would send the findings back to its planner."))
     return FAILED if wrong else DONE
 
 
-def _as_json(proposed: _Proposed) -> dict[str, Any]:
+def _to_json(proposed: _Proposed) -> dict[str, Any]:
     from portico.plans.json_form import plan_to_json
-    from portico.plans.plan import Plan
-    from portico.plans.task import Answer, Infeasible
-    from portico_cli.plan_check import placed_to_json
-    from portico_cli.selections import selection_to_json
 
     proposal = proposed.proposal
     return {
@@ -229,8 +195,6 @@ def _as_json(proposed: _Proposed) -> dict[str, Any]:
 
 
 def _compare(invocation: Invocation, before: str, after: str) -> None:
-    from portico_cli.plan_files import read_plan_file
-
     if before == after == "-":
         raise Misused("Only one of the two plans can be read from standard input.")
     difference = read_plan_file(before).plan.diff(read_plan_file(after).plan)

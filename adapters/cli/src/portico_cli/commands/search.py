@@ -8,23 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from portico_cli.arguments import clean_argument
 from portico_cli.failures import Misused
-from portico_cli.goal import clean_argument
-from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
-from portico_cli.output import show, write_json
-from portico_cli.sources import (
-    Chosen,
-    choose_sources,
+from portico_cli.invocation import (
+    Invocation,
+    common_options,
     docs_option,
-    nothing_to_search,
-    refuse_mistakes,
-    run,
+    json_option,
+    pass_invocation,
     source_option,
 )
+from portico_cli.show.answer import warning_lines
+from portico_cli.show.output import show, write_json
+from portico_cli.show.search import metadata_to_json, remark_lines, result_lines
+from portico_cli.sources import choose_sources, nothing_to_search, refuse_mistakes, run
+from portico_cli.terminal.progress import Progress, update_sources
 
 if TYPE_CHECKING:
     from portico.filter import Filter
-    from portico.search import TextSearchOptions, TextSearchResult
+    from portico.search import TextSearchResult
 
 __all__ = ["command"]
 
@@ -42,7 +44,7 @@ __all__ = ["command"]
     "clauses",
     metavar="FIELD=VALUE",
     multiple=True,
-    help="Only passages whose FIELD is VALUE; of one field repeated, any of its values.",
+    help="Only passages whose FIELD is VALUE; if one field is repeated, any of its values.",
 )
 @json_option
 @common_options
@@ -59,59 +61,43 @@ def command(
 ) -> None:
     """Find the passages that fit QUERY best.
 
-    Several sources are merged into one ranking; one that fails is told of, and the others are shown.
+    Several sources are merged into one ranking. If a source fails, a warning says so, and the others are shown.
     """
+    from portico.filter import check_filter
+    from portico.fused_search import FusedSearch
+    from portico.ports.text_search import TextSearch
+    from portico.search import TextSearchOptions
+
     query = clean_argument(query).strip()
     if not query:
         raise Misused("The query is blank.")
-    filter = _filter(clauses)
+    options = TextSearchOptions(top, skip, filter=_filter(clauses))
     chosen = choose_sources(invocation, docs, names)
     refuse_mistakes(chosen.application)
     if not chosen.sources:
         raise nothing_to_search('search "…"')
-    from portico.search import TextSearchOptions
 
-    options = TextSearchOptions(top, skip, filter=filter)
-    results, metadata = run(lambda: _search(invocation, query, options, chosen))
+    async def search() -> tuple[list[TextSearchResult], Mapping[str, Any]]:
+        async with chosen.application.services(chosen.sources) as services:
+            searches = {name: services.get(TextSearch, name) for name in chosen.sources}
+            for name, each in searches.items():
+                check_filter(options.filter, each.capabilities.filter, f"The source {name!r}")
+            await update_sources(invocation, services, chosen)
+            with Progress(f"Searching {', '.join(chosen.sources)}…"):
+                found = await FusedSearch(searches).get_text_search_results(query, options)
+                return await found.list(), found.metadata
+
+    results, metadata = run(search)
     warnings = [f"The source {name!r} failed: {why}" for name, why in metadata.get("failures", {}).items()]
-    said = metadata.get("sources", {})
-    from portico_cli.remarks import metadata_to_json, remark_lines
-
+    of_sources = metadata.get("sources", {})
     if invocation.json:
-        write_json(
-            {
-                "query": query,
-                "results": [
-                    {"number": number, "name": result.name, "link": result.link, "text": result.value}
-                    for number, result in enumerate(results, skip + 1)
-                ],
-                "warnings": warnings,
-                "metadata": metadata_to_json(said),
-            }
-        )
-        return
-    from portico_cli.answers import warning_lines
-    from portico_cli.snippets import result_lines
-
-    show(*result_lines(query, results, first=skip + 1), *remark_lines(query, said), *warning_lines(warnings))
-
-
-async def _search(
-    invocation: Invocation, query: str, options: TextSearchOptions, chosen: Chosen
-) -> tuple[list[TextSearchResult], Mapping[str, Any]]:
-    from portico.filter import check_filter
-    from portico.fused_search import FusedSearch
-    from portico.ports.text_search import TextSearch
-    from portico_cli.progress import searching, update_sources
-
-    async with chosen.application.services(chosen.sources) as services:
-        searches = {name: services.get(TextSearch, name) for name in chosen.sources}
-        for name, search in searches.items():
-            check_filter(options.filter, search.capabilities.filter, f"The source {name!r}")
-        await update_sources(invocation, services, chosen)
-        with searching(chosen.sources):
-            found = await FusedSearch(searches).get_text_search_results(query, options)
-            return await found.list(), found.metadata
+        listed = [
+            {"number": number, "name": result.name, "link": result.link, "text": result.value}
+            for number, result in enumerate(results, skip + 1)
+        ]
+        write_json({"query": query, "results": listed, "warnings": warnings, "metadata": metadata_to_json(of_sources)})
+    else:
+        show(*result_lines(query, results, first=skip + 1), *remark_lines(query, of_sources), *warning_lines(warnings))
 
 
 def _filter(clauses: Sequence[str]) -> Filter | None:
@@ -127,6 +113,4 @@ def _filter(clauses: Sequence[str]) -> Filter | None:
         Equal(field, values[0]) if len(values) == 1 else AnyOf(field, tuple(values))
         for field, values in by_field.items()
     )
-    if not parts:
-        return None
-    return parts[0] if len(parts) == 1 else And(parts)
+    return And(parts) if len(parts) > 1 else parts[0] if parts else None

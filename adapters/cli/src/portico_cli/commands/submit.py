@@ -6,24 +6,34 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from portico_cli.carrying_out import Ended, tell_and_exit
+from portico_cli.arguments import clean_argument, given_value, read_goal, read_goals
+from portico_cli.execution import Ended, ended_jobs, ended_run, follow
 from portico_cli.failures import DONE, FAILED, HELD, INFEASIBLE, Misused, write_error
-from portico_cli.goal import clean_argument, read_goal
-from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation, short_name
-from portico_cli.options import overrides_of, planner_option
-from portico_cli.output import show, write_as_it_is, write_json
+from portico_cli.invocation import (
+    Invocation,
+    common_options,
+    json_option,
+    overrides_of,
+    pass_invocation,
+    planner_option,
+    short_name,
+)
+from portico_cli.runs import RunEntry, journal_of, origin_of, read_run
+from portico_cli.show.answer import show_and_exit
+from portico_cli.show.layout import count_words
+from portico_cli.show.output import show, write_as_it_is, write_json
+from portico_cli.show.runs import run_table, run_to_json
 from portico_cli.sources import choose_sources, run
+from portico_cli.terminal.progress import Progress
 
 if TYPE_CHECKING:
     from portico.kernel import Kernel
     from portico.ports.job_queue import JobQueue
     from portico.ports.run_store import RunStore
-    from portico_cli.run_entries import RunEntry
     from portico_host import Application
 
 __all__ = ["command"]
@@ -35,9 +45,9 @@ _WORST = (FAILED, HELD, INFEASIBLE, DONE)
 @click.command(name="submit")
 @click.argument("goal", required=False)
 @click.option("--file", metavar="FILE|-", help="Submit every goal of FILE: one on each line, or JSON.")
-@click.option("--input", "given", metavar="JSON|@FILE|-", help="What the goal is given: JSON, a file of it, or words.")
+@click.option("--input", "given", metavar="JSON|@FILE|-", help="The input of the goal: JSON, a file of it, or words.")
 @planner_option
-@click.option("--run", "name", metavar="NAME", help="Call the run NAME; where there is one already, it is that one.")
+@click.option("--run", "name", metavar="NAME", help="Call the run NAME; if there is one already, use that one.")
 @click.option("--wait", is_flag=True, help="Follow it to its end, and end as `portico ask` does.")
 @json_option
 @common_options
@@ -52,36 +62,32 @@ def command(
     name: str | None,
     wait: bool,
 ) -> None:
-    """Hand GOAL over to the workers, and print its run's name.
+    """Hand GOAL over to the workers, and print the name of its run.
 
-    GOAL is in words; `-` reads it from standard input. It is in the queue when this ends, and waits there until a
-    `portico worker` takes it.
+    GOAL is in words; `-` reads it from standard input. When this ends, the goal is in the queue, and waits there until
+    a `portico worker` takes it.
     """
     goals = _goals(goal, file, given, name)
     application = choose_sources(invocation, overrides=overrides_of(planner, None)).application
     work = _Work(invocation, application, goals, planner, None if name is None else _checked_name(name))
-    runs, at_work = run(lambda: _submit(work))
-    several = file is not None
+    names, workers = run(work.submit)
     # With --wait there is one object at the end, which has the names too.
     if not (wait and invocation.json):
-        _tell_submitted(work, runs, several=several, at_work=at_work, wait=wait)
+        _show_submitted(work, names, several=file is not None, workers=workers, wait=wait)
     if not wait:
         return
     invocation.submitted = True
-    if several:
-        click.get_current_context().exit(_tell_ended(invocation, run(lambda: _follow_all(work, runs))))
-    invocation.run = runs[0]
-    tell_and_exit(invocation, run(lambda: _follow(work, runs[0])))
+    if file is not None:
+        click.get_current_context().exit(_show_ended(invocation, run(lambda: work.follow_all(names))))
+    invocation.run = names[0]
+    show_and_exit(invocation, run(lambda: work.follow(names[0])))
 
 
 def _goals(goal: str | None, file: str | None, given: str | None, name: str | None) -> list[tuple[str, Any]]:
-    from portico_cli.given_values import given_value
-    from portico_cli.goal_files import read_goals
-
     if file is not None:
         for option, value in (("GOAL", goal), ("--input", given), ("--run", name)):
             if value is not None:
-                raise Misused(f"{option} and --file are both given; the goals of a file are all that is submitted.")
+                raise Misused(f"{option} and --file are both given; only the goals of the file can be submitted.")
         return read_goals(file)
     if goal is None:
         raise Misused("There is nothing to submit. Give a goal, `-` to read it from standard input, or --file.")
@@ -107,87 +113,69 @@ class _Work:
     planner: str | None
     name: str | None
 
+    @asynccontextmanager
+    async def _open(self) -> AsyncIterator[tuple[Kernel, JobQueue, RunStore]]:
+        """Open what submitting needs; no source and no function of the configuration is opened."""
+        from portico.kernel import Kernel
+        from portico.ports.planner import Planner
+        from portico.ports.runner import Runner
+        from portico.runners import require_jobs
 
-@asynccontextmanager
-async def _opened(work: _Work) -> AsyncIterator[tuple[Kernel, JobQueue, RunStore]]:
-    """Open what submitting takes: no source and no function of the configuration is."""
-    from portico.kernel import Kernel
-    from portico.ports.planner import Planner
-    from portico.ports.run_store import RunStore
-    from portico.ports.runner import Runner
-    from portico.runners import require_jobs
-    from portico_cli.origins import origin_of
-    from portico_cli.run_names import no_journal
+        async with self.application.services(()) as services:
+            kernel = Kernel(services, runner=services.get(Runner) if services.names(Runner) else None)
+            queue = require_jobs(kernel.runner)
+            if self.planner is not None:
+                services.prepare(Planner.__name__, self.planner)
+            kernel.origin = origin_of((), (), None)
+            # A worker can do nothing without a journal.
+            yield kernel, queue, journal_of(self.application, services)
 
-    async with work.application.services(()) as services:
-        kernel = Kernel(services, runner=services.get(Runner) if services.names(Runner) else None)
-        queue = require_jobs(kernel.runner)
-        if work.planner is not None:
-            services.prepare(Planner.__name__, work.planner)
-        if not services.names(RunStore):
-            # A worker can do nothing with it.
-            raise no_journal(work.application)
-        kernel.origin = origin_of((), (), None)
-        yield kernel, queue, services.get(RunStore)
+    async def submit(self) -> tuple[list[str], int]:
+        """Submit the goals; return the names of their runs, and the number of workers."""
+        async with self._open() as (kernel, queue, _):
+            if self.name is not None:
+                (goal, given), *_ = self.goals
+                names = [await kernel.submit(goal, planner=self.planner, input=given, run=self.name)]
+            else:
+                names = await kernel.submit_all(self.goals, planner=self.planner)
+            return names, len(await queue.workers())
+
+    async def follow(self, name: str) -> Ended:
+        """Follow a run to its end."""
+        async with self._open() as (_, queue, store):
+            with Progress("Waiting for a worker…") as progress:
+                status = await follow(queue, store, name, progress)
+            return await ended_run(self.invocation, store, status)
+
+    async def follow_all(self, names: list[str]) -> list[RunEntry]:
+        """Follow runs until all have ended."""
+        async with self._open() as (_, queue, store):
+            entries: dict[str, RunEntry] = {}
+            goals = {name: goal for name, (goal, _) in zip(names, self.goals, strict=True)}
+            with Progress(f"0 of {len(names):,} runs ended") as progress:
+                async for status in ended_jobs(queue, names):
+                    entries[status.name] = await read_run(store, status.name, status, goals[status.name])
+                    progress.say(f"{len(entries):,} of {len(names):,} runs ended")
+            return [entries[name] for name in names]
 
 
-async def _submit(work: _Work) -> tuple[list[str], int]:
-    """Submit the goals; return the names of their runs, and how many workers are at work."""
-    async with _opened(work) as (kernel, queue, _):
-        if work.name is not None:
-            (goal, given), *_ = work.goals
-            runs = [await kernel.submit(goal, planner=work.planner, input=given, run=work.name)]
-        else:
-            runs = await kernel.submit_all(work.goals, planner=work.planner)
-        return runs, len(await queue.workers())
-
-
-def _tell_submitted(work: _Work, runs: list[str], *, several: bool, at_work: int, wait: bool) -> None:
-    submitted = [{"run": run, "goal": goal} for run, (goal, _) in zip(runs, work.goals, strict=True)]
+def _show_submitted(work: _Work, names: list[str], *, several: bool, workers: int, wait: bool) -> None:
     if work.invocation.json:
+        submitted = [{"run": name, "goal": goal} for name, (goal, _) in zip(names, work.goals, strict=True)]
         write_json({"runs": submitted} if several else submitted[0])
         return
-    write_as_it_is("\n".join(runs))
+    write_as_it_is("\n".join(names))
     if sys.stderr.isatty() and not wait:
-        which = "They wait" if several else "It waits"
-        shown = "portico runs" if several else f"portico runs {short_name(runs[0])}"
-        workers = f"{at_work} worker{' is' if at_work == 1 else 's are'} at work" if at_work else "none is at work yet"
-        write_error(f"{which} for a worker ({workers}); `{shown}` shows how far.")
+        shown = "portico runs" if several else f"portico runs {short_name(names[0])}"
+        running = f"{count_words(workers, 'worker')} running" if workers else "none is running yet"
+        write_error(f"{'They wait' if several else 'It waits'} for a worker ({running}); `{shown}` shows the state.")
 
 
-async def _follow(work: _Work, run: str) -> Ended:
-    from portico_cli.following import ended_run, follow
-    from portico_cli.step_progress import StepProgress
-
-    async with _opened(work) as (_, queue, store):
-        with StepProgress("Waiting for a worker…") as line:
-            status = await follow(queue, store, run, line)
-        return await ended_run(work.invocation, store, status)
-
-
-async def _follow_all(work: _Work, runs: list[str]) -> list[RunEntry]:
-    from portico_cli.following import ended_jobs
-    from portico_cli.run_listing import read_with_job
-    from portico_cli.step_progress import StepProgress
-
-    async with _opened(work) as (_, queue, store):
-        entries: dict[str, RunEntry] = {}
-        goals = {run: goal for run, (goal, _) in zip(runs, work.goals, strict=True)}
-        with StepProgress(f"0 of {len(runs):,} runs ended") as line:
-            async for status in ended_jobs(queue, runs):
-                entries[status.name] = await read_with_job(store, status, goals[status.name])
-                line.say(f"{len(entries):,} of {len(runs):,} runs ended")
-        return [entries[run] for run in runs]
-
-
-def _tell_ended(invocation: Invocation, runs: list[RunEntry]) -> int:
-    """Tell how runs ended, and return the exit code of the worst."""
-    from portico_cli.run_entries import run_to_json
-    from portico_cli.run_table import RunTable
-
+def _show_ended(invocation: Invocation, runs: list[RunEntry]) -> int:
+    """Show how runs ended, and return the exit code of the worst."""
     if invocation.json:
         write_json({"runs": [run_to_json(each, details=True) for each in runs]})
     else:
-        show(RunTable(runs, datetime.now(UTC)))
+        show(run_table(runs))
     codes = {_CODES.get(each.state, FAILED) for each in runs}
     return next(code for code in _WORST if code in codes)

@@ -7,7 +7,6 @@ import math
 import os
 import platform
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,19 +18,20 @@ import click
 
 from portico_cli.failures import DONE, INTERRUPTED, Misused
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
+from portico_cli.runs import no_journal
+from portico_cli.show.worker import worker_listener
 from portico_cli.sources import choose_sources, run
+from portico_cli.worker import KINDS, Ready, Stopped, Tell, Working
 
 if TYPE_CHECKING:
-    from portico_cli.sources import Chosen
-    from portico_cli.worker_events import Tell
     from portico_host import Application
 
 __all__ = ["command"]
 
+# Seconds; less than the ten after which container engines kill by default.
 _GRACE = 8.0
-"""Seconds; less than the ten after which container engines kill by default."""
+# So many signals stop the worker in order; the next one breaks it off.
 _GENTLE = 2
-"""How many signals are a wish."""
 
 
 @click.command(name="worker")
@@ -61,75 +61,72 @@ def command(
 ) -> None:
     """Carry out the goals that `portico submit` hands over.
 
-    Start as many workers as you like, on any host that reaches the runner's database. Ctrl-C stops one: what it has
-    not ended waits for another worker.
+    Start as many workers as you like, on any host that reaches the database of the runner. Ctrl-C stops a worker: the
+    jobs that it has not ended wait for another one.
     """
     invocation.lines = True
     if math.isnan(grace):  # it is in any range
-        raise Misused("--grace: nan is no number of seconds.")
+        raise Misused("--grace: nan is not a number of seconds.")
     chosen = choose_sources(invocation)
+    application = chosen.application
     if concurrency is not None:
-        more = {"runner": {_runner_of(chosen.application): {"concurrency": concurrency}}}
-        chosen = choose_sources(invocation, overrides=more)
-    from portico_cli.worker_log import WorkerLog
-    from portico_cli.worker_view import WorkerView
+        more = {"runner": {_runner_of(application): {"concurrency": concurrency}}}
+        application = choose_sources(invocation, overrides=more).application
+    tell = worker_listener(json=invocation.json)
 
-    shown = WorkerLog() if invocation.json or not sys.stdout.isatty() else WorkerView()
-    wanted = _Wanted(chosen, until_empty, grace, approve, approve_effects)
+    approvals = _Approvals(plans=approve, effects=approve_effects)
     try:
-        with shown:
-            code = run(lambda: _work(wanted, shown))
+        code = run(lambda: _work(application, chosen.sources, tell, approvals, grace=grace, until_empty=until_empty))
     except asyncio.CancelledError:
-        # Told again, while jobs were given back.
+        # A signal came while jobs were given back.
         code = INTERRUPTED
     click.get_current_context().exit(code)
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
-    chosen: Chosen
-    until_empty: bool
-    grace: float
-    approve: bool
-    approve_effects: bool
+class _Approvals:
+    plans: bool = False
+    effects: bool = False
 
 
-async def _work(wanted: _Wanted, tell: Tell) -> int:
+async def _work(
+    application: Application,
+    sources: tuple[str, ...],
+    tell: Tell,
+    approvals: _Approvals,
+    *,
+    grace: float,
+    until_empty: bool,
+) -> int:
     from portico.approval import approve_effects, approve_plans
     from portico.runners import require_jobs
-    from portico_cli.job_kinds import KINDS
-    from portico_cli.run_names import no_journal
-    from portico_cli.worker_events import Ready, Stopped
-    from portico_cli.working import Working
 
-    application = wanted.chosen.application
-    async with application.kernel(wanted.chosen.sources) as kernel:
+    runner = _runner_of(application)
+    async with application.kernel(sources) as kernel:
         queue = require_jobs(kernel.runner)
         if kernel.run_store is None:
-            # Every pursuit would fail.
             raise no_journal(application)
-        if wanted.approve:
+        if approvals.plans:
             kernel.middleware.plan.append(approve_plans())
-        if wanted.approve_effects:
+        if approvals.effects:
             kernel.middleware.step.append(approve_effects(kernel))
-        # A queue that cannot be reached is told of before anything else is.
+        # A queue that cannot be reached is the error, before anything is shown.
         await queue.workers()
-        runner, place = _runner_of(application), str(getattr(queue, "place", ""))
-        tell(Ready(platform.node(), os.getpid(), runner, place, tuple(KINDS), _concurrency_of(application, runner)))
-        working = Working(kernel, queue, tell, grace=wanted.grace)
-        with _told_by_signals() as heard:
-            await working.work(until_empty=wanted.until_empty)
+        place, many = str(getattr(queue, "place", "")), _concurrency_of(application, runner)
+        tell(Ready(platform.node(), os.getpid(), runner, place, tuple(KINDS), many))
+        working = Working(kernel, queue, tell, grace=grace)
+        with _signals_cancel() as heard:
+            await working.work(until_empty=until_empty)
         tell(Stopped(dict(working.ended), working.given_back))
     return INTERRUPTED if heard and heard[0] == signal.SIGINT else DONE
 
 
 @contextmanager
-def _told_by_signals() -> Iterator[list[int]]:
-    """Have Ctrl-C and SIGTERM cancel the task that this is done in; what is yielded gets the signals.
+def _signals_cancel() -> Iterator[list[int]]:
+    """Let Ctrl-C and SIGTERM cancel the current task; yield the list of signals.
 
-    So does the second, which leaves no time to what is under way. Only the third is raised where it comes, as Ctrl-C
-    otherwise is the second time: there it hits anything. Who starts a process in the background may have it ignore
-    Ctrl-C, and that is left so.
+    The second signal ends the patience with what is under way. Only the third raises ``KeyboardInterrupt``, which can
+    hit anything. A process that ignores Ctrl-C, because it runs in the background, keeps ignoring it.
     """
     heard: list[int] = []
     task, loop = asyncio.current_task(), asyncio.get_running_loop()
@@ -138,7 +135,7 @@ def _told_by_signals() -> Iterator[list[int]]:
         yield heard
         return
 
-    def told(number: int, frame: FrameType | None) -> None:
+    def cancel(number: int, frame: FrameType | None) -> None:
         heard.append(number)
         if len(heard) > _GENTLE:
             raise KeyboardInterrupt
@@ -147,7 +144,7 @@ def _told_by_signals() -> Iterator[list[int]]:
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     for number, handler in before.items():
         if handler is not signal.SIG_IGN:
-            signal.signal(number, told)
+            signal.signal(number, cancel)
     try:
         yield heard
     finally:

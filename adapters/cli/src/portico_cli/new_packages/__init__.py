@@ -1,1 +1,0 @@
-"""New packages: the templates, copied with the forms of another name."""

@@ -1,0 +1,308 @@
+"""Find and read runs: those of the journal, and those in the queue of a runner with workers."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from portico.errors import StoreBusy, StoreError
+from portico.ports.run_store import RunStore
+from portico.pursuits.journal import RunState
+from portico_cli.failures import Misused
+from portico_cli.invocation import Invocation
+from portico_host.typed_words import quoted
+
+if TYPE_CHECKING:
+    from portico.jobs import JobState, JobStatus, Worker
+    from portico.ports.job_queue import JobQueue
+    from portico.registration import Services
+    from portico_host import Application
+
+__all__ = [
+    "Begun",
+    "Listing",
+    "RunEntry",
+    "begun_with",
+    "find_run",
+    "host_of",
+    "list_runs",
+    "no_journal",
+    "origin_of",
+    "queue_of",
+    "read_run",
+    "run_command_line",
+    "time_of",
+]
+
+LAST = "last"
+_SHOWN = 5
+_END = re.compile(r"-(?=[0-9a-f]+$)")
+# States of a run without an outcome in the journal.
+_UNENDED = frozenset({"running", "interrupted", "uncertain"})
+# States of jobs that may have no run in the journal. A job that is done has its run there.
+_LISTED: tuple[JobState, ...] = ("waiting", "running", "failed", "cancelled")
+_MOST_WAITING = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class RunEntry:
+    """A run as the journal has it. ``run_state`` is None, and ``problem`` says why, if that cannot be read.
+
+    ``job`` is its job in the queue, if the run was submitted, and ``submitted`` the goal of that job.
+    """
+
+    name: str
+    state: str
+    entries: Sequence[Mapping[str, Any]] = ()
+    run_state: RunState | None = None
+    problem: str = ""
+    job: JobStatus | None = None
+    submitted: str = ""
+
+    @property
+    def goal(self) -> str | None:
+        """The goal, if it is known."""
+        return self.run_state.goal if self.run_state is not None else self.submitted or None
+
+    @property
+    def worker(self) -> str | None:
+        """The worker that carries out the run now."""
+        return self.job.worker or None if self.job is not None and self.state == "running" else None
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Runs and workers; ``workers`` is None if the runner has no queue.
+
+    ``problem`` says why the queue cannot be read; then the runs are those of the journal.
+    """
+
+    runs: Sequence[RunEntry]
+    workers: Sequence[Worker] | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A run, the folder in which it began, and the options with which it began."""
+
+    run: str
+    folder: str = ""
+    docs: tuple[Path, ...] = ()
+    names: tuple[str, ...] = ()
+    chat: str | None = None
+
+    @classmethod
+    def of(cls, run: str, origin: object) -> Begun:
+        """Read the origin of a journal; another application may have written it, so any value is borne."""
+        values = origin if isinstance(origin, Mapping) else {}
+
+        def texts(name: str) -> list[str]:
+            value = values.get(name)
+            return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+
+        folder, chat = values.get("folder"), values.get("chat")
+        return cls(
+            run,
+            folder if isinstance(folder, str) else "",
+            tuple(map(Path, texts("docs"))),
+            tuple(texts("sources")),
+            chat if isinstance(chat, str) else None,
+        )
+
+
+def origin_of(docs: Sequence[Path], names: Sequence[str], chat: str | None) -> dict[str, Any]:
+    """Return the options of a run as JSON values for the journal; paths are absolute."""
+    given = {"docs": [str(path.resolve()) for path in docs], "sources": list(names), "chat": chat}
+    return {"folder": os.getcwd(), **{name: value for name, value in given.items() if value}}  # noqa: PTH109 - a text
+
+
+def run_command_line(file: Path, origin: Mapping[str, Any]) -> str:
+    """Return the command that runs the plan of a file with the sources that it was made for.
+
+    >>> run_command_line(Path("plan.json"), {"sources": ["wiki", "my notes"]})
+    'portico run plan.json --source wiki --source "my notes"'
+    """
+    begun = Begun.of("", origin)
+    words = ["portico", "run", str(file)]
+    for path in begun.docs:
+        words += ["--docs", str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)]
+    for name in begun.names:
+        words += ["--source", name]
+    words += ["--chat", begun.chat] if begun.chat is not None else []
+    return " ".join(map(quoted, words))
+
+
+async def begun_with(invocation: Invocation, wanted: str) -> Begun:
+    """Find a run of the journal and the options with which it began. Raises ``Misused`` if there is none."""
+    import portico_host
+
+    application = portico_host.load(invocation.config)
+    async with application.services(()) as services:
+        store, queue = journal_of(application, services), queue_of(services)
+        run = await find_run(store, wanted, queue)
+        entries = await store.read(run)
+        if not entries and queue is not None and run not in await store.runs():
+            raise Misused(
+                f"The run {run} was submitted and has not begun, so there is nothing to resume. "
+                f"`portico runs {run}` shows its state."
+            )
+    return Begun.of(run, entries[0].get("origin") if entries else None)
+
+
+def journal_of(application: Application, services: Services) -> RunStore:
+    """Return the journal. Raises ``Misused`` if none is kept."""
+    if not services.names(RunStore):
+        raise no_journal(application)
+    return services.get(RunStore)
+
+
+def no_journal(application: Application) -> Misused:
+    """Return the error for a command that needs the journal when none is kept."""
+    from portico_host.packages import port_named
+
+    configuration = application.configuration
+    if configuration.is_off(port_named("RunStore")):
+        return Misused(f'No journal is kept: {configuration.place(("runs", "use"))}: runs.use is "none".')
+    return Misused("No journal is kept: none is installed. Run `pip install portico-basics`.")
+
+
+def host_of(worker: str) -> str:
+    """Return the name of a worker without its random part.
+
+    >>> host_of("db1.example:4711:9f3a")
+    'db1.example:4711'
+    """
+    return worker.rpartition(":")[0] or worker
+
+
+def queue_of(services: Services) -> JobQueue | None:
+    """Return the queue of the configured runner, or None."""
+    from portico.ports.runner import Runner
+    from portico.runners import jobs_of
+
+    return jobs_of(services.get(Runner)) if services.names(Runner) else None
+
+
+async def find_run(store: RunStore, wanted: str, queue: JobQueue | None = None) -> str:
+    """Return the run with that name, or the only one whose name or last part begins so, or for ``last`` the newest.
+
+    Runs that only the queue has are found too. Raises ``Misused`` if there is no such run, or more than one.
+    """
+    runs = list(await store.runs())
+    if wanted in runs:
+        return wanted
+    found = _named(runs, wanted)
+    if queue is not None and (not found or wanted == LAST):
+        try:
+            jobs = await _unjournalled(queue, 1 if wanted == LAST else None)
+        except StoreError:
+            jobs = []  # reading the runs tells that the queue cannot be read
+        runs += sorted({each.name for each in jobs} - set(runs))
+        found = _named(runs, wanted)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = ", ".join(found[-_SHOWN:])
+        raise Misused(f"{len(found)} runs begin with {wanted!r}; give more of the name: {names}.")
+    advice = "`portico runs` lists them." if runs else "The journal has no run yet."
+    raise Misused(f"There is no run {wanted!r}. {advice}")
+
+
+def _named(runs: Sequence[str], wanted: str) -> list[str]:
+    if wanted in runs:
+        return [wanted]
+    if wanted == LAST:
+        return list(runs[-1:])
+    return [run for run in runs if wanted and (run.startswith(wanted) or _END.split(run)[-1].startswith(wanted))]
+
+
+async def list_runs(store: RunStore, queue: JobQueue | None, limit: int, name: str | None = None) -> Listing:
+    """Read the newest runs, the newest first, or the one with that name."""
+    names = [name] if name is not None else (await store.runs())[-limit:]
+    jobs: dict[str, JobStatus] = {}
+    goals: dict[str, str] = {}
+    workers: Sequence[Worker] | None = None
+    problem = ""
+    if queue is not None:
+        try:
+            if name is None:
+                goals = {each.name: _goal(each) for each in await _unjournalled(queue, limit, body=True)}
+                names = list(dict.fromkeys([*names, *goals]))
+            elif not await store.read(name):
+                goals = {each.name: _goal(each) for each in await queue.status([name], body=True) if each is not None}
+            jobs = {each.name: each for each in await queue.status(names) if each is not None}
+            workers = await queue.workers()
+        except StoreError as error:
+            problem = str(error)
+    runs = [await read_run(store, each, jobs.get(each), goals.get(each, "")) for each in names]
+    runs.reverse()
+    if jobs:
+        runs.sort(key=_begun_at, reverse=True)
+    return Listing(runs[:limit], workers, problem)
+
+
+async def read_run(store: RunStore, name: str, job: JobStatus | None = None, goal: str | None = None) -> RunEntry:
+    """Read a run, and combine it with its job, which has this goal, or the one in its body.
+
+    A run without an end whose process is gone is interrupted; a damaged run is unreadable.
+    """
+    entry = await _read_journal(store, name)
+    if job is None:
+        return entry
+    state, problem = entry.state, entry.problem
+    # A cancelled job does not tell what happened to a step with effects.
+    uncertain = state == "uncertain" and job.state == "cancelled"
+    if state in _UNENDED and not uncertain and (job.state != "done" or entry.run_state is None):
+        state, problem = job.state, job.error or ""
+    return replace(entry, state=state, problem=problem, job=job, submitted=_goal(job) if goal is None else goal)
+
+
+async def _read_journal(store: RunStore, name: str) -> RunEntry:
+    try:
+        entries = await store.read(name)
+        if not entries:
+            return RunEntry(name, "interrupted", problem="it was broken off before its first entry")
+        state = RunState.of(entries)
+    except StoreBusy:
+        raise
+    except StoreError as error:
+        return RunEntry(name, "unreadable", problem=str(error))
+    shown: str = state.state
+    if shown == "running" and not await store.held(name):
+        shown = "interrupted"
+    if shown == "interrupted" and state.uncertain:
+        shown = "uncertain"
+    return RunEntry(name, shown, entries, state)
+
+
+async def _unjournalled(queue: JobQueue, limit: int | None = None, *, body: bool = False) -> list[JobStatus]:
+    """Return the newest jobs that may have no run in the journal, the newest first."""
+    from portico.pursuits.submitting import PURSUIT
+
+    return await queue.jobs(PURSUIT, states=_LISTED, limit=limit or _MOST_WAITING, body=body)
+
+
+def _goal(job: JobStatus) -> str:
+    goal = (job.body or {}).get("goal")
+    return goal if isinstance(goal, str) else ""
+
+
+def _begun_at(entry: RunEntry) -> tuple[datetime, str]:
+    if entry.job is not None and entry.job.submitted_at:
+        return time_of(entry.job.submitted_at), entry.name
+    return time_of(entry.run_state.started_at if entry.run_state is not None else ""), entry.name
+
+
+def time_of(at: str) -> datetime:
+    """Return a time of the journal or of a queue; 1970 if it cannot be read."""
+    try:
+        made = datetime.fromisoformat(at)
+    except ValueError:
+        return datetime.fromtimestamp(0, UTC)
+    return made if made.tzinfo is not None else made.replace(tzinfo=UTC)

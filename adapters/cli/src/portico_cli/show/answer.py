@@ -1,0 +1,227 @@
+"""Show how a run ended: what `portico ask`, `run` and `resume` print, and with which exit code they end."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+from rich.console import RenderableType
+from rich.text import Text
+
+from portico.chat import Citation
+from portico_cli.failures import DONE, HELD, INFEASIBLE
+from portico_cli.invocation import Invocation, short_name
+from portico_cli.show.functions import selection_to_json
+from portico_cli.show.layout import AnswerText, Hanging, count_words, place_head
+from portico_cli.show.output import plain, safe_text, show, write_json
+
+if TYPE_CHECKING:
+    from portico.plans.plan import Step
+    from portico.plans.task import Answer, Infeasible
+    from portico.ports.search_index import IndexReport
+    from portico.pursuit import Held, Pursuit
+    from portico.pursuits.journal import StartedStep
+    from portico_cli.execution import Ended
+
+__all__ = [
+    "citation_lines",
+    "function_to_json",
+    "infeasible_lines",
+    "one_line",
+    "report_lines",
+    "report_to_json",
+    "show_and_exit",
+    "warning_lines",
+]
+
+_LONGEST = 2_000
+# The name that stands for the planner when a plan was run without one.
+_NO_PLANNER = "plan"
+_COUNTS = ("added", "changed", "renamed", "removed", "unchanged")
+_MOST_PROBLEMS = 50
+
+
+def show_and_exit(invocation: Invocation, ended: Ended, reports: Mapping[str, IndexReport] | None = None) -> NoReturn:
+    """Show how a run ended, with the ``reports`` of the indexes that were updated for it, and exit."""
+    from portico.plans.task import Answer, Infeasible
+
+    run = ended.pursuit
+    if invocation.json:
+        made = _run_to_json(run, ended.uncertain)
+        made |= {} if ended.measured else {"usage": None}
+        if reports is not None:
+            made["indexes"] = {name: report_to_json(report) for name, report in reports.items()}
+        write_json(made)
+    elif isinstance(run.outcome, Answer):
+        show(*_answer_lines(run.outcome, run, reports or {}))
+    elif isinstance(run.outcome, Infeasible):
+        show(*infeasible_lines(run.outcome))
+    else:
+        show(*_held_lines(run.outcome, ended))
+    code = DONE if isinstance(run.outcome, Answer) else INFEASIBLE if isinstance(run.outcome, Infeasible) else HELD
+    click.get_current_context().exit(code)
+
+
+def _run_to_json(run: Pursuit, uncertain: Mapping[str, StartedStep]) -> dict[str, Any]:
+    from portico.plans.json_form import plan_to_json
+    from portico.plans.task import Answer, Infeasible
+    from portico.pursuit import Held
+
+    outcome = run.outcome
+    found = outcome if isinstance(outcome, Answer) else Answer("")
+    return {
+        "outcome": type(outcome).__name__.lower(),
+        "answer": outcome.text if isinstance(outcome, Answer) else None,
+        "value": found.value,
+        "citations": [
+            {"number": citation.number, "name": citation.name, "link": citation.link, "quote": citation.quote}
+            for citation in found.citations
+        ],
+        "warnings": list(found.warnings),
+        "reason": None if isinstance(outcome, Answer) else outcome.reason,
+        "missing": list(outcome.missing) if isinstance(outcome, Infeasible) else [],
+        "step": outcome.step if isinstance(outcome, Held) else None,
+        "uncertain": [
+            {"id": step, "function": function_to_json(begun.step), "arguments": dict(begun.arguments)}
+            for step, begun in uncertain.items()
+        ],
+        "plan": plan_to_json(run.plan) if run.plan.steps else None,
+        "steps": [
+            {
+                "id": record.step.id,
+                "function": function_to_json(record.step),
+                **({"result": record.result} if record.error is None else {"error": record.error}),
+            }
+            for record in run.steps
+        ],
+        "usage": {"input_tokens": run.usage.input_tokens, "output_tokens": run.usage.output_tokens},
+        "run": run.run,
+        "planner": run.planner,
+        "service": run.services[-1] if run.services else None,
+        "selection": selection_to_json(run.selection),
+    }
+
+
+def function_to_json(step: Step) -> Any:
+    """Return what a step calls: a name, or the JSON form of a plan or a template."""
+    from portico.plans.json_form import plan_to_json
+    from portico.plans.plan import Plan
+
+    return step.function if isinstance(step.function, str) else plan_to_json(Plan("", (step,)))["steps"][0]["function"]
+
+
+def _answer_lines(outcome: Answer, run: Pursuit, reports: Mapping[str, IndexReport]) -> Iterator[RenderableType]:
+    """Yield the answer, its citations, the warnings, and a line on who answered from what."""
+    if outcome.text.strip():
+        # A pipe gets the text as it is.
+        yield AnswerText(outcome.text) if sys.stdout.isatty() else safe_text(outcome.text.strip("\n"))
+    yield from citation_lines(outcome.citations)
+    yield from warning_lines(outcome.warnings)
+    yield Text()
+    yield Hanging(Text(_footer(run, reports), style="dim"))
+
+
+def citation_lines(citations: Sequence[Citation]) -> Iterator[RenderableType]:
+    """Yield an empty line and the place of each citation, by number; nothing if there are none."""
+    if citations:
+        yield Text()
+    width = max((len(str(citation.number)) for citation in citations), default=0) + 3
+    for each in sorted(citations, key=lambda citation: citation.number):
+        yield Hanging(place_head(each.name, each.link), f"[{each.number}]".ljust(width), " " * width, "bold green")
+
+
+def warning_lines(warnings: Sequence[str]) -> Iterator[RenderableType]:
+    """Yield an empty line and the warnings; nothing if there are none."""
+    if warnings:
+        yield Text()
+    for warning in warnings:
+        yield Hanging(safe_text(warning, "yellow"), "! ", "  ", "yellow")
+
+
+def infeasible_lines(outcome: Infeasible) -> Iterator[RenderableType]:
+    """Yield why a goal cannot be reached, and what is missing."""
+    yield Hanging(safe_text(f"This cannot be done: {outcome.reason}", "bold"))
+    for missing in outcome.missing:
+        yield Hanging(safe_text(missing), "  missing: ", "           ", "dim")
+
+
+def _held_lines(outcome: Held, ended: Ended) -> Iterator[RenderableType]:
+    """Yield what waits for a person, and the commands that continue."""
+    run = short_name(ended.pursuit.run)
+    for step, begun in ended.uncertain.items():
+        called = begun.step.function if isinstance(begun.step.function, str) else "its function"
+        words = (
+            f"It is not known whether step {step} happened: the process ended after it began to call {called} and "
+            "before it wrote the result down. The step has effects, so it is not repeated without your word."
+        )
+        yield Hanging(safe_text(words, "bold"))
+        yield Text("It was sent:" if begun.arguments else "It was sent nothing.")
+        for name, value in begun.arguments.items():
+            yield Hanging(safe_text(one_line(value)), f"  {plain(name)} = ", "    ", "dim")
+        yield Text("Check whether it happened. Then:")
+        yield Hanging(safe_text(f"portico resume {run} --retry {step}"), "  ", "  ", "cyan")
+        yield Hanging(Text("if it did not happen: the step runs again.", style="dim"), "      ", "      ")
+        yield Hanging(safe_text(f"portico resume {run} --result {step} VALUE"), "  ", "  ", "cyan")
+        yield Hanging(Text("if it happened: VALUE becomes its result.", style="dim"), "      ", "      ")
+    if not ended.uncertain:
+        where = f" before step {outcome.step}" if outcome.step else ""
+        yield Hanging(safe_text(f"Held{where}: {outcome.reason}", "bold"))
+        advice = f"`portico resume {run}` continues."
+        if not ended.resumable:
+            advice = f"Run {run}. No journal is kept, so it cannot be resumed."
+        yield Hanging(Text(advice, style="dim"))
+
+
+def _footer(run: Pursuit, reports: Mapping[str, IndexReport]) -> str:
+    services = ", ".join(run.services)
+    line = f"Answered by {services}" if services else f"Answered by the planner {run.planner}"
+    if run.planner == _NO_PLANNER and not services:
+        line = f"{count_words(sum(each.error is None and '/' not in each.step.id for each in run.steps), 'step')} done"
+    if reports:
+        passages = count_words(sum(report.passages for report in reports.values()), "passage")
+        line += f" from {passages} in {count_words(sum(report.documents for report in reports.values()), 'document')}"
+    skipped = sum(sum(report.skipped.values()) for report in reports.values())
+    unread = sum(len(report.problems) for report in reports.values())
+    parts = [f"{plain(line)}."]
+    parts += [f"{count_words(skipped, 'file')} skipped."] if skipped else []
+    parts += [f"{count_words(unread, 'problem')} while indexing."] if unread else []
+    return " ".join([*parts, "`portico index PATH` says why."] if skipped or unread else parts)
+
+
+def one_line(value: object) -> str:
+    """Return a value as JSON on one line, cut if it is very long."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters)"
+
+
+def report_to_json(report: IndexReport) -> dict[str, Any]:
+    """Return the report of an index update as JSON values."""
+    return {
+        "documents": report.documents,
+        **{name: getattr(report, name) for name in _COUNTS},
+        "passages": report.passages,
+        "embedded": report.embedded,
+        "skipped": dict(sorted(report.skipped.items())),
+        "problems": list(report.problems),
+    }
+
+
+def report_lines(report: IndexReport) -> Iterator[RenderableType]:
+    """Yield a table of the counts, and at most 50 problems."""
+    from rich.table import Table
+
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(style="dim")
+    table.add_column(justify="right")
+    skipped = {f"skipped, {reason}": number for reason, number in sorted(report.skipped.items())}
+    counts = {name: getattr(report, name) for name in _COUNTS}
+    for name, number in {**counts, **skipped, "passages": report.passages, "embedded": report.embedded}.items():
+        table.add_row(safe_text(name), Text(f"{number:,}", style="bold" if number else "dim"))
+    yield table
+    for problem in report.problems[:_MOST_PROBLEMS]:
+        yield Hanging(safe_text(problem, "yellow"), "! ", "  ", "yellow")
+    if len(report.problems) > _MOST_PROBLEMS:
+        yield Text(f"… and {len(report.problems) - _MOST_PROBLEMS:,} more; --json has all.", style="dim")

@@ -1,0 +1,145 @@
+"""Write to people and to programs: consoles, safe text, JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.text import Text
+
+# Control characters but newline and tab, and the marks that turn the direction of writing: both can make a
+# terminal show what is not there.
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+
+_LINE_BREAKS = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+# What JSON allows raw inside a string and a terminal may act on.
+_ESCAPED_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+# No line is cut where a program reads.
+_WIDTH_OF_PIPES = 100_000
+
+
+class OutputClosed(Exception):
+    """Whoever reads standard output went away, as ``| head`` does."""
+
+
+class OutputFailed(Exception):
+    """Standard output takes nothing more, as on a full disk."""
+
+
+def use_utf8() -> None:
+    """Write UTF-8 to both streams whatever the locale says; what cannot be encoded is replaced.
+
+    A stream that was closed by who started us is replaced by one that leads nowhere: the next file opened, an
+    index perhaps, would otherwise get its number.
+    """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            setattr(sys, name, os.fdopen(nowhere, "w", encoding="utf-8", closefd=False))
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(encoding="utf-8", errors="replace")
+
+
+def plain(text: str) -> str:
+    r"""Return text from outside without anything that a terminal would act on.
+
+    >>> plain("a\x1b[31mb\r\nc")
+    'a[31mb\nc'
+    """
+    return _SURROGATES.sub("\ufffd", _CONTROLS.sub("", _LINE_BREAKS.sub("\n", text)))
+
+
+def safe_text(text: str, style: str = "") -> Text:
+    """Return text from outside for a console: no escapes, no markup."""
+    from rich.text import Text
+
+    return Text(plain(text), style=style)
+
+
+def console_for(stream: TextIO) -> Console:
+    """Return a console that writes what it is given: no markup, no emoji codes, no highlighting.
+
+    NO_COLOR, TERM=dumb, COLUMNS and redirection are respected; lines for a pipe or a file are not wrapped.
+    """
+    from rich.console import Console
+
+    console = Console(file=stream, markup=False, emoji=False, highlight=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = _WIDTH_OF_PIPES
+    return console
+
+
+def show(*renderables: RenderableType) -> None:
+    """Print to standard output. Raises `OutputClosed` when nobody reads it any more, or `OutputFailed`."""
+    console = console_for(sys.stdout)
+    if console.is_terminal:
+        try:
+            for renderable in renderables:
+                console.print(renderable)
+        except OSError as error:
+            _close(error)
+        return
+    try:
+        with console.capture() as captured:
+            for renderable in renderables:
+                console.print(renderable)
+    except OSError as error:
+        # At the end of a capture rich writes nothing, but it writes, which a full disk refuses.
+        _close(error)
+    _write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+
+
+def write_as_it_is(text: str) -> None:
+    """Write a text that programs may read too: nothing is wrapped, and a pipe gets every character of it."""
+    shown = plain(text) if sys.stdout.isatty() else _SURROGATES.sub("\ufffd", text)
+    _write(shown if shown.endswith("\n") else f"{shown}\n")
+
+
+def write_json(value: Any) -> None:
+    """Write one JSON value and a newline, keys in the order given.
+
+    Half a surrogate pair, as a broken file name brings, becomes U+FFFD: not every reader of JSON takes it.
+    """
+    _write_json(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+
+
+def write_json_line(value: Any) -> None:
+    """Write one JSON value on one line, as `write_json` does otherwise."""
+    _write_json(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def _write_json(text: str) -> None:
+    text = _ESCAPED_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    _write(_SURROGATES.sub("\ufffd", text) + "\n")
+
+
+def _write(text: str) -> None:
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        _close(error)
+
+
+def _close(error: OSError) -> NoReturn:
+    # The interpreter flushes standard output at its end, and would complain there.
+    try:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
+    except (OSError, ValueError):
+        pass
+    if isinstance(error, BrokenPipeError):
+        raise OutputClosed
+    raise OutputFailed(f"Standard output cannot be written: {error.strerror or error}.") from error

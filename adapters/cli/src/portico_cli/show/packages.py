@@ -1,0 +1,197 @@
+"""Show installed packages: a table of all, or one with every registration and its settings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from portico.errors import PorticoError
+from portico_cli.show.layout import Hanging
+from portico_cli.show.output import safe_text
+
+if TYPE_CHECKING:
+    from portico_host import Command, Offer, Package, Plugins
+
+__all__ = ["detail_lines", "details_to_json", "package_to_json", "packages_lines", "value_words"]
+
+_STYLES = {"ok": "green", "empty": "yellow", "disabled": "dim"}
+
+
+def package_to_json(package: Package) -> dict[str, Any]:
+    """Return a package as JSON values, without settings."""
+    return {
+        "name": package.name,
+        "distribution": package.distribution,
+        "version": package.version,
+        "state": package.state,
+        "problem": package.problem,
+        "mend": package.mend,
+        "offers": [_offer_to_json(offer) for offer in package.offers],
+    }
+
+
+def _offer_to_json(offer: Offer) -> dict[str, Any]:
+    return {
+        "port": offer.port.name,
+        "name": offer.name,
+        "summary": offer.registration.summary,
+        "port_version": offer.registration.port_version,
+        "compatible": offer.compatible,
+    }
+
+
+def details_to_json(package: Package, commands: tuple[Command, ...]) -> dict[str, Any]:
+    """Return a package as JSON values; ``settings`` is the JSON Schema of each registration's, null without any."""
+    offers = []
+    for offer in package.offers:
+        schema, problem = _settings(offer)
+        offers.append(
+            {
+                **_offer_to_json(offer),
+                "installed_port_version": offer.port.version,
+                "hook": offer.port.hook,
+                "table": _table(offer),
+                "settings": schema,
+                "problem": problem,
+            }
+        )
+    names = [found.name for found in commands if found.distribution == package.distribution]
+    return {**package_to_json(package), "offers": offers, "commands": names}
+
+
+def packages_lines(plugins: Plugins, commands: tuple[Command, ...]) -> Iterator[RenderableType]:
+    """Yield all packages with what they offer, then what is wrong with some, then their commands."""
+    if not plugins.packages:
+        yield Text("No plugin packages are installed.")
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for name in ("package", "version", "state", "offers"):
+        table.add_column(name, overflow="fold")
+    for package in plugins.packages:
+        offers = [
+            Text.assemble((f"{offer.port.noun} ", "dim"), safe_text(offer.name, "cyan")) for offer in package.offers
+        ]
+        version = safe_text(package.version, "dim")
+        table.add_row(safe_text(package.distribution), version, _state(package), Text("\n").join(offers))
+    yield table
+    troubled = [package for package in plugins.packages if package.problem]
+    if troubled:
+        yield Text()
+    for package in troubled:
+        head = Text.assemble(safe_text(package.distribution, "bold"), ": ", safe_text(package.problem or ""))
+        yield Hanging(head, "! ", "  ", _STYLES.get(package.state, "red"))
+        if package.mend and package.state != "disabled":
+            yield Hanging(safe_text(package.mend), "  → ", "    ", "dim")
+    for word in plugins.unmatched:
+        words = f"{word} is named in [plugins] of portico.toml, and is not installed."
+        yield Hanging(safe_text(words), "! ", "  ", "yellow")
+    if commands:
+        yield Text()
+        names = ", ".join(f"{found.name} ({found.distribution})" for found in commands)
+        yield Hanging(safe_text(names), "commands: ", "  ", "dim")
+
+
+def detail_lines(package: Package, commands: tuple[Command, ...]) -> Iterator[RenderableType]:
+    """Yield one package with every registration and its settings."""
+    yield Text.assemble(
+        safe_text(package.distribution, "bold"), " ", safe_text(package.version, "dim"), " ", _state(package)
+    )
+    for defect in package.defects:
+        yield Hanging(safe_text(defect.sentence), "! ", "  ", _STYLES.get(package.state, "red"))
+        if defect.mend:
+            yield Hanging(safe_text(defect.mend), "  → ", "    ", "dim")
+    for offer in package.offers:
+        yield Text()
+        wanted = offer.registration.port_version
+        built_for = f"version {wanted}" if offer.compatible else f"version {wanted}; here it is {offer.port.version}"
+        yield Text.assemble(
+            (f"{offer.port.noun} ", "dim"),
+            safe_text(offer.name, "bold cyan"),
+            (f"  built for {offer.port.name} {built_for}", "dim" if offer.compatible else "red"),
+        )
+        yield Hanging(safe_text(offer.registration.summary), "  ", "  ")
+        schema, problem = _settings(offer)
+        if problem and problem in map(str, package.defects):
+            yield Text("  Its settings cannot be read.", style="red")
+        elif problem is not None:
+            yield Hanging(safe_text(problem), "  ! ", "    ", "red")
+        elif schema is None:
+            yield Text("  No settings.", style="dim")
+        else:
+            yield safe_text(f"  in {_table(offer)} of portico.toml", "dim")
+            yield Padding(_table_of(schema), (0, 0, 0, 2))
+    names = ", ".join(found.name for found in commands if found.distribution == package.distribution)
+    if names:
+        yield Text()
+        yield Hanging(safe_text(names), "commands: ", "  ", "dim")
+
+
+def _state(package: Package) -> Text:
+    return safe_text(package.state, _STYLES.get(package.state, "red"))
+
+
+def _table_of(schema: Mapping[str, Any]) -> RenderableType:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for name in ("setting", "value", "default", "meaning"):
+        table.add_column(name, overflow="fold")
+    for key, member in schema["properties"].items():
+        required = key in schema.get("required", ())
+        value = member.get("default")
+        default = "not set" if value is None else json.dumps(value, ensure_ascii=False)
+        default = default if len(default) <= 40 else f"{default[:39]}…"
+        table.add_row(
+            safe_text(key, "cyan"),
+            safe_text(value_words(member)),
+            safe_text("required", "yellow") if required else safe_text(default, "dim"),
+            safe_text(member.get("description", "")),
+        )
+    return table
+
+
+def value_words(schema: Mapping[str, Any]) -> str:
+    """Return in a few words which values a schema allows.
+
+    >>> value_words({"anyOf": [{"type": "integer"}, {"enum": ["auto"]}]})
+    'integer or "auto"'
+    >>> value_words({"type": "number", "minimum": 0, "maximum": 2})
+    'number from 0 to 2'
+    """
+    if "enum" in schema:
+        return " or ".join(json.dumps(option, ensure_ascii=False) for option in schema["enum"])
+    if "anyOf" in schema:
+        if any("env" in option.get("properties", {}) for option in schema["anyOf"]):
+            return "secret"
+        return " or ".join(dict.fromkeys(value_words(option) for option in schema["anyOf"]))
+    if schema.get("not") == {}:
+        return "cannot be set in a file"
+    kind = str(schema.get("type", "any value"))
+    if kind == "array":
+        return f"list of {value_words(schema['items'])}" if isinstance(schema.get("items"), Mapping) else "list"
+    bounds = {"exclusiveMinimum": " above {}", "minimum": " from {}"}
+    words = "".join(text.format(schema[key]) for key, text in bounds.items() if schema.get(key) is not None)
+    if schema.get("maximum") is not None:
+        words += f"{' to' if words else ' up to'} {schema['maximum']}"
+    return {"object": "table"}.get(kind, kind) + words
+
+
+def _table(offer: Offer) -> str:
+    port = offer.port
+    if port.key != "use":
+        return f'[{port.table}] with {port.key} = "{offer.name}"'
+    return f'[{port.table}.NAME] with use = "{offer.name}"' if port.many else f"[{port.table}.{offer.name}]"
+
+
+def _settings(offer: Offer) -> tuple[dict[str, Any] | None, str | None]:
+    """Return the schema of the settings of a registration, or why it cannot be read."""
+    from portico_host.schema import offered_schema
+
+    try:
+        return offered_schema(offer), None
+    except PorticoError as error:
+        return None, str(error)

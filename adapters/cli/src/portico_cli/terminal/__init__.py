@@ -1,0 +1,1 @@
+"""Input and progress at a terminal."""

@@ -1,0 +1,221 @@
+"""Ask the person at the terminal before a plan, a step or a call with effects."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from portico.errors import PorticoError
+from portico_cli.show.layout import Hanging
+from portico_cli.show.output import console_for, plain, safe_text
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from portico.kernel import Kernel
+    from portico.middleware import FunctionInvocation, PlanReview, StepRun
+    from portico.plans.plan import Plan
+    from portico_cli.invocation import Invocation, RunOptions
+
+__all__ = ["Person", "add_approvals", "ask_before_effects", "may_have_effects", "person_at_terminal"]
+
+_DEFAULT_FILE = "plan.json"
+_LONGEST = 65_536
+_Quiet = Callable[[], AbstractContextManager[object]]
+
+
+def person_at_terminal(kernel: Kernel, invocation: Invocation, quiet: _Quiet) -> Person | None:
+    """Return the person who can be asked; None without a terminal, and where a program reads JSON."""
+    # What shows progress replaces the stream meanwhile, and is not a terminal before rich 15.
+    shown = getattr(sys.stderr, "rich_proxied_file", sys.stderr)
+    return Person(kernel, quiet) if not invocation.json and sys.stdin.isatty() and shown.isatty() else None
+
+
+def add_approvals(kernel: Kernel, invocation: Invocation, options: RunOptions, quiet: _Quiet) -> Person | None:
+    """Let a kernel ask before plans, or steps with effects, run; without a person it holds them.
+
+    Without these options a person is asked about plans that may have effects, except with ``--yes``. Return the
+    person, if there is one.
+    """
+    from portico.approval import approve_effects, approve_plans
+
+    person = person_at_terminal(kernel, invocation, quiet)
+    if options.approve:
+        kernel.middleware.plan.append(approve_plans(person.about_plan if person else None))
+    if options.approve_effects:
+        kernel.middleware.step.append(approve_effects(kernel, person.about_step if person else None))
+    if person is not None and not (options.approve or options.approve_effects or options.yes):
+
+        async def decide(review: PlanReview) -> bool | str:
+            return await person.about_plan(review) if may_have_effects(kernel, review.plan) else True
+
+        kernel.middleware.plan.append(approve_plans(decide))
+    return person
+
+
+def may_have_effects(kernel: Kernel, plan: Plan) -> bool:
+    """Tell whether a plan calls a function with effects, or has a template that may call one."""
+    from portico.plans.plan import Plan, PlanTemplate
+
+    def has(name: str) -> bool:
+        return name in kernel.manuals and kernel.manuals[name].effects
+
+    def step_has(function: str | Plan | PlanTemplate) -> bool:
+        if isinstance(function, Plan):
+            return may_have_effects(kernel, function)
+        if isinstance(function, str):
+            return has(function)
+        try:
+            calls = getattr(kernel.template(function.source, language=function.language), "calls", None)
+            called = kernel.manuals if calls is None else [kernel.function(call.function).full_name for call in calls]
+        except PorticoError:
+            return any(map(has, kernel.manuals))  # the check tells what is wrong with the template
+        return any(map(has, called))
+
+    return any(step_has(step.function) for step in plan.steps)
+
+
+def ask_before_effects(
+    person: Person | None,
+) -> Callable[[FunctionInvocation, Callable[[], Awaitable[Any]]], Awaitable[Any]]:
+    """Return middleware that asks before each call with effects; without a person no such call is made.
+
+    The model reads why a call was not made, and continues. The steps of a plan are asked for one by one.
+    """
+    always: set[str] = set()
+
+    async def ask(context: FunctionInvocation, proceed: Callable[[], Awaitable[Any]]) -> Any:
+        from portico.plans.plan_functions import plan_of
+
+        function = context.function
+        name = function.full_name
+        if not function.effects or name in always or plan_of(function) is not None:
+            return await proceed()
+        if person is None:
+            raise PorticoError(
+                f"{name} was not called: it has effects, and nobody is there to approve it. `--yes` allows such calls."
+            )
+        answer = await person.about_call(name, context.arguments)
+        if answer == "n":
+            raise PorticoError(f"{name} was not called: the user did not approve it.")
+        if answer == "a":
+            always.add(name)
+        return await proceed()
+
+    return ask
+
+
+class Person:
+    """Asks on standard error, one question at a time; ``quiet`` keeps progress away meanwhile.
+
+    The event loop continues while the person thinks. The end of the input means no.
+    """
+
+    def __init__(self, kernel: Kernel, quiet: _Quiet) -> None:
+        self._kernel = kernel
+        self._quiet = quiet
+        self._asking = asyncio.Lock()
+        self._line = b""
+
+    async def about_plan(self, review: PlanReview) -> bool | str:
+        """Show a plan and ask whether it may run; the person may save it first."""
+        from portico.plans.text_form import plan_to_text
+
+        async with self._asking:
+            with self._quiet():
+                self.show(safe_text(plan_to_text(review.plan, catalogue=self._kernel.manuals)))
+                while (answer := await self._choice("Run this plan? [y]es, [n]o, [s]ave it: ", "yns")) == "s":
+                    await self._save(review.plan)
+                return answer == "y"
+
+    async def about_step(self, run: StepRun) -> bool | str:
+        """Show a step with its arguments and ask whether it may run."""
+        called = run.step.function if isinstance(run.step.function, str) else "a nested plan"
+        words = f"Step {run.step.id} calls {called}, which has effects."
+        return await self._about(words, run.step.reason, run.arguments, "Run it? [y]es, [n]o: ", "yn") == "y"
+
+    async def about_call(self, function: str, arguments: Mapping[str, object]) -> str:
+        """Show a call of a function with effects and ask whether it may be made: "y", "n", or "a" for always."""
+        words = f"{function} has effects. It would be called with:"
+        return await self._about(words, "", arguments, "Call it? [y]es, [n]o, [a]lways in this conversation: ", "yna")
+
+    async def _about(
+        self, words: str, reason: str | None, arguments: Mapping[str, object], question: str, letters: str
+    ) -> str:
+        from portico_cli.show.answer import one_line
+
+        async with self._asking:
+            with self._quiet():
+                self.show(Hanging(safe_text(words, "bold")))
+                if reason:
+                    self.show(Hanging(safe_text(reason, "dim"), "  ", "  "))
+                for name, value in arguments.items():
+                    self.show(Hanging(safe_text(one_line(value)), f"  {plain(name)} = ", "    ", "dim"))
+                return await self._choice(question, letters)
+
+    def show(self, renderable: RenderableType) -> None:
+        """Write to the terminal, beside the answer of the command."""
+        console_for(sys.stderr).print(renderable)
+
+    async def _save(self, plan: Plan) -> None:
+        from portico_cli.failures import Misused
+        from portico_cli.plan_files import write_text, written_plan
+        from portico_cli.runs import run_command_line
+
+        given = await self._read(f"File [{_DEFAULT_FILE}]: ")
+        file = Path((given or "").strip() or _DEFAULT_FILE)
+        there = os.path.exists(file)  # noqa: ASYNC240, PTH110 - the person waits for it
+        if there and await self._choice(f"{file} exists. Overwrite it? [y]es, [n]o: ", "yn") != "y":
+            return
+        try:
+            write_text(file, written_plan(plan, "json"))
+        except Misused as error:
+            self.show(safe_text(error.message, "red"))
+        else:
+            command = run_command_line(file, self._kernel.origin or {})
+            self.show(safe_text(f"Saved as {file}. `{command}` runs it.", "dim"))
+
+    async def _choice(self, question: str, letters: str) -> str:
+        while True:
+            given = await self._read(question)
+            if given is None:
+                self.show("")
+                return "n"
+            word = given.strip().lower()[:1]
+            if word and word in letters:
+                return word
+
+    async def _read(self, question: str) -> str | None:
+        """Return a line without its end, None at the end of the input."""
+        sys.stderr.write(question)
+        sys.stderr.flush()
+        while b"\n" not in self._line and len(self._line) < _LONGEST:
+            piece = await _readable_piece()
+            if not piece:
+                rest, self._line = self._line, b""
+                return rest.decode("utf-8", "replace") if rest else None
+            self._line += piece
+        line, _, self._line = self._line.partition(b"\n")
+        return line.decode("utf-8", "replace")
+
+
+async def _readable_piece() -> bytes:
+    """Read from the terminal; the event loop continues meanwhile, if the system can watch a terminal."""
+    descriptor = sys.stdin.fileno()
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    try:
+        loop.add_reader(descriptor, ready.set)
+    except (RuntimeError, OSError):
+        # Windows cannot watch a console; there everything waits for the answer.
+        return os.read(descriptor, _LONGEST)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(descriptor)
+    return os.read(descriptor, _LONGEST)
