@@ -21,7 +21,7 @@ SEARCH = (ACME / "portico_acme_search.py").read_text()
 CHOSEN = '[search.web]\nuse = "acme"\n'
 AUTHORS = "Run `pip install --upgrade portico-acme`, or tell its authors and set PORTICO_DISABLE=acme."
 ANY = "Run `pip install --upgrade portico-acme`, `pip uninstall portico-acme`, or set PORTICO_DISABLE=acme."
-CORE = 'Run `pip install --upgrade "portico-core>=99" portico-acme`.'
+CORE = "Run `pip install --upgrade portico-core portico-acme`."
 Make = Callable[..., None]
 
 
@@ -33,28 +33,14 @@ Make = Callable[..., None]
             "import acmesdk.client",
             ["Requires-Dist: acmesdk[http]<3,>=2"],
             "No module named 'acmesdk'.",
-            'Run `pip install "acmesdk[http]<3,>=2"`.',
+            ANY,
             id="a vendor that is required is missing",
-        ),
-        pytest.param(
-            "import yaml_of_acme",
-            ["Requires-Dist: acme-parts>=1", "Requires-Dist: portico-core"],
-            "No module named 'yaml_of_acme'.",
-            'Run `pip install "acme-parts>=1"`.',
-            id="a vendor whose module has another name is missing",
-        ),
-        pytest.param(
-            "import acmefast",
-            ["Provides-Extra: fast", 'Requires-Dist: acmefast>=1; extra == "fast"'],
-            "No module named 'acmefast'.",
-            'Run `pip install "portico-acme[fast]"`.',
-            id="a vendor of an extra is missing",
         ),
         pytest.param(
             "import portico_acme.parts",
             [],
             "portico_acme.parts",
-            "Run `pip install --force-reinstall --no-deps portico-acme`.",
+            ANY,
             id="a module of its own is missing",
         ),
         pytest.param(
@@ -63,9 +49,6 @@ Make = Callable[..., None]
             "cannot import name 'Enrolment'",
             CORE,
             id="core is too old for a name",
-        ),
-        pytest.param(
-            "import portico.enrolment", ["Requires-Dist: portico-core>=99"], "portico.enrolment", CORE, id="or a module"
         ),
         pytest.param(
             PLUGIN.replace("summary=", "colour='red', summary="),
@@ -126,82 +109,6 @@ def test_a_package_that_cannot_be_used(
     assert message in found["portico-acme"]["message"]
     assert found["portico-acme"]["mend"] == mend
     assert list(found) == ["portico-acme"], "everything else works"
-
-
-@pytest.mark.parametrize(
-    ("required", "message", "mend", "healthy"),
-    [
-        (
-            "portico-core>=99",
-            "portico-acme needs portico-core>=99, and ",
-            'Run `pip install --upgrade "portico-core>=99"`.',
-            False,
-        ),
-        (
-            "acmesdk>=2",
-            "portico-acme needs acmesdk>=2, which is not installed.",
-            'Run `pip install "acmesdk>=2"`.',
-            False,
-        ),
-        ("click<2", "portico-acme needs click<2, and ", 'Run `pip install --upgrade "click<2"`.', True),
-        ('acmesdk>=2; sys_platform == "a machine of nobody"', "", "", True),
-        ('acmesdk>=2; extra == "fast"', "", "", True),
-        ('acmesdk>=2; os_name ~= "a marker that means nothing"', "", "", True),
-    ],
-)
-def test_a_package_whose_requirements_are_not_met_works_or_not(
-    package: Make, doctor: Any, required: str, message: str, mend: str, healthy: bool
-) -> None:
-    package(PLUGIN, "Provides-Extra: fast", f"Requires-Dist: {required}")
-    found = doctor(healthy=healthy)
-    if message:
-        assert found["portico-acme"]["message"].startswith(message)
-        assert found["portico-acme"]["mend"] == mend
-    else:
-        assert found == {}
-
-
-def test_versions_that_cannot_be_compared_and_what_is_half_uninstalled_are_no_fault_of_a_package(
-    package: Make, doctor: Any, site: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("platform.python_version", lambda: "3.99.0+")  # as one built from its repository says
-    package(PLUGIN.replace('"acme"', '"acmesdk"'), name="acmesdk", modules={"portico_acme_search": SEARCH})
-    (site / "acmesdk-1.0.dist-info").rename(site / "acmesdk-2004d.of.old.dist-info")
-    (site / "acmesdk-2004d.of.old.dist-info" / "METADATA").write_text("Name: acmesdk\nVersion: 2004d-of-old\n")
-    package(
-        PLUGIN,
-        "Requires-Python: >=3.11",
-        "Requires-Dist: acmesdk>=1",
-        "Requires-Dist: acmeparts>=1",
-        modules={"portico_acme_search": SEARCH},
-    )
-    (site / "acmeparts-1.0.dist-info").mkdir()
-    found = doctor()
-    assert found.keys() == {"portico-acme"}
-    assert found["portico-acme"]["message"] == "portico-acme needs acmeparts>=1, which is not installed."
-
-
-def test_a_package_for_another_python(package: Make, doctor: Any) -> None:
-    package(PLUGIN, "Requires-Python: >=4")
-    found = doctor(healthy=True)["portico-acme"]
-    assert found["message"].startswith("portico-acme needs Python >=4; this is Python 3.")
-    assert found["mend"] == "Run `pip install --force-reinstall --no-cache-dir portico-acme` with this Python."
-
-
-def test_a_vendor_that_was_built_for_another_python(package: Make, doctor: Any) -> None:
-    package("", name="acmesdk", wheel="cp27-cp27m-win32", modules={"acme_compiled": "raise ImportError('bad magic')"})
-    package(
-        PLUGIN,
-        "Requires-Dist: acmesdk",
-        modules={"portico_acme_search": "import acme_compiled\n" + SEARCH},
-    )
-    said = "acmesdk was built for cp27-cp27m-win32, which this Python"
-    mend = "Run `pip install --force-reinstall --no-cache-dir acmesdk`"
-    note = doctor(healthy=True)["portico-acme"]
-    assert (note["state"], note["message"].startswith(said), note["mend"].startswith(mend)) == ("warn", True, True)
-    failed = doctor(CHOSEN)["text search web"]
-    assert "ImportError: bad magic" in failed["message"]
-    assert failed["mend"] == f"{mend}."
 
 
 def test_two_packages_with_one_name(package: Make, doctor: Any) -> None:
@@ -333,11 +240,11 @@ def test_the_traceback_of_what_a_package_raised_is_shown_on_demand(
 
 
 def test_people_are_told_the_same(package: Make, in_process: Any, folder: Path) -> None:
-    package("import acmesdk", "Requires-Dist: acmesdk>=2")
+    package("import acmesdk")
     told = in_process("doctor")
     assert told.code == 1
     lines = told.out.splitlines()
     (failed,) = [number for number, line in enumerate(lines) if line.startswith("fail")]
     assert lines[failed].startswith("fail  portico-acme  The package is broken. Its import failed: ModuleNotFoundError")
-    assert lines[failed + 1] == '      → Run `pip install "acmesdk>=2"`.'
+    assert lines[failed + 1].startswith("      → Run `pip install --upgrade portico-acme`, ")
     assert told.out.endswith("\n1 failed, 0 to note.\n")

@@ -37,7 +37,7 @@ def worked_on(site: Path) -> None:
         (
             "import acmesdk\n" + SEARCH,
             "cannot be imported: ModuleNotFoundError: No module",
-            "Run `pip install acmesdk`.",
+            "Run `pip install --upgrade portico-acme`, `pip uninstall portico-acme`, or set PORTICO_DISABLE=acme.",
         ),
         (SEARCH.replace("class Search:", "class Find:"), "has no attribute 'Search'", ANY),
         (

@@ -271,16 +271,6 @@ def test_a_package_whose_entry_points_are_damaged_is_told_of_with_its_file(acme:
     assert problem.mend == "Run `pip install --force-reinstall --no-deps portico-bad`."
 
 
-def test_who_reads_all_entry_points_and_fails_is_mended_where_the_damage_is(acme: Any) -> None:
-    acme.install("portico-bad", "")
-    file = acme.folder / "portico_bad-1.0.dist-info" / "entry_points.txt"
-    file.write_bytes(b"\xff\xfe")
-    acme.install("portico-reader", "from importlib.metadata import entry_points\nentry_points(group='readers')")
-    reader = package(portico_host.discover(), "portico-reader")
-    assert "UnicodeDecodeError" in reader.problem
-    assert reader.mend == f"Run `pip install --force-reinstall --no-deps portico-bad`: its {file} is damaged."
-
-
 def test_damage_in_a_distribution_of_somebody_else_is_to_note(acme: Any) -> None:
     info = acme.folder / "broken-1.dist-info"
     info.mkdir()

@@ -16,7 +16,6 @@ from portico.errors import PluginBroken, PluginConflict, PluginNotInstalled
 from portico.ports.text_search import TextSearch
 from portico.registration import Registration
 from portico_host.checking import package_problems, problems_of
-from portico_host.mending import mend_of_conflict
 from portico_host.packages import Offer, Package, Plugins, port_named
 from portico_host.shipped import SHIPPED
 from portico_host.typed_words import quoted
@@ -171,11 +170,11 @@ def test_the_doctor_tells_what_mends_a_chosen_package_that_offers_nothing(
         ("\nimport os\nos.environ['NO_SUCH']", "KeyError: 'NO_SUCH'. See portico_mine/_plugin.py:3.", "saved"),
         ("def portico_text_searches(:", "SyntaxError: invalid syntax (_plugin.py, line 1).", "saved"),
         ("from portico.registration import Enrolment", " See portico_mine/_plugin.py:1.", "saved"),
-        ("import json.nothing", "No module named 'json.nothing'. See portico_mine/_plugin.py:1.", "saved"),
+        ("import json.nothing", "No module named 'json.nothing'. See portico_mine/_plugin.py:1.", "metadata"),
         (
             "import portico_mine.searhc",
             "No module named 'portico_mine.searhc'. See portico_mine/_plugin.py:1.",
-            "saved",
+            "metadata",
         ),
         ("from portico_mine.deep import x", "RuntimeError: deep. See portico_mine/deep.py:2.", "saved"),
         (PLUGIN.replace("summary=", "sumary="), " See portico_mine/_plugin.py:5.", "saved"),
@@ -184,7 +183,7 @@ def test_the_doctor_tells_what_mends_a_chosen_package_that_offers_nothing(
         (
             "import acmesdk.client",
             "No module named 'acmesdk'. See portico_mine/_plugin.py:1.",
-            "Add `acmesdk` to its dependencies in pyproject.toml, then run `pip install -e {folder}`.",
+            "metadata",
         ),
     ],
 )
@@ -196,58 +195,13 @@ def test_what_is_worked_on_needs_pip_only_where_its_metadata_is_wrong(
     package = found(portico_host.discover())
     assert said in str(package.problem)
     saved = f"Mend it in {folder}; it is read again at once."
-    assert package.mend == (saved if mend == "saved" else mend.format(folder=folder))
+    metadata = f"{saved} After a change of its pyproject.toml, run `pip install -e {folder}`."
+    assert package.mend == (saved if mend == "saved" else metadata)
     if package.state == "broken":
         with pytest.raises(PluginBroken) as caught:
             portico_host.discover().offer("TextSearch", "mine")
         (problem,) = problems_of(caught.value, "TextSearch", "mine")
         assert (problem.mend, package.mend in problem.cause) == (package.mend, False)
-
-
-@pytest.mark.parametrize(
-    ("requires", "mend"),
-    [
-        ("acmesdk>=2", 'Run `pip install "acmesdk>=2"`.'),
-        (
-            "portico-core>=99",
-            "Add `acmesdk` to its dependencies in pyproject.toml, then run `pip install -e {folder}`.",
-        ),
-    ],
-)
-def test_a_module_that_is_declared_is_installed_alone(site: Any, tmp_path: Path, requires: str, mend: str) -> None:
-    site.install("portico-mine", "import acmesdk")
-    (info,) = site.folder.glob("portico_mine-*.dist-info")
-    with (info / "METADATA").open("a") as stream:
-        stream.write(f"Requires-Dist: {requires}\n")
-    folder = worked_on(site, tmp_path)
-    # A requirement that is there in another version brings nothing that is missing.
-    assert found(portico_host.discover()).mend == mend.format(folder=folder)
-
-
-@pytest.mark.parametrize(("required", "mend"), [("portico-core>=99", True), ("portico-core>=0.1", False)])
-def test_a_name_that_core_has_not_is_a_slip_or_a_core_that_is_too_old(
-    site: Any, tmp_path: Path, required: str, mend: bool
-) -> None:
-    site.install("portico-mine", "from portico.registration import Enrolment")
-    (info,) = site.folder.glob("portico_mine-*.dist-info")
-    with (info / "METADATA").open("a") as stream:
-        stream.write(f"Requires-Dist: {required}\n")
-    folder = worked_on(site, tmp_path)
-    upgrade = 'Run `pip install --upgrade "portico-core>=99"`.'
-    saved = f"Mend it in {folder}; it is read again at once."
-    assert found(portico_host.discover()).mend == (upgrade if mend else saved)
-
-
-@pytest.mark.parametrize("entry", ["portico_mine._plug", "portico_mien._plugin", "portico_mine._plugin:NAMES"])
-def test_an_entry_point_that_leads_nowhere_is_corrected_and_installed_again(
-    site: Any, tmp_path: Path, entry: str
-) -> None:
-    site.install("portico-mine", PLUGIN)
-    (info,) = site.folder.glob("portico_mine-*.dist-info")
-    (info / "entry_points.txt").write_text(f"[portico]\nmine = {entry}\n")
-    folder = worked_on(site, tmp_path)
-    corrected = f"Correct the entry point 'mine' in pyproject.toml, then run `pip install -e {folder}`."
-    assert found(portico_host.discover()).mend == corrected
 
 
 def test_a_factory_says_where_it_failed(site: Any, tmp_path: Path) -> None:
@@ -333,8 +287,7 @@ def test_who_works_on_a_package_is_told_to_register_another_name_and_not_to_unin
     assert str(found(plugins).mend) == f"Run {uninstall}."
     with pytest.raises(PluginConflict, match=f"Run {uninstall}, or set PORTICO_DISABLE=portico-other.$"):
         plugins.offer("TextSearch", "mine")
-    worked_on(site, tmp_path)
-    file = quoted(str(site.folder / "portico_mine" / "_plugin.py"))
+    file = worked_on(site, tmp_path)
     plugins = portico_host.discover()
     for name in ("mine", "other"):
         assert found(plugins, name).state == "conflict"
@@ -349,15 +302,6 @@ def test_who_works_on_a_package_is_told_to_register_another_name_and_not_to_unin
     told = {problem.subject: problem for problem in portico_host.diagnose().problems}["text search web"]
     assert told.cause.endswith("Text search 'mine' is registered by portico-mine and portico-other.")
     assert told.mend.startswith(f"Register it under another name in {file}, or set ")
-
-
-def test_where_one_of_our_names_is_taken_it_is_the_others_that_is_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who works on a package beside a clone of Portico has both in editable mode."""
-    monkeypatch.setattr("portico_host.mending.where_it_is_worked_on", "/clone/{}".format)
-    monkeypatch.setattr("portico_host.mending._file_of_hooks", lambda distribution, package: "")
-    for owners in (("portico-brave", "portico-mine"), ("portico-mine", "portico-brave")):
-        mend = mend_of_conflict(*((owner, owner.removeprefix("portico-")) for owner in owners))
-        assert mend == f"Register it under another name in {quoted('/clone/portico-mine')}."
 
 
 def test_of_what_is_near_and_of_what_is_ours_either_may_be_meant() -> None:

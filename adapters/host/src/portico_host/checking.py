@@ -15,10 +15,9 @@ from portico_host.entry_points import Damaged, damaged_entry_points, folded
 from portico_host.fields import secret_values
 from portico_host.given import Given
 from portico_host.loading import factory_of, settings_class_of
-from portico_host.mending import mend_by_authors, mend_of_metadata
+from portico_host.mending import mend_by_authors
 from portico_host.mistakes import Mistake, SettingsInvalid
 from portico_host.packages import Package, Plugins, port_named
-from portico_host.requirements import Installation
 from portico_host.schema import offered_schema
 from portico_host.services import HostServices
 from portico_host.tree import dotted
@@ -32,7 +31,7 @@ _MEANT = re.compile(
 )
 _MEND = re.compile(
     r" ((?:The \w+ is the older side: run|Run) `(?:pip|export|chmod|portico) .*|(?:Take|Add) `[^`]+` .*"
-    r"|Mend it in .*|Register it under another name in .*|Correct the entry points? .*)$"
+    r"|Mend it in .*|Register it under another name in .*)$"
 )
 _NOWHERE = "No installed package registers it."
 _SLOW = 1.0
@@ -90,8 +89,7 @@ def check(configuration: Configuration, plugins: Plugins, *, imports: bool = Tru
 def package_problems(plugins: Plugins) -> list[Problem]:
     """Return what is wrong with the installed packages, chosen or not."""
     cause = "It is named in `disable`, `only` or PORTICO_DISABLE and is not installed."
-    installation = Installation()
-    problems = [problem for package in plugins.packages for problem in _of_package(package, installation)]
+    problems = [problem for package in plugins.packages for problem in _of_package(package)]
     problems += [
         Problem("warning", name, cause, f"Remove {name!r} there, or correct its spelling.")
         for name in plugins.unmatched
@@ -148,7 +146,7 @@ def _use(configuration: Configuration, port: str) -> str | None:
     return configuration.use(info) or info.default
 
 
-def _of_package(package: Package, installation: Installation) -> Iterator[Problem]:
+def _of_package(package: Package) -> Iterator[Problem]:
     name = package.distribution
     if package.state == "disabled":
         return
@@ -159,23 +157,13 @@ def _of_package(package: Package, installation: Installation) -> Iterator[Proble
     if package.seconds > _SLOW:
         cause = f"Its import took {package.seconds:.1f} s, which every command waits for; it need import core only."
         yield Problem("warning", name, cause, mend_by_authors(name, package.name))
-    told = " ".join(defect.mend for defect in package.defects)
-    for need, defect in installation.unmet_needs(name):
-        # The command for what failed may name the same requirement already.
-        if need.written not in told:
-            # Another version of somebody else's may do; what is ours was made for this one.
-            grave = need.installed is None or need.ours
-            yield Problem("error" if grave else "warning", name, defect.sentence, defect.mend)
-    for defect in installation.wrong_builds(name):
-        if defect.mend not in told:
-            yield Problem("warning", name, defect.sentence, defect.mend)
 
 
 def _of_damaged(damaged: Damaged) -> Problem:
     name = damaged.distribution
     severity: Literal["error", "warning"] = "error" if folded(name).startswith("portico") else "warning"
     cause = f"Its {damaged.file} is damaged, so that nothing of it is found: {damaged.error}."
-    return Problem(severity, name, cause, mend_of_metadata(name))
+    return Problem(severity, name, cause, f"Run `pip install --force-reinstall --no-deps {name}`.")
 
 
 def _idle_tables(configuration: Configuration, plugins: Plugins) -> Iterator[Problem]:

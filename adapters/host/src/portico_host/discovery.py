@@ -12,7 +12,7 @@ from importlib.metadata import EntryPoint
 from portico.ports import PortInfo
 from portico.registration import Registration
 from portico_host.entry_points import COMMANDS, GROUP, disabled_by_environment, entry_points_of, folded, names_of
-from portico_host.hooks import Hook, NoModule, hooks_of, no_hook_in
+from portico_host.hooks import Hook, hooks_of, no_hook_in
 from portico_host.packages import Defect, Offer, Package, Plugins, State, title
 from portico_host.printing import import_quietly, printing_to_stderr
 
@@ -104,18 +104,11 @@ def _has_commands(distribution: str) -> bool:
 
 
 def _failed(what: str, entry: EntryPoint, distribution: str, error: BaseException) -> Defect:
-    from portico_host.mending import mend_of_entry_point, mend_of_failure
+    from portico_host.mending import mend_of_failure
     from portico_host.raised_at import raised_at
 
-    mend = mend_of_entry_point if _leads_nowhere(entry, error) else mend_of_failure
-    return Defect(f"{what}: {_sentence(error)}{raised_at(error, entry.module)}", mend(distribution, entry.name, error))
-
-
-def _leads_nowhere(entry: EntryPoint, error: BaseException) -> bool:
-    """Whether an error is the entry point's own: its module is not there, or what is there is no module of hooks."""
-    if isinstance(error, ModuleNotFoundError):
-        return f"{entry.module}.".startswith(f"{error.name}.")
-    return isinstance(error, NoModule) or (isinstance(error, AttributeError) and bool(entry.attr))
+    mend = mend_of_failure(distribution, entry.name, error)
+    return Defect(f"{what}: {_sentence(error)}{raised_at(error, entry.module)}", mend)
 
 
 def _mistaken(what: str, entry: EntryPoint, distribution: str) -> Defect:
@@ -167,20 +160,16 @@ def _with_conflicts(packages: list[Package]) -> Iterator[Package]:
                 p for p in owners.get((offer.port.name, offer.name), ()) if p.distribution != package.distribution
             ]
             if others:
+                from portico_host.mending import mend_of_conflict
+
                 told = ", ".join(other.distribution for other in others)
                 sentence = f"{title(offer.port)} {offer.name!r} is registered by {told} too."
-                defects.append(Defect(sentence, _parting(package, others)))
+                defects.append(Defect(sentence, mend_of_conflict(*(each.distribution for each in (package, *others)))))
                 state = "conflict" if state in ("ok", "incompatible") else state
             if offer.incompatibility is not None:
                 defects.append(offer.incompatibility)
                 state = "incompatible" if state == "ok" else state
         yield replace(package, state=state, defects=tuple(defects))
-
-
-def _parting(package: Package, others: Iterable[Package]) -> str:
-    from portico_host.mending import mend_of_conflict
-
-    return mend_of_conflict(*((each.distribution, each.name) for each in (package, *others)))
 
 
 def _article(value: object) -> str:

@@ -13,7 +13,7 @@ from pluggy import HookspecMarker, PluginManager
 from portico.errors import nearest
 from portico.ports import PORTS, PortInfo
 
-__all__ = ["Hook", "Hooks", "NoModule", "hooks_of", "no_hook_in"]
+__all__ = ["Hook", "Hooks", "hooks_of", "no_hook_in"]
 
 _PROJECT = "portico"
 _PREFIX = "portico_"
@@ -40,18 +40,14 @@ class Hooks:
     problems: tuple[str, ...]
 
 
-class NoModule(TypeError):
-    """An entry point leads to something that is no module."""
-
-
 def hooks_of(module: ModuleType, name: str) -> Hooks:
     """Return the hooks that ``module`` implements, in the order of the ports.
 
     Pluggy finds and checks them; each is handed back by itself, because pluggy's own call stops at the first
-    one that raises. Raises `NoModule` when the entry point is none.
+    one that raises. Raises ``TypeError`` when the entry point is none.
     """
     if not isinstance(module, ModuleType):
-        raise NoModule(f"the entry point must be a module with hook functions, not a {type(module).__name__}")
+        raise TypeError(f"the entry point must be a module with hook functions, not a {type(module).__name__}")
     manager = _HooksByName(_PROJECT)
     manager.add_hookspecs(_specifications())
     manager.register(module, name)

@@ -148,7 +148,7 @@ class Plugins:
         if len(found) > 1:
             owners = " and ".join(offer.distribution for offer in found)
             raise PluginConflict(
-                f"{title(info)} {name!r} is registered by {owners}. {_parting(found).removesuffix('.')}, "
+                f"{title(info)} {name!r} is registered by {owners}. {_resolving(found).removesuffix('.')}, "
                 f"or set PORTICO_DISABLE={found[-1].distribution}."
             )
         if not found:
@@ -205,10 +205,10 @@ def distribution_for(info: PortInfo, name: str) -> str:
     return f"portico-{name}-planner" if info.name == "Planner" else f"portico-{name}"
 
 
-def _parting(offers: Iterable[Offer]) -> str:
+def _resolving(offers: Iterable[Offer]) -> str:
     from portico_host.mending import mend_of_conflict
 
-    return mend_of_conflict(*((offer.distribution, offer.package) for offer in offers))
+    return mend_of_conflict(*(offer.distribution for offer in offers))
 
 
 def title(info: PortInfo) -> str:
