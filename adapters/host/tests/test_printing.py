@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import portico_host
-from portico_host.printing import import_quietly, printing_to_stderr
+from portico_host.calling_out import import_quietly, printing_to_stderr
 
 PATIENCE = 30.0
 
@@ -81,7 +81,7 @@ def test_whoever_redirects_meanwhile_gets_standard_output_back(capsys: pytest.Ca
 
 def test_a_module_that_is_imported_leaves_standard_output_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[object] = []
-    monkeypatch.setattr("portico_host.printing.import_module", lambda name: seen.append(sys.stdout))
+    monkeypatch.setattr("portico_host.calling_out.import_module", lambda name: seen.append(sys.stdout))
     before = sys.stdout
     import_quietly("json")
     import_quietly("a_module_that_is_not_imported")

@@ -22,7 +22,7 @@ from portico.ports import PORTS
 from portico.registration import Secret
 from portico.settings import ValueForm, one_of
 from portico_host.configuration import can_be_none
-from portico_host.limits import limits_of
+from portico_host.fields import limits_of
 from portico_host.schema import settings_schema
 from portico_host.secret_source import SecretSource
 from portico_host.settings import Structurer

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from portico.registration import Secret
 from portico_host.configuration import read_configuration
 from portico_host.fields import secret_values
-from portico_host.given import Given
 from portico_host.mistakes import SettingsInvalid
 from portico_host.secret_source import SecretSource
 from portico_host.settings import Structurer, Unfit
+from portico_host.tree import Given
 
 
 @frozen

@@ -17,10 +17,10 @@ from jsonschema import Draft202012Validator
 
 from portico.errors import SchemaUnsupported
 from portico.registration import Secret
-from portico_host.given import Given
 from portico_host.schema import settings_schema
 from portico_host.secret_source import SecretSource
 from portico_host.settings import Structurer, Unfit
+from portico_host.tree import Given
 
 Seconds = NewType("Seconds", float)
 

@@ -24,7 +24,7 @@ from jsonschema import Draft202012Validator
 import portico_host
 from portico.errors import PluginBroken, SchemaUnsupported
 from portico.ports.text_search import TextSearch
-from portico_host.limits import limited, limits_of
+from portico_host.fields import limited, limits_of
 from portico_host.schema import offered_schema, settings_schema
 from portico_host.secret_source import SecretSource
 from portico_host.settings import Structurer, Unfit

@@ -43,7 +43,7 @@ OLDER = (
 def ports_at_two(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if every port had changed once."""
     later = tuple(replace(port, version=2) for port in PORTS)
-    for module in ("hooks", "packages"):
+    for module in ("discovery", "packages"):
         monkeypatch.setattr(f"portico_host.{module}.PORTS", later)
 
 

@@ -41,10 +41,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from portico_host.application import Application, Diagnosis, diagnose, load, open  # noqa: A004 - portico_host.open
     from portico_host.checking import Problem, check
-    from portico_host.command_points import Command, commands
     from portico_host.configuration import Configuration, read_configuration
     from portico_host.discovery import discover
     from portico_host.effective import EffectiveSetting
+    from portico_host.entry_points import Command, commands
     from portico_host.mistakes import Mistake, SettingsInvalid
     from portico_host.packages import Defect, Offer, Package, Plugins
     from portico_host.schema import configuration_schema
@@ -76,7 +76,7 @@ __all__ = [
 
 _HOMES = {
     "Application": "application",
-    "Command": "command_points",
+    "Command": "entry_points",
     "Configuration": "configuration",
     "Defect": "packages",
     "Diagnosis": "application",
@@ -89,7 +89,7 @@ _HOMES = {
     "Problem": "checking",
     "SettingsInvalid": "mistakes",
     "check": "checking",
-    "commands": "command_points",
+    "commands": "entry_points",
     "configuration_schema": "schema",
     "diagnose": "application",
     "discover": "discovery",

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from portico.errors import ConfigurationError, PorticoError
 from portico_host.calling_out import is_from_outside
 from portico_host.checking import Problem, check, package_problems, problems_of
-from portico_host.command_points import Command, commands
 from portico_host.configuration import Configuration, read_configuration, read_what_fits
 from portico_host.discovery import discover
 from portico_host.effective import EffectiveSetting, effective_settings
+from portico_host.entry_points import Command, commands
 from portico_host.loading import broken
 from portico_host.mistakes import SettingsInvalid
 from portico_host.packages import Plugins, port_named
@@ -103,8 +103,7 @@ class Application:
         from portico.ports.runner import Runner
         from portico.ports.text_search import TextSearch
         from portico.search_functions import search_plugin
-        from portico_host.late_selector import function_selector
-        from portico_host.unasked import run_store, schema_validator, type_codecs
+        from portico_host.unasked import function_selector, run_store, schema_validator, type_codecs
 
         async with self.services(sources) as services:
             services.prepare_all()

@@ -13,14 +13,13 @@ from portico.ports import PORTS
 from portico_host.configuration import FILE_NAME, Configuration
 from portico_host.entry_points import Damaged, damaged_entry_points, folded
 from portico_host.fields import secret_values
-from portico_host.given import Given
 from portico_host.loading import factory_of, settings_class_of
 from portico_host.mending import mend_by_authors
 from portico_host.mistakes import Mistake, SettingsInvalid
 from portico_host.packages import Package, Plugins, port_named
 from portico_host.schema import offered_schema
 from portico_host.services import HostServices
-from portico_host.tree import dotted
+from portico_host.tree import Given, dotted
 
 __all__ = ["Problem", "check", "package_problems", "problems_of"]
 

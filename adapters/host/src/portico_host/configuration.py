@@ -13,9 +13,8 @@ from typing import Any
 
 from portico.errors import ConfigurationError, nearest
 from portico.ports import PORTS, PortInfo
-from portico_host.faults import kind_of
 from portico_host.host_tables import LoopBudget, PluginChoice, SecretRules
-from portico_host.mistakes import Mistake, SettingsInvalid, unknown_word
+from portico_host.mistakes import Mistake, SettingsInvalid, kind_of, unknown_word
 from portico_host.secret_source import SecretSource
 from portico_host.settings import Structurer, Unfit
 from portico_host.tree import NONE, Key, Tree, dotted, origin_of

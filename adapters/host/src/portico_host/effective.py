@@ -12,9 +12,8 @@ from portico.errors import PorticoError
 from portico.ports import PORTS
 from portico.registration import Secret
 from portico_host.configuration import NONE, Configuration, Entry
-from portico_host.defaults import default_settings
 from portico_host.fields import Field, bare, holds_secret, is_settings_class, secret_values, settings_fields
-from portico_host.host_tables import LoopBudget, PluginChoice, SecretRules
+from portico_host.host_tables import LoopBudget, PluginChoice, SecretRules, default_settings
 from portico_host.loading import settings_class_of
 from portico_host.packages import Plugins
 from portico_host.tree import dotted, leaves

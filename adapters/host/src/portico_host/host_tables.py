@@ -1,11 +1,13 @@
-"""The tables of `portico.toml` that belong to the host itself."""
+"""The tables of `portico.toml` that belong to the host, and the settings of the embedded default."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-__all__ = ["LoopBudget", "PluginChoice", "SecretRules"]
+__all__ = ["LoopBudget", "PluginChoice", "SecretRules", "default_settings"]
 
 _MORE_THAN_0 = {"exclusiveMinimum": 0}
 
@@ -72,3 +74,19 @@ class LoopBudget:
                 raise ValueError(f"{name} must be {bound}, not {value}")
         if self.max_refusals < 0:
             raise ValueError(f"max_refusals must be at least 0, not {self.max_refusals}")
+
+
+def _vectors_path() -> Any:
+    from platformdirs import user_cache_path
+
+    return user_cache_path("portico", appauthor=False) / "vectors"
+
+
+_SETTINGS: Mapping[tuple[str, str], Mapping[str, Callable[[], Any]]] = {
+    ("VectorStore", "faiss"): {"path": _vectors_path},
+}
+
+
+def default_settings(port: str, name: str) -> dict[str, Any]:
+    """Return the settings that the embedded default has for a plugin chosen by nobody."""
+    return {key: make() for key, make in _SETTINGS.get((port, name), {}).items()}

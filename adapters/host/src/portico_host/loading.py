@@ -1,15 +1,18 @@
-"""Import what a registration names, and turn whatever goes wrong there into an error about the package."""
+"""Import what a registration names, and turn every failure into an error that names the package."""
 
 from __future__ import annotations
 
+import inspect
+from functools import cache
 from typing import Any
 
 from portico.errors import PluginBroken
+from portico.ports import PortInfo
+from portico_host.calling_out import import_quietly
 from portico_host.fields import is_settings_class, settings_classes
 from portico_host.packages import Offer
-from portico_host.printing import import_quietly
 
-__all__ = ["broken", "factory_of", "faulty", "settings_class_of"]
+__all__ = ["broken", "factory_of", "faulty", "misfit_of", "settings_class_of"]
 
 
 def factory_of(offer: Offer) -> Any:
@@ -42,8 +45,7 @@ def settings_class_of(offer: Offer) -> type[Any] | None:
 
 def broken(offer: Offer, what: str, error: BaseException) -> PluginBroken:
     """Return the error for a package that raised."""
-    from portico_host.mending import mend_of_failure
-    from portico_host.raised_at import raised_at
+    from portico_host.mending import mend_of_failure, raised_at
 
     sentence = f"{_whose(offer)}: {what}: {type(error).__name__}: {error}".rstrip(".")
     where = raised_at(error, offer.registration.factory.partition(":")[0])
@@ -73,3 +75,31 @@ def _imported(offer: Offer, reference: str) -> Any:
 def _whose(offer: Offer) -> str:
     noun = offer.port.noun
     return f"{noun[0].upper()}{noun[1:]} {offer.name!r} of {offer.distribution} is broken"
+
+
+def misfit_of(info: PortInfo, service: object, factory: str) -> str:
+    """Return why what a factory gave cannot fill a port, without a full stop; empty where it has all members.
+
+    It is asked once for each service that is made, so that those who use it need not ask. That the members take the
+    right parameters is for the port's kit to test. Raises what the service's own properties raise.
+    """
+    if inspect.iscoroutine(service):
+        service.close()  # Python would warn that it was never awaited, at some other time and place
+        return f"its factory {factory} is asynchronous; a service is made by a plain function"
+    if service is None:
+        return f"its factory {factory} returned nothing, not a {info.name}"
+    missing = [name for name in _members(info.name) if not hasattr(service, name)]
+    return f"{type(service).__qualname__} is no {info.name}: it has no {', '.join(missing)}" if missing else ""
+
+
+@cache
+def _members(port: str) -> tuple[str, ...]:
+    import portico
+
+    protocol = vars(getattr(portico, port))
+    annotated = protocol.get("__annotations__", {})
+    # An annotated member with a default is optional.
+    required = [name for name in annotated if name not in protocol] + [
+        name for name in protocol if name not in annotated
+    ]
+    return tuple(name for name in required if not name.startswith("_"))

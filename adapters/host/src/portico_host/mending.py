@@ -1,9 +1,11 @@
-"""Say what mends a package that failed: one sentence with the command to type or the folder to look in."""
+"""Say where a package failed and what mends it: the command to type, or the file to look in."""
 
 from __future__ import annotations
 
 import json
 from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import PurePath
+from traceback import walk_tb
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -11,7 +13,7 @@ from portico_host.entry_points import folded
 from portico_host.shipped import SHIPPED
 from portico_host.typed_words import quoted
 
-__all__ = ["mend_by_authors", "mend_of_conflict", "mend_of_failure", "where_it_is_worked_on"]
+__all__ = ["mend_by_authors", "mend_of_conflict", "mend_of_failure", "raised_at", "where_it_is_worked_on"]
 
 
 def mend_of_failure(owner: str, package: str, error: BaseException) -> str:
@@ -61,3 +63,39 @@ def where_it_is_worked_on(owner: str) -> str:
 
 def _edit(folder: str) -> str:
     return f"Mend it in {quoted(folder)}; it is read again at once."
+
+
+_DEEPEST = 5
+
+
+def raised_at(error: BaseException, module: str) -> str:
+    """Return the innermost line of the package of ``module`` that an error went through, as " See FILE:LINE.".
+
+    Empty where it went through none. The file is named from its package on, ``portico_acme/_plugin.py:16``. A
+    SyntaxError says by itself where it is.
+    """
+    package = module.partition(".")[0]
+    cause: BaseException | None = error
+    for _ in range(_DEEPEST):
+        if cause is None or isinstance(cause, SyntaxError):
+            break
+        places = [
+            _place(frame.f_code.co_filename, line, package)
+            for frame, line in walk_tb(cause.__traceback__)
+            if _is_of(frame.f_globals.get("__name__"), package)
+        ]
+        if places:
+            return f" See {places[-1]}."
+        cause = cause.__cause__
+    return ""
+
+
+def _is_of(name: object, package: str) -> bool:
+    return isinstance(name, str) and name.partition(".")[0] == package
+
+
+def _place(file: str, line: int, package: str) -> str:
+    parts = PurePath(file).parts
+    # A folder of the checkout may have the name of the package in it.
+    start = next((index for index in reversed(range(len(parts))) if parts[index] == package), len(parts) - 1)
+    return f"{'/'.join(parts[start:])}:{line}"

@@ -15,13 +15,21 @@ from portico.errors import PluginBroken, PorticoError, SchemaUnsupported
 from portico.ports import PORTS, PortInfo
 from portico.registration import Secret
 from portico_host.configuration import NAME_PATTERN, NONE, can_be_none, is_beside, names_what_it_uses
-from portico_host.fields import bare, is_settings_class, named_elements, settings_fields, union_members
+from portico_host.fields import (
+    NotJson,
+    bare,
+    is_settings_class,
+    json_members,
+    json_value,
+    limited,
+    named_elements,
+    settings_fields,
+    union_members,
+)
 from portico_host.host_tables import LoopBudget, PluginChoice, SecretRules
-from portico_host.json_values import NotJson, json_members, json_value
-from portico_host.limits import limited
 from portico_host.loading import broken, settings_class_of
 from portico_host.packages import Offer, Plugins
-from portico_host.scalars import array_maker
+from portico_host.settings import array_maker
 
 __all__ = ["configuration_schema", "offered_schema", "settings_schema"]
 

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from portico.registration import Secret
-from portico_host.faults import Wrong, kind_of
-from portico_host.given import Given
-from portico_host.mistakes import unknown_word
+from portico_host.mistakes import Wrong, kind_of, unknown_word
+from portico_host.tree import Given
 from portico_host.typed_words import quoted
 
 __all__ = ["EXPECTED", "SecretSource"]

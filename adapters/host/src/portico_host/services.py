@@ -20,10 +20,9 @@ from portico.errors import (
 from portico.ports import PORTS, PortInfo
 from portico_host.calling_out import call_out, is_from_outside
 from portico_host.configuration import FILE_NAME, NONE, Configuration, Entry
-from portico_host.defaults import default_settings
 from portico_host.fields import settings_fields
-from portico_host.fitting import misfit_of
-from portico_host.loading import broken, factory_of, faulty, settings_class_of
+from portico_host.host_tables import default_settings
+from portico_host.loading import broken, factory_of, faulty, misfit_of, settings_class_of
 from portico_host.mistakes import Mistake, SettingsInvalid
 from portico_host.packages import Offer, Plugins, port_named
 from portico_host.settings import Unfit

@@ -1,4 +1,4 @@
-"""Services that a kernel uses without being told to, and does without when they are broken."""
+"""Optional services of a kernel: some are used without being configured, some are made late."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from portico.errors import ConfigurationError, PorticoError, StoreBusy, StoreError
+from portico.ports.function_selector import FunctionSelector
 from portico.ports.run_store import Lease, RunStore
 from portico.ports.schema_validator import SchemaValidator
 from portico.ports.type_codec import TypeCodec
 from portico_host.services import HostServices
 
 if TYPE_CHECKING:
+    from portico.functions import FunctionManual
+    from portico.selection.selection import Selection
     from portico.types.compiled import Compiled
+    from portico_host.services import HostServices
 
-__all__ = ["run_store", "schema_validator", "type_codecs"]
+__all__ = ["LateSelector", "function_selector", "run_store", "schema_validator", "type_codecs"]
 
 P = TypeVar("P")
 _LOG = logging.getLogger("portico_host")
@@ -150,3 +154,33 @@ class _SparedJournal(RunStore):
     async def runs(self) -> list[str]:
         """Return the names of all runs, the oldest first."""
         return await self._store.runs()
+
+
+class LateSelector:
+    """Stands for the chosen selector until it is asked.
+
+    What a selector stands on, vectors and a store of them, takes a second to import, and most that is done with a
+    kernel asks no model. The settings were structured when the kernel opened; what else is wrong is raised by the first
+    turn, as it is of a chat service.
+    """
+
+    def __init__(self, services: HostServices, name: str) -> None:
+        self.name = name
+        self._services = services
+
+    @property
+    def limit(self) -> int:
+        """How many functions are offered where a caller does not say."""
+        return self._services.get(FunctionSelector).limit
+
+    async def select(
+        self, functions: Sequence[FunctionManual], context: Sequence[str], *, limit: int | None = None
+    ) -> Selection:
+        """Choose; raises what making the selector does, and what it does itself."""
+        return await self._services.get(FunctionSelector).select(functions, context, limit=limit)
+
+
+def function_selector(services: HostServices) -> LateSelector | None:
+    """Return the chosen selector, None where none is chosen."""
+    names = services.names(FunctionSelector)
+    return LateSelector(services, names[0]) if names else None
