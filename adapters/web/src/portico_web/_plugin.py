@@ -32,7 +32,7 @@ def portico_text_searches() -> list[Registration]:
     return [
         Registration(
             name="full-pages",
-            factory="portico_web.pages.full_pages:full_pages",
+            factory="portico_web.pages.reader:full_pages",
             settings="portico_web.pages.config:FullPagesSettings",
             summary="Another source's results with the text of the whole page in place of the snippet.",
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from typing import ClassVar
 
 import pytest
@@ -16,8 +16,6 @@ from portico_web.http.config import HttpxSettings
 
 GOOD = {"read_timeout": 20, "total_timeout": 40, "max_bytes": 100_000, "max_wait": 0.05, "trust_env": False}
 HASTY = {"read_timeout": 0.4, "total_timeout": 0.8}
-SILENT = ("slowness", "secrets", "leaves_nothing")
-"""The tests whose servers fall silent: elsewhere who is hasty would take a busy host for such a server."""
 
 
 class Kit(HttpClientKit):
@@ -25,18 +23,15 @@ class Kit(HttpClientKit):
 
 
 class Variant(HttpxHttpClient):
-    """Does right what a variant does not do wrong."""
-
     settings: ClassVar[dict[str, object]] = {}
 
-    def __init__(self, settings: Mapping[str, object] = GOOD) -> None:
-        super().__init__(HttpxSettings(**{**settings, **self.settings}))
+    def __init__(self) -> None:
+        super().__init__(HttpxSettings(**{**GOOD, **self.settings}))
 
 
 def fixtures(kind: type[Variant]) -> dict[str, Callable[..., object]]:
-    async def http_client(request: pytest.FixtureRequest) -> AsyncIterator[Variant]:
-        hasty = any(word in request.node.name for word in SILENT)
-        client = kind({**GOOD, **HASTY} if hasty else GOOD)
+    async def http_client() -> AsyncIterator[Variant]:
+        client = kind()
         yield client
         await HttpxHttpClient.aclose(client)
 
@@ -57,6 +52,8 @@ class FollowsRedirects(Variant):
 
 @FAULTS.caught_by("secrets_are_neither_in_errors_nor_in_logs", "an error shows a secret")
 class TellsTheKey(Variant):
+    settings: ClassVar[dict[str, object]] = HASTY  # the server of this test falls silent
+
     async def send(self, request):
         try:
             return await super().send(request)

@@ -17,8 +17,7 @@ from portico.errors import ConfigurationError, LimitExceeded, PorticoError, Resp
 from portico.http import HttpRequest, HttpResponse
 from portico.registration import Secret
 from portico_testkit.raw_server import RawServer
-from portico_web.http._body import read_body
-from portico_web.http._wire import body_of, header_pairs, place_of, url_of
+from portico_web.http._wire import body_of, header_pairs, place_of, read_body, url_of
 from portico_web.http.client import HttpxHttpClient
 from portico_web.http.config import HttpxSettings
 

@@ -9,7 +9,7 @@ import httpcore
 import pytest
 
 from portico.errors import LimitExceeded
-from portico_web.pages.metering import MeteredStream
+from portico_web.pages.connecting import MeteredStream
 
 PAGE = "http://site.example/page"
 

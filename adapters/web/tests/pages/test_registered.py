@@ -14,8 +14,7 @@ from portico_testkit.fakes.services import FixedServices
 from portico_testkit.fakes.text_search import ListEntry, ListSearch
 from portico_web import _plugin
 from portico_web.pages.config import FullPagesSettings, WebPagesSettings
-from portico_web.pages.full_pages import full_pages
-from portico_web.pages.reader import WebPagesPageReader
+from portico_web.pages.reader import WebPagesPageReader, full_pages
 
 
 def test_both_are_registered() -> None:

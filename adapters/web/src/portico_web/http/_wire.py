@@ -1,21 +1,35 @@
-"""What goes on the wire: a request of ours as one of httpx, with its secrets revealed there and shown nowhere."""
+"""What goes over the wire: requests with their secrets, bounded bodies, and logs without secrets."""
 
 from __future__ import annotations
 
 import json
+import logging
 import ssl
-from collections.abc import Iterator, Mapping
+import zlib
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 
-from portico.errors import ConfigurationError
-from portico.http import HttpRequest
+from portico.errors import ConfigurationError, LimitExceeded, ResponseInvalid
+from portico.http import HttpRequest, without_secrets
 from portico.registration import Secret
 from portico_web.http.config import HttpxSettings
 
-__all__ = ["DiscreetURL", "body_of", "header_pairs", "place_of", "proxy_of", "trusted_by", "url_of"]
+__all__ = [
+    "ACCEPTED",
+    "DiscreetURL",
+    "body_of",
+    "discreet",
+    "header_pairs",
+    "place_of",
+    "proxy_of",
+    "read_body",
+    "trusted_by",
+    "url_of",
+]
 
 _TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 """What the name of a header is made of (RFC 9110, section 5.6.2)."""
@@ -151,3 +165,137 @@ def _quoted(url: str) -> str:
 
 def _reason(error: Exception) -> str:
     return str(error).rstrip(".") if isinstance(error, httpx.InvalidURL) else type(error).__name__
+
+
+ACCEPTED = "gzip, deflate"
+"""What is asked for: what the standard library decompresses piece by piece."""
+
+# What is sent may be so much longer than what it unpacks to: the heads of a few small members.
+_AROUND = 65_536
+# Each costs an inflater, and an empty one has 20 bytes.
+_MOST_MEMBERS = 64
+_WINDOWS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
+
+
+async def read_body(parts: AsyncIterator[bytes], encoding: str, most: int, service: str) -> bytes:
+    """Return the whole body, decompressed; at most ``most`` bytes are ever held, and little more are read.
+
+    httpx decompresses what it has read as a whole: 64 KB of gzip may be 66 MB. Raises ``LimitExceeded``, and
+    ``ResponseInvalid`` for a compression that was not asked for or is damaged.
+    """
+    kinds = [kind for part in encoding.split(",") if (kind := part.strip().lower()) not in ("", "identity")]
+    if len(kinds) > 1 or not set(kinds) <= set(_WINDOWS):
+        raise ResponseInvalid(f"{service} answered compressed as {encoding[:60]!r}, which was not asked for.")
+    reader = _Plain() if not kinds else _Inflating(_WINDOWS[kinds[0]])
+    body = bytearray()
+    received = 0
+    try:
+        async for part in parts:
+            received += len(part)
+            body += reader.read(part, most + 1 - len(body))
+            if len(body) > most or received > most + _AROUND:
+                raise LimitExceeded(f"The answer of {service} has more than {most:,} bytes, the most allowed.")
+        whole = reader.whole
+    except zlib.error as error:
+        raise ResponseInvalid(f"{service} answered with {kinds[0]} that is damaged: {error}.") from error
+    if not whole:
+        raise ResponseInvalid(f"{service} answered with {kinds[0]} that is cut short.")
+    return bytes(body)
+
+
+class _Plain:
+    whole = True
+
+    def read(self, part: bytes, most: int) -> bytes:
+        return part[:most]
+
+
+class _Inflating:
+    def __init__(self, window: int) -> None:
+        self._window = window
+        self._inflate = zlib.decompressobj(window)
+        self._raw_tried = window < 0 or window > zlib.MAX_WBITS
+        self._begun = False
+        self._members = 1
+        self._over = False
+        self._held = b""
+
+    @property
+    def whole(self) -> bool:
+        return self._inflate.eof or not (self._begun or self._held)
+
+    def read(self, part: bytes, most: int) -> bytes:
+        """Return what ``part`` holds, up to ``most`` bytes, at least one.
+
+        Several members of gzip are one body (RFC 1952 §2.2). What stands behind the end is dropped at once: given to
+        an inflater that has ended, it would be kept, and copied each time that more of it comes.
+        """
+        made = b""
+        if not self._begun:
+            # Two bytes tell deflate with a zlib header from deflate without.
+            part, self._held = self._held + part, b""
+            if len(part) < 2:
+                self._held = part
+                return made
+        while part and len(made) < most and not self._over:
+            if self._inflate.eof:
+                if self._window <= zlib.MAX_WBITS or not part.startswith(b"\x1f"):
+                    self._over = True
+                    break
+                self._members += 1
+                if self._members > _MOST_MEMBERS:
+                    raise zlib.error(f"it has more than {_MOST_MEMBERS} members")
+                self._inflate = zlib.decompressobj(self._window)
+            made += self._inflated(part, most - len(made))
+            part = self._inflate.unused_data
+        return made
+
+    def _inflated(self, part: bytes, most: int) -> bytes:
+        self._begun = True
+        try:
+            return self._inflate.decompress(part, most)
+        except zlib.error:
+            if self._raw_tried:
+                raise
+            # "deflate" means zlib (RFC 9110, 8.4.1.2), and some servers send it bare.
+            self._inflate = zlib.decompressobj(-zlib.MAX_WBITS)
+            return self._inflate.decompress(part, most)
+        finally:
+            self._raw_tried = True
+
+
+_LOGGERS = ("httpx", "httpcore.connection", "httpcore.http11", "httpcore.http2", "httpcore.proxy", "httpcore.socks")
+
+
+@contextmanager
+def discreet(request: HttpRequest) -> Iterator[None]:
+    """Hide what is secret in a request from the logs until the block ends.
+
+    At the level DEBUG, httpcore writes the headers of answers, in which a service may repeat a key.
+    """
+    loggers = [logger for name in _LOGGERS if (logger := logging.getLogger(name)).isEnabledFor(logging.DEBUG)]
+    secrets = [value for value in (*request.params.values(), *request.headers.values()) if isinstance(value, Secret)]
+    if not loggers or not secrets:
+        yield
+        return
+    hiding = _Hiding(secrets)
+    for logger in loggers:
+        logger.addFilter(hiding)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(hiding)
+
+
+class _Hiding(logging.Filter):
+    def __init__(self, secrets: Iterable[Secret]) -> None:
+        super().__init__()
+        self._secrets = tuple(secrets)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        said = record.getMessage()
+        kept = without_secrets(said, self._secrets)
+        if kept != said:
+            record.msg, record.args = kept, ()
+        return True

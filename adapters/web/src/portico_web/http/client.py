@@ -6,24 +6,32 @@ import asyncio
 import itertools
 import random
 import ssl
+import threading
+from collections.abc import AsyncGenerator, Callable
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from importlib.metadata import version
 
 import httpx
 
-from portico.errors import ServiceTimeout, ServiceUnavailable
+from portico.errors import ConfigurationError, PorticoError, ServiceTimeout, ServiceUnavailable
 from portico.http import HttpRequest, HttpResponse, retry_after
 from portico.registration import Services
-from portico_web.http._body import ACCEPTED, read_body
-from portico_web.http._errors import error_of, may_pass, unusable
-from portico_web.http._logs import discreet
-from portico_web.http._loops import LoopClients
-from portico_web.http._wire import body_of, header_pairs, place_of, proxy_of, trusted_by, url_of
+from portico_web.http._wire import (
+    ACCEPTED,
+    body_of,
+    discreet,
+    header_pairs,
+    place_of,
+    proxy_of,
+    read_body,
+    trusted_by,
+    url_of,
+)
 from portico_web.http.config import HttpxSettings
 
-__all__ = ["HttpxHttpClient"]
+__all__ = ["HttpxHttpClient", "LoopClients", "error_of", "may_pass", "unusable"]
 
-_PATIENCE = frozenset({429, 503})
+_BUSY = frozenset({429, 503})
 _FIRST_WAIT = 0.5
 
 
@@ -101,7 +109,7 @@ class HttpxHttpClient:
             else:
                 asked = retry_after(response.headers)
                 wait = wait if asked is None else asked
-                if response.status not in _PATIENCE or not self._again(attempt, wait, limit):
+                if response.status not in _BUSY or not self._again(attempt, wait, limit):
                     return response
             await asyncio.sleep(wait)
         raise AssertionError("an endless loop has ended")
@@ -163,3 +171,117 @@ class HttpxHttpClient:
             )
         except (OSError, ImportError, ValueError, httpx.InvalidURL) as error:
             raise unusable(settings, error) from error
+
+
+_CLOSING_SECONDS = 5.0
+
+
+class LoopClients:
+    """Make a client for an event loop when it is first needed there; connections belong to the loop that opened them.
+
+    A loop that ends (``asyncio.run`` returns) closes the client itself, since it closes the asynchronous generators
+    that it has seen begin: no socket is left to the garbage collector.
+    """
+
+    def __init__(self, make: Callable[[], httpx.AsyncClient]) -> None:
+        self._make = make
+        self._held: dict[asyncio.AbstractEventLoop, AsyncGenerator[httpx.AsyncClient, None]] = {}
+        self._clients: dict[asyncio.AbstractEventLoop, httpx.AsyncClient] = {}
+        self._lock = threading.Lock()
+
+    async def here(self) -> httpx.AsyncClient:
+        """Return the client of the running loop."""
+        loop = asyncio.get_running_loop()
+        client = self._clients.get(loop)
+        if client is None:
+            # Nothing up to the end of this block gives way to another task of the loop.
+            held = self._hold(loop)
+            client = await anext(held)
+            with self._lock:
+                self._held[loop], self._clients[loop] = held, client
+        return client
+
+    async def aclose(self) -> None:
+        """Close the clients of all loops that run."""
+        with self._lock:
+            held = dict(self._held)
+        here = asyncio.get_running_loop()
+        for loop, client in held.items():
+            if loop is here:
+                await client.aclose()
+            elif loop.is_running():
+                closing = asyncio.run_coroutine_threadsafe(client.aclose(), loop)
+                # It may end while it is being asked, and then nobody answers.
+                await asyncio.wait([asyncio.wrap_future(closing)], timeout=_CLOSING_SECONDS)
+
+    async def _hold(self, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[httpx.AsyncClient, None]:
+        client = self._make()
+        try:
+            yield client
+        finally:
+            with self._lock:
+                self._held.pop(loop, None)
+                self._clients.pop(loop, None)
+            await client.aclose()
+
+
+def may_pass(error: httpx.HTTPError) -> bool:
+    """Tell whether a request that failed so may succeed when it is sent again."""
+    if isinstance(error, httpx.UnsupportedProtocol | httpx.LocalProtocolError | httpx.ProxyError):
+        return False
+    return _certificate(error) is None
+
+
+def error_of(error: httpx.HTTPError, request: httpx.Request, settings: HttpxSettings) -> PorticoError:
+    """Return what a failure is in our words, with its cause, which keeps nothing of the request but its address."""
+    place = place_of(request.url)
+    # An exception of httpx carries the request, headers and all.
+    error.request = httpx.Request(request.method, place)
+    found = _found(error, place, settings)
+    found.__cause__ = error
+    return found
+
+
+def _found(error: httpx.HTTPError, place: str, settings: HttpxSettings) -> PorticoError:
+    said = f": {error}" if str(error) else ""
+    said = said.rstrip(".")
+    certificate = _certificate(error)
+    if certificate is not None:
+        return ServiceUnavailable(
+            f"{place} shows a certificate that is not trusted: {certificate.verify_message}. "
+            "Set ca_file under [http.httpx] if it is one of your own."
+        )
+    match error:
+        case httpx.ConnectTimeout():
+            return ServiceTimeout(
+                f"{place} was not reached in {settings.connect_timeout:g} seconds. Check its address and the network."
+            )
+        case httpx.TimeoutException():
+            return ServiceTimeout(f"{place} was silent for {settings.read_timeout:g} seconds. Try again later.")
+        case httpx.UnsupportedProtocol() | httpx.LocalProtocolError():
+            return ConfigurationError(f"The request to {place} cannot be sent{said}.")
+        case httpx.ProxyError():
+            return ServiceUnavailable(f"The proxy refused to reach {place}{said}. Check the proxy and its password.")
+        case httpx.ConnectError():
+            return ServiceUnavailable(f"{place} cannot be reached{said}. Check its address and the network.")
+        case _:
+            return ServiceUnavailable(f"The connection to {place} failed{said}. Try again later.")
+
+
+def _certificate(error: BaseException | None) -> ssl.SSLCertVerificationError | None:
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return error
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def unusable(settings: HttpxSettings, error: Exception) -> ConfigurationError:
+    """Return what is wrong with settings from which no client can be made."""
+    if settings.ca_file is not None and isinstance(error, OSError):
+        return ConfigurationError(
+            f"ca_file under [http.httpx], {settings.ca_file}, is no readable file of certificates in PEM: {error}."
+        )
+    if settings.proxy is not None:
+        return ConfigurationError(f"proxy under [http.httpx], {settings.proxy!r}, cannot be used: {error}")
+    return ConfigurationError(f"The proxy or the certificates that the environment names cannot be used: {error}")

@@ -1,7 +1,6 @@
-"""The main text of web pages for Portico: HTML, PDF and plain text, read with care.
+"""The main text of web pages for Portico: HTML, PDF and plain text.
 
-`reader` puts two halves together. Fetching: `links` and `addresses` say what may be read; `connecting`, `metering`
-and `transport` are the way there; `robots`, `turns`, `unpacking` and `cache` serve `fetching`, which follows one
-link to its page. Finding the text: `extraction` keeps processes that run `_worker`, which picks `_html`, `_tags` or
-`_pdf`.
+`reader` is the entry. Fetching: `links` and `addresses` decide what may be read, `connecting` opens checked
+connections, and `fetching` follows one link to its page with the help of `robots`, `unpacking` and `cache`.
+Extraction: `extraction` keeps processes that run `_worker`, which uses `_wire`, `_html` or `_pdf`.
 """

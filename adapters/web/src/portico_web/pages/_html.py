@@ -5,7 +5,7 @@ from __future__ import annotations
 from lxml import etree
 from trafilatura import bare_extraction, load_html
 
-from portico_web.pages._tags import text_without_tags, title_in
+from portico_web.pages._wire import text_without_tags, title_in
 
 __all__ = ["main_text"]
 

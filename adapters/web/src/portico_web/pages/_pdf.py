@@ -10,7 +10,7 @@ from time import monotonic
 from pypdf import PdfReader, apply_configuration
 from pypdf.errors import LimitReachedError
 
-from portico_web.pages.unreadable import Unreadable
+from portico_web.pages._worker import Unreadable
 
 __all__ = ["PdfBounds", "pdf_text"]
 

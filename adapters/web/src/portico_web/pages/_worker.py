@@ -18,9 +18,12 @@ import struct
 from collections.abc import Mapping
 from typing import IO, Any
 
-from portico_web.pages.unreadable import Unreadable
+__all__ = ["LENGTHS", "Unreadable", "answered", "main", "received", "sent"]
 
-__all__ = ["LENGTHS", "answered", "main", "received", "sent"]
+
+class Unreadable(Exception):
+    """What was fetched has no text to be had; the argument says why, in the words that end a sentence on it."""
+
 
 LENGTHS = struct.Struct(">II")
 
@@ -81,7 +84,7 @@ def _text(job: Mapping[str, Any], data: bytes) -> tuple[str, str | None, str | N
     if text is None:
         raise Unreadable("is no text, whatever it says it is")
     if job["kind"] == "html" and job.get("crude"):
-        from portico_web.pages._tags import text_without_tags, title_in
+        from portico_web.pages._wire import text_without_tags, title_in
 
         return text_without_tags(text), title_in(text), None
     if job["kind"] == "html":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Mapping
@@ -24,10 +25,36 @@ from portico_web.pages._errors import of_status, seconds_of
 from portico_web.pages._wire import kind_of, media_type_of
 from portico_web.pages.links import LinkRules, shown
 from portico_web.pages.robots import MOST_BYTES, Robots
-from portico_web.pages.turns import Turns
 from portico_web.pages.unpacking import ACCEPTED, unpacked
 
-__all__ = ["Bounds", "Fetched", "Fetcher"]
+__all__ = ["Bounds", "Fetched", "Fetcher", "Turns"]
+
+
+class Turns:
+    """Places for requests, given in the order in which they were asked for.
+
+    A host's place is taken before one of those for all, so that waiting for a busy host holds up no other. What
+    is kept of a host goes with its last request.
+    """
+
+    def __init__(self, in_all: int, per_host: int) -> None:
+        self._in_all = asyncio.Semaphore(in_all)
+        self._per_host = per_host
+        self._hosts: dict[str, tuple[asyncio.Semaphore, int]] = {}
+
+    @asynccontextmanager
+    async def at(self, host: str) -> AsyncIterator[None]:
+        """Wait for a place at a host and hold it."""
+        places, waiting = self._hosts.get(host) or (asyncio.Semaphore(self._per_host), 0)
+        self._hosts[host] = (places, waiting + 1)
+        try:
+            async with places, self._in_all:
+                yield
+        finally:
+            places, waiting = self._hosts.pop(host)
+            if waiting > 1:
+                self._hosts[host] = (places, waiting - 1)
+
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _ROBOTS_REDIRECTS = 5  # RFC 9309 §2.3.1.2: at least five

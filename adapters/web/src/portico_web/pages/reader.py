@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from portico.errors import PluginNotInstalled, PorticoError, ResponseInvalid, ServiceTimeout, ServiceUnavailable
-from portico.ports.page_reader import Page
+from portico.full_pages import FullPages
+from portico.ports.page_reader import Page, PageReader
+from portico.ports.text_search import TextSearch
 from portico.registration import Services
 from portico_web.pages._wire import kind_of
 from portico_web.pages.addresses import Allowed
-from portico_web.pages.config import WebPagesSettings
+from portico_web.pages.config import FullPagesSettings, WebPagesSettings
 from portico_web.pages.extraction import Extractors, Job
 from portico_web.pages.links import LinkRules, shown
 from portico_web.pages.robots import MOST_BYTES
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from portico_web.pages.connecting import Resolve
     from portico_web.pages.fetching import Fetcher
 
-__all__ = ["WebPagesPageReader"]
+__all__ = ["WebPagesPageReader", "full_pages"]
 
 _SILENCE = 10.0
 
@@ -135,8 +137,7 @@ class WebPagesPageReader:
 
     def _opened(self) -> Fetcher:
         if self._fetcher is None:
-            from portico_web.pages.fetching import Bounds, Fetcher
-            from portico_web.pages.turns import Turns
+            from portico_web.pages.fetching import Bounds, Fetcher, Turns
 
             settings = self._settings
             plain = self._checked_transport()
@@ -155,8 +156,7 @@ class WebPagesPageReader:
         return self._fetcher
 
     def _checked_transport(self) -> httpx.AsyncBaseTransport:
-        from portico_web.pages.connecting import CheckedNetwork, SystemNames
-        from portico_web.pages.transport import BorrowedTransport, CheckedTransport
+        from portico_web.pages.connecting import BorrowedTransport, CheckedNetwork, CheckedTransport, SystemNames
 
         resolve, network, context, transport = self._given
         if transport is not None:
@@ -204,3 +204,15 @@ def _user_agent(settings: WebPagesSettings) -> str:
         number = "0"
     contact = f" (+{settings.contact})" if settings.contact else ""
     return f"{settings.agent}/{number}{contact}"
+
+
+def full_pages(settings: FullPagesSettings, services: Services) -> FullPages:
+    """Wrap the source that the settings name in `FullPages`, over the configured page reader."""
+    return FullPages(
+        services.get(TextSearch, settings.source),
+        services.get(PageReader),
+        max_pages=settings.max_pages,
+        seconds=settings.seconds,
+        max_characters=settings.max_characters,
+        concurrency=settings.concurrency,
+    )
