@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portico.errors import LimitExceeded, PorticoError
-from portico_web.pages.unpacking import unpacked
+from portico_web._unpacking import unpacked
 
 
 def bare_deflate(data: bytes) -> bytes:
@@ -29,7 +29,7 @@ def unpack(data: bytes, encoding: str, size: int, *, most: int = 10_000, cut: bo
         for start in range(0, len(data), size):
             yield data[start : start + size]
 
-    return asyncio.run(unpacked(pieces(), encoding, packed=20_000, most=most, link="x", cut=cut))
+    return asyncio.run(unpacked(pieces(), encoding, packed=20_000, most=most, whose="x", setting="s", cut=cut))
 
 
 @given(st.binary(max_size=500), st.lists(st.sampled_from(sorted(PACK)), max_size=2), st.integers(1, 600))

@@ -16,8 +16,8 @@ import httpx
 from portico.errors import ConfigurationError, PorticoError, ServiceTimeout, ServiceUnavailable
 from portico.http import HttpRequest, HttpResponse, retry_after
 from portico.registration import Services
+from portico_web._unpacking import ACCEPTED
 from portico_web.http._wire import (
-    ACCEPTED,
     body_of,
     discreet,
     header_pairs,

@@ -21,11 +21,11 @@ from portico.errors import (
     ServiceTimeout,
     ServiceUnavailable,
 )
+from portico_web._unpacking import ACCEPTED, unpacked
 from portico_web.pages._errors import of_status, seconds_of
 from portico_web.pages._wire import kind_of, media_type_of
 from portico_web.pages.links import LinkRules, shown
 from portico_web.pages.robots import MOST_BYTES, Robots
-from portico_web.pages.unpacking import ACCEPTED, unpacked
 
 __all__ = ["Bounds", "Fetched", "Fetcher", "Turns"]
 
@@ -186,7 +186,14 @@ class Fetcher:
         if length.isascii() and length.isdigit() and int(length[:18]) > packed:
             raise LimitExceeded(f"The page {shown(link)} has more than {packed:,} bytes (max_bytes).")
         encoding = _header(response.headers, "content-encoding") or ""
-        return await unpacked(_pieces(response), encoding, packed=packed, most=most, link=shown(link))
+        return await unpacked(
+            _pieces(response),
+            encoding,
+            packed=packed,
+            most=most,
+            whose=f"The page {shown(link)}",
+            setting="max_unpacked_bytes",
+        )
 
     @asynccontextmanager
     async def _answer(self, transport: httpx.AsyncBaseTransport, url: httpx.URL) -> AsyncIterator[httpx.Response]:
@@ -268,7 +275,13 @@ class Fetcher:
         """Return as much of a robots.txt as is read; what is beyond does not count."""
         encoding = _header(response.headers, "content-encoding") or ""
         return await unpacked(
-            _pieces(response), encoding, packed=MOST_BYTES, most=MOST_BYTES, link=shown(link), cut=True
+            _pieces(response),
+            encoding,
+            packed=MOST_BYTES,
+            most=MOST_BYTES,
+            whose=f"The page {shown(link)}",
+            setting="robots.txt",
+            cut=True,
         )
 
 

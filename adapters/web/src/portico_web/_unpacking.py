@@ -1,4 +1,4 @@
-"""Content encodings undone piece by piece, never beyond a bound."""
+"""Undo content encodings piece by piece, never beyond a bound. Both pages and answers of services use this."""
 
 from __future__ import annotations
 
@@ -19,17 +19,26 @@ _MOST_MEMBERS = 64
 
 
 async def unpacked(
-    pieces: AsyncIterator[bytes], encoding: str, *, packed: int, most: int, link: str, cut: bool = False
+    pieces: AsyncIterator[bytes],
+    encoding: str,
+    *,
+    packed: int,
+    most: int,
+    whose: str,
+    setting: str,
+    slack: int = 0,
+    cut: bool = False,
 ) -> bytes:
-    """Return a body as one, read and unpacked at the same time, so that a bomb is stopped while it goes off.
+    """Return a whole body. It is unpacked while it is read, so that a compression bomb is stopped early.
 
-    ``packed`` bounds the bytes as sent, ``most`` those of each layer once unpacked. ``link`` is as shown in errors.
-    With ``cut``, what is there when a bound is reached is returned, and no more is read.
+    ``packed`` and ``slack`` limit the bytes as sent, ``most`` the bytes of each layer after unpacking. Errors begin
+    with ``whose`` ("The page X") and name the ``setting`` of ``most``. With ``cut``, a body that reaches a limit is
+    cut there.
     Raises ``LimitExceeded``; ``ResponseInvalid`` for an encoding that was not asked for and for damaged data.
     """
     body = bytearray()
     try:
-        await _unpack(body, pieces, encoding, packed=packed, most=most, link=link)
+        await _unpack(body, pieces, encoding, packed=packed, most=most, whose=whose, setting=setting, slack=slack)
     except LimitExceeded:
         if not cut:
             raise
@@ -37,30 +46,39 @@ async def unpacked(
 
 
 async def _unpack(
-    body: bytearray, pieces: AsyncIterator[bytes], encoding: str, *, packed: int, most: int, link: str
+    body: bytearray,
+    pieces: AsyncIterator[bytes],
+    encoding: str,
+    *,
+    packed: int,
+    most: int,
+    whose: str,
+    setting: str,
+    slack: int,
 ) -> None:
-    layers = [_Layer(name, most, link) for name in _encodings(encoding, link)]
+    too_large = f"{whose} has more than {most:,} bytes once unpacked ({setting})."
+    layers = [_Layer(name, most, whose, too_large) for name in _encodings(encoding, whose)]
     received = 0
     async for piece in pieces:
         received += len(piece)
-        if received > packed:
-            raise LimitExceeded(f"The page {link} has more than {packed:,} bytes (max_bytes).")
+        if received > packed + slack:
+            raise LimitExceeded(f"{whose} has more than {packed:,} bytes (max_bytes).")
         for part in _through(layers, piece):
             body += part
             if len(body) > most:
-                raise _too_large(link, most)
+                raise LimitExceeded(too_large)
     for layer in layers:
         layer.finish()
 
 
-def _encodings(header: str, link: str) -> list[str]:
+def _encodings(header: str, whose: str) -> list[str]:
     """Return the encodings in the order in which they are undone: the last applied first (RFC 9110 §8.4)."""
     names = [name for part in header.split(",") if (name := part.strip().lower()) not in {"", "identity"}]
     unknown = [name for name in names if name not in {"gzip", "x-gzip", "deflate"}]
     if unknown:
-        raise ResponseInvalid(f"The page {link} is packed as {unknown[0][:40]!r}, which was not asked for.")
+        raise ResponseInvalid(f"{whose} is packed as {unknown[0][:40]!r}, which was not asked for.")
     if len(names) > _MOST_ENCODINGS:
-        raise LimitExceeded(f"The page {link} is packed {len(names)} times over; {_MOST_ENCODINGS} are the most.")
+        raise LimitExceeded(f"{whose} is packed {len(names)} times over; {_MOST_ENCODINGS} are the most.")
     return names[::-1]
 
 
@@ -75,10 +93,11 @@ def _through(layers: list[_Layer], piece: bytes) -> Iterator[bytes]:
 class _Layer:
     """One encoding being undone."""
 
-    def __init__(self, name: str, most: int, link: str) -> None:
+    def __init__(self, name: str, most: int, whose: str, too_large: str) -> None:
         self._name = name
         self._most = most
-        self._link = link
+        self._whose = whose
+        self._too_large = too_large
         self._made = 0
         self._members = 0
         self._any = False
@@ -103,7 +122,7 @@ class _Layer:
             made = self._decompressed(data)
             self._made += len(made)
             if self._made > self._most:
-                raise _too_large(self._link, self._most)
+                raise LimitExceeded(self._too_large)
             rest = self._decompressor.unused_data if self._decompressor.eof else self._decompressor.unconsumed_tail
             if made:
                 yield made
@@ -113,12 +132,12 @@ class _Layer:
 
     def finish(self) -> None:
         if self._held or (self._any and not self._decompressor.eof):
-            raise ResponseInvalid(f"The page {self._link} ends in the middle of its {self._name} data.")
+            raise ResponseInvalid(f"{self._whose} ends in the middle of its {self._name} data.")
 
     def _fresh(self) -> zlib._Decompress:
         self._members += 1
         if self._members > _MOST_MEMBERS:
-            raise LimitExceeded(f"The page {self._link} is packed in more than {_MOST_MEMBERS} members.")
+            raise LimitExceeded(f"{self._whose} is packed in more than {_MOST_MEMBERS} members.")
         return zlib.decompressobj(zlib.MAX_WBITS if self._name == "deflate" else zlib.MAX_WBITS | 16)
 
     def _decompressed(self, data: bytes) -> bytes:
@@ -133,8 +152,4 @@ class _Layer:
                     return self._decompressor.decompress(data, _PIECE)
                 except zlib.error:
                     pass
-            raise ResponseInvalid(f"The page {self._link} is no {self._name} data, as it says ({error}).") from error
-
-
-def _too_large(link: str, most: int) -> LimitExceeded:
-    return LimitExceeded(f"The page {link} has more than {most:,} bytes once unpacked (max_unpacked_bytes).")
+            raise ResponseInvalid(f"{self._whose} is no {self._name} data, as it says ({error}).") from error
