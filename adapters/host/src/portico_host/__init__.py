@@ -75,27 +75,20 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Application": "application",
-    "Command": "entry_points",
-    "Configuration": "configuration",
-    "Defect": "packages",
-    "Diagnosis": "application",
-    "EffectiveSetting": "effective",
-    "HostServices": "services",
-    "Mistake": "mistakes",
-    "Offer": "packages",
-    "Package": "packages",
-    "Plugins": "packages",
-    "Problem": "checking",
-    "SettingsInvalid": "mistakes",
-    "check": "checking",
-    "commands": "entry_points",
-    "configuration_schema": "schema",
-    "diagnose": "application",
-    "discover": "discovery",
-    "load": "application",
-    "open": "application",
-    "read_configuration": "configuration",
+    name: home
+    for home, names in {
+        "application": "Application Diagnosis diagnose load open",
+        "checking": "Problem check",
+        "configuration": "Configuration read_configuration",
+        "discovery": "discover",
+        "effective": "EffectiveSetting",
+        "entry_points": "Command commands",
+        "mistakes": "Mistake SettingsInvalid",
+        "packages": "Defect Offer Package Plugins",
+        "schema": "configuration_schema",
+        "services": "HostServices",
+    }.items()
+    for name in names.split()
 }
 
 

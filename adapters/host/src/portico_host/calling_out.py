@@ -15,16 +15,16 @@ __all__ = ["call_out", "import_quietly", "is_called_out", "is_from_outside", "pr
 
 
 def call_out(work: Callable[..., Any], *arguments: object) -> Any:
-    """Call what a package brings.
+    """Call code of a package.
 
-    It may take seconds, in which an event loop does nothing else, and ``asyncio`` only notes a Ctrl-C. That nothing is
-    lost when it is broken off, the handler of a command line knows by `is_called_out`.
+    The call may block the event loop for seconds, and ``asyncio`` delays a Ctrl-C for that time. The signal handler of
+    a command line uses `is_called_out` to see that it can safely interrupt at once.
     """
     return work(*arguments)
 
 
 def is_called_out(frame: FrameType | None) -> bool:
-    """Tell whether such a call goes on in a frame that a signal handler is given."""
+    """Return whether ``frame``, as a signal handler gets it, is inside `call_out`."""
     while frame is not None:
         if frame.f_code is call_out.__code__:
             return True
@@ -33,10 +33,10 @@ def is_called_out(frame: FrameType | None) -> bool:
 
 
 def is_from_outside(error: BaseException) -> bool:
-    """Tell whether what an awaited call raised is of somebody who stops it, and not of the package.
+    """Return whether an awaited call was stopped by its caller and did not fail by itself.
 
-    A ``CancelledError`` is the package's own where nobody has asked to cancel; so is a ``SystemExit`` always, since no
-    package is to end the program.
+    A ``CancelledError`` without a request to cancel is a failure of the package. A ``SystemExit`` always is one,
+    because a package must not end the program.
     """
     import asyncio
 
