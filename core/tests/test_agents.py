@@ -9,11 +9,9 @@ from typing import Any
 
 import pytest
 
-from portico.agents.agent import ChatAgent
-from portico.agents.context import AgentTurn
-from portico.agents.replies import AgentReply
-from portico.agents.thread import Thread
-from portico.chat import (
+from portico._agents.agent import AgentReply, ChatAgent
+from portico._agents.thread import AgentTurn, Thread
+from portico._chat.messages import (
     ChatCapabilities,
     ChatDelta,
     ChatRequest,
@@ -25,14 +23,14 @@ from portico.chat import (
     ToolResult,
     Usage,
 )
+from portico._functions.functions import Function, FunctionPlugin, function
+from portico._functions.middleware import Middleware
+from portico._kernel import Kernel
+from portico._prompts.functions import prompt_function
+from portico._prompts.prompt import Piece, Prompt
+from portico._selection.selection import Considered, FunctionsOffered, Selection
+from portico._tool_loop.values import ToolFinished, ToolStarted, TurnLimits
 from portico.errors import FunctionNotFound, LimitExceeded, TemplateError, TurnLimitExceeded, UnsupportedOption
-from portico.functions import Function, FunctionPlugin, function
-from portico.kernel import Kernel
-from portico.middleware import Middleware
-from portico.prompts.functions import prompt_function
-from portico.prompts.prompt import Piece, Prompt
-from portico.selection.selection import Considered, Selection
-from portico.turns import FunctionsOffered, ToolFinished, ToolStarted, TurnLimits
 from portico_testkit.fakes.chat_service import ScriptedChat
 
 EVERYTHING = ChatCapabilities(tools=True, sampling=frozenset({"temperature", "max_tokens"}))

@@ -11,15 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.agents.agent import ChatAgent
-from portico.agents.context import AgentTurn, Context, TurnOutcome
-from portico.agents.summarising import Summarise
-from portico.agents.thread import Thread
-from portico.chat import ChatCapabilities, Message, Source, Text, ToolCall, ToolResult
+from portico._agents.agent import ChatAgent
+from portico._agents.reducing import Summarise
+from portico._agents.thread import AgentTurn, Context, Thread, TurnOutcome
+from portico._chat.messages import ChatCapabilities, Message, Source, Text, ToolCall, ToolResult
+from portico._functions.functions import Function, FunctionPlugin, function
+from portico._kernel import Kernel
+from portico._selection.selection import Considered, Selection
 from portico.errors import ServiceUnavailable
-from portico.functions import Function, FunctionPlugin, function
-from portico.kernel import Kernel
-from portico.selection.selection import Considered, Selection
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.function_selector import WordSelector
 

@@ -15,16 +15,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.agents.agent import ChatAgent
-from portico.agents.context import AgentTurn, Context, TurnOutcome
-from portico.agents.replies import AgentReply
-from portico.agents.summarising import Summarise
-from portico.agents.thread import Thread
-from portico.agents.turnstile import Turnstile
-from portico.chat import ChatCapabilities, ChatDelta, ChatReply, ChatRequest, Message, ToolCall
+from portico._agents.agent import AgentReply, ChatAgent
+from portico._agents.reducing import Summarise
+from portico._agents.thread import AgentTurn, Context, Thread, TurnOutcome
+from portico._agents.turnstile import Turnstile
+from portico._chat.messages import ChatCapabilities, ChatDelta, ChatReply, ChatRequest, Message, ToolCall
+from portico._functions.functions import function
+from portico._kernel import Kernel
 from portico.errors import ThreadBusy
-from portico.functions import function
-from portico.kernel import Kernel
 from portico_testkit.fakes.chat_service import ScriptedChat
 
 TOOLS = ChatCapabilities(tools=True)

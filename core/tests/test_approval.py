@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from portico.approval import approve_effects, approve_plans
-from portico.functions import function
-from portico.kernel import Kernel
-from portico.plans.plan import From, ListOf, Plan, Step, Value
-from portico.plans.task import Answer
-from portico.pursuit import Held
+from portico._functions.functions import function
+from portico._kernel import Kernel
+from portico._plans.plan import From, ListOf, Plan, Step, Value
+from portico._plans.task import Answer
+from portico._runs.approval import approve_effects, approve_plans
+from portico._runs.outcome import Held
 
 PLAN = Plan(
     "Do it",

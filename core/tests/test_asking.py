@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 import pytest
 
-from portico.chat import ChatCapabilities, ToolChoice
+from portico._chat.messages import ChatCapabilities, ToolChoice
+from portico._functions.functions import FunctionPlugin, function
+from portico._kernel import Kernel
+from portico._tool_loop.values import TurnLimits
 from portico.errors import SchemaUnsupported
-from portico.functions import FunctionPlugin, function
-from portico.kernel import Kernel
-from portico.turns import TurnLimits
 from portico_testkit.fakes.chat_service import ScriptedChat
 
 HELD = ChatCapabilities(response_schema=True, tools=True)

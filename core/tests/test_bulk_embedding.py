@@ -14,15 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from portico import Kernel
-from portico.bulk_embedding import filling as filling_module
-from portico.bulk_embedding import workers as workers_module
-from portico.bulk_embedding.batch import EmbeddingBatch, embed_batch
-from portico.bulk_embedding.filling import StoreFilling
-from portico.bulk_embedding.jobs import KIND, EmbeddingJobs, job_of, names_of
+from portico._bulk_embedding import workers as filling_module
+from portico._bulk_embedding import workers as workers_module
+from portico._bulk_embedding.batch import EmbeddingBatch, embed_batch
+from portico._bulk_embedding.jobs import KIND, EmbeddingJobs, job_of, names_of
+from portico._bulk_embedding.workers import StoreFilling
+from portico._jobs import Job
+from portico._ports.embedding_generator import EmbeddingGenerator
+from portico._ports.vector_store import VectorStore
+from portico._search.vectors import VectorRecord
 from portico.errors import ConfigurationError, ResponseInvalid, ServiceError, StoreError
-from portico.jobs import Job
-from portico.ports.embedding_generator import EmbeddingGenerator
-from portico.ports.vector_store import VectorRecord, VectorStore
 from portico_testkit.fakes.embedding_generator import HashingEmbeddings
 from portico_testkit.fakes.job_queue import MemoryJobQueue
 from portico_testkit.fakes.vector_store import DictVectorStore

@@ -14,18 +14,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from portico._functions.functions import function
+from portico._functions.middleware import RequireApproval, StepRun
+from portico._jobs import Job, JobStatus
+from portico._kernel import Kernel
+from portico._plans.plan import Plan, Step, Value
+from portico._plans.task import Answer, Budget, Emit, Infeasible, Resumed, Started, Task
+from portico._ports.planner import Planner
+from portico._ports.run_store import Lease
+from portico._runs.journal import RunState, entry
+from portico._runs.submitting import LONGEST_OUTAGE, PURSUIT, RESULT_VERSION, carry_out, pursuit_job
 from portico.errors import PorticoError, RunError, StoreDamaged, StoreError, StoreUnavailable
-from portico.functions import function
-from portico.jobs import Job, JobStatus
-from portico.kernel import Kernel
-from portico.middleware import RequireApproval, StepRun
-from portico.plans.plan import Plan, Step, Value
-from portico.plans.task import Answer, Budget, Emit, Infeasible, Resumed, Started, Task
-from portico.ports.planner import Planner
-from portico.ports.run_store import Lease
-from portico.pursuits.carrying_out import LONGEST_OUTAGE, RESULT_VERSION, carry_out
-from portico.pursuits.journal import RunState, entry
-from portico.pursuits.submitting import PURSUIT, pursuit_job
 from portico_testkit.fakes.durable_runs import MemoryDurableRunner
 from portico_testkit.fakes.job_queue import MemoryJobQueue
 from portico_testkit.fakes.planner import ScriptedPlanner

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.chat import Citation, Source
-from portico.citations import check_citations, cited_numbers, numbered_sources
-from portico.links import find_links, place_of
-from portico.search import TextSearchResult
+from portico._chat.citations import check_citations, cited_numbers, find_links, numbered_sources, place_of
+from portico._chat.messages import Citation, Source
+from portico._search.results import TextSearchResult
 
 PORTS = Source(1, "Ports are protocols. See https://pep.example/544.", "Ports", "https://docs.example/ports#what")
 PLANS = Source(2, "Plans are data.", None, "https://docs.example/plans/")

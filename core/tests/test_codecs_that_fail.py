@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import pytest
 
+from portico._types.compiled import Compiled
+from portico._types.compiling import compile_type
 from portico.errors import SchemaUnsupported
-from portico.types import Compiled, compile_type
 
 if TYPE_CHECKING:
     from somewhere import Missing  # type: ignore[import-not-found]

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portico._schema.coerce import structure_leniently
-from portico.types import compile_type
-from portico.types.compiled import Mismatch
+from portico._types.compiled import Mismatch
+from portico._types.compiling import compile_type
 from portico_testkit.strategies import json_values, type_cases
 
 

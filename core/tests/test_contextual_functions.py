@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from portico import Function, FunctionPlugin, function
-from portico.agents.context import AgentTurn, Context, TurnOutcome
-from portico.agents.contextual_functions import ContextualFunctionOptions, ContextualFunctionProvider
-from portico.agents.thread import Thread
-from portico.chat import Message, ToolResult
+from portico._agents.contextual_functions import ContextualFunctionOptions, ContextualFunctionProvider
+from portico._agents.thread import AgentTurn, Context, Thread, TurnOutcome
+from portico._chat.messages import Message, ToolResult
 from portico.errors import FunctionNotFound
 from portico_testkit.fakes.embedding_generator import HashingEmbeddings
 from portico_testkit.fakes.vector_store import DictVectorStore

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from portico.database_uris import database_uri, place_of
-from portico.registration import Secret
+from portico._plugins.registration import Secret, database_uri, place_of
 
 
 @attrs.frozen

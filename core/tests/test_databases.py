@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.databases import is_busy, is_damaged, plain_code, reading, use_log, writing
+from portico._plugins.databases import is_busy, is_damaged, plain_code, reading, use_log, writing
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from portico._functions.functions import Function
 from portico._schema.definitions import free_name, hoisted
 from portico._schema.validate import PlainSchemaValidator
-from portico.functions import Function
-from portico.types import compile_type
-from portico.types.compiled import Compiled, Mismatch
+from portico._types.compiled import Compiled, Mismatch
+from portico._types.compiling import compile_type
 from portico_testkit.strategies import json_values
 
 _NAMES = ["Node", "Leaf", "Node2"]

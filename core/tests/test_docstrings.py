@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.docstrings import Documentation, describe, describe_class
-from portico.types import compile_type
+from portico._types.compiling import compile_type
+from portico._types.docstrings import Documentation, describe, describe_class
 
 
 def google() -> None:

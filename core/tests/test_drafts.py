@@ -13,10 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.turns.partial_json import NOTHING, PartialJson
-from portico.types import compile_type
-from portico.types.compiled import Compiled, Mismatch
-from portico.types.drafts import may_become
+from portico._tool_loop.partial_json import NOTHING, PartialJson
+from portico._types.compiled import Compiled, Mismatch, may_become
+from portico._types.compiling import compile_type
 from portico_testkit.strategies import json_values, type_cases
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from portico._search.filters import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Range, check_filter, matches
 from portico.errors import UnsupportedFilter
-from portico.filter import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Range, check_filter, matches
 from portico_testkit.strategies import filters, records
 
 

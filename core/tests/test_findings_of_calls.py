@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from portico.functions import FunctionManual
-from portico.plans.check import check_plan
-from portico.plans.plan import Expression, From, Plan, Step, Value
+from portico._functions.functions import FunctionManual
+from portico._plans.check import check_plan
+from portico._plans.plan import Expression, From, Plan, Step, Value
 from portico_testkit.findings import told
 
 TEXT, COUNT = {"type": "string"}, {"type": "integer"}

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from portico.functions import FunctionManual
-from portico.plans.check import check_plan
-from portico.plans.plan import Expression, From, ListOf, Plan, Step, TextOf, Value
-from portico.ports.schema_validator import Validate
+from portico._functions.functions import FunctionManual
+from portico._plans.check import check_plan
+from portico._plans.plan import Expression, From, ListOf, Plan, Step, TextOf, Value
+from portico._ports.schema_validator import Validate
 from portico_testkit.findings import told
 
 TEXT, COUNT = {"type": "string"}, {"type": "integer"}

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from portico.functions import FunctionManual
-from portico.plans.check import check_plan
-from portico.plans.plan import From, Plan, Step
+from portico._functions.functions import FunctionManual
+from portico._plans.check import check_plan
+from portico._plans.plan import From, Plan, Step
 from portico_testkit.findings import told
 
 TEXT, COUNT = {"type": "string"}, {"type": "integer"}

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from portico._functions.functions import FunctionManual
+from portico._plans.check import check_plan
+from portico._plans.plan import Expression, From, Plan, PlanTemplate, Step, Value
+from portico._prompts.calling import FunctionCall
 from portico.errors import PluginNotInstalled, TemplateError
-from portico.functions import FunctionManual
-from portico.plans.check import check_plan
-from portico.plans.plan import Expression, From, Plan, PlanTemplate, Step, Value
-from portico.prompts.written_calls import FunctionCall
 from portico_testkit.findings import told
 
 TEXT, COUNT = {"type": "string"}, {"type": "integer"}

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from portico.functions import FunctionManual
-from portico.plans.plan import Plan
-from portico.plans.staleness import Stale, fingerprint, stale_functions
+from portico._functions.functions import FunctionManual
+from portico._plans.plan import Plan
+from portico._plans.reuse import Stale, fingerprint, stale_functions
 
 
 def manual(parameters: dict[str, Any], returns: Any = None, *, effects: bool = False) -> FunctionManual:

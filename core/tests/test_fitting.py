@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from portico._chat.messages import estimated_tokens
+from portico._functions.functions import FunctionManual
+from portico._functions.names import text_manual
+from portico._planning.prompts import fitted_manual, require_functions
+from portico._plans.task import Task
 from portico.errors import LimitExceeded, PlanError
-from portico.functions import FunctionManual
-from portico.manuals import text_manual
-from portico.planning.fitting import fitted_manual, require_functions
-from portico.plans.task import Task
-from portico.tokens import estimated_tokens
 
 WORDS = st.sampled_from(["poem", "rain", "mail", "city", "wetter", "詩", "translate", "Poems", "x"])
 

@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.functions import Function, FunctionManual, function
-from portico.plans.check import check_plan
-from portico.plans.findings import Finding, Fix
-from portico.plans.fixes import apply_fixes
-from portico.plans.plan import Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value
+from portico._functions.functions import Function, FunctionManual, function
+from portico._plans.check import check_plan
+from portico._plans.findings import Finding, Fix, apply_fixes
+from portico._plans.plan import Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value
 
 
 @dataclass

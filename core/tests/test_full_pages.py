@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico import full_pages
+from portico._ports.page_reader import Page
+from portico._search import pages
+from portico._search.filters import Equal
+from portico._search.pages import FullPage, FullPages
+from portico._search.results import SearchCapabilities, SearchResults, TextSearchOptions, TextSearchResult
 from portico.errors import LimitExceeded, ServiceTimeout, ServiceUnavailable
-from portico.filter import Equal
-from portico.full_pages import FullPage, FullPages
-from portico.ports.page_reader import Page
-from portico.search import SearchCapabilities, SearchResults, TextSearchOptions, TextSearchResult
 from portico_testkit.fakes.page_reader import ShelfReader
 from portico_testkit.fakes.text_search import ListEntry, ListSearch
 from portico_testkit.text_search import TextSearchKit
@@ -201,7 +201,7 @@ def test_a_cut_text_is_a_beginning_within_the_bound(text: str, bound: int) -> No
 
 @pytest.fixture
 def clock_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(full_pages, "time", SimpleNamespace(monotonic=lambda: asyncio.get_running_loop().time()))
+    monkeypatch.setattr(pages, "time", SimpleNamespace(monotonic=lambda: asyncio.get_running_loop().time()))
 
 
 @pytest.mark.usefixtures("clock_of_the_loop")

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from portico._functions.functions import Function, FunctionPlugin, function
+from portico._kernel import Kernel
 from portico._schema.validate import PlainSchemaValidator
 from portico.errors import ArgumentsInvalid, SchemaUnsupported
-from portico.functions import Function, FunctionPlugin, function
-from portico.kernel import Kernel
 from portico_testkit.strategies import json_values, type_cases
 
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.chat import ChatCapabilities, ChatRequest, Message, Text, ToolCall, ToolChoice, ToolResult
+from portico._chat.messages import ChatCapabilities, ChatRequest, Message, Text, ToolCall, ToolChoice, ToolResult
+from portico._functions.functions import Function, FunctionPlugin, function
+from portico._kernel import Kernel
+from portico._selection.offering import recent_texts
+from portico._selection.selection import Considered, FunctionsOffered, Selection
+from portico._tool_loop.values import ToolFinished, Turn, TurnLimits
 from portico.errors import StoreError, TurnLimitExceeded, UnsupportedOption
-from portico.functions import Function, FunctionPlugin, function
-from portico.kernel import Kernel
-from portico.selection.offering import recent_texts
-from portico.selection.selection import Considered, Selection
-from portico.turns import FunctionsOffered, ToolFinished, Turn, TurnLimits
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.function_selector import WordSelector
 

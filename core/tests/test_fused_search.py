@@ -9,13 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from portico._kernel import Kernel
+from portico._ports.search_index import IndexProgress, IndexReport
+from portico._search.filters import And, Equal, FilterSupport, Or, Range
+from portico._search.functions import search_plugin
+from portico._search.fused import FusedResult, FusedSearch
+from portico._search.results import (
+    SearchCapabilities,
+    SearchConnector,
+    SearchResults,
+    TextSearchOptions,
+    TextSearchResult,
+)
 from portico.errors import RateLimited, ServiceError, ServiceTimeout, ServiceUnavailable, UnsupportedFilter
-from portico.filter import And, Equal, FilterSupport, Or, Range
-from portico.fused_search import FusedResult, FusedSearch
-from portico.kernel import Kernel
-from portico.ports.search_index import IndexProgress, IndexReport
-from portico.search import SearchCapabilities, SearchConnector, SearchResults, TextSearchOptions, TextSearchResult
-from portico.search_functions import search_plugin
 from portico_testkit.fakes.text_search import ListEntry, ListSearch
 from portico_testkit.text_search import TextSearchKit
 from portico_testkit.virtual_time import on_virtual_time

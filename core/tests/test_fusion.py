@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.fusion import fuse_by_rank, fuse_passages
+from portico._search.fused import fuse_by_rank, fuse_passages
 
 rankings = st.lists(st.lists(st.sampled_from("abcdefg"), unique=True), max_size=4)
 

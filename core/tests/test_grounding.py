@@ -11,14 +11,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portico import Kernel, function, search_plugin
-from portico.agents.agent import ChatAgent
-from portico.agents.context import AgentTurn, TurnOutcome
-from portico.agents.grounding import GROUNDED_INSTRUCTIONS, SearchContextProvider, queries_of
-from portico.agents.passages import Passages, number_search_results
-from portico.agents.thread import Thread
-from portico.chat import ChatCapabilities, ChatReply, Citation, Message, Source, ToolCall
+from portico._agents.agent import ChatAgent
+from portico._agents.grounding import (
+    GROUNDED_INSTRUCTIONS,
+    Passages,
+    SearchContextProvider,
+    number_search_results,
+    queries_of,
+)
+from portico._agents.thread import AgentTurn, Thread, TurnOutcome
+from portico._chat.messages import ChatCapabilities, ChatReply, Citation, Message, Source, ToolCall
+from portico._search.results import (
+    SearchCapabilities,
+    SearchConnector,
+    SearchResults,
+    TextSearchOptions,
+    TextSearchResult,
+)
 from portico.errors import ServiceUnavailable
-from portico.search import SearchCapabilities, SearchConnector, SearchResults, TextSearchOptions, TextSearchResult
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.text_search import ListEntry, ListSearch
 

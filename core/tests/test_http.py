@@ -12,6 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from portico._plugins.http import HttpRequest, HttpResponse, retry_after, service_error
+from portico._plugins.registration import Secret
 from portico.errors import (
     AuthenticationFailed,
     ContextOverflow,
@@ -23,8 +25,6 @@ from portico.errors import (
     ServiceTimeout,
     ServiceUnavailable,
 )
-from portico.http import HttpRequest, HttpResponse, retry_after, service_error
-from portico.registration import Secret
 from portico_testkit.strategies import json_values
 
 

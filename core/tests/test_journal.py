@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from portico.chat import Citation
+from portico._chat.messages import Citation
+from portico._functions.functions import function
+from portico._functions.middleware import RequireApproval
+from portico._kernel import Kernel
+from portico._plans.json_form import plan_to_json
+from portico._plans.plan import Plan, Step, Value
+from portico._plans.task import Answer, Budget, Infeasible
+from portico._runs.journal import JOURNAL_VERSION, RunState, entry
 from portico.errors import StoreDamaged, StoreError
-from portico.functions import function
-from portico.kernel import Kernel
-from portico.middleware import RequireApproval
-from portico.plans.json_form import plan_to_json
-from portico.plans.plan import Plan, Step, Value
-from portico.plans.task import Answer, Budget, Infeasible
-from portico.pursuits.journal import JOURNAL_VERSION, RunState, entry
 from portico_testkit.fakes.planner import ScriptedPlanner
 from portico_testkit.fakes.run_store import MemoryRunStore
 

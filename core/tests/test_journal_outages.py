@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from portico._functions.functions import function
+from portico._kernel import Kernel
+from portico._plans.plan import From, Plan, Step, TextOf, Value
+from portico._plans.task import Answer
+from portico._ports.run_store import Lease
+from portico._runs.journal import RunState, entry
+from portico._runs.writing import LEASE_SECONDS, Journal, kept
 from portico.errors import StoreBusy, StoreDamaged, StoreError, StoreUnavailable
-from portico.functions import function
-from portico.kernel import Kernel
-from portico.plans.plan import From, Plan, Step, TextOf, Value
-from portico.plans.task import Answer
-from portico.ports.run_store import Lease
-from portico.pursuits.journal import RunState, entry
-from portico.pursuits.writing import LEASE_SECONDS, Journal, kept
 from portico_testkit.fakes.run_store import MemoryRunStore
 from portico_testkit.virtual_time import on_virtual_time
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from portico._ports.run_store import Lease
+from portico._runs import rows
+from portico._runs.journal import RunState, entry
+from portico._runs.rows import ending, entry_of, entry_text, name_bytes, name_of, name_shown, stale
 from portico.errors import StoreError
-from portico.ports.run_store import Lease
-from portico.pursuits import journal_rows
-from portico.pursuits.journal import RunState, entry
-from portico.pursuits.journal_rows import ending, entry_of, entry_text, name_bytes, name_of, name_shown, stale
 
 TEXTS = st.text(st.characters(codec=None, categories=None) | st.sampled_from(["\0", "\ud800", "'"]), max_size=30)
 VALUES = st.recursive(
@@ -74,7 +74,7 @@ def test_what_goes_round_in_a_circle_or_too_deep_is_refused() -> None:
 
 
 def test_an_entry_that_is_too_long_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal_rows, "_MAXIMUM_CHARACTERS", 1_000)
+    monkeypatch.setattr(rows, "_MAXIMUM_CHARACTERS", 1_000)
     assert entry_text("r1", {"t": "x" * (1_000 - len('{"t":""}'))})
     with pytest.raises(StoreError, match=r"run r1 has 1,001 characters; the journal takes 1,000\. Let the step write"):
         entry_text("r1", {"t": "x" * (1_001 - len('{"t":""}'))})

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.chat import ToolCall, ToolResult
+from portico._chat.messages import ToolCall, ToolResult
+from portico._functions.functions import Function, FunctionPlugin, function
+from portico._functions.middleware import FunctionInvocation, Middleware
+from portico._kernel import Kernel
+from portico._ports.planner import Planner
 from portico.errors import ArgumentsInvalid, FunctionFailed, FunctionNotFound, PluginNotInstalled, PorticoError
-from portico.functions import Function, FunctionPlugin, function
-from portico.kernel import Kernel
-from portico.middleware import FunctionInvocation, Middleware
-from portico.ports.planner import Planner
 from portico_testkit.strategies import json_values
 
 

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from portico._chat.messages import Tool
+from portico._functions.functions import Function, FunctionManual
+from portico._functions.names import schema_manual, text_manual, tool
 from portico._schema.validate import PlainSchemaValidator
-from portico.chat import Tool
-from portico.functions import Function, FunctionManual
-from portico.manuals import schema_manual, text_manual, tool
 from portico_testkit.strategies import type_cases
 
 

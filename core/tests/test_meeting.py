@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from portico._plans.plan import read_path
 from portico._schema.compare import fitting_paths, meeting
 from portico._schema.validate import PlainSchemaValidator
 from portico._schema.values import accepts
-from portico.plans.path import read_path
-from portico.types import compile_type
+from portico._types.compiling import compile_type
 from portico_testkit.strategies import json_values, near, type_cases
 
 SCALARS: list[Any] = [None, True, False, 0, 1, 1.0, 1.5, -2, 3, "", "x", "xyz", "2024-01-01"]

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
-from portico.plans.mermaid import plan_to_mermaid
-from portico.plans.plan import From, Plan, PlanTemplate, Step, TextOf, Value
+from portico._plans.plan import From, Plan, PlanTemplate, Step, TextOf, Value
+from portico._plans.text_form import plan_to_mermaid
 from portico_testkit.strategies import plans
 
 # Exactly what this writes; the parser of Mermaid itself is asked by tests/differential/mermaid.

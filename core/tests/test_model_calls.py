@@ -9,11 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico._schema.coerce import mended_for, structure_leniently
-from portico.errors import ArgumentsInvalid, FunctionNotFound
-from portico.functions import Function
-from portico.naming import find_function, find_name
-from portico.planning.model_calls import (
+from portico._functions.functions import Function
+from portico._functions.names import find_function, find_name
+from portico._planning.model_calls import (
     arguments_given,
     call_step,
     fresh_ids,
@@ -22,9 +20,12 @@ from portico.planning.model_calls import (
     own_steps,
     step_faults,
 )
-from portico.plans.plan import From, Step, Value
-from portico.plans.task import Infeasible, StepRecord, Task
-from portico.types import Mismatch, compile_type
+from portico._plans.plan import From, Step, Value
+from portico._plans.task import Infeasible, StepRecord, Task
+from portico._schema.coerce import mended_for, structure_leniently
+from portico._types.compiled import Mismatch
+from portico._types.compiling import compile_type
+from portico.errors import ArgumentsInvalid, FunctionNotFound
 
 
 def forecast(city: str, days: int = 1, units: Literal["C", "F"] = "C") -> str:

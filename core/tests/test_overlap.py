@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.types.overlap import AS_IT_IS, Form, Format, Overlap, json_kinds, overlap
+from portico._types.overlap import AS_IT_IS, Form, Format, Overlap, json_kinds, overlap
 from portico_testkit.strategies import json_values
 
 _NAMES = st.sampled_from(["a", "b"])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.turns.partial_json import NOTHING, PartialJson, json_in
+from portico._tool_loop.partial_json import NOTHING, PartialJson, json_in
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

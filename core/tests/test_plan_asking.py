@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from portico.chat import ChatCapabilities, ChatReply, ChatRequest, Message, Source, Usage
+from portico._chat.messages import ChatCapabilities, ChatReply, ChatRequest, Message, Source, Usage
+from portico._planning.asking import ask, sampled_request
+from portico._plans.task import ChatUsed, Event
 from portico.errors import PlanError, RateLimited
-from portico.planning.asking import ask, sampled_request
-from portico.plans.task import ChatUsed, Event
 from portico_testkit.fakes.chat_service import ScriptedChat
 
 REQUEST = ChatRequest((Message.of("user", "Plan."),))

@@ -16,12 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from portico.functions import Function, FunctionManual
-from portico.plans.check import check_plan, path_problem
-from portico.plans.checking.manuals import known_of
-from portico.plans.plan import Expression, From, ListOf, ObjectOf, Plan, Step, TextOf, Value
-from portico.pursuits.running import run_steps
-from portico.types import compile_type
+from portico._functions.functions import Function, FunctionManual
+from portico._plans.check import check_plan, path_problem
+from portico._plans.checking.expressions import known_of
+from portico._plans.plan import Expression, From, ListOf, ObjectOf, Plan, Step, TextOf, Value
+from portico._runs.writing import run_steps
+from portico._types.compiling import compile_type
 from portico_testkit.strategies import plans
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from portico._functions.functions import FunctionManual
+from portico._plans.check import check_plan
+from portico._plans.plan import Expression, From, ListOf, Plan, Step, Value
 from portico._schema.compare import _Search, meeting, never_meet
-from portico.functions import FunctionManual
-from portico.plans.check import check_plan
-from portico.plans.plan import Expression, From, ListOf, Plan, Step, Value
 from portico_testkit.findings import told
 
 TEXT, COUNT = {"type": "string"}, {"type": "integer"}

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import event, given, target
 from hypothesis import strategies as st
 
+from portico._functions.functions import Function, FunctionManual, function
+from portico._plans.check import check_plan
+from portico._plans.findings import apply_fixes
+from portico._plans.plan import Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value, references
+from portico._prompts.calling import FunctionCall
+from portico._runs.writing import run_steps
 from portico._schema.compare import fitting_paths
 from portico.errors import PluginNotInstalled, TemplateError
-from portico.functions import Function, FunctionManual, function
-from portico.plans.check import check_plan
-from portico.plans.fixes import apply_fixes
-from portico.plans.plan import Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value, references
-from portico.prompts.written_calls import FunctionCall
-from portico.pursuits.running import run_steps
 from portico_testkit.strategies import json_values, plans
 
 
@@ -503,7 +503,7 @@ def test_a_checked_plan_never_fails_for_what_the_check_answers_for(data: st.Data
 
 def failure_elsewhere(step: Step, results: dict[str, Any], reference: From) -> bool:
     """Tell whether a reference is not what a step failed for."""
-    from portico.plans.evaluation import evaluate
+    from portico._plans.plan import evaluate
 
     try:
         evaluate(reference, results)

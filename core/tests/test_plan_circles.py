@@ -12,14 +12,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from portico import Kernel, function
+from portico._functions.middleware import RequireApproval, StepRun
+from portico._plans.check import check_plan
+from portico._plans.findings import Finding
+from portico._plans.functions import plan_function, plans_of
+from portico._plans.plan import From, Plan, PlanTemplate, Step, Value
+from portico._plans.task import Answer, StepFailure
+from portico._runs.execution import failure_of
 from portico.errors import PlanError, PlanInvalid, StepFailed
-from portico.middleware import RequireApproval, StepRun
-from portico.plans.check import check_plan
-from portico.plans.findings import Finding
-from portico.plans.plan import From, Plan, PlanTemplate, Step, Value
-from portico.plans.plan_functions import plan_function, plans_of
-from portico.plans.task import Answer, StepFailure
-from portico.pursuits.failures import failure_of
 from portico_testkit.fakes.run_store import MemoryRunStore
 
 Calls = Mapping[str, Sequence[tuple[str, str]]]

@@ -8,8 +8,8 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from portico.plans.matching import with_renamed_references
-from portico.plans.plan import From, ListOf, Plan, Step, TextOf, Value
+from portico._plans.difference import plan_difference, with_renamed_references
+from portico._plans.plan import From, ListOf, Plan, Step, TextOf, Value
 from portico_testkit.strategies import plans
 
 A = Step("s1", "Weather-get", {"city": Value("Oslo")})
@@ -28,7 +28,7 @@ def renamed(plan: Plan, names: dict[str, str]) -> Plan:
 @settings(max_examples=50)
 @given(plans())
 def test_a_plan_does_not_differ_from_itself_in_whatever_order(plan: Plan) -> None:
-    difference = plan.diff(replace(plan, steps=plan.steps[::-1]))
+    difference = plan_difference(plan, replace(plan, steps=plan.steps[::-1]))
     assert difference.same
     assert str(difference) == "The plans are the same."
     assert difference.to_json()["same"] is True
@@ -38,7 +38,7 @@ def test_a_plan_does_not_differ_from_itself_in_whatever_order(plan: Plan) -> Non
 @given(plans(), st.randoms())
 def test_new_names_are_only_new_names(plan: Plan, random: object) -> None:
     names = {step.id: f"new {number}" for number, step in enumerate(plan.steps)}
-    difference = plan.diff(renamed(plan, names))
+    difference = plan_difference(plan, renamed(plan, names))
     assert not difference.added
     assert not difference.removed
     assert not difference.changed
@@ -49,7 +49,7 @@ def test_new_names_are_only_new_names(plan: Plan, random: object) -> None:
 @settings(max_examples=50)
 @given(plans(), plans())
 def test_two_plans_differ_both_ways_and_the_difference_is_json(one: Plan, other: Plan) -> None:
-    there, back = one.diff(other), other.diff(one)
+    there, back = plan_difference(one, other), plan_difference(other, one)
     assert there.same == back.same
     assert len(there.added) - len(there.removed) == len(other.steps) - len(one.steps)
     assert {step.id for step in there.added} <= {step.id for step in other.steps}
@@ -65,14 +65,14 @@ def test_a_step_that_is_taken_away_is_the_one_that_is_removed(plan: Plan, data: 
         return
     gone = data.draw(st.sampled_from(plan.steps))
     left = replace(plan, steps=tuple(step for step in plan.steps if step.id != gone.id))
-    difference = plan.diff(left)
+    difference = plan_difference(plan, left)
     assert len(difference.removed) == 1
     assert not difference.added
 
 
 def test_everything_that_changed_in_a_step_is_told() -> None:
     other = Step("s2", "Tone-whisper", {"voice": Value(1)}, ("s1",), "soft", 2.0, 3)
-    difference = PLAN.diff(replace(PLAN, steps=(A, other)))
+    difference = plan_difference(PLAN, replace(PLAN, steps=(A, other)))
     assert str(difference).splitlines() == [
         "~ s2",
         '    function: "Tone-shout" → "Tone-whisper"',
@@ -89,7 +89,7 @@ def test_everything_that_changed_in_a_step_is_told() -> None:
 
 def test_everything_that_changed_in_the_plan_itself_is_told() -> None:
     other = Plan("Say", (A, B), ListOf((From("s1"),)), {"n": 1}, {"Weather-get": "2"}, {"type": "object"})
-    assert str(PLAN.diff(other)).splitlines() == [
+    assert str(plan_difference(PLAN, other)).splitlines() == [
         'goal: "Tell" → "Say"',
         'input: nothing → {"type": "object"}',
         "result: s2 → [s1]",
@@ -100,7 +100,7 @@ def test_everything_that_changed_in_the_plan_itself_is_told() -> None:
 
 def test_a_renamed_step_changes_nothing_in_those_that_refer_to_it() -> None:
     other = Plan("Tell", (replace(A, id="w"), replace(B, arguments={"text": TextOf(("on ", From("w", ("date",))))})))
-    difference = PLAN.diff(replace(other, result=From("s2")))
+    difference = plan_difference(PLAN, replace(other, result=From("s2")))
     assert difference.renamed == (("s1", "w"),)
     assert not difference.changed
     assert str(difference) == "= w, which was s1"
@@ -108,14 +108,14 @@ def test_a_renamed_step_changes_nothing_in_those_that_refer_to_it() -> None:
 
 def test_names_that_were_swapped_are_two_new_names() -> None:
     one = Plan("g", (Step("a", "F-f"), Step("b", "F-g", {"x": From("a")})), result=From("b"))
-    assert one.diff(renamed(one, {"a": "b", "b": "a"})).renamed == (("a", "b"), ("b", "a"))
+    assert plan_difference(one, renamed(one, {"a": "b", "b": "a"})).renamed == (("a", "b"), ("b", "a"))
 
 
 def test_a_changed_nested_plan_says_what_changed_inside() -> None:
     def outer(city: str) -> Plan:
         return Plan("g", (Step("n", Plan("in", (replace(A, arguments={"city": Value(city)}),), From("s1"))),))
 
-    difference = outer("Oslo").diff(outer("Bergen"))
+    difference = plan_difference(outer("Oslo"), outer("Bergen"))
     assert str(difference).splitlines() == ["~ n", "    ~ s1", '        arguments.city: "Oslo" → "Bergen"']
     assert difference.to_json()["changed"][0]["plan"]["changed"][0]["step"] == "s1"
 
@@ -124,15 +124,15 @@ def test_one_is_not_true_and_not_one_point_zero() -> None:
     def plan(value: object) -> Plan:
         return Plan("g", result=Value(value))
 
-    assert not plan(1).diff(plan(True)).same
-    assert not plan(1).diff(plan(1.0)).same
-    assert not plan([0]).diff(plan([False])).same
+    assert not plan_difference(plan(1), plan(True)).same
+    assert not plan_difference(plan(1), plan(1.0)).same
+    assert not plan_difference(plan([0]), plan([False])).same
 
 
 def test_an_id_that_stands_twice_hides_no_step() -> None:
     twice = Plan("g", (Step("a", "F-f"), Step("a", "F-f")))
-    assert len(twice.diff(Plan("g", (Step("a", "F-f"),))).removed) == 1
-    assert twice.diff(twice).same
+    assert len(plan_difference(twice, Plan("g", (Step("a", "F-f"),))).removed) == 1
+    assert plan_difference(twice, twice).same
 
 
 def test_a_thousand_renamed_steps_take_no_minutes() -> None:
@@ -141,9 +141,9 @@ def test_a_thousand_renamed_steps_take_no_minutes() -> None:
         steps += [Step(f"{prefix}{n}", "F-f", {"x": From(f"{prefix}{n - 1}")}) for n in range(1, 1_000)]
         return Plan("g", tuple(steps))
 
-    assert len(chain("a").diff(chain("b")).renamed) == 1_000
+    assert len(plan_difference(chain("a"), chain("b")).renamed) == 1_000
 
 
 def test_the_words_of_a_difference_are_printable() -> None:
     other = replace(PLAN, goal="\x1b[31m", steps=(Step("\x07", "\x9b", {"\u202e": Value("\x00")}),))
-    assert all(line.isprintable() for line in str(PLAN.diff(other)).splitlines())
+    assert all(line.isprintable() for line in str(plan_difference(PLAN, other)).splitlines())

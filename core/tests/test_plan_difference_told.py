@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from portico._plans.difference import Change, PlanDifference, StepChange, plan_difference
+from portico._plans.plan import From, ListOf, Plan, PlanTemplate, Step, TextOf, Value
 from portico.errors import PlanFormatError
-from portico.plans.difference import Change, PlanDifference, StepChange
-from portico.plans.plan import From, ListOf, Plan, PlanTemplate, Step, TextOf, Value
 
 KEPT = Step("k", "Clock-today")
 RENAMED = Step("r", "Weather-get", {"day": From("k")})
@@ -33,7 +33,9 @@ def test_a_difference_is_told_whole() -> None:
         Step("t", HI, {"name": Value("Ada"), "all": ListOf((From("k"),))}),
         Step("p", replace(INNER, goal="in\x1bner")),
     )
-    difference = BEFORE.diff(Plan("Säy", steps, From("c"), ["é"], {"F-g": "1"}, MappingProxyType({"type": "null"})))
+    difference = plan_difference(
+        BEFORE, Plan("Säy", steps, From("c"), ["é"], {"F-g": "1"}, MappingProxyType({"type": "null"}))
+    )
     assert str(difference).splitlines() == [
         'goal: "Tell" → "Säy"',
         'input: {"type": "object"} → {"type": "null"}',
@@ -132,7 +134,7 @@ def test_a_difference_is_told_whole() -> None:
     ],
 )
 def test_a_change_of_a_step_is_told_whole(before: Step, after: Step, told: Change) -> None:
-    difference = plan_of(before).diff(plan_of(after))
+    difference = plan_difference(plan_of(before), plan_of(after))
     assert difference == PlanDifference(changed=(StepChange("s", (told,)),))
     assert difference.to_json()["changed"] == [{"step": "s", "changes": [told.to_json()]}]
     assert str(difference) == f"~ s\n    {told.place}: {told.shown[0]} → {told.shown[1]}"
@@ -142,7 +144,7 @@ def test_a_change_inside_of_a_nested_plan_stands_beside_those_of_its_step() -> N
     goal = Change("goal", "inner", "other", ('"inner"', '"other"'))
     reason = Change("reason", "", "why", ('""', '"why"'))
     before, after = Step("s", INNER), Step("s", replace(INNER, goal="other"), reason="why")
-    difference = plan_of(before).diff(plan_of(after))
+    difference = plan_difference(plan_of(before), plan_of(after))
     assert difference == PlanDifference(changed=(StepChange("s", (reason,), PlanDifference(changes=(goal,))),))
     assert str(difference).splitlines() == ["~ s", '    reason: "" → "why"', '    goal: "inner" → "other"']
     assert difference.to_json()["changed"] == [
@@ -164,7 +166,7 @@ def test_a_change_inside_of_a_nested_plan_stands_beside_those_of_its_step() -> N
 def test_the_order_of_names_is_no_difference() -> None:
     one = Plan("g", (Step("s", "F-f", {"x": Value({"a": 1, "b": 2})}),), notes={"a": 1, "b": 2})
     other = Plan("g", (Step("s", "F-f", {"x": Value({"b": 2, "a": 1})}),), notes={"b": 2, "a": 1})
-    for difference in (one.diff(other), other.diff(one)):
+    for difference in (plan_difference(one, other), plan_difference(other, one)):
         assert difference == PlanDifference()
         assert str(difference) == "The plans are the same."
         assert difference.to_json() == {
@@ -179,7 +181,7 @@ def test_the_order_of_names_is_no_difference() -> None:
 
 def test_a_bound_that_a_step_got_is_told() -> None:
     bounded = plan_of(Step("s", "F-f", seconds=1.5, attempts=2))
-    assert str(plan_of(Step("s", "F-f")).diff(bounded)).splitlines() == [
+    assert str(plan_difference(plan_of(Step("s", "F-f")), bounded)).splitlines() == [
         "~ s",
         "    seconds: nothing → 1.5",
         "    attempts: nothing → 2",
@@ -189,7 +191,10 @@ def test_a_bound_that_a_step_got_is_told() -> None:
 def test_what_a_step_rests_on_is_compared_before_it_wherever_it_is_written() -> None:
     before = Plan("g", (Step("a", "F-h", {"x": From("b")}), Step("b", "F-f")))
     steps = (Step("a", "F-f", {"x": From("b")}), Step("c", "F-h", {"x": From("b")}), Step("b", "F-g"))
-    there, turned = before.diff(Plan("g", steps)), replace(before, steps=before.steps[::-1]).diff(Plan("g", steps))
+    there, turned = (
+        plan_difference(before, Plan("g", steps)),
+        plan_difference(replace(before, steps=before.steps[::-1]), Plan("g", steps)),
+    )
     assert there == turned
     assert there.renamed == (("a", "c"),)
 
@@ -210,5 +215,5 @@ def test_what_json_does_not_have_is_refused_in_either_plan(plan: Plan, says: str
     other: Any = Plan("g")
     for one, two in ((plan, other), (other, plan), (plan, plan)):
         with pytest.raises(PlanFormatError) as caught:
-            one.diff(two)
+            plan_difference(one, two)
         assert str(caught.value) == says

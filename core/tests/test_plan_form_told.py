@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from portico._plans.json_form import plan_from_json, plan_to_json
+from portico._plans.plan import From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value
 from portico.errors import PlanFormatError
-from portico.plans.json_form import plan_from_json, plan_to_json
-from portico.plans.plan import From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value
 
 STEP = {"id": "s", "function": "f"}
 VALUE: Any = {"value": 1}

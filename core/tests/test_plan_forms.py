@@ -9,10 +9,21 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from portico._plans.json_form import plan_from_json, plan_to_json
+from portico._plans.plan import (
+    From,
+    JsonPath,
+    ListOf,
+    ObjectOf,
+    Plan,
+    Step,
+    TextOf,
+    Value,
+    parse_path,
+    print_path,
+    read_path,
+)
 from portico.errors import PlanFormatError
-from portico.plans.json_form import plan_from_json, plan_to_json
-from portico.plans.path import JsonPath, parse_path, print_path, read_path
-from portico.plans.plan import From, ListOf, ObjectOf, Plan, Step, TextOf, Value
 from portico_testkit.strategies import json_paths, json_values, near, plans
 
 

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from portico import Kernel, function
-from portico.approval import approve_effects
+from portico._functions.middleware import FunctionInvocation, Middleware, PlanReview, RequireApproval, StepRun
+from portico._plans.functions import plan_function, plan_of
+from portico._plans.plan import From, Plan, PlanTemplate, Step, Value
+from portico._plans.task import Answer, Budget
+from portico._runs.approval import approve_effects
+from portico._runs.journal import RunState
+from portico._runs.outcome import Held
 from portico.errors import LimitExceeded, StepFailed
-from portico.middleware import FunctionInvocation, Middleware, PlanReview, RequireApproval, StepRun
-from portico.plans.plan import From, Plan, PlanTemplate, Step, Value
-from portico.plans.plan_functions import plan_function, plan_of
-from portico.plans.task import Answer, Budget
-from portico.pursuit import Held
-from portico.pursuits.journal import RunState
 from portico_testkit.fakes.run_store import MemoryRunStore
 
 

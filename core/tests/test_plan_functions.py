@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from portico import Function, FunctionPlugin, Kernel, RequireApproval, function
+from portico._functions.middleware import Middleware, StepRun
+from portico._plans.functions import plan_function, plan_of, result_schema
+from portico._plans.plan import Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value
 from portico.errors import ArgumentsInvalid, PlanError, PlanInvalid, SchemaUnsupported, StepFailed
-from portico.middleware import Middleware, StepRun
-from portico.plans.plan import Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value
-from portico.plans.plan_functions import plan_function, plan_of
-from portico.plans.results import result_schema
 from portico_testkit.fakes.run_store import MemoryRunStore
 
 CITY = {

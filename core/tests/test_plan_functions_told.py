@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from portico import Function, Kernel, RequireApproval, function
+from portico._functions.functions import FunctionManual
+from portico._functions.middleware import Middleware, PlanReview
+from portico._plans.functions import plan_function, plans_of
+from portico._plans.plan import Expression, From, ListOf, Plan, PlanTemplate, Step, TextOf, Value
 from portico.errors import ArgumentsInvalid, PlanError
-from portico.functions import FunctionManual
-from portico.middleware import Middleware, PlanReview
-from portico.plans.plan import Expression, From, ListOf, Plan, PlanTemplate, Step, TextOf, Value
-from portico.plans.plan_functions import plan_function, plans_of
 from portico_testkit.fakes.run_store import MemoryRunStore
 
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from portico.plans.matching import canonical, keyed, matched, with_renamed_references
-from portico.plans.plan import Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value
+from portico._plans.difference import canonical, keyed, matched, with_renamed_references
+from portico._plans.plan import Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value
 
 STEP = Step("s1", "F-f", {"x": Value({"a": 1, "b": [2]}), "y": From("s0")}, ("r", "q"), "why", 2.0, 3)
 FIRST = Step("a", "F-f", {"x": Value(1), "y": Value(2)}, ("p", "q"))

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from portico._plans.plan import JsonPath, parse_path, print_path, read_path
 from portico.errors import PlanFormatError
-from portico.plans.path import JsonPath, parse_path, print_path, read_path
 
 LONG = "a" * 200
 

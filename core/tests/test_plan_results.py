@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from portico.functions import FunctionManual
-from portico.plans.path import JsonPath
-from portico.plans.plan import From, ListOf, Plan, PlanTemplate, Step, Value
-from portico.plans.results import result_schema
+from portico._functions.functions import FunctionManual
+from portico._plans.functions import result_schema
+from portico._plans.plan import From, JsonPath, ListOf, Plan, PlanTemplate, Step, Value
 
 PERSON = {"type": "object", "properties": {"name": {"type": "string"}, "boss": {"$ref": "#/$defs/P"}}}
 

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from portico._functions.functions import FunctionManual
+from portico._plans.plan import From, Plan, Step, Value
+from portico._plans.reuse import FoundPlan, StalePlan, catalogue_hash, find_plan, saved_plan
 from portico.errors import PlanFormatError, StoreDamaged
-from portico.functions import FunctionManual
-from portico.plans.plan import From, Plan, Step, Value
-from portico.plans.reuse import FoundPlan, StalePlan, catalogue_hash, find_plan, saved_plan
 from portico_testkit.fakes.plan_store import MemoryPlanStore
 
 A, B, C = (FunctionManual(f"F-{name}", name, {"type": "object"}, {"type": "string"}) for name in "abc")
@@ -57,7 +57,7 @@ def test_a_mended_description_changes_no_hash() -> None:
 
 def test_the_hash_is_the_same_in_another_process() -> None:
     source = (
-        "from portico.functions import FunctionManual as M; from portico.plans.reuse import catalogue_hash as h;"
+        "from portico._functions.functions import FunctionManual as M; from portico._plans.reuse import catalogue_hash as h;"
         "print(h([M(f'F-{n}', n, {'type': 'object'}, {'type': 'string'}) for n in 'cab']))"
     )
     for seed in ("1", "2"):

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from portico._functions.middleware import RequireApproval
+from portico._plans.plan import From, ListOf, ObjectOf, Plan, Step, TextOf, Value, evaluate
+from portico._runs.writing import Broken, HeldStep, run_steps
 from portico.errors import StepFailed
-from portico.middleware import RequireApproval
-from portico.plans.evaluation import evaluate
-from portico.plans.plan import From, ListOf, ObjectOf, Plan, Step, TextOf, Value
-from portico.pursuits.running import Broken, HeldStep, run_steps
 from portico_testkit.strategies import plans
 
 

@@ -12,10 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from portico._plans.json_form import plan_from_json, plan_schema, plan_to_json
+from portico._plans.plan import Plan
 from portico.errors import PlanFormatError
-from portico.plans.json_form import plan_from_json, plan_to_json
-from portico.plans.json_schema import plan_schema
-from portico.plans.plan import Plan
 from portico_testkit.described_form import DescribedForm
 from portico_testkit.strategies import json_values, near, plans
 

@@ -8,19 +8,8 @@ import pytest
 from hypothesis import given, settings
 
 from portico import Function
-from portico.plans.plan import (
-    Expression,
-    From,
-    ListOf,
-    ObjectOf,
-    Plan,
-    PlanTemplate,
-    Step,
-    TextOf,
-    Value,
-    references,
-)
-from portico.plans.text_form import expression_to_text, plan_to_text, printable
+from portico._plans.plan import Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value, references
+from portico._plans.text_form import expression_to_text, plan_to_text, printable
 from portico_testkit.strategies import plans
 
 

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from portico.plans.evaluation import evaluate
-from portico.plans.plan import From, Step, TextOf, Value
-from portico.plans.task import StepRecord, Task
+from portico._plans.plan import From, Step, TextOf, Value, evaluate
+from portico._plans.task import StepRecord, Task
 
 
 @pytest.mark.parametrize(

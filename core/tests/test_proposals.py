@@ -12,14 +12,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from portico.chat import Citation, Usage
+from portico._chat.messages import Citation, Usage
+from portico._functions.functions import FunctionManual
+from portico._plans.findings import Finding
+from portico._plans.json_form import plan_from_json, plan_to_json
+from portico._plans.plan import From, Plan, Step, Value
+from portico._plans.task import Answer, Budget, ChatUsed, Infeasible, Refusal, StepRecord, Task, Warned
+from portico._runs.recording import PROPOSAL_VERSION, digest_of, proposal_from_json, proposal_to_json
 from portico.errors import PlanFormatError, StoreDamaged, StoreError
-from portico.functions import FunctionManual
-from portico.plans.findings import Finding
-from portico.plans.json_form import plan_from_json, plan_to_json
-from portico.plans.plan import From, Plan, Step, Value
-from portico.plans.task import Answer, Budget, ChatUsed, Infeasible, Refusal, StepRecord, Task, Warned
-from portico.pursuits.proposals import PROPOSAL_VERSION, digest_of, proposal_from_json, proposal_to_json
 from portico_testkit.strategies import json_values, near, plans
 
 TEXTS = st.text(max_size=8)

@@ -9,21 +9,20 @@ from typing import Any
 
 import pytest
 
-from portico.chat import Usage
-from portico.errors import LimitExceeded, PlanError, PlanInvalid, StepFailed, StoreBusy, StoreError
-from portico.functions import function
-from portico.kernel import Kernel
-from portico.middleware import PlanReview, RequireApproval, StepRun
-from portico.plans.check import check_plan
-from portico.plans.plan import From, ObjectOf, Plan, Step, TextOf, Value
-from portico.plans.staleness import fingerprint
-from portico.plans.task import (
+from portico._chat.messages import Usage
+from portico._functions.functions import function
+from portico._functions.middleware import PlanReview, RequireApproval, StepRun
+from portico._kernel import Kernel
+from portico._plans.check import check_plan
+from portico._plans.findings import Finding
+from portico._plans.plan import From, ObjectOf, Plan, Step, TextOf, Value
+from portico._plans.reuse import fingerprint
+from portico._plans.task import (
     Answer,
     Budget,
     ChatUsed,
     Ended,
     Event,
-    Finding,
     Infeasible,
     Proposed,
     Started,
@@ -33,10 +32,11 @@ from portico.plans.task import (
     Task,
     TextDelta,
 )
-from portico.ports.planner import Planner
-from portico.ports.run_store import Lease
-from portico.pursuit import Held, Pursuit
-from portico.registration import Services
+from portico._plugins.registration import Services
+from portico._ports.planner import Planner
+from portico._ports.run_store import Lease
+from portico._runs.outcome import Held, Pursuit
+from portico.errors import LimitExceeded, PlanError, PlanInvalid, StepFailed, StoreBusy, StoreError
 from portico_testkit.fakes.planner import ScriptedPlanner
 from portico_testkit.fakes.run_store import MemoryRunStore
 from portico_testkit.fakes.services import FixedServices

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
+from portico._functions.functions import function
+from portico._functions.middleware import RequireApproval, StepRun
+from portico._kernel import Kernel
+from portico._plans.plan import From, ListOf, Plan, PlanTemplate, Step, Value
+from portico._plans.task import Answer, Budget, Emit, Event, Resumed, Started, Task, Warned
+from portico._ports.run_store import Lease
+from portico._runs import writing
+from portico._runs.journal import RunState
+from portico._runs.outcome import Held
 from portico.errors import LimitExceeded, PlanInvalid, PorticoError, RunError, StepFailed, StoreBusy, StoreError
-from portico.functions import function
-from portico.kernel import Kernel
-from portico.middleware import RequireApproval, StepRun
-from portico.plans.plan import From, ListOf, Plan, PlanTemplate, Step, Value
-from portico.plans.task import Answer, Budget, Emit, Event, Resumed, Started, Task, Warned
-from portico.ports.run_store import Lease
-from portico.pursuit import Held
-from portico.pursuits import writing
-from portico.pursuits.journal import RunState
 from portico_testkit.fakes.planner import ScriptedPlanner
 from portico_testkit.fakes.run_store import MemoryRunStore
 from portico_testkit.virtual_time import on_virtual_time

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from portico._functions.functions import Function, FunctionPlugin, function
+from portico._kernel import Kernel
+from portico._plans.plan import Plan, Step
+from portico._plans.task import Answer, Event, Infeasible, Refused, Task
+from portico._selection.selection import FunctionsOffered
 from portico.errors import PlanInvalid, StoreError
-from portico.functions import Function, FunctionPlugin, function
-from portico.kernel import Kernel
-from portico.plans.plan import Plan, Step
-from portico.plans.task import Answer, Event, FunctionsOffered, Infeasible, Refused, Task
 from portico_testkit.fakes.function_selector import WordSelector
 
 TOPICS = ("invoice", "weather", "train", "museum", "recipe", "song", "garden", "river", "planet", "island")
@@ -153,7 +154,7 @@ async def test_a_function_that_does_not_exist_is_still_called_that():
 
 async def test_results_of_functions_that_are_not_offered_can_be_referred_to():
     """What another planner ran is there, whatever this one may call."""
-    from portico.plans.plan import From
+    from portico._plans.plan import From
 
     planner = Modelled(call("river"), Plan("", (Step("s2", "World-river"),), From("s1")))
     pursuit = await kernel_of(WordSelector(1)).pursue("The river", planner=planner)

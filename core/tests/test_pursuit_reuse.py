@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from portico._functions.functions import function
+from portico._kernel import Kernel
+from portico._plans.plan import From, Plan, Step, Value
+from portico._plans.task import Answer, Event, PlanReused
+from portico._ports.plan_store import SavedPlan
 from portico.errors import StoreError
-from portico.functions import function
-from portico.kernel import Kernel
-from portico.plans.plan import From, Plan, Step, Value
-from portico.plans.task import Answer, Event, PlanReused
-from portico.ports.plan_store import SavedPlan
 from portico_testkit.fakes.plan_store import MemoryPlanStore
 from portico_testkit.fakes.planner import ScriptedPlanner
 from portico_testkit.fakes.run_store import MemoryRunStore

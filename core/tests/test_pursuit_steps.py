@@ -11,7 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from portico.calls import current_step
+from portico._functions.functions import function
+from portico._functions.middleware import RequireApproval, StepRun, current_step
+from portico._kernel import Kernel
+from portico._plans.plan import From, Plan, PlanTemplate, Step, Value
+from portico._plans.task import Answer, Budget, Event, StepRetried, StepStarted
+from portico._ports.run_store import Lease
+from portico._runs import execution, writing
+from portico._runs.execution import may_pass, pause
+from portico._runs.outcome import Held
 from portico.errors import (
     ArgumentsInvalid,
     AuthenticationFailed,
@@ -26,15 +34,6 @@ from portico.errors import (
     StoreBusy,
     StoreError,
 )
-from portico.functions import function
-from portico.kernel import Kernel
-from portico.middleware import RequireApproval, StepRun
-from portico.plans.plan import From, Plan, PlanTemplate, Step, Value
-from portico.plans.task import Answer, Budget, Event, StepRetried, StepStarted
-from portico.ports.run_store import Lease
-from portico.pursuit import Held
-from portico.pursuits import retrying, writing
-from portico.pursuits.retrying import may_pass, pause
 from portico_testkit.fakes.planner import ScriptedPlanner
 from portico_testkit.fakes.run_store import MemoryRunStore
 from portico_testkit.virtual_time import on_virtual_time
@@ -85,7 +84,7 @@ def one(name: str = "S-read", **options: Any) -> Plan:
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retrying, "FIRST_PAUSE", 0)
+    monkeypatch.setattr(execution, "FIRST_PAUSE", 0)
 
 
 DOWN = ServiceUnavailable("down")
@@ -153,7 +152,7 @@ async def test_a_retry_is_told_and_journalled() -> None:
 @given(st.integers(1, 1000), st.none() | st.floats(0, 60))
 def test_pauses_grow_and_are_bounded(attempt: int, retry_after: float | None) -> None:
     error = DOWN if retry_after is None else RateLimited("slowly", retry_after=retry_after)
-    assert 0 <= pause(attempt, error) <= retrying.LONGEST_PAUSE
+    assert 0 <= pause(attempt, error) <= execution.LONGEST_PAUSE
     assert pause(attempt, DOWN) <= pause(attempt + 1, DOWN)
     if retry_after is not None:
         assert pause(attempt, error) == retry_after, "a service that says when is taken at its word"

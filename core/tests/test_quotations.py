@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.chat import Source
-from portico.quotations import find_quotations, unfound_quotations
+from portico._chat.citations import find_quotations, unfound_quotations
+from portico._chat.messages import Source
 
 PASSAGE = (
     "It’s a port: a protocol – small, and asynchronous.\nAdapters  stand behind it. 端口是协议，很小，也是异步的。"

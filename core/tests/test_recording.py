@@ -10,7 +10,14 @@ from typing import Any
 
 import pytest
 
-from portico.chat import Usage
+from portico._chat.messages import Usage
+from portico._functions.functions import function
+from portico._functions.middleware import RequireApproval, StepRun
+from portico._kernel import Kernel
+from portico._plans.plan import From, Plan, PlanTemplate, Step, Value
+from portico._plans.task import Answer, ChatUsed, Emit, Event, Infeasible, StepStarted, Task, TextDelta, Warned
+from portico._runs.journal import RunState
+from portico._runs.outcome import Held
 from portico.errors import (
     PlanInvalid,
     PorticoError,
@@ -22,13 +29,6 @@ from portico.errors import (
     StoreError,
     StoreUnavailable,
 )
-from portico.functions import function
-from portico.kernel import Kernel
-from portico.middleware import RequireApproval, StepRun
-from portico.plans.plan import From, Plan, PlanTemplate, Step, Value
-from portico.plans.task import Answer, ChatUsed, Emit, Event, Infeasible, StepStarted, Task, TextDelta, Warned
-from portico.pursuit import Held
-from portico.pursuits.journal import RunState
 from portico_testkit.fakes.durable_runs import MemoryDurableRunner
 from portico_testkit.fakes.planner import ScriptedPlanner
 from portico_testkit.fakes.run_store import MemoryRunStore

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from portico.registration import Registration, Secret
+from portico._plugins.registration import Registration, Secret
 
 VALUE = st.text(min_size=6).filter(lambda text: text not in "Secret(literal)" + "*" * 99 and text.strip())
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.chat import ChatReply, ChatRequest, Message
+from portico._chat.messages import ChatReply, ChatRequest, Message
+from portico._planning.asking import ReplyProblem, ask_until_usable, said_before
 from portico.errors import PlanError, PlanFormatError
-from portico.planning.repairing import ReplyProblem, ask_until_usable, said_before
 from portico_testkit.fakes.chat_service import ScriptedChat
 
 REQUEST = ChatRequest((Message.of("user", "Plan."),))

@@ -9,13 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from portico._planning.model_calls import plan_number, same_at_the_end
+from portico._planning.prompts import FittedManual, one_line, told_of
+from portico._plans.plan import Step, Value
+from portico._plans.task import Infeasible, StepRecord, Task
 from portico.errors import PlanError
-from portico.planning.fitting import FittedManual, told_of
-from portico.planning.model_calls import same_at_the_end
-from portico.planning.replanning import plan_number
-from portico.planning.transcript import one_line
-from portico.plans.plan import Step, Value
-from portico.plans.task import Infeasible, StepRecord, Task
 
 FAILED = StepRecord(Step("s1", "look"), error="it is dark")
 

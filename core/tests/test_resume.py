@@ -12,7 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from portico.calls import current_step
+from portico._functions.functions import function
+from portico._functions.middleware import PlanReview, RequireApproval, StepRun, current_step
+from portico._kernel import Kernel
+from portico._plans.functions import plan_function
+from portico._plans.plan import From, ListOf, Plan, PlanTemplate, Step, TextOf, Value
+from portico._plans.task import Answer, Budget, Event, Infeasible, Resumed, StepStarted, StepUncertain, Task
+from portico._ports.planner import Planner
+from portico._ports.run_store import Lease
+from portico._runs.journal import RunState
+from portico._runs.outcome import Held, Pursuit
 from portico.errors import (
     LimitExceeded,
     PlanStale,
@@ -24,16 +33,6 @@ from portico.errors import (
     StoreBusy,
     StoreError,
 )
-from portico.functions import function
-from portico.kernel import Kernel
-from portico.middleware import PlanReview, RequireApproval, StepRun
-from portico.plans.plan import From, ListOf, Plan, PlanTemplate, Step, TextOf, Value
-from portico.plans.plan_functions import plan_function
-from portico.plans.task import Answer, Budget, Event, Infeasible, Resumed, StepStarted, StepUncertain, Task
-from portico.ports.planner import Planner
-from portico.ports.run_store import Lease
-from portico.pursuit import Held, Pursuit
-from portico.pursuits.journal import RunState
 from portico_testkit.fakes.durable_runs import MemoryDurableRunner
 from portico_testkit.fakes.planner import ScriptedPlanner
 from portico_testkit.fakes.run_store import MemoryRunStore

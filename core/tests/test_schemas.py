@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portico._schema.validate import PlainSchemaValidator
+from portico._types.compiling import compile_type
 from portico.errors import SchemaUnsupported
-from portico.types import compile_type
 from portico_testkit.strategies import json_values, near, type_cases
 
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.errors import ArgumentsInvalid, UnsupportedFilter
-from portico.filter import Equal, FilterSupport, Range
-from portico.functions import FunctionPlugin
-from portico.kernel import Kernel
-from portico.search import (
+from portico._functions.functions import FunctionPlugin
+from portico._kernel import Kernel
+from portico._search.filters import Equal, FilterSupport, Range
+from portico._search.functions import SEARCH_TAG, search_plugin
+from portico._search.results import (
     SearchCapabilities,
     SearchConnector,
     SearchResults,
@@ -23,7 +23,7 @@ from portico.search import (
     TextSearchResult,
     query_bounds,
 )
-from portico.search_functions import SEARCH_TAG, search_plugin
+from portico.errors import ArgumentsInvalid, UnsupportedFilter
 
 
 @dataclass

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.errors import ArgumentsInvalid, PorticoError, UnsupportedFilter
-from portico.filter import And, AnyOf, Equal, Filter, FilterSupport, Range
-from portico.kernel import Kernel
-from portico.search import (
+from portico._kernel import Kernel
+from portico._search.filters import And, AnyOf, Equal, Filter, FilterSupport, Range
+from portico._search.functions import SEARCH_TAG, SearchParameter, search_plugin
+from portico._search.results import (
     SearchCapabilities,
     SearchConnector,
     SearchResults,
@@ -26,8 +26,8 @@ from portico.search import (
     TextSearchResult,
     search_method,
 )
-from portico.search_functions import SEARCH_TAG, SearchParameter, search_plugin
-from portico.types import Compiled
+from portico._types.compiled import Compiled
+from portico.errors import ArgumentsInvalid, PorticoError, UnsupportedFilter
 
 
 @dataclass(frozen=True, slots=True)

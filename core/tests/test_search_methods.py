@@ -7,9 +7,8 @@ from typing import Annotated
 
 import pytest
 
-from portico.errors import UnsupportedFilter
-from portico.filter import Equal, FilterSupport
-from portico.search import (
+from portico._search.filters import Equal, FilterSupport
+from portico._search.results import (
     SearchCapabilities,
     SearchConnector,
     SearchMethod,
@@ -19,6 +18,7 @@ from portico.search import (
     search_method,
     search_methods,
 )
+from portico.errors import UnsupportedFilter
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.selection.fusion import Fused, Ranking, RequestScores, fuse
-from portico.selection.lexical import LexicalScores
+from portico._selection.lexical import Fused, LexicalScores, Ranking, RequestScores, fuse
 
 NAMES = st.sampled_from([f"f{number}" for number in range(14)])
 # Sixteenths: their sums are exact, so that no rounding stands between what is compared.

@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.selection.lexical import LexicalIndex, LexicalScores
+from portico._selection.lexical import LexicalIndex, LexicalScores
 
 NAMES = st.sampled_from(["a", "b", "c", "d", "e"])
 TEXTS = st.lists(st.sampled_from(["rain", "city", "poem", "mail", "send", "天气", "the"]), max_size=8).map(" ".join)

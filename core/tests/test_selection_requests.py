@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from portico.selection.requests import requests_in
-from portico.selection.words import words
+from portico._selection.contextual import requests_in
+from portico._selection.lexical import words
 
 PIECES = st.sampled_from(
     [

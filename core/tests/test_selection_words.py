@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.functions import FunctionManual
-from portico.selection.words import function_text, spaced, words
+from portico._functions.functions import FunctionManual
+from portico._selection.lexical import function_text, spaced, words
 
 
 @given(st.text())

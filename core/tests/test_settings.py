@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.registration import Secret
-from portico.settings import ValueForm, one_of, service_address, service_key
+from portico._plugins.registration import Secret, ValueForm, one_of, service_address, service_key
 
 
 @attrs.frozen

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from portico._schema.compare import Either, never_meet
-from portico.plans.checking.shapes import (
+from portico._plans.checking.expressions import (
     Place,
     array_of,
     at_path,
@@ -20,8 +19,8 @@ from portico.plans.checking.shapes import (
     text_of,
     whole,
 )
-from portico.plans.path import JsonPath
-from portico.plans.plan import From, TextOf
+from portico._plans.plan import From, JsonPath, TextOf
+from portico._schema.compare import Either, never_meet
 
 TEXT, WHOLE, NULL = {"type": "string"}, {"type": "integer"}, {"type": "null"}
 DATE = {"type": "object", "properties": {"date": TEXT, "weekday": WHOLE}, "required": ["date"]}

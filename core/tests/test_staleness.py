@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 import pytest
 
-from portico.functions import Function, FunctionManual, Parameter
-from portico.plans.plan import Plan
-from portico.plans.staleness import Stale, fingerprint, stale_functions
-from portico.types import compile_type
+from portico._functions.functions import Function, FunctionManual, Parameter
+from portico._plans.plan import Plan
+from portico._plans.reuse import Stale, fingerprint, stale_functions
+from portico._types.compiling import compile_type
 
 
 def manual(returns: Any = str, *, effects: bool = False, needed: bool = True, **parameters: Any) -> FunctionManual:

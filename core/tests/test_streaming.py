@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.chat import ChatDelta, ChatReply, ChatRequest, Message, Source, Usage
+from portico._chat.messages import ChatDelta, ChatReply, ChatRequest, Message, Source, Usage
+from portico._planning.asking import AnswerWords, ask_streamed
+from portico._plans.task import ChatUsed, Event, TextDelta
 from portico.errors import PlanError, ResponseInvalid, ServiceUnavailable
-from portico.planning.streaming import AnswerWords, ask_streamed
-from portico.plans.task import ChatUsed, Event, TextDelta
 from portico_testkit.fakes.chat_service import ScriptedChat
 
 ASKED = ChatRequest([Message.of("user", "What?")])

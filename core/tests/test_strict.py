@@ -13,8 +13,9 @@ from hypothesis import event, given, reject
 from hypothesis import strategies as st
 
 from portico._schema.strict import StrictForm, strict_form
+from portico._types.compiled import Mismatch
+from portico._types.compiling import compile_type
 from portico.errors import SchemaUnsupported
-from portico.types import Mismatch, compile_type
 from portico_testkit.strategies import json_values, near, type_cases
 
 KEYS = ["a", "b", "kind", "entries", "option_1", "value"]

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.chat import ChatCapabilities, ChatReply, Message, ToolCall, Usage
+from portico._chat.messages import ChatCapabilities, ChatReply, Message, ToolCall, Usage
+from portico._functions.functions import function
+from portico._kernel import Kernel
+from portico._tool_loop.partial_json import NOTHING
+from portico._tool_loop.structured import DraftReader, Manner, ReplyFault, ResponseFormat
+from portico._tool_loop.values import PartialValue, Turn, TurnLimits
 from portico.errors import ResponseInvalid, SchemaUnsupported
-from portico.functions import function
-from portico.kernel import Kernel
-from portico.turns import PartialValue, Turn, TurnLimits
-from portico.turns.partial_json import NOTHING
-from portico.turns.structured import DraftReader, Manner, ReplyFault, ResponseFormat
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.strategies import json_values
 

@@ -14,14 +14,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from portico._jobs import Job
+from portico._kernel import Kernel
+from portico._plans.plan import Plan, Value
+from portico._plans.task import Answer, Budget
+from portico._runs.outcome import LONGEST_RUN, checked_run
+from portico._runs.runners import durable_of, jobs_of, require_jobs
+from portico._runs.submitting import JOB_VERSION, PURSUIT, Submitted, pursuit_job, submitted
 from portico.errors import RunError, StoreDamaged, StoreError, UnsupportedOption
-from portico.jobs import Job
-from portico.kernel import Kernel
-from portico.plans.plan import Plan, Value
-from portico.plans.task import Answer, Budget
-from portico.pursuits.beginning import LONGEST_RUN, checked_run
-from portico.pursuits.submitting import JOB_VERSION, PURSUIT, Submitted, pursuit_job, submitted
-from portico.runners import durable_of, jobs_of, require_jobs
 from portico_testkit.fakes.durable_runs import MemoryDurableRunner
 from portico_testkit.fakes.job_queue import MemoryJobQueue
 from portico_testkit.fakes.planner import ScriptedPlanner

@@ -73,12 +73,12 @@ def test_importing_portico_imports_next_to_nothing() -> None:
 def test_a_kernel_needs_neither_search_nor_plans_nor_the_network() -> None:
     loaded = modules_after("from portico import Kernel, function")
     ours = {name for name in loaded if name.startswith("portico.")}
-    assert not {"portico.pursuit", "portico.plans.check", "portico.search", "portico.chat"} & ours
+    assert not {"portico._runs.run", "portico._plans.check", "portico._search.results", "portico._chat.messages"} & ours
     assert not {"http.client", "urllib.request", "uuid", "decimal", "datetime"} & loaded
 
 
 def test_listing_registrations_needs_no_event_loop() -> None:
-    assert "asyncio" not in modules_after("from portico.registration import Registration")
+    assert "asyncio" not in modules_after("from portico._plugins.registration import Registration")
 
 
 def drawn_tree() -> dict[str, str]:

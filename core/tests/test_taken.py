@@ -7,16 +7,15 @@ from typing import Any
 
 import pytest
 
+from portico._functions.functions import FunctionManual
+from portico._plans.check import path_problem
+from portico._plans.checking.expressions import UNKNOWN, Known, Taken, known_of, whole
+from portico._plans.checking.notes import FunctionNames
+from portico._plans.checking.plans import cycles
+from portico._ports.schema_validator import Validate
 from portico._schema.compare import Together
 from portico._schema.validate import PlainSchemaValidator
 from portico.errors import SchemaUnsupported
-from portico.functions import FunctionManual
-from portico.plans.check import path_problem
-from portico.plans.checking.cycles import cycles
-from portico.plans.checking.manuals import UNKNOWN, Known, Taken, known_of
-from portico.plans.checking.names import FunctionNames
-from portico.plans.checking.shapes import whole
-from portico.ports.schema_validator import Validate
 
 TEXT, COUNT, NULL = {"type": "string"}, {"type": "integer"}, {"type": "null"}
 LIST = {"type": "array", "items": COUNT}

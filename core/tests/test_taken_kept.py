@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from portico.plans.checking.manuals import Output, Taken
-from portico.plans.checking.shapes import Place, constant, whole
+from portico._plans.checking.expressions import Output, Place, Taken, constant, whole
 
 TEXT, COUNT = {"type": "string"}, {"type": "integer"}
 LIST = {"type": "array", "items": COUNT}

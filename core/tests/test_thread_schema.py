@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from portico.agents.reducing import Reduced
-from portico.agents.thread import Thread, ThreadTurn
-from portico.agents.thread_schema import thread_schema
-from portico.chat import File, Image, Message, Reasoning, Source, Text, ToolCall, ToolResult, Usage
+from portico._agents.reducing import Reduced
+from portico._agents.thread import Thread, ThreadTurn
+from portico._agents.thread_schema import thread_schema
+from portico._chat.messages import File, Image, Message, Reasoning, Source, Text, ToolCall, ToolResult, Usage
 from portico.errors import ThreadFormatError
 from portico_testkit.chat_strategies import conversations
 from portico_testkit.described_form import DescribedForm

@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.agents.agent import ChatAgent
-from portico.agents.reducing import (
+from portico._agents.agent import ChatAgent
+from portico._agents.reducing import (
     WHOLE,
     DropOldest,
     History,
     Reduced,
+    Summarise,
     estimated_message_tokens,
     fitted,
     split_turns,
 )
-from portico.agents.summarising import Summarise
-from portico.agents.thread import Thread, ThreadTurn
-from portico.chat import (
+from portico._agents.thread import Thread, ThreadTurn
+from portico._chat.messages import (
     ChatCapabilities,
     ChatRequest,
     File,
@@ -34,8 +34,8 @@ from portico.chat import (
     ToolResult,
     Usage,
 )
+from portico._kernel import Kernel
 from portico.errors import LimitExceeded, ResponseInvalid
-from portico.kernel import Kernel
 from portico_testkit.chat_strategies import conversations
 from portico_testkit.fakes.chat_service import ScriptedChat
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.agents.reducing import Reduced
-from portico.agents.thread import Thread, ThreadTurn
-from portico.chat import File, Image, Message, Reasoning, Source, Text, ToolCall, ToolResult, Usage
+from portico._agents.reducing import Reduced
+from portico._agents.thread import Thread, ThreadTurn
+from portico._chat.messages import File, Image, Message, Reasoning, Source, Text, ToolCall, ToolResult, Usage
 from portico.errors import ThreadFormatError
 from portico_testkit.chat_strategies import conversations
 from portico_testkit.strategies import json_values, near

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from portico.chat import (
+from portico._chat.messages import (
     ChatCapabilities,
     ChatDelta,
     ChatReply,
@@ -23,12 +23,12 @@ from portico.chat import (
     ToolResult,
     Usage,
 )
+from portico._functions.functions import FunctionPlugin, function
+from portico._functions.middleware import Middleware, ToolCallInvocation
+from portico._kernel import Kernel
+from portico._tool_loop.toolset import Toolbox
+from portico._tool_loop.values import ToolFinished, ToolStarted, Turn, TurnLimits
 from portico.errors import FunctionNotFound, ResponseInvalid, TurnLimitExceeded
-from portico.functions import FunctionPlugin, function
-from portico.kernel import Kernel
-from portico.middleware import Middleware, ToolCallInvocation
-from portico.turns import ToolFinished, ToolStarted, Turn, TurnLimits
-from portico.turns.toolset import Toolbox
 from portico_testkit.fakes.chat_service import Line, ScriptedChat
 from portico_testkit.virtual_time import on_virtual_time
 

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.planning.transcript import Round, as_data, as_text, fit_rounds, one_line, shortened
-from portico.tokens import estimated_tokens
+from portico._chat.messages import estimated_tokens
+from portico._planning.prompts import Round, as_data, as_text, fit_rounds, one_line, shortened
 
 TEXTS = st.text(max_size=400) | st.integers(0, 3_000).map(lambda size: "long words " * size)
 ROUNDS = st.lists(st.builds(Round, st.integers(0, 200), st.lists(TEXTS, max_size=3).map(tuple)), min_size=1, max_size=6)

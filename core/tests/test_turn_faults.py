@@ -10,12 +10,21 @@ from typing import Any
 
 import pytest
 
-from portico.chat import ChatCapabilities, ChatDelta, ChatReply, ChatRequest, Message, Text, ToolCall, ToolResult
+from portico._chat.messages import (
+    ChatCapabilities,
+    ChatDelta,
+    ChatReply,
+    ChatRequest,
+    Message,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from portico._functions.functions import function
+from portico._functions.middleware import Middleware, PromptRender, ToolCallInvocation
+from portico._kernel import Kernel
+from portico._tool_loop.values import ToolStarted, Turn, TurnLimits
 from portico.errors import ResponseInvalid, TurnLimitExceeded
-from portico.functions import function
-from portico.kernel import Kernel
-from portico.middleware import Middleware, PromptRender, ToolCallInvocation
-from portico.turns import ToolStarted, Turn, TurnLimits
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.virtual_time import on_virtual_time
 

@@ -17,8 +17,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from portico._schema.validate import PlainSchemaValidator
+from portico._types.compiled import Compiled, Mismatch
+from portico._types.compiling import compile_type
 from portico.errors import SchemaUnsupported
-from portico.types import Compiled, Mismatch, compile_type
 from portico_testkit.strategies import json_values, near, type_cases
 
 

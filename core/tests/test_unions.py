@@ -19,9 +19,9 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 from portico._schema.validate import PlainSchemaValidator
+from portico._types.compiled import Compiled, Mismatch, refuse
+from portico._types.compiling import compile_type
 from portico.errors import SchemaUnsupported
-from portico.types import Compiled, Mismatch, compile_type
-from portico.types.compiled import refuse
 from portico_testkit.strategies import TypeCase, near, type_cases
 
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.filter import Scalar
-from portico.vectors import VectorRecord, Vectors, plain_metadata
+from portico._search.filters import Scalar
+from portico._search.vectors import VectorRecord, Vectors, plain_metadata
 
 numbers = st.floats(width=32, allow_nan=False)
 

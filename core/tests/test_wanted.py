@@ -8,18 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.filter import (
-    And,
-    AnyOf,
-    Equal,
-    Filter,
-    Not,
-    Or,
-    Range,
-    Scalar,
-    matches,
-    wanted,
-)
+from portico._search.filters import And, AnyOf, Equal, Filter, Not, Or, Range, Scalar, matches, wanted
 
 FIELDS = st.sampled_from(["a", "b"])
 SCALARS = st.sampled_from(["", "x", "y", "1", 0, 1, 2, 1.0, 2.5, True, False, float("nan")])

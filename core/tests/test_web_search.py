@@ -12,6 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from portico._plugins.http import HttpRequest, HttpResponse
+from portico._plugins.registration import Secret
+from portico._ports.http_client import HttpClient
+from portico._search.filters import And, Equal, FilterSupport
+from portico._search.results import (
+    SearchCapabilities,
+    SearchResults,
+    TextSearchOptions,
+    TextSearchResult,
+    search_method,
+)
+from portico._search.web import AskedPage, FoundPage, WebSearchConnector
 from portico.errors import (
     AuthenticationFailed,
     PorticoError,
@@ -19,12 +31,6 @@ from portico.errors import (
     ResponseInvalid,
     ServiceUnavailable,
 )
-from portico.filter import And, Equal, FilterSupport
-from portico.http import HttpRequest, HttpResponse
-from portico.ports.http_client import HttpClient
-from portico.registration import Secret
-from portico.search import SearchCapabilities, SearchResults, TextSearchOptions, TextSearchResult, search_method
-from portico.web_search import AskedPage, FoundPage, WebSearchConnector
 from portico_testkit.fakes.http_client import RecordedHttpClient
 from portico_testkit.fakes.services import FixedServices
 from portico_testkit.strategies import json_values

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from portico._plugins.registration import ValueForm, one_of
+from portico._search.filters import And, AnyOf, Equal, Filter, Range, matches, wanted
+from portico._search.results import SearchCapabilities
+from portico._search.web import AskedPage, FoundPage
 from portico.errors import UnsupportedFilter, UnsupportedOption
-from portico.filter import And, AnyOf, Equal, Filter, Range, matches, wanted
-from portico.search import SearchCapabilities
-from portico.settings import ValueForm, one_of
-from portico.web_search import AskedPage, FoundPage
 
 TWO = ValueForm("..", "two letters")
 

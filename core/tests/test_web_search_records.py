@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.web_search import Verbatim, WebAddress, plain_text, read_record
+from portico._search.web import Verbatim, WebAddress, plain_text, read_record
 from portico_testkit.strategies import json_values, near
 
 

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from portico.ports import PORTS, PortInfo
+from portico._ports.table import PORTS, PortInfo
 
 ROOT = Path(__file__).parents[2]
 SENTENCE = "With their types:"
@@ -28,7 +28,7 @@ def page_of(port: PortInfo) -> Path:
 
 def signatures(port: PortInfo) -> str:
     """Return the protocols of a port's module without their words, with the imports that they need."""
-    module = f"portico.ports.{kebab(port.name).replace('-', '_')}"
+    module = f"portico._ports.{kebab(port.name).replace('-', '_')}"
     source = (ROOT / "core" / "src" / f"{module.replace('.', '/')}.py").read_text("utf-8")
     tree = ast.parse(source)
     protocols = [node for node in tree.body if isinstance(node, ast.ClassDef) and "Protocol" in map(_named, node.bases)]

@@ -26,7 +26,7 @@ def length(root: Path, file: Path) -> int:
 
 
 def test_a_port_fits_on_a_page(root: Path, trees: Trees) -> None:
-    ports = [file for file in trees if file.parent.as_posix().endswith("portico/ports") and file.name != "__init__.py"]
+    ports = [file for file in trees if file.parent.as_posix().endswith("portico/_ports") and file.name != "__init__.py"]
     assert ports
     too_long = {file.name: lines for file in ports if (lines := length(root, file)) > LONGEST_PORT}
     assert too_long == {}, f"a port file has at most {LONGEST_PORT} lines"

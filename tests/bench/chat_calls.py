@@ -216,9 +216,9 @@ class Ours:
 
     def __init__(self, address: str) -> None:
         from portico import Kernel
-        from portico.chat import ChatRequest, Message, Tool
-        from portico.registration import Secret
-        from portico.types import compile_type
+        from portico._chat.messages import ChatRequest, Message, Tool
+        from portico._plugins.registration import Secret
+        from portico._types.compiling import compile_type
         from portico_openai.chat import OpenAIChat
         from portico_openai.config import OpenAIChatSettings
 

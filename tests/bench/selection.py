@@ -18,11 +18,9 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from portico.functions import FunctionManual
-from portico.selection.contextual import ContextualSelector
-from portico.selection.fusion import RequestScores, fuse
-from portico.selection.lexical import LexicalIndex
-from portico.selection.words import function_text
+from portico._functions.functions import FunctionManual
+from portico._selection.contextual import ContextualSelector
+from portico._selection.lexical import LexicalIndex, RequestScores, function_text, fuse
 from portico_faiss.config import FaissSettings
 from portico_faiss.store import FaissVectorStore
 from portico_wordllama.embeddings import WordllamaEmbeddings

@@ -22,9 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from portico import Vectors
-from portico.functions import FunctionManual
-from portico.selection.known_functions import RecentFunctions
-from portico.selection.records import FunctionRecords
+from portico._functions.functions import FunctionManual
+from portico._selection.records import FunctionRecords, RecentFunctions
 from portico_faiss.config import FaissSettings
 from portico_faiss.store import FaissVectorStore
 

@@ -17,8 +17,8 @@ from collections.abc import Awaitable, Callable
 from time import perf_counter
 
 from portico import Kernel, function
-from portico.prompts.calling import caller
-from portico.prompts.semantic_kernel import SemanticKernelTemplates
+from portico._prompts.calling import caller
+from portico._prompts.semantic_kernel import SemanticKernelTemplates
 
 try:
     import jinja2

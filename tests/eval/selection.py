@@ -21,12 +21,10 @@ from typing import Any
 from tests.eval.measures import recall
 from tests.eval.selection_format import Query, read_functions, read_queries
 
-from portico.functions import FunctionManual
-from portico.selection.contextual import ContextualSelector
-from portico.selection.lexical import LexicalIndex
-from portico.selection.options import SelectionOptions
-from portico.selection.words import function_text
-from portico.vectors import VectorRecord
+from portico._functions.functions import FunctionManual
+from portico._search.vectors import VectorRecord
+from portico._selection.contextual import ContextualSelector, SelectionOptions
+from portico._selection.lexical import LexicalIndex, function_text
 from portico_faiss.config import FaissSettings
 from portico_faiss.store import FaissVectorStore
 from portico_wordllama.embeddings import WordllamaEmbeddings

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from portico.functions import FunctionManual
+from portico._functions.functions import FunctionManual
 
 __all__ = ["Query", "read_functions", "read_queries"]
 

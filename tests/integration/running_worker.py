@@ -19,11 +19,11 @@ from typing import Any
 import portico_basics.sqlite.store
 import portico_host
 from portico import Kernel
+from portico._functions.functions import FunctionPlugin, function
+from portico._plans.plan import Expression, From, ListOf, Plan, Step, TextOf, Value
+from portico._plans.task import Answer
+from portico._runs.outcome import Pursuit
 from portico.errors import PorticoError
-from portico.functions import FunctionPlugin, function
-from portico.plans.plan import Expression, From, ListOf, Plan, Step, TextOf, Value
-from portico.plans.task import Answer
-from portico.pursuit import Pursuit
 
 SECONDS = 0.006
 """How long a step works before what it does, and once more after it."""

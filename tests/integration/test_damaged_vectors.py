@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import portico_host
-from portico.ports.text_search import TextSearch
+from portico._ports.text_search import TextSearch
 
 
 @pytest.fixture

@@ -25,11 +25,11 @@ from portico import (
     plan_from_json,
     plan_to_json,
 )
-from portico.plans.path import parse_path
-from portico.plans.xml_form import plan_from_xml
-from portico.pursuit import Held
-from portico.pursuits.journal import RunState
-from portico.vectors import Vectors
+from portico._plans.plan import parse_path
+from portico._plans.xml_form.reading import plan_from_xml
+from portico._runs.journal import RunState
+from portico._runs.outcome import Held
+from portico._search.vectors import Vectors
 from portico_basics.plan_folder.config import PlanFolderSettings
 from portico_basics.plan_folder.store import FolderPlanStore
 from portico_basics.sqlite.config import SqliteSettings

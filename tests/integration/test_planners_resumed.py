@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
-from portico.chat import ChatCapabilities, ChatReply, ChatRequest, Reasoning, Text, ToolCall
+from portico._chat.messages import ChatCapabilities, ChatReply, ChatRequest, Reasoning, Text, ToolCall
+from portico._functions.functions import function
+from portico._kernel import Kernel
+from portico._plans.task import Answer
+from portico._ports.chat_service import ChatService
+from portico._ports.planner import Planner
+from portico._ports.template_language import TemplateLanguage
+from portico._runs.outcome import Pursuit
 from portico.errors import PorticoError, RunEnded
-from portico.functions import function
-from portico.kernel import Kernel
-from portico.plans.task import Answer
-from portico.ports.chat_service import ChatService
-from portico.ports.planner import Planner
-from portico.ports.template_language import TemplateLanguage
-from portico.pursuit import Pursuit
 from portico_function_calling_planner.config import FunctionCallingSettings
 from portico_function_calling_planner.planner import FunctionCallingPlanner
 from portico_sequential_planner.config import SequentialSettings

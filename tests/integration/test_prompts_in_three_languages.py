@@ -9,10 +9,10 @@ import pytest
 
 import portico_host
 from portico import Kernel, Prompt, function
-from portico.chat import ChatCapabilities, ToolCall
+from portico._chat.messages import ChatCapabilities, ToolCall
+from portico._plans.plan import From, Plan, Step, Value
+from portico._plans.task import Answer
 from portico.errors import ArgumentsInvalid, TemplateError
-from portico.plans.plan import From, Plan, Step, Value
-from portico.plans.task import Answer
 from portico_testkit.fakes.chat_service import ScriptedChat
 
 TEXTS = (
@@ -158,7 +158,7 @@ class _Chatting:
         self.services, self.chat = services, chat
 
     def get(self, port, name=None):
-        from portico.ports.chat_service import ChatService
+        from portico._ports.chat_service import ChatService
 
         return self.chat if port is ChatService else self.services.get(port, name)
 

@@ -15,9 +15,10 @@ import pytest
 from pytest_httpserver import HTTPServer
 
 import portico_host
-from portico.chat import ToolCall, ToolChoice
-from portico.plans.task import Answer, Event, FunctionsOffered, Infeasible
-from portico.turns import ToolFinished
+from portico._chat.messages import ToolCall, ToolChoice
+from portico._plans.task import Answer, Event, Infeasible
+from portico._selection.selection import FunctionsOffered
+from portico._tool_loop.values import ToolFinished
 from portico_testkit.replayed_model import ReplayedModel, Saying
 
 VERBS = (

@@ -14,9 +14,9 @@ import pydantic
 import pytest
 
 import portico_host
-from portico.chat import ToolCall
+from portico._chat.messages import ToolCall
+from portico._functions.functions import function
 from portico.errors import ArgumentsInvalid
-from portico.functions import function
 
 
 @attrs.frozen

@@ -18,7 +18,7 @@ from tests.mutation.results import Mutant, Verdict, changed, modules, results
 from tests.mutation.run_mutmut import tried
 from tests.mutation.survivors import REASONS, Survivor, Unreadable, entry, outdated, parse, unlisted
 
-from portico.plans.xml_form.names import _full_name
+from portico._plans.xml_form.steps import _full_name
 
 LINES = st.lists(st.sampled_from(["a = 1", "- b", "+ c", "= d", "# e", "module:function"]), max_size=3).map(tuple)
 MUTANTS = st.builds(Mutant, st.sampled_from(["fusion:fuse", "plans.path:Path.of"]), LINES, LINES)
@@ -97,7 +97,11 @@ def left_behind(folder: Path, statuses: list[int | None]) -> Path:
         file = folder / place / "portico" / "plans" / "one.py"
         file.parent.mkdir(parents=True)
         file.write_text(text, "utf-8")
-    names = ["portico.plans.one.x_f__mutmut_1", "portico.plans.one.x_f__mutmut_2", "portico.plans.one.xǁCǁg__mutmut_1"]
+    names = [
+        "portico._plans.one.x_f__mutmut_1",
+        "portico._plans.one.x_f__mutmut_2",
+        "portico._plans.one.xǁCǁg__mutmut_1",
+    ]
     spans = {"x_f__mutmut_orig": (1, 2), "x_f__mutmut_1": (3, 4), "x_f__mutmut_2": (5, 6)}
     spans |= {"xǁCǁg__mutmut_orig": (9, 10), "xǁCǁg__mutmut_1": (11, 12)}
     file.with_suffix(".py.meta").write_text(json.dumps({"exit_code_by_key": dict(zip(names, statuses, strict=True))}))
@@ -193,20 +197,20 @@ def test_a_test_begins_with_the_caches_of_core_and_of_tests_empty() -> None:
 def test_what_an_import_calls_is_tried_by_the_tests_of_the_file_and_of_its_package(tmp_path: Path) -> None:
     state = SimpleNamespace(
         tests_by_mangled_function_name=defaultdict(
-            set, {"portico.plans.limits.x_least": {"first"}, "portico.plans.limits.x_items": {"tests/b.py::limits"}}
+            set, {"portico._plans.limits.x_least": {"first"}, "portico._plans.limits.x_items": {"tests/b.py::limits"}}
         )
     )
     calls = Calls(tmp_path / "at-import.json")
     with calls.recorded(state) as plugin:
         plugin.tests_in["tests/a.py"] = {"tests/a.py::one", "tests/a.py::two"}
-        plugin.called["portico.plans.limits.x_least"] = {"tests/c.py"}
-        plugin.called["portico.plans.form.x_schema"] = {"tests/a.py"}
-        plugin.called["portico.plans.marks.x_all"] = {"tests/c.py"}
+        plugin.called["portico._plans.limits.x_least"] = {"tests/c.py"}
+        plugin.called["portico._plans.form.x_schema"] = {"tests/a.py"}
+        plugin.called["portico._plans.marks.x_all"] = {"tests/c.py"}
     assert state.tests_by_mangled_function_name == {
-        "portico.plans.limits.x_least": {"first", "tests/b.py::limits"},
-        "portico.plans.limits.x_items": {"tests/b.py::limits"},
-        "portico.plans.form.x_schema": {"first", "tests/b.py::limits", "tests/a.py::one", "tests/a.py::two"},
-        "portico.plans.marks.x_all": {"first", "tests/b.py::limits"},
+        "portico._plans.limits.x_least": {"first", "tests/b.py::limits"},
+        "portico._plans.limits.x_items": {"tests/b.py::limits"},
+        "portico._plans.form.x_schema": {"first", "tests/b.py::limits", "tests/a.py::one", "tests/a.py::two"},
+        "portico._plans.marks.x_all": {"first", "tests/b.py::limits"},
     }
     assert Calls(calls.file).names() == plugin.called.keys()
 

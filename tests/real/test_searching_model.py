@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from portico import Equal, Kernel, TurnLimits, search_plugin
-from portico.chat import Message, ToolCall, ToolResult
+from portico._chat.messages import Message, ToolCall, ToolResult
+from portico._plugins.registration import Secret
+from portico._ports.http_client import HttpClient
 from portico.errors import TurnLimitExceeded
-from portico.ports.http_client import HttpClient
-from portico.registration import Secret
 from portico_bing.config import BingSettings
 from portico_bing.search import BingTextSearch
 from portico_llamacpp.chat import LlamaCppChat

@@ -17,9 +17,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from portico import ChatRequest, Kernel, Message
-from portico.ports.chat_service import ChatService
-from portico.turns import PartialValue, Turn, TurnOptions
-from portico.types import compile_type
+from portico._ports.chat_service import ChatService
+from portico._tool_loop.values import PartialValue, Turn, TurnOptions
+from portico._types.compiling import compile_type
 from portico_llamacpp.chat import LlamaCppChat
 from portico_openai.chat import OpenAIChat
 from portico_openai.config import OpenAIChatSettings

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from portico.kernel import Kernel
-from portico.plans.plan import Plan
-from portico.pursuit import Held, Pursuit
+from portico._kernel import Kernel
+from portico._plans.plan import Plan
+from portico._runs.outcome import Held, Pursuit
 
 
 def test_an_answer_comes_with_its_place_its_service_and_what_was_searched(in_process: Any, configured: Path) -> None:

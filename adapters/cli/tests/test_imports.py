@@ -21,7 +21,7 @@ HEAVY = {
     "cattrs",
     "faiss",
     "wordllama",
-    "portico.kernel",
+    "portico._kernel",
     "portico_host.application",
 }
 

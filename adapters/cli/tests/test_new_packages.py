@@ -19,7 +19,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from portico.ports import PORTS
+from portico._ports.table import PORTS
 from portico_cli.failures import Misused
 from portico_cli.new_package import (
     KINDS,

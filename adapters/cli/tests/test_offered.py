@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 FEW = """
-from portico.plans.task import Answer, Infeasible
-from portico.plans.plan import Plan, Step, Value
-from portico.registration import Registration
-from portico.selection.selection import Considered, Selection
+from portico._plans.task import Answer, Infeasible
+from portico._plans.plan import Plan, Step, Value
+from portico._plugins.registration import Registration
+from portico._selection.selection import Considered, Selection
 
 
 def portico_function_selectors():

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from portico.ports.search_index import IndexProgress
-from portico.search import TextSearchResult
+from portico._ports.search_index import IndexProgress
+from portico._search.results import TextSearchResult
 from portico_cli.show.layout import AnswerText, place_of
 from portico_cli.show.output import plain
 from portico_cli.show.search import result_lines, snippet

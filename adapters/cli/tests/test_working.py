@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from portico import From, Kernel, Plan, Step, Value, function
+from portico._jobs import Job, JobStatus
+from portico._plans.task import Answer, Event, Infeasible, StepFailure, StepFinished, StepStarted, Task
+from portico._ports.planner import Planner
+from portico._runs.outcome import Held
 from portico.errors import StoreError, StoreUnavailable
-from portico.jobs import Job, JobStatus
-from portico.plans.task import Answer, Event, Infeasible, StepFailure, StepFinished, StepStarted, Task
-from portico.ports.planner import Planner
-from portico.pursuit import Held
 from portico_cli.execution import RunFailed, ended_jobs, ended_run, follow
 from portico_cli.invocation import Invocation
 from portico_cli.runs import list_runs

@@ -15,8 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from portico.jobs import Job
-from portico.registration import Secret
+from portico._jobs import Job
+from portico._plugins.registration import Secret
 from portico_dbos.config import DbosSettings
 from portico_dbos.runner import DbosRunner
 

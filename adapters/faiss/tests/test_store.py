@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portico import VectorRecord, Vectors
-from portico.filter import Equal, Range, matches
-from portico.vectors import plain_metadata
+from portico._search.filters import Equal, Range, matches
+from portico._search.vectors import plain_metadata
 from portico_faiss import _plugin
 from portico_faiss._metadata import decoded, encoded, prefilter
 from portico_faiss._names import folder_name

@@ -9,12 +9,12 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import portico_host
+from portico._plans.task import Budget
+from portico._ports.function_source import FunctionSource
+from portico._ports.http_client import HttpClient
+from portico._ports.page_reader import PageReader
+from portico._ports.text_search import TextSearch
 from portico.errors import ConfigurationError, PluginBroken, PluginNotInstalled
-from portico.plans.task import Budget
-from portico.ports.function_source import FunctionSource
-from portico.ports.http_client import HttpClient
-from portico.ports.page_reader import PageReader
-from portico.ports.text_search import TextSearch
 
 pytestmark = pytest.mark.usefixtures("work")
 
@@ -203,7 +203,7 @@ def test_a_vendor_that_does_not_load_is_found_only_when_chosen(site: Any) -> Non
     site.install(
         "portico-lazy",
         """
-        from portico.registration import Registration
+        from portico._plugins.registration import Registration
         def portico_chat_services():
             return [Registration(name="lazy", factory="portico_lazy.chat:Chat", summary="s")]
         """,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from portico._ports.table import PORTS
 from portico.errors import ConfigurationError
-from portico.ports import PORTS
 from portico_host.configuration import Configuration, read_configuration
 from portico_host.packages import port_named
 

@@ -10,7 +10,7 @@ from attrs import field, frozen
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from portico.registration import Secret
+from portico._plugins.registration import Secret
 from portico_host.configuration import read_configuration
 from portico_host.fields import secret_values
 from portico_host.mistakes import SettingsInvalid

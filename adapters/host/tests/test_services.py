@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 import portico_host
+from portico._plugins.registration import Services
+from portico._ports.chat_service import ChatService
+from portico._ports.embedding_generator import EmbeddingGenerator
+from portico._ports.function_source import FunctionSource
+from portico._ports.runner import Runner
+from portico._ports.text_search import TextSearch
+from portico._ports.vector_store import VectorStore
 from portico.errors import ConfigurationError, PluginBroken, PluginNotInstalled
-from portico.ports.chat_service import ChatService
-from portico.ports.embedding_generator import EmbeddingGenerator
-from portico.ports.function_source import FunctionSource
-from portico.ports.runner import Runner
-from portico.ports.text_search import TextSearch
-from portico.ports.vector_store import VectorStore
-from portico.registration import Services
 from portico_host import HostServices
 
 pytestmark = pytest.mark.usefixtures("work")
@@ -117,7 +117,7 @@ def test_a_variable_reaches_a_plugin_with_a_hyphen_in_its_name(site: Any, monkey
         "portico-two-words",
         """
         from dataclasses import dataclass
-        from portico.registration import Registration
+        from portico._plugins.registration import Registration
         @dataclass
         class Settings:
             size: int = 1
@@ -140,7 +140,7 @@ def test_a_circle_of_services_is_told(acme: Any) -> None:
     acme.install(
         "portico-around",
         """
-        from portico.registration import Registration
+        from portico._plugins.registration import Registration
         def portico_text_searches():
             return [Registration(name="around", factory="portico_acme.search:AroundSearch", summary="s")]
         """,
@@ -182,7 +182,7 @@ def test_what_a_registration_names_is_checked_when_chosen(site: Any, factory: st
         "portico-odd",
         f"""
         from dataclasses import dataclass
-        from portico.registration import Registration
+        from portico._plugins.registration import Registration
         VALUE = 5
         @dataclass
         class Unresolved:
@@ -346,7 +346,7 @@ def test_the_default_asks_nothing_of_a_store_without_a_path(site: Any, monkeypat
         "portico-other-faiss",
         """
         from dataclasses import dataclass
-        from portico.registration import Registration
+        from portico._plugins.registration import Registration
         @dataclass
         class Settings:
             size: int = 1

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 import portico_host
+from portico._functions.functions import function
+from portico._ports.schema_validator import SchemaValidator
+from portico._ports.type_codec import TypeCodec
 from portico.errors import ConfigurationError, PluginBroken, PluginConflict, PluginNotInstalled, SchemaUnsupported
-from portico.functions import function
-from portico.ports.schema_validator import SchemaValidator
-from portico.ports.type_codec import TypeCodec
 
 pytestmark = pytest.mark.usefixtures("work")
 
 REGISTERING = """
-from portico.registration import Registration
+from portico._plugins.registration import Registration
 from dataclasses import dataclass
 
 @dataclass
@@ -38,7 +38,7 @@ def portico_schema_validators():
 """
 
 CODEC = """
-from portico.types import Compiled
+from portico._types.compiled import Compiled
 
 class Coin:
     pass

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from portico.chat import ChatDelta, ChatRequest, Message, Tool, ToolCall, ToolChoice, ToolResult
+from portico._chat.messages import ChatDelta, ChatRequest, Message, Tool, ToolCall, ToolChoice, ToolResult
 from portico_llamacpp._calls import CallReader, instruction, reply_schema, told, with_instruction
 from portico_llamacpp._wire import guard_of
 

@@ -14,7 +14,8 @@ from uuid import UUID
 import pytest
 from jsonschema import Draft202012Validator
 
-from portico.chat import ChatRequest, Message, Tool, ToolCall, ToolChoice, ToolResult
+from portico._chat.messages import ChatRequest, Message, Tool, ToolCall, ToolChoice, ToolResult
+from portico._types.compiling import compile_type
 from portico.errors import (
     ConfigurationError,
     ContextOverflow,
@@ -22,7 +23,6 @@ from portico.errors import (
     ServiceError,
     ServiceUnavailable,
 )
-from portico.types import compile_type
 from portico_llamacpp.chat import LlamaCppChat
 from portico_llamacpp.config import LlamaCppSettings
 

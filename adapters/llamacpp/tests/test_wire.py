@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.chat import (
+from portico._chat.messages import (
     ChatDelta,
     ChatReply,
     ChatRequest,

@@ -14,7 +14,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from portico import VectorRecord, Vectors
-from portico.filter import And, AnyOf, Equal, Not, Or, Range, matches
+from portico._search.filters import And, AnyOf, Equal, Not, Or, Range, matches
 from portico_milvus import _plugin, _search
 from portico_milvus.config import MilvusSettings
 from portico_milvus.store import MilvusVectorStore

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.chat import Usage
+from portico._chat.messages import Usage
 from portico.errors import (
     AuthenticationFailed,
     ContextOverflow,

@@ -15,8 +15,8 @@ import pytest_asyncio
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from portico.functions import FunctionPlugin
-from portico.kernel import Kernel
+from portico._functions.functions import FunctionPlugin
+from portico._kernel import Kernel
 from portico_openapi.config import OpenAPISettings
 from portico_openapi.functions import OpenAPIFunctions
 

@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+from portico._kernel import Kernel
 from portico.errors import (
     ArgumentsInvalid,
     AuthenticationFailed,
@@ -23,7 +24,6 @@ from portico.errors import (
     ServiceTimeout,
     ServiceUnavailable,
 )
-from portico.kernel import Kernel
 from portico_openapi.config import OpenAPISettings
 from portico_openapi.functions import OpenAPIFunctions, RequestFailed
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from portico.kernel import Kernel
+from portico._kernel import Kernel
 
 STYLES = [
     ("path", "simple"),

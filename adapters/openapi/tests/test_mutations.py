@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from portico._functions.functions import FunctionPlugin
 from portico.errors import ArgumentsInvalid, PorticoError
-from portico.functions import FunctionPlugin
 from portico_openapi.config import OpenAPISettings
 from portico_openapi.functions import LostOperation, OpenAPIFunctions
 

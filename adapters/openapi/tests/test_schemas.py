@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from portico.types.compiled import Mismatch
+from portico._types.compiled import Mismatch
 from portico_openapi._documents import Documents
 from portico_openapi._parsing import Parsed
 from portico_openapi._schemas import Direction, Schemas

@@ -11,9 +11,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from psycopg import sql
 
-from portico.filter import And, AnyOf, Equal, Filter, Not, Or, Range, matches
-from portico.registration import Secret
-from portico.vectors import VectorRecord, Vectors
+from portico._plugins.registration import Secret
+from portico._search.filters import And, AnyOf, Equal, Filter, Not, Or, Range, matches
+from portico._search.vectors import VectorRecord, Vectors
 from portico_postgres.vector_config import PostgresVectorSettings
 from portico_postgres.vector_store import PostgresVectorStore
 from portico_testkit.postgres_server import PostgresServer

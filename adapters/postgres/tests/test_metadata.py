@@ -1,4 +1,4 @@
-"""Metadata come back as they were, and PostgreSQL keeps by a filter what `portico.filter.matches` keeps."""
+"""Metadata come back as they were, and PostgreSQL keeps by a filter what `portico._search.filters.matches` keeps."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from portico._search.filters import AnyOf, Equal, Filter, Range, matches
+from portico._search.vectors import VectorRecord
 from portico.errors import StoreDamaged
-from portico.filter import AnyOf, Equal, Filter, Range, matches
-from portico.vectors import VectorRecord
 from portico_postgres._conditions import condition_of
 from portico_postgres._metadata import comparable, decoded, encoded
 from portico_testkit.postgres_server import PostgresServer

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from psycopg import sql
 
+from portico._plugins.registration import Secret
+from portico._ports.run_store import Lease
 from portico.errors import StoreBusy, StoreDamaged, StoreError
-from portico.ports.run_store import Lease
-from portico.registration import Secret
 from portico_postgres.config import PostgresRunSettings
 from portico_postgres.run_store import PostgresRunStore
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from psycopg.conninfo import conninfo_to_dict
 
-from portico.registration import Secret
+from portico._plugins.registration import Secret
 from portico_postgres._door import server_of
 from portico_postgres.config import ConnectionSettings
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from portico.filter import And, AnyOf, Equal, Filter, Not, Or, matches
-from portico.search import TextSearchOptions
+from portico._search.filters import And, AnyOf, Equal, Filter, Not, Or, matches
+from portico._search.results import TextSearchOptions
 from portico_documents import catalogue
 from portico_documents.conditions import metadata_of, to_sql
 from portico_documents.config import DocumentsSettings

@@ -14,13 +14,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from portico import Kernel
-from portico.bulk_embedding import filling, workers
-from portico.bulk_embedding.jobs import KIND, EmbeddingJobs
+from portico._bulk_embedding import workers
+from portico._bulk_embedding.jobs import KIND, EmbeddingJobs
+from portico._ports.embedding_generator import EmbeddingGenerator
+from portico._ports.runner import Runner
+from portico._ports.search_index import IndexProgress
+from portico._ports.vector_store import VectorStore
 from portico.errors import ServiceError
-from portico.ports.embedding_generator import EmbeddingGenerator
-from portico.ports.runner import Runner
-from portico.ports.search_index import IndexProgress
-from portico.ports.vector_store import VectorStore
 from portico_documents import catalogue, scan, vector_mirror
 from portico_testkit.fakes.embedding_generator import HashingEmbeddings
 from portico_testkit.fakes.job_queue import MemoryJobQueue
@@ -58,8 +58,8 @@ def queue() -> MemoryJobQueue:
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch, folder) -> None:
     """Have the workers asked early and often, in small batches."""
-    monkeypatch.setattr(filling, "_FIRST", 4)
-    monkeypatch.setattr(filling, "_HANDED", 3)
+    monkeypatch.setattr(workers, "_FIRST", 4)
+    monkeypatch.setattr(workers, "_HANDED", 3)
     monkeypatch.setattr(workers, "_PAUSE", 0.002)
     monkeypatch.setattr(workers, "_LOOK", 0.0)
     monkeypatch.setattr(workers, "_SUDDEN", 0.01)

@@ -1,255 +1,252 @@
 """Portico: a plugin-based framework for applications on language models.
 
-The core: ports, functions, plans and the kernel, on the standard library alone. A name is imported from its
-module when it is first used, so that ``import portico`` costs next to nothing.
+The core needs the standard library alone. A name is imported when it is first used: ``import portico`` costs next
+to nothing.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-__all__ = [
-    "AgentReply",
-    "AgentTurn",
-    "And",
-    "Answer",
-    "AnyOf",
-    "Budget",
-    "ChatAgent",
-    "ChatCapabilities",
-    "ChatDelta",
-    "ChatReply",
-    "ChatRequest",
-    "ChatService",
-    "Citation",
-    "ConfigurationError",
-    "Context",
-    "ContextProvider",
-    "DropOldest",
-    "DurableRuns",
-    "EmbeddingGenerator",
-    "Equal",
-    "Filter",
-    "From",
-    "Function",
-    "FunctionPlugin",
-    "FunctionSelector",
-    "FunctionSource",
-    "FunctionsOffered",
-    "FusedSearch",
-    "HttpClient",
-    "Infeasible",
-    "Job",
-    "JobQueue",
-    "JobStatus",
-    "Kernel",
-    "ListOf",
-    "Message",
-    "Middleware",
-    "Not",
-    "ObjectOf",
-    "Or",
-    "PageReader",
-    "PartialValue",
-    "Plan",
-    "PlanStore",
-    "PlanTemplate",
-    "Planner",
-    "PorticoError",
-    "Prompt",
-    "PromptInput",
-    "Pursuit",
-    "Range",
-    "Reduced",
-    "Reducer",
-    "Registration",
-    "RequireApproval",
-    "RunStore",
-    "Runner",
-    "SchemaValidator",
-    "SearchCapabilities",
-    "SearchConnector",
-    "SearchContextProvider",
-    "SearchIndex",
-    "SearchParameter",
-    "SearchResults",
-    "Secret",
-    "ServiceError",
-    "Services",
-    "Source",
-    "Step",
-    "Summarise",
-    "Task",
-    "TemplateLanguage",
-    "Text",
-    "TextOf",
-    "TextSearch",
-    "TextSearchOptions",
-    "TextSearchResult",
-    "Thread",
-    "ToolCall",
-    "ToolChoice",
-    "ToolFinished",
-    "ToolResult",
-    "ToolStarted",
-    "Trusted",
-    "Turn",
-    "TurnLimits",
-    "TurnOutcome",
-    "TypeCodec",
-    "Usage",
-    "Value",
-    "VectorRecord",
-    "VectorStore",
-    "Vectors",
-    "WebSearchConnector",
-    "function",
-    "plan_from_json",
-    "plan_function",
-    "plan_to_json",
-    "plan_to_mermaid",
-    "plan_to_text",
-    "prompt_function",
-    "search_method",
-    "search_plugin",
-]
+from portico._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from portico.agents.agent import ChatAgent
-    from portico.agents.context import AgentTurn, Context, TurnOutcome
-    from portico.agents.grounding import SearchContextProvider
-    from portico.agents.reducing import DropOldest, Reduced, Reducer
-    from portico.agents.replies import AgentReply
-    from portico.agents.summarising import Summarise
-    from portico.agents.thread import Thread
-    from portico.chat import (
-        ChatCapabilities,
-        ChatDelta,
-        ChatReply,
-        ChatRequest,
-        Citation,
-        Message,
-        Source,
-        Text,
-        ToolCall,
-        ToolChoice,
-        ToolResult,
-        Usage,
+    from portico._agents.agent import AgentReply as AgentReply
+    from portico._agents.agent import ChatAgent as ChatAgent
+    from portico._agents.grounding import SearchContextProvider as SearchContextProvider
+    from portico._agents.reducing import (
+        DropOldest as DropOldest,
     )
-    from portico.errors import ConfigurationError, PorticoError, ServiceError
-    from portico.filter import And, AnyOf, Equal, Filter, Not, Or, Range
-    from portico.functions import Function, FunctionPlugin, function
-    from portico.fused_search import FusedSearch
-    from portico.jobs import Job, JobStatus
-    from portico.kernel import Kernel
-    from portico.middleware import Middleware, RequireApproval
-    from portico.plans.json_form import plan_from_json, plan_to_json
-    from portico.plans.mermaid import plan_to_mermaid
-    from portico.plans.plan import From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value
-    from portico.plans.plan_functions import plan_function
-    from portico.plans.task import Answer, Budget, Infeasible, Task
-    from portico.plans.text_form import plan_to_text
-    from portico.ports.chat_service import ChatService
-    from portico.ports.context_provider import ContextProvider
-    from portico.ports.durable_runs import DurableRuns
-    from portico.ports.embedding_generator import EmbeddingGenerator
-    from portico.ports.function_selector import FunctionSelector
-    from portico.ports.function_source import FunctionSource
-    from portico.ports.http_client import HttpClient
-    from portico.ports.job_queue import JobQueue
-    from portico.ports.page_reader import PageReader
-    from portico.ports.plan_store import PlanStore
-    from portico.ports.planner import Planner
-    from portico.ports.run_store import RunStore
-    from portico.ports.runner import Runner
-    from portico.ports.schema_validator import SchemaValidator
-    from portico.ports.search_index import SearchIndex
-    from portico.ports.template_language import TemplateLanguage
-    from portico.ports.text_search import TextSearch
-    from portico.ports.type_codec import TypeCodec
-    from portico.ports.vector_store import VectorRecord, VectorStore
-    from portico.prompts.functions import prompt_function
-    from portico.prompts.inputs import PromptInput
-    from portico.prompts.prompt import Prompt, Trusted
-    from portico.pursuit import Pursuit
-    from portico.registration import Registration, Secret, Services
-    from portico.search import (
-        SearchCapabilities,
-        SearchConnector,
-        SearchResults,
-        TextSearchOptions,
-        TextSearchResult,
-        search_method,
+    from portico._agents.reducing import (
+        Reduced as Reduced,
     )
-    from portico.search_functions import SearchParameter, search_plugin
-    from portico.turns import FunctionsOffered, PartialValue, ToolFinished, ToolStarted, Turn, TurnLimits
-    from portico.vectors import Vectors
-    from portico.web_search import WebSearchConnector
+    from portico._agents.reducing import (
+        Reducer as Reducer,
+    )
+    from portico._agents.reducing import (
+        Summarise as Summarise,
+    )
+    from portico._agents.thread import AgentTurn as AgentTurn
+    from portico._agents.thread import Context as Context
+    from portico._agents.thread import ContextProvider as ContextProvider
+    from portico._agents.thread import Thread as Thread
+    from portico._agents.thread import TurnOutcome as TurnOutcome
+    from portico._chat.messages import (
+        ChatCapabilities as ChatCapabilities,
+    )
+    from portico._chat.messages import (
+        ChatDelta as ChatDelta,
+    )
+    from portico._chat.messages import (
+        ChatReply as ChatReply,
+    )
+    from portico._chat.messages import (
+        ChatRequest as ChatRequest,
+    )
+    from portico._chat.messages import (
+        Citation as Citation,
+    )
+    from portico._chat.messages import (
+        Message as Message,
+    )
+    from portico._chat.messages import (
+        Source as Source,
+    )
+    from portico._chat.messages import (
+        Text as Text,
+    )
+    from portico._chat.messages import (
+        ToolCall as ToolCall,
+    )
+    from portico._chat.messages import (
+        ToolChoice as ToolChoice,
+    )
+    from portico._chat.messages import (
+        ToolResult as ToolResult,
+    )
+    from portico._chat.messages import (
+        Usage as Usage,
+    )
+    from portico._functions.functions import (
+        Function as Function,
+    )
+    from portico._functions.functions import (
+        FunctionPlugin as FunctionPlugin,
+    )
+    from portico._functions.functions import (
+        function as function,
+    )
+    from portico._functions.middleware import (
+        Middleware as Middleware,
+    )
+    from portico._functions.middleware import (
+        RequireApproval as RequireApproval,
+    )
+    from portico._jobs import Job as Job
+    from portico._jobs import JobStatus as JobStatus
+    from portico._kernel import Kernel as Kernel
+    from portico._plans.functions import plan_function as plan_function
+    from portico._plans.json_form import (
+        plan_from_json as plan_from_json,
+    )
+    from portico._plans.json_form import (
+        plan_to_json as plan_to_json,
+    )
+    from portico._plans.plan import (
+        From as From,
+    )
+    from portico._plans.plan import (
+        ListOf as ListOf,
+    )
+    from portico._plans.plan import (
+        ObjectOf as ObjectOf,
+    )
+    from portico._plans.plan import (
+        Plan as Plan,
+    )
+    from portico._plans.plan import (
+        PlanTemplate as PlanTemplate,
+    )
+    from portico._plans.plan import (
+        Step as Step,
+    )
+    from portico._plans.plan import (
+        TextOf as TextOf,
+    )
+    from portico._plans.plan import (
+        Value as Value,
+    )
+    from portico._plans.task import (
+        Answer as Answer,
+    )
+    from portico._plans.task import (
+        Budget as Budget,
+    )
+    from portico._plans.task import (
+        Infeasible as Infeasible,
+    )
+    from portico._plans.task import (
+        Task as Task,
+    )
+    from portico._plans.text_form import (
+        plan_to_mermaid as plan_to_mermaid,
+    )
+    from portico._plans.text_form import (
+        plan_to_text as plan_to_text,
+    )
+    from portico._plugins.registration import (
+        Registration as Registration,
+    )
+    from portico._plugins.registration import (
+        Secret as Secret,
+    )
+    from portico._plugins.registration import (
+        Services as Services,
+    )
+    from portico._ports.chat_service import ChatService as ChatService
+    from portico._ports.durable_runs import DurableRuns as DurableRuns
+    from portico._ports.embedding_generator import EmbeddingGenerator as EmbeddingGenerator
+    from portico._ports.function_selector import FunctionSelector as FunctionSelector
+    from portico._ports.function_source import FunctionSource as FunctionSource
+    from portico._ports.http_client import HttpClient as HttpClient
+    from portico._ports.job_queue import JobQueue as JobQueue
+    from portico._ports.page_reader import PageReader as PageReader
+    from portico._ports.plan_store import PlanStore as PlanStore
+    from portico._ports.planner import Planner as Planner
+    from portico._ports.run_store import RunStore as RunStore
+    from portico._ports.runner import Runner as Runner
+    from portico._ports.schema_validator import SchemaValidator as SchemaValidator
+    from portico._ports.search_index import SearchIndex as SearchIndex
+    from portico._ports.template_language import TemplateLanguage as TemplateLanguage
+    from portico._ports.text_search import TextSearch as TextSearch
+    from portico._ports.type_codec import TypeCodec as TypeCodec
+    from portico._ports.vector_store import VectorStore as VectorStore
+    from portico._prompts.functions import (
+        PromptInput as PromptInput,
+    )
+    from portico._prompts.functions import (
+        prompt_function as prompt_function,
+    )
+    from portico._prompts.prompt import (
+        Prompt as Prompt,
+    )
+    from portico._prompts.prompt import (
+        Trusted as Trusted,
+    )
+    from portico._runs.outcome import Pursuit as Pursuit
+    from portico._search.filters import (
+        And as And,
+    )
+    from portico._search.filters import (
+        AnyOf as AnyOf,
+    )
+    from portico._search.filters import (
+        Equal as Equal,
+    )
+    from portico._search.filters import (
+        Filter as Filter,
+    )
+    from portico._search.filters import (
+        Not as Not,
+    )
+    from portico._search.filters import (
+        Or as Or,
+    )
+    from portico._search.filters import (
+        Range as Range,
+    )
+    from portico._search.functions import (
+        SearchParameter as SearchParameter,
+    )
+    from portico._search.functions import (
+        search_plugin as search_plugin,
+    )
+    from portico._search.fused import FusedSearch as FusedSearch
+    from portico._search.results import (
+        SearchCapabilities as SearchCapabilities,
+    )
+    from portico._search.results import (
+        SearchConnector as SearchConnector,
+    )
+    from portico._search.results import (
+        SearchResults as SearchResults,
+    )
+    from portico._search.results import (
+        TextSearchOptions as TextSearchOptions,
+    )
+    from portico._search.results import (
+        TextSearchResult as TextSearchResult,
+    )
+    from portico._search.results import (
+        search_method as search_method,
+    )
+    from portico._search.vectors import VectorRecord as VectorRecord
+    from portico._search.vectors import Vectors as Vectors
+    from portico._search.web import WebSearchConnector as WebSearchConnector
+    from portico._selection.selection import FunctionsOffered as FunctionsOffered
+    from portico._tool_loop.values import (
+        PartialValue as PartialValue,
+    )
+    from portico._tool_loop.values import (
+        ToolFinished as ToolFinished,
+    )
+    from portico._tool_loop.values import (
+        ToolStarted as ToolStarted,
+    )
+    from portico._tool_loop.values import (
+        Turn as Turn,
+    )
+    from portico._tool_loop.values import (
+        TurnLimits as TurnLimits,
+    )
+    from portico.errors import (
+        ConfigurationError as ConfigurationError,
+    )
+    from portico.errors import (
+        PorticoError as PorticoError,
+    )
+    from portico.errors import (
+        ServiceError as ServiceError,
+    )
 
-_MODULES = {
-    "agents.replies": "AgentReply",
-    "agents.reducing": "DropOldest Reduced Reducer",
-    "agents.summarising": "Summarise",
-    "agents.agent": "ChatAgent",
-    "agents.grounding": "SearchContextProvider",
-    "agents.context": "AgentTurn Context TurnOutcome",
-    "agents.thread": "Thread",
-    "ports.context_provider": "ContextProvider",
-    "chat": "ChatCapabilities ChatDelta ChatReply ChatRequest Citation Message Source Text ToolCall ToolChoice "
-    "ToolResult Usage",
-    "errors": "ConfigurationError PorticoError ServiceError",
-    "filter": "And AnyOf Equal Filter Not Or Range",
-    "middleware": "Middleware RequireApproval",
-    "fused_search": "FusedSearch",
-    "functions": "Function FunctionPlugin function",
-    "jobs": "Job JobStatus",
-    "kernel": "Kernel",
-    "plans.json_form": "plan_from_json plan_to_json",
-    "plans.mermaid": "plan_to_mermaid",
-    "plans.plan": "From ListOf ObjectOf Plan PlanTemplate Step TextOf Value",
-    "plans.plan_functions": "plan_function",
-    "plans.task": "Answer Budget Infeasible Task",
-    "plans.text_form": "plan_to_text",
-    "ports.chat_service": "ChatService",
-    "ports.durable_runs": "DurableRuns",
-    "ports.embedding_generator": "EmbeddingGenerator",
-    "ports.function_selector": "FunctionSelector",
-    "ports.function_source": "FunctionSource",
-    "ports.http_client": "HttpClient",
-    "ports.job_queue": "JobQueue",
-    "ports.page_reader": "PageReader",
-    "ports.plan_store": "PlanStore",
-    "ports.planner": "Planner",
-    "ports.run_store": "RunStore",
-    "ports.runner": "Runner",
-    "ports.schema_validator": "SchemaValidator",
-    "ports.search_index": "SearchIndex",
-    "ports.template_language": "TemplateLanguage",
-    "ports.text_search": "TextSearch",
-    "ports.type_codec": "TypeCodec",
-    "ports.vector_store": "VectorRecord VectorStore",
-    "prompts.functions": "prompt_function",
-    "prompts.inputs": "PromptInput",
-    "prompts.prompt": "Prompt Trusted",
-    "pursuit": "Pursuit",
-    "registration": "Registration Secret Services",
-    "search": "SearchCapabilities SearchConnector SearchResults TextSearchOptions TextSearchResult search_method",
-    "search_functions": "SearchParameter search_plugin",
-    "turns": "FunctionsOffered PartialValue ToolFinished ToolStarted Turn TurnLimits",
-    "vectors": "Vectors",
-    "web_search": "WebSearchConnector",
-}
-
-
-def __getattr__(name: str) -> object:
-    for module, names in _MODULES.items():
-        if name in names.split():
-            value = getattr(import_module(f"portico.{module}"), name)
-            globals()[name] = value
-            return value
-    raise AttributeError(f"module 'portico' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__)

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from portico._plans.plan import From, Plan, Step, TextOf, Value
+from portico._plans.xml_form.reading import XmlPlan, plan_from_xml, read_plan
 from portico.errors import PlanFormatError
-from portico.plans.plan import From, Plan, Step, TextOf, Value
-from portico.plans.xml_form import XmlPlan, plan_from_xml, read_plan
 
 VALUES = ["x", "two words", "it's", "3", "$A", "on $A!", "$input", "a/b", "a=b", "", "Ünï", "say &quot;hi&quot;"]
 ENTITY = re.compile("&(?:quot|lt|gt|amp|apos|#[0-9]+|#x[0-9A-Fa-f]+);")

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from portico._functions.functions import FunctionManual
+from portico._plans.plan import From, Plan, Step, Value
+from portico._plans.xml_form.reading import plan_from_xml, read_plan
 from portico.errors import PlanFormatError
-from portico.functions import FunctionManual
-from portico.plans.plan import From, Plan, Step, Value
-from portico.plans.xml_form import plan_from_xml, read_plan
 
 
 def call(id: str, function: str, /, reason: str = "", **arguments: Any) -> Step:

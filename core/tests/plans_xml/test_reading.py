@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from portico import Function, Kernel
+from portico._functions.functions import FunctionManual
+from portico._plans.plan import Expression, From, Plan, Step, TextOf, Value
+from portico._plans.xml_form.reading import plan_from_xml, plan_to_xml, read_plan
 from portico.errors import PlanFormatError
-from portico.functions import FunctionManual
-from portico.plans.plan import Expression, From, Plan, Step, TextOf, Value
-from portico.plans.xml_form import plan_from_xml, plan_to_xml, read_plan
 
 POEM = """
 <goal>Write a poem about John Doe, then translate it into Chinese.</goal>

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from portico._functions.functions import FunctionManual
+from portico._plans.json_form import plan_to_json
+from portico._plans.plan import Expression, From, Plan, Step, TextOf, Value
+from portico._plans.xml_form.reading import plan_from_xml, plan_to_xml, read_plan
 from portico.errors import PlanFormatError
-from portico.functions import FunctionManual
-from portico.plans.json_form import plan_to_json
-from portico.plans.plan import Expression, From, Plan, Step, TextOf, Value
-from portico.plans.xml_form import plan_from_xml, plan_to_xml, read_plan
 from portico_testkit.strategies import json_values, plans
 
 WORDS = st.text(string.ascii_letters + string.digits + "_", min_size=1, max_size=6)

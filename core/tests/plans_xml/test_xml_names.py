@@ -6,11 +6,10 @@ from itertools import product
 
 import pytest
 
+from portico._functions.functions import FunctionManual
+from portico._plans.xml_form.steps import FunctionNames
+from portico._plans.xml_form.tags import APPEND, SET, control, one_letter_off, unlike_names
 from portico.errors import PlanFormatError
-from portico.functions import FunctionManual
-from portico.plans.xml_form.names import FunctionNames
-from portico.plans.xml_form.spelling import one_letter_off
-from portico.plans.xml_form.written import APPEND, SET, control, unlike_names
 
 WORDS = [
     "".join(word) for n, letters in enumerate(["", "abc", "abc", "abc", "ab"]) for word in product(letters, repeat=n)

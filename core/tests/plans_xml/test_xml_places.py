@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from portico._plans.xml_form.lenient import attribute_offset
+from portico._plans.xml_form.tags import Mend, WrittenCall, end_of_goal, end_of_thoughts, format_error, places, words_of
 from portico.errors import PlanFormatError
-from portico.plans.xml_form.around import end_of_goal, end_of_thoughts, words_of
-from portico.plans.xml_form.placing import attribute_offset
-from portico.plans.xml_form.written import Mend, WrittenCall, format_error, places
 
 
 def fail(offset: int, problem: str) -> PlanFormatError:

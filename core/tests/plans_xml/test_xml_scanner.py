@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from portico._plans.xml_form.lenient import parse_leniently
 from portico.errors import PlanFormatError
-from portico.plans.xml_form.lenient import parse_leniently
 
 CATALOGUE = {"P-f": None, "P-g-h": None, "echo": None}
 LONGEST = "a" * 60

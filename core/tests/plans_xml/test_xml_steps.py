@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from portico._functions.functions import FunctionManual
+from portico._plans.plan import Expression, From, Plan, Step, TextOf, Value
+from portico._plans.xml_form.reading import plan_from_xml, read_plan
+from portico._plans.xml_form.tags import Mend
 from portico.errors import PlanFormatError
-from portico.functions import FunctionManual
-from portico.plans.plan import Expression, From, Plan, Step, TextOf, Value
-from portico.plans.xml_form import Mend, plan_from_xml, read_plan
 
 
 def manual(

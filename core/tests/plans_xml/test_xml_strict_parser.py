@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from portico._plans.xml_form.lenient import parse_strictly
 from portico.errors import PlanFormatError
-from portico.plans.xml_form.strict import parse_strictly
 
 LONGEST = "a" * 60
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from portico._plans.xml_form.tags import Tag, read_tag
 from portico.errors import PlanFormatError
-from portico.plans.xml_form.tags import Tag, read_tag
 
 LONGEST = "a" * 60
 UNCERTAIN = "a quote is not escaped, and where the value ends is not certain"

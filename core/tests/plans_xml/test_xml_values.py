@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from portico._plans.xml_form.tags import read_value
 from portico.errors import PlanFormatError
-from portico.plans.xml_form.values import read_value
 
 BEFORE = '<plan>&nbsp;<function.f b="&"/><function.f a="'
 AFTER = '"/>&lt;<![CDATA[<function.g/></plan>'

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from portico._functions.functions import FunctionManual
+from portico._plans.plan import Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value
+from portico._plans.xml_form.reading import plan_from_xml, plan_to_xml
 from portico.errors import PlanFormatError
-from portico.functions import FunctionManual
-from portico.plans.plan import Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value
-from portico.plans.xml_form import plan_from_xml, plan_to_xml
 
 KINDS = {"input": {"type": "string"}, "n": {"type": "integer"}, "o": {"type": "object"}}
 CATALOGUE = {

@@ -8,10 +8,10 @@ from typing import Literal
 import pytest
 
 from portico import Kernel, Prompt, Trusted, function
+from portico._prompts.calling import caller
+from portico._prompts.prompt import Piece
+from portico._prompts.semantic_kernel import SemanticKernelTemplates
 from portico.errors import TemplateError
-from portico.prompts.calling import caller
-from portico.prompts.prompt import Piece
-from portico.prompts.semantic_kernel import SemanticKernelTemplates
 
 
 class Word(enum.StrEnum):

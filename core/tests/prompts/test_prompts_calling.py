@@ -13,10 +13,10 @@ from typing import Annotated, Any
 import pytest
 
 from portico import Kernel, Middleware, function
+from portico._functions.functions import Function, FunctionPlugin
+from portico._prompts.calling import caller, json_caller
+from portico._prompts.semantic_kernel import SemanticKernelTemplates
 from portico.errors import ArgumentsInvalid, FunctionFailed, FunctionNotFound, TemplateError
-from portico.functions import Function, FunctionPlugin
-from portico.prompts.calling import caller, json_caller
-from portico.prompts.semantic_kernel import SemanticKernelTemplates
 
 
 class Colour(Enum):

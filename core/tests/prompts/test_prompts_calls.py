@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.prompts.semantic_kernel import SemanticKernelTemplates
-from portico.prompts.written_calls import CallPlaces, FunctionCall
+from portico._prompts.calling import CallPlaces, FunctionCall
+from portico._prompts.semantic_kernel import SemanticKernelTemplates
 
 LANGUAGE = SemanticKernelTemplates()
 

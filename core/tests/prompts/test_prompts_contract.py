@@ -2,7 +2,7 @@
 
 import pytest
 
-from portico.prompts.semantic_kernel import SemanticKernelTemplates
+from portico._prompts.semantic_kernel import SemanticKernelTemplates
 from portico_testkit.template_language import TemplateLanguageKit
 
 

@@ -6,10 +6,9 @@ from collections.abc import Awaitable, Mapping, Sequence
 
 import pytest
 
+from portico._ports.template_language import CallFunction
+from portico._prompts.semantic_kernel import Block, SemanticKernelTemplate, SemanticKernelTemplates, Variable
 from portico.errors import ArgumentsInvalid, FunctionNotFound, TemplateError
-from portico.ports.template_language import CallFunction
-from portico.prompts.nodes import Block, Variable
-from portico.prompts.semantic_kernel import SemanticKernelTemplate, SemanticKernelTemplates
 
 
 def raising(error: Exception, *, when_awaited: bool) -> CallFunction:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from portico.prompts.faults import fault
+from portico._prompts.prompt import fault
 
 lines = st.text("ab {", max_size=8) | st.integers(0, 140).map(lambda length: ("abcdefghij" * 14)[:length])
 

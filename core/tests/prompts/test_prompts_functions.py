@@ -10,7 +10,10 @@ from typing import Annotated
 import pytest
 
 from portico import FunctionPlugin, Kernel, PromptInput, function, prompt_function
-from portico.chat import ChatCapabilities, ToolCall
+from portico._chat.messages import ChatCapabilities, ToolCall
+from portico._plans.plan import From, Plan, Step, Value
+from portico._plans.task import Answer
+from portico._ports.chat_service import ChatService
 from portico.errors import (
     ArgumentsInvalid,
     LimitExceeded,
@@ -19,9 +22,6 @@ from portico.errors import (
     SchemaUnsupported,
     TemplateError,
 )
-from portico.plans.plan import From, Plan, Step, Value
-from portico.plans.task import Answer
-from portico.ports.chat_service import ChatService
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.services import FixedServices
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.chat import Image
-from portico.prompts.images import image_of, url_of
+from portico._chat.messages import Image
+from portico._prompts.prompt import image_of, url_of
 
 KINDS = st.sampled_from(["image/png", "image/jpeg", "image/svg+xml"])
 

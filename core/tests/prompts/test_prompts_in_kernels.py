@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from portico import Kernel, Prompt, Trusted, function
-from portico.chat import Message
+from portico._chat.messages import Message
+from portico._ports.chat_service import ChatService
+from portico._ports.template_language import TemplateLanguage
+from portico._prompts.rendering import Prompts, trust
+from portico._types.compiled import Compiled
 from portico.errors import PluginNotInstalled, TemplateError
-from portico.ports.chat_service import ChatService
-from portico.ports.template_language import TemplateLanguage
-from portico.prompts.rendering import Prompts, trust
-from portico.types import Compiled
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.services import FixedServices
 

@@ -8,10 +8,11 @@ from typing import Annotated, Any
 import pytest
 
 from portico import Kernel, PromptInput, prompt_function
+from portico._prompts.functions import compiled_input
 from portico._schema.validate import PlainSchemaValidator
+from portico._types.compiled import Compiled, Mismatch
+from portico._types.compiling import compile_type
 from portico.errors import ArgumentsInvalid, SchemaUnsupported
-from portico.prompts.inputs import compiled_input
-from portico.types import Compiled, Mismatch, compile_type
 
 
 def test_inputs_that_must_be_given_come_first_and_have_the_words_of_their_type() -> None:

@@ -13,12 +13,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from portico.chat import Image, Message, Text
+from portico._chat.messages import Image, Message, Text
+from portico._prompts.prompt import Piece, Prompt, Trusted, encoded
+from portico._prompts.semantic_kernel import Quoted, SemanticKernelTemplates
 from portico.errors import PorticoError, TemplateError
-from portico.prompts.messages import encoded
-from portico.prompts.nodes import Quoted
-from portico.prompts.prompt import Piece, Prompt, Trusted
-from portico.prompts.semantic_kernel import SemanticKernelTemplates
 
 TAGS = [
     '<message role="user">',

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from portico._prompts.semantic_kernel import Argument, Block, Call, Node, Quoted, Text, Variable, parse
 from portico.errors import LimitExceeded, TemplateError
-from portico.prompts.nodes import Argument, Block, Call, Node, Quoted, Text, Variable
-from portico.prompts.parsing import parse
 
 
 def content(template: str) -> Quoted | Variable | Call:

@@ -10,11 +10,20 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from portico._prompts.prompt import Prompt
+from portico._prompts.semantic_kernel import (
+    Argument,
+    Block,
+    Call,
+    Node,
+    Quoted,
+    SemanticKernelTemplate,
+    SemanticKernelTemplates,
+    Text,
+    Variable,
+    parse,
+)
 from portico.errors import PorticoError, TemplateError
-from portico.prompts.nodes import Argument, Block, Call, Node, Quoted, Text, Variable
-from portico.prompts.parsing import parse
-from portico.prompts.prompt import Prompt
-from portico.prompts.semantic_kernel import SemanticKernelTemplate, SemanticKernelTemplates
 
 PIECES = [
     "{{",

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from portico import Kernel
+from portico._prompts.prompt import Piece, Prompt, Trusted
+from portico._prompts.rendering import PromptCache, Prompts
+from portico._prompts.semantic_kernel import SemanticKernelTemplate, SemanticKernelTemplates
 from portico.errors import ArgumentsInvalid, FunctionNotFound, TemplateError
-from portico.prompts.cache import PromptCache
-from portico.prompts.prompt import Piece, Prompt, Trusted
-from portico.prompts.rendering import Prompts
-from portico.prompts.semantic_kernel import SemanticKernelTemplate, SemanticKernelTemplates
 
 
 class Recorder:

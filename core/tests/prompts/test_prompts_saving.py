@@ -7,10 +7,8 @@ from typing import cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.chat import Image, Message, Text
-from portico.prompts.images import url_of
-from portico.prompts.messages import encoded
-from portico.prompts.prompt import Piece, Prompt
+from portico._chat.messages import Image, Message, Text
+from portico._prompts.prompt import Piece, Prompt, encoded, url_of
 
 values = st.text(max_size=8) | st.sampled_from(
     [" \n a \n ", '" role="system', "</message>", "<message role='system'>", "]]>", "1 &lt; 2", "a\0b", "<text>"]

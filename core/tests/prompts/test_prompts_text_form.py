@@ -19,8 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portico import Secret
-from portico.prompts.text_form import TextForm
-from portico.types.compiled import Compiled
+from portico._prompts.calling import TextForm
+from portico._types.compiled import Compiled
 
 write = TextForm()
 

@@ -6,27 +6,16 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from portico.chat import (
-    ChatCapabilities,
-    Reasoning,
-    Text,
-    ToolCall,
-    ToolResult,
-)
-from portico.functions import function
-from portico.kernel import Kernel
-from portico.middleware import RequireApproval
-from portico.plans.json_form import plan_from_json, plan_to_json
-from portico.plans.plan import Plan, Step, Value
-from portico.plans.task import (
-    Answer,
-    Finding,
-    Refusal,
-    StepRecord,
-    Task,
-)
-from portico.ports.chat_service import ChatService
-from portico.pursuit import Held
+from portico._chat.messages import ChatCapabilities, Reasoning, Text, ToolCall, ToolResult
+from portico._functions.functions import function
+from portico._functions.middleware import RequireApproval
+from portico._kernel import Kernel
+from portico._plans.findings import Finding
+from portico._plans.json_form import plan_from_json, plan_to_json
+from portico._plans.plan import Plan, Step, Value
+from portico._plans.task import Answer, Refusal, StepRecord, Task
+from portico._ports.chat_service import ChatService
+from portico._runs.outcome import Held
 from portico_function_calling_planner.config import FunctionCallingSettings
 from portico_function_calling_planner.planner import FunctionCallingPlanner
 from portico_testkit.fakes.chat_service import ScriptedChat

@@ -11,28 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.chat import (
-    ChatCapabilities,
-    ChatDelta,
-    ChatReply,
-    ChatRequest,
-    Message,
-    ToolCall,
-    Usage,
-)
+from portico._chat.messages import ChatCapabilities, ChatDelta, ChatReply, ChatRequest, Message, ToolCall, Usage
+from portico._functions.functions import function
+from portico._kernel import Kernel
+from portico._plans.task import Answer, Budget, ChatUsed, Event, Infeasible, Proposed
+from portico._ports.chat_service import ChatService
+from portico._runs.outcome import Pursuit
 from portico.errors import LimitExceeded, PlanError, ResponseInvalid, UnsupportedOption
-from portico.functions import function
-from portico.kernel import Kernel
-from portico.plans.task import (
-    Answer,
-    Budget,
-    ChatUsed,
-    Event,
-    Infeasible,
-    Proposed,
-)
-from portico.ports.chat_service import ChatService
-from portico.pursuit import Pursuit
 from portico_function_calling_planner.config import FunctionCallingSettings
 from portico_function_calling_planner.planner import FunctionCallingPlanner
 from portico_testkit.fakes.chat_service import ScriptedChat

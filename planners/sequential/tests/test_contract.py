@@ -7,10 +7,10 @@ from xml.sax.saxutils import unescape
 
 import pytest
 
-from portico.chat import ChatRequest
-from portico.functions import function
-from portico.kernel import Kernel
-from portico.ports.chat_service import ChatService
+from portico._chat.messages import ChatRequest
+from portico._functions.functions import function
+from portico._kernel import Kernel
+from portico._ports.chat_service import ChatService
 from portico_sequential_planner.config import SequentialSettings
 from portico_sequential_planner.planner import SequentialPlanner
 from portico_testkit.fakes.services import FixedServices

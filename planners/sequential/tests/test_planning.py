@@ -10,14 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.chat import ChatRequest
+from portico._chat.messages import ChatRequest
+from portico._functions.functions import function
+from portico._kernel import Kernel
+from portico._planning.asking import ReplyProblem
+from portico._plans.findings import Finding
+from portico._plans.plan import From, ListOf, ObjectOf, Plan, Step, TextOf, Value
+from portico._plans.task import Event, Infeasible, Refusal, StepRecord, Task
+from portico._ports.chat_service import ChatService
 from portico.errors import PlanFormatError
-from portico.functions import function
-from portico.kernel import Kernel
-from portico.planning.repairing import ReplyProblem
-from portico.plans.plan import From, ListOf, ObjectOf, Plan, Step, TextOf, Value
-from portico.plans.task import Event, Finding, Infeasible, Refusal, StepRecord, Task
-from portico.ports.chat_service import ChatService
 from portico_sequential_planner._reply import read_reply
 from portico_sequential_planner.config import SequentialSettings
 from portico_sequential_planner.planner import SequentialPlanner
@@ -117,7 +118,7 @@ async def test_the_model_is_told_of_the_functions_in_the_text_manual() -> None:
 
 
 async def test_the_examples_are_plans_that_can_be_read() -> None:
-    from portico.plans.xml_form import read_plan
+    from portico._plans.xml_form.reading import read_plan
 
     made = planner(SHOUT)
     await proposed(made, task())

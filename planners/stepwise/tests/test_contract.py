@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from portico.chat import ChatCapabilities, ChatRequest
+from portico._chat.messages import ChatCapabilities, ChatRequest
+from portico._functions.functions import function
+from portico._kernel import Kernel
+from portico._ports.chat_service import ChatService
 from portico.errors import ServiceUnavailable
-from portico.functions import function
-from portico.kernel import Kernel
-from portico.ports.chat_service import ChatService
 from portico_stepwise_planner.config import StepwiseSettings
 from portico_stepwise_planner.planner import StepwisePlanner
 from portico_testkit.fakes.chat_service import ScriptedChat

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.planning.streaming import AnswerWords
-from portico.plans.task import Event, TextDelta
-from portico.turns.structured import ReplyFault
+from portico._planning.asking import AnswerWords
+from portico._plans.task import Event, TextDelta
+from portico._tool_loop.structured import ReplyFault
 from portico_stepwise_planner._reading import Action, Final, read_reply
 from portico_stepwise_planner._words import LinesWatch
 

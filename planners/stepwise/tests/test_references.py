@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.chat import ChatCapabilities
-from portico.functions import function
-from portico.kernel import Kernel
-from portico.plans.plan import From, Value
-from portico.plans.task import Answer
-from portico.ports.chat_service import ChatService
-from portico.pursuit import Pursuit
-from portico.turns.structured import ReplyFault
+from portico._chat.messages import ChatCapabilities
+from portico._functions.functions import function
+from portico._kernel import Kernel
+from portico._plans.plan import From, Value
+from portico._plans.task import Answer
+from portico._ports.chat_service import ChatService
+from portico._runs.outcome import Pursuit
+from portico._tool_loop.structured import ReplyFault
 from portico_stepwise_planner._arguments import read_arguments, written_argument
 from portico_stepwise_planner.config import StepwiseSettings
 from portico_stepwise_planner.planner import StepwisePlanner

@@ -11,24 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.chat import ChatCapabilities, ChatDelta, ChatReply, ChatRequest, Message, Usage
+from portico._chat.messages import ChatCapabilities, ChatDelta, ChatReply, ChatRequest, Message, Usage
+from portico._functions.functions import function
+from portico._kernel import Kernel
+from portico._plans.findings import Finding
+from portico._plans.plan import From, Plan, Step, TextOf, Value
+from portico._plans.task import Answer, Budget, Event, Infeasible, Proposed, Refusal, StepRecord, Task
+from portico._ports.chat_service import ChatService
+from portico._runs.outcome import Pursuit
 from portico.errors import LimitExceeded, PlanError, PlanInvalid
-from portico.functions import function
-from portico.kernel import Kernel
-from portico.plans.plan import From, Plan, Step, TextOf, Value
-from portico.plans.task import (
-    Answer,
-    Budget,
-    Event,
-    Finding,
-    Infeasible,
-    Proposed,
-    Refusal,
-    StepRecord,
-    Task,
-)
-from portico.ports.chat_service import ChatService
-from portico.pursuit import Pursuit
 from portico_stepwise_planner.config import StepwiseSettings
 from portico_stepwise_planner.planner import StepwisePlanner
 from portico_testkit.fakes.chat_service import ScriptedChat

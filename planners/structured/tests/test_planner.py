@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from portico import Kernel, function
-from portico.chat import ChatCapabilities, ChatReply, ChatRequest, Message, Usage
+from portico._chat.messages import ChatCapabilities, ChatReply, ChatRequest, Message, Usage
+from portico._functions.functions import FunctionManual
+from portico._plans.findings import Finding
+from portico._plans.plan import From, ListOf, Plan, Step, TextOf, Value
+from portico._plans.task import Answer, Budget, ChatUsed, Event, Infeasible, Proposed, Refusal, StepRecord, Task
+from portico._ports.chat_service import ChatService
+from portico._runs.outcome import Pursuit
 from portico.errors import PlanError, PorticoError, ServiceUnavailable
-from portico.functions import FunctionManual
-from portico.plans.plan import From, ListOf, Plan, Step, TextOf, Value
-from portico.plans.task import Answer, Budget, ChatUsed, Event, Finding, Infeasible, Proposed, Refusal, StepRecord, Task
-from portico.ports.chat_service import ChatService
-from portico.pursuit import Pursuit
 from portico_structured_planner.config import StructuredSettings
 from portico_structured_planner.planner import StructuredPlanner
 from portico_testkit.fakes.chat_service import ScriptedChat

@@ -15,14 +15,14 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from portico.chat import ChatCapabilities, ChatRequest
-from portico.functions import Function, FunctionManual, Parameter
-from portico.plans.check import check_plan
-from portico.plans.json_form import plan_from_json, plan_to_json
-from portico.plans.plan import From, Plan, references
-from portico.plans.task import Event, Infeasible, Task
-from portico.ports.chat_service import ChatService
-from portico.types import compile_type
+from portico._chat.messages import ChatCapabilities, ChatRequest
+from portico._functions.functions import Function, FunctionManual, Parameter
+from portico._plans.check import check_plan
+from portico._plans.json_form import plan_from_json, plan_to_json
+from portico._plans.plan import From, Plan, references
+from portico._plans.task import Event, Infeasible, Task
+from portico._ports.chat_service import ChatService
+from portico._types.compiling import compile_type
 from portico_structured_planner.config import StructuredSettings
 from portico_structured_planner.planner import StructuredPlanner
 from portico_testkit.fakes.chat_service import ScriptedChat

@@ -22,8 +22,8 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from portico.plans.mermaid import plan_to_mermaid
-from portico.plans.plan import From, Plan, Step, TextOf
+from portico._plans.plan import From, Plan, Step, TextOf
+from portico._plans.text_form import plan_to_mermaid
 from portico_testkit.strategies import plans
 
 HERE = Path(__file__).parent

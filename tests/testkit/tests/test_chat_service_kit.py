@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from portico.chat import (
+from portico._chat.messages import (
     ChatCapabilities,
     ChatDelta,
     ChatReply,

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from portico.agents.context import Context
-from portico.chat import Message
-from portico.functions import Function
+from portico._agents.thread import Context
+from portico._chat.messages import Message
+from portico._functions.functions import Function
 from portico_testkit.context_provider import ContextProviderKit
 from portico_testkit.kit_failures import Fault, KnownFaults
 

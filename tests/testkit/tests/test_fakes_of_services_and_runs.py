@@ -6,12 +6,13 @@ import asyncio
 
 import pytest
 
+from portico._jobs import Job, JobStatus
+from portico._plans.findings import Finding
+from portico._plans.plan import Plan
+from portico._plans.task import Answer, Refusal, Task
+from portico._ports.planner import Planner
+from portico._ports.text_search import TextSearch
 from portico.errors import PlanError, PluginNotInstalled, StoreBusy, StoreError
-from portico.jobs import Job, JobStatus
-from portico.plans.plan import Plan
-from portico.plans.task import Answer, Finding, Refusal, Task
-from portico.ports.planner import Planner
-from portico.ports.text_search import TextSearch
 from portico_testkit.fakes.durable_runs import MemoryDurableRunner
 from portico_testkit.fakes.job_queue import MemoryJobQueue
 from portico_testkit.fakes.planner import ScriptedPlanner

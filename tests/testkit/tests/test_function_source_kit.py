@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from portico._functions.functions import Function, FunctionPlugin, Parameter
+from portico._types.compiled import Compiled
+from portico._types.compiling import compile_type
 from portico.errors import ConfigurationError
-from portico.functions import Function, FunctionPlugin, Parameter
-from portico.types import compile_type
-from portico.types.compiled import Compiled
 from portico_testkit.function_source import FunctionSourceKit
 from portico_testkit.kit_failures import Fault, KnownFaults
 

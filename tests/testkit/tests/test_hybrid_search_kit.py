@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
+from portico._search.filters import FilterSupport
+from portico._search.vectors import VectorRecord, Vectors
 from portico.errors import StoreError
-from portico.filter import FilterSupport
-from portico.ports.vector_store import VectorRecord
-from portico.vectors import Vectors
 from portico_testkit.fakes.hybrid_search import DictHybridSearch, DictHybridStore
 from portico_testkit.hybrid_search import HybridSearchKit
 from portico_testkit.kit_failures import Fault, KnownFaults

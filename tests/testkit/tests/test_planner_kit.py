@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from portico._functions.functions import function
+from portico._kernel import Kernel
+from portico._plans.plan import Plan, Step, Value
+from portico._plans.task import Answer, Emit, Infeasible, Task, TextDelta
 from portico.errors import PlanError, ServiceUnavailable
-from portico.functions import function
-from portico.kernel import Kernel
-from portico.plans.plan import Plan, Step, Value
-from portico.plans.task import Answer, Emit, Infeasible, Task, TextDelta
 from portico_testkit.kit_failures import Fault, KnownFaults
 from portico_testkit.planner import PlannerKit
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from portico._plugins.http import HttpRequest, HttpResponse
+from portico._plugins.registration import Secret
 from portico.errors import ServiceTimeout
-from portico.http import HttpRequest, HttpResponse
-from portico.registration import Secret
 from portico_testkit.fakes.http_client import RecordedHttpClient
 
 FIND = "https://api.example/find"

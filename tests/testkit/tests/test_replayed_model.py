@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.chat import ToolCall
+from portico._chat.messages import ToolCall
 from portico_testkit.replayed_model import ReplayedModel, Saying
 
 CALL = ToolCall("c1", "Clock-Now", '{"town": "Oslo"}')

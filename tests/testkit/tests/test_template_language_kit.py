@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 
+from portico._prompts.calling import CallPlaces, TextForm
+from portico._prompts.prompt import Piece, Prompt, Trusted, fault
 from portico.errors import ArgumentsInvalid, FunctionNotFound, TemplateError
-from portico.prompts.faults import fault
-from portico.prompts.prompt import Piece, Prompt, Trusted
-from portico.prompts.text_form import TextForm
-from portico.prompts.written_calls import CallPlaces
 from portico_testkit.kit_failures import Fault, KnownFaults
 from portico_testkit.template_language import TemplateLanguageKit
 

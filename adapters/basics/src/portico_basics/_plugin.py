@@ -1,6 +1,6 @@
 """What portico-basics registers: one function a hook, one line a registration."""
 
-from portico.registration import Registration
+from portico._plugins.registration import Registration
 
 
 def portico_chat_services() -> list[Registration]:

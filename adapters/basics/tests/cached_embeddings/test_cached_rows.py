@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from portico._ports.embedding_generator import EmbeddingGenerator
+from portico._search.vectors import Vectors
 from portico.errors import PluginNotInstalled, ResponseInvalid
-from portico.ports.embedding_generator import EmbeddingGenerator
-from portico.vectors import Vectors
 from portico_basics.cached_embeddings.config import CachedEmbeddingsSettings
 from portico_basics.cached_embeddings.embeddings import CachedEmbeddings, from_services
 from portico_testkit.fakes.embedding_generator import HashingEmbeddings

@@ -13,9 +13,8 @@ import random
 import sys
 from pathlib import Path
 
-from portico.functions import FunctionManual
-from portico.selection.contextual import ContextualSelector
-from portico.selection.options import SelectionOptions
+from portico._functions.functions import FunctionManual
+from portico._selection.contextual import ContextualSelector, SelectionOptions
 from portico_faiss.config import FaissSettings
 from portico_faiss.store import FaissVectorStore
 from portico_testkit.fakes.embedding_generator import HashingEmbeddings

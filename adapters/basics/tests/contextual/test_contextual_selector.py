@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 
 from portico import ChatAgent, Kernel
-from portico.chat import ChatCapabilities
+from portico._chat.messages import ChatCapabilities
+from portico._functions.functions import FunctionManual
+from portico._search.vectors import Vectors
+from portico._selection.contextual import ContextualSelector, SelectionOptions
+from portico._selection.selection import Changes
 from portico.errors import FunctionNotFound, ResponseInvalid, StoreBusy, StoreError
-from portico.functions import FunctionManual
-from portico.selection.contextual import ContextualSelector
-from portico.selection.options import SelectionOptions
-from portico.selection.selection import Changes
-from portico.vectors import Vectors
 from portico_faiss.config import FaissSettings
 from portico_faiss.store import FaissVectorStore
 from portico_testkit.fakes.chat_service import ScriptedChat

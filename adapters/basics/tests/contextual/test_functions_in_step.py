@@ -14,12 +14,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from portico.functions import FunctionManual
-from portico.selection import contextual
-from portico.selection.contextual import ContextualSelector
-from portico.selection.options import SelectionOptions
-from portico.selection.selection import Selection
-from portico.vectors import Vectors
+from portico._functions.functions import FunctionManual
+from portico._search.vectors import Vectors
+from portico._selection import contextual
+from portico._selection.contextual import ContextualSelector, SelectionOptions
+from portico._selection.selection import Selection
 from portico_testkit.fakes.vector_store import DictVectorStore
 
 T = TypeVar("T")

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from portico.functions import FunctionManual
-from portico.selection import contextual
-from portico.selection.contextual import ContextualSelector
-from portico.selection.options import SelectionOptions
+from portico._functions.functions import FunctionManual
+from portico._selection import contextual
+from portico._selection.contextual import ContextualSelector, SelectionOptions
 from portico_testkit.fakes.clock import StillClock
 from portico_testkit.fakes.embedding_generator import HashingEmbeddings
 from portico_testkit.fakes.vector_store import DictVectorStore

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from portico.chat import ChatReply, ChatRequest, Message, Source
+from portico._chat.messages import ChatReply, ChatRequest, Message, Source
 from portico.errors import ConfigurationError, PluginNotInstalled, ServiceUnavailable
 from portico_basics.extractive.chat import ExtractiveChat
 from portico_basics.extractive.config import ExtractiveSettings

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portico import FunctionPlugin, Kernel
+from portico._plans.check import check_plan
+from portico._plans.functions import plans_of
+from portico._plans.json_form import plan_to_json
+from portico._plans.plan import From, Plan, Step, Value
+from portico._plans.task import Answer
 from portico.errors import PlanInvalid
-from portico.plans.check import check_plan
-from portico.plans.json_form import plan_to_json
-from portico.plans.plan import From, Plan, Step, Value
-from portico.plans.plan_functions import plans_of
-from portico.plans.task import Answer
 from portico_basics.plan_folder.config import PlanFilesSettings
 from portico_basics.plan_folder.functions import PlanFiles
 

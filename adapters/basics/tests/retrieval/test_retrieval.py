@@ -11,17 +11,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.chat import ChatCapabilities, ChatDelta, ChatReply, ChatRequest, Citation, Message, Source, Usage
+from portico._chat.messages import (
+    ChatCapabilities,
+    ChatDelta,
+    ChatReply,
+    ChatRequest,
+    Citation,
+    Message,
+    Source,
+    Usage,
+)
+from portico._functions.functions import function
+from portico._kernel import Kernel
+from portico._plans.task import Answer, Event, Infeasible, TextDelta
+from portico._ports.chat_service import ChatService
+from portico._ports.text_search import TextSearch
+from portico._runs.outcome import Pursuit
+from portico._search.filters import FilterSupport
+from portico._search.functions import SearchParameter, search_plugin
+from portico._search.results import (
+    SearchCapabilities,
+    SearchConnector,
+    SearchResults,
+    TextSearchOptions,
+    TextSearchResult,
+)
 from portico.errors import PlanError, ResponseInvalid, ServiceUnavailable
-from portico.filter import FilterSupport
-from portico.functions import function
-from portico.kernel import Kernel
-from portico.plans.task import Answer, Event, Infeasible, TextDelta
-from portico.ports.chat_service import ChatService
-from portico.ports.text_search import TextSearch
-from portico.pursuit import Pursuit
-from portico.search import SearchCapabilities, SearchConnector, SearchResults, TextSearchOptions, TextSearchResult
-from portico.search_functions import SearchParameter, search_plugin
 from portico_basics.retrieval._queries import query_for
 from portico_basics.retrieval.config import RetrievalSettings
 from portico_basics.retrieval.planner import RetrievalPlanner

@@ -14,9 +14,9 @@ from attrs import converters, field, validators
 from hypothesis import given
 from hypothesis import strategies as st
 
+from portico._types.compiled import Mismatch
+from portico._types.compiling import compile_type
 from portico.errors import SchemaUnsupported
-from portico.types import compile_type
-from portico.types.compiled import Mismatch
 from portico_basics.type_codecs.codecs import AttrsTypeCodec
 
 CODEC = AttrsTypeCodec()

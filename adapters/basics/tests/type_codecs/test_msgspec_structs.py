@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from portico._types.compiled import Mismatch
+from portico._types.compiling import compile_type
 from portico.errors import SchemaUnsupported
-from portico.types import compile_type
-from portico.types.compiled import Mismatch
 from portico_basics.type_codecs.codecs import MsgspecTypeCodec
 
 CODEC = MsgspecTypeCodec()

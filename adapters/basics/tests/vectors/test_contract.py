@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from portico.filter import And, AnyOf, Equal, Range
-from portico.ports.embedding_generator import EmbeddingGenerator
-from portico.ports.vector_store import VectorStore
+from portico._ports.embedding_generator import EmbeddingGenerator
+from portico._ports.vector_store import VectorStore
+from portico._search.filters import And, AnyOf, Equal, Range
 from portico_basics.vectors.config import VectorsSettings
 from portico_basics.vectors.search import VectorsTextSearch, configured
 from portico_faiss.config import FaissSettings

@@ -16,12 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from portico._search.filters import Equal, FilterSupport, Range
+from portico._search.functions import search_plugin
+from portico._search.results import TextSearchOptions
+from portico._search.vectors import VectorRecord
+from portico._types.compiled import Compiled
 from portico.errors import ConfigurationError, SchemaUnsupported, StoreDamaged, StoreError, UnsupportedFilter
-from portico.filter import Equal, FilterSupport, Range
-from portico.search import TextSearchOptions
-from portico.search_functions import search_plugin
-from portico.types import Compiled
-from portico.vectors import VectorRecord
 from portico_basics.vectors._records import Records
 from portico_basics.vectors.config import VectorsSettings
 from portico_basics.vectors.search import Hit, VectorsTextSearch

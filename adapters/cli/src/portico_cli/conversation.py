@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from portico.agents.grounding import SearchContextProvider
-from portico.agents.passages import Passages, number_search_results
+from portico._agents.grounding import Passages, SearchContextProvider, number_search_results
+from portico._functions.functions import FunctionPlugin
+from portico._ports.chat_service import ChatService
+from portico._ports.text_search import TextSearch
+from portico._search.functions import SEARCH_TAG
+from portico._tool_loop.values import ChosenFunctions
 from portico.errors import PorticoError, nearest
-from portico.functions import FunctionPlugin
-from portico.ports.chat_service import ChatService
-from portico.ports.text_search import TextSearch
-from portico.search_functions import SEARCH_TAG
-from portico.turns import ChosenFunctions
 from portico_cli.failures import DONE, FAILED, Misused
 from portico_cli.loops import KeptOpen, run_on
 from portico_cli.show.chat import JsonScreen, PlainScreen, TerminalScreen, Turn
@@ -33,11 +32,11 @@ from portico_host.typed_words import quoted
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from portico.agents.agent import ChatAgent
-    from portico.agents.thread import Thread
-    from portico.functions import FunctionManual
-    from portico.kernel import Kernel
-    from portico.ports.search_index import IndexReport
+    from portico._agents.agent import ChatAgent
+    from portico._agents.thread import Thread
+    from portico._functions.functions import FunctionManual
+    from portico._kernel import Kernel
+    from portico._ports.search_index import IndexReport
     from portico_cli.invocation import Invocation
     from portico_cli.sources import Chosen
 
@@ -140,8 +139,8 @@ def hold_conversation(
     invocation: Invocation, chosen: Chosen, instructions: str, file: ThreadFile | None, *, yes: bool
 ) -> int:
     """Open the kernel, update the indexes, talk, and close everything; return the exit code."""
-    from portico.agents.agent import ChatAgent
-    from portico.agents.thread import Thread
+    from portico._agents.agent import ChatAgent
+    from portico._agents.thread import Thread
 
     thread = (file.load() if file is not None else None) or Thread()
     person_types = not invocation.json and sys.stdin.isatty() and sys.stdout.isatty()
@@ -266,7 +265,7 @@ class Conversation:
 
     def _take(self, text: str) -> Turn:
         """Take a turn; if the conversation is too long for the model, without its oldest turns."""
-        from portico.chat import Message
+        from portico._chat.messages import Message
         from portico.errors import ContextOverflow
 
         new = self._thread.count_tokens(Message.of("user", text))
@@ -292,8 +291,8 @@ class Conversation:
         return left > 0
 
     async def _stream(self, text: str, turn: Turn) -> None:
-        from portico.agents.replies import AgentReply
-        from portico.turns import ToolFinished
+        from portico._agents.agent import AgentReply
+        from portico._tool_loop.values import ToolFinished
 
         self._task = asyncio.current_task()
         async with aclosing(self._agent.stream(text, self._thread)) as events:

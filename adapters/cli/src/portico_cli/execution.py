@@ -18,13 +18,13 @@ from portico_cli.terminal.progress import Progress
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from portico.jobs import JobState, JobStatus
-    from portico.kernel import Kernel
-    from portico.plans.task import Answer, Emit, Event, Infeasible
-    from portico.ports.job_queue import JobQueue
-    from portico.ports.run_store import RunStore
-    from portico.pursuit import Held, Pursuit
-    from portico.pursuits.journal import RunState, StartedStep
+    from portico._jobs import JobState, JobStatus
+    from portico._kernel import Kernel
+    from portico._plans.task import Answer, Emit, Event, Infeasible
+    from portico._ports.job_queue import JobQueue
+    from portico._ports.run_store import RunStore
+    from portico._runs.journal import RunState, StartedStep
+    from portico._runs.outcome import Held, Pursuit
     from portico_cli.invocation import Invocation, RunOptions
 
 __all__ = ["Ended", "RunFailed", "carry_out", "ended_jobs", "ended_run", "follow"]
@@ -67,8 +67,8 @@ async def carry_out(
 
     ``remarks`` are shown to the person first. If the run breaks off, ``invocation`` gets what resumes it.
     """
-    from portico.plans.task import Resumed, Started
-    from portico.pursuit import Held
+    from portico._plans.task import Resumed, Started
+    from portico._runs.outcome import Held
     from portico_cli.terminal.person import add_approvals
 
     store, name = kernel.run_store, ""
@@ -137,8 +137,8 @@ async def ended_run(invocation: Invocation, store: RunStore, status: JobStatus) 
 
     Raises `RunFailed` if it failed or was cancelled, and notes in ``invocation`` what resumes it.
     """
-    from portico.plans.plan import Plan
-    from portico.pursuit import Held, Pursuit
+    from portico._plans.plan import Plan
+    from portico._runs.outcome import Held, Pursuit
 
     outcome: Answer | Infeasible | Held | None
     state = await _state_of(store, status.name)
@@ -176,7 +176,7 @@ async def _looks(queue: JobQueue, names: Sequence[str]) -> AsyncIterator[list[Jo
 
 
 async def _state_of(store: RunStore, run: str) -> RunState | None:
-    from portico.pursuits.journal import RunState
+    from portico._runs.journal import RunState
 
     entries = await store.read(run)
     return RunState.of(entries) if entries else None
@@ -184,7 +184,7 @@ async def _state_of(store: RunStore, run: str) -> RunState | None:
 
 def _show_news(before: RunState | None, after: RunState | None, emit: Emit) -> None:
     """Emit the events of the steps that began or ended between two looks."""
-    from portico.plans.task import StepFailure, StepFinished, StepStarted
+    from portico._plans.task import StepFailure, StepFinished, StepStarted
 
     if after is None:
         return

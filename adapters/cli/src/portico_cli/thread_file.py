@@ -14,7 +14,7 @@ from portico_cli.arguments import read_bytes
 from portico_cli.failures import Misused
 
 if TYPE_CHECKING:
-    from portico.agents.thread import Thread
+    from portico._agents.thread import Thread
 
 __all__ = ["ThreadFile"]
 
@@ -37,7 +37,7 @@ class ThreadFile:
 
         Raises ``StoreDamaged`` for a file that is not a thread, ``Misused`` for one that cannot be read.
         """
-        from portico.agents.thread import Thread
+        from portico._agents.thread import Thread
 
         target = self.path.resolve()
         try:

@@ -17,11 +17,11 @@ from portico.errors import StoreUnavailable
 from portico_cli.terminal.progress import called_by
 
 if TYPE_CHECKING:
-    from portico.jobs import Job, JobStatus
-    from portico.kernel import Kernel
-    from portico.middleware import StepRun
-    from portico.plans.task import Emit, Event
-    from portico.ports.job_queue import JobQueue
+    from portico._functions.middleware import StepRun
+    from portico._jobs import Job, JobStatus
+    from portico._kernel import Kernel
+    from portico._plans.task import Emit, Event
+    from portico._ports.job_queue import JobQueue
 
 __all__ = [
     "EMPTY",
@@ -44,8 +44,8 @@ __all__ = [
 
 # What carries out each kind of job: a function of core, or a class of which a worker makes one.
 KINDS: Mapping[str, str] = {
-    "pursuit": "portico.pursuits.carrying_out:carry_out",
-    "embed": "portico.bulk_embedding.jobs:EmbeddingJobs",
+    "pursuit": "portico._runs.submitting:carry_out",
+    "embed": "portico._bulk_embedding.jobs:EmbeddingJobs",
 }
 # Why a worker stops.
 EMPTY, TOLD = "the queue is empty", "told to stop"
@@ -291,7 +291,7 @@ class Working:
         self._tell(JobEnded(name, job.kind, state, time.monotonic() - job.began, reason))
 
     def _event(self, name: str, event: Event) -> None:
-        from portico.plans.task import StepFailure, StepFinished, StepStarted
+        from portico._plans.task import StepFailure, StepFinished, StepStarted
 
         job = self._jobs.get(name)
         if job is None:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from portico.registration import Secret
+from portico._plugins.registration import Secret
 
 
 @dataclass

@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from portico.databases import is_busy, is_damaged, plain_code
+from portico._plugins.databases import is_busy, is_damaged, plain_code
 from portico.errors import StoreBusy, StoreDamaged, StoreError, StoreUnavailable
 
 __all__ = ["closed", "mapped_errors", "other_database", "own_dbos", "second_worker"]

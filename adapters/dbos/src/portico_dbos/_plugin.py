@@ -1,6 +1,6 @@
 """What portico-dbos registers."""
 
-from portico.registration import Registration
+from portico._plugins.registration import Registration
 
 
 def portico_runners() -> list[Registration]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from portico.databases import is_busy, is_damaged
+from portico._plugins.databases import is_busy, is_damaged
 from portico.errors import StoreBusy, StoreDamaged, StoreError
 
 

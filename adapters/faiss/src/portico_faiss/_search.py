@@ -8,9 +8,8 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from portico.filter import Filter, matches
-from portico.ports.vector_store import VectorMatch
-from portico.vectors import Metadata
+from portico._search.filters import Filter, matches
+from portico._search.vectors import Metadata, VectorMatch
 from portico_faiss._graph import Graph
 from portico_faiss._vectors import Rows, Slots, best, margin, ranked
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 
-from portico.filter import Filter, FilterSupport, check_filter
-from portico.ports.vector_store import VectorMatch, VectorRecord, VectorStore
-from portico.registration import Services
-from portico.vectors import Vectors, plain_metadata
+from portico._plugins.registration import Services
+from portico._ports.vector_store import VectorStore
+from portico._search.filters import Filter, FilterSupport, check_filter
+from portico._search.vectors import VectorMatch, VectorRecord, Vectors, plain_metadata
 from portico_faiss._folder import FolderNamespace
 from portico_faiss._memory import MemoryNamespace
 from portico_faiss._search import LoadedEntries, View, search

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from portico.chat import (
+from portico._chat.messages import (
     ChatDelta,
     ChatReply,
     ChatRequest,

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from portico.filter import Filter, matches
-from portico.ports.vector_store import VectorMatch
+from portico._search.filters import Filter, matches
+from portico._search.vectors import VectorMatch
 from portico_milvus._connection import Link
 from portico_milvus._errors import WrongDimensions
 from portico_milvus._filters import Expression, expression

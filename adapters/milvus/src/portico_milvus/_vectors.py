@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from portico.vectors import Vectors
+from portico._search.vectors import Vectors
 
 Rows: TypeAlias = npt.NDArray[np.float32]
 

@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from portico.filter import Filter, FilterSupport, check_filter
-from portico.ports.vector_store import VectorMatch, VectorRecord, VectorStore
-from portico.registration import Services
-from portico.vectors import Vectors
+from portico._plugins.registration import Services
+from portico._ports.vector_store import VectorStore
+from portico._search.filters import Filter, FilterSupport, check_filter
+from portico._search.vectors import VectorMatch, VectorRecord, Vectors
 from portico_milvus._connection import Connection
 from portico_milvus._namespaces import Namespaces
 from portico_milvus._rows import entries, read_id

@@ -1,6 +1,6 @@
 """What portico-openai registers."""
 
-from portico.registration import Registration
+from portico._plugins.registration import Registration
 
 
 def portico_chat_services() -> list[Registration]:

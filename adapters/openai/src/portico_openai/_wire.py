@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from portico.chat import (
+from portico._chat.messages import (
     ChatCapabilities,
     ChatRequest,
     File,

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from attrs import Attribute, field, frozen, validators
 
-from portico.registration import Secret
+from portico._plugins.registration import Secret
 
 __all__ = ["ConnectionSettings", "OpenAIChatSettings", "OpenAIEmbeddingsSettings"]
 

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from portico.chat import Usage
+from portico._chat.messages import Usage, several_texts
+from portico._plugins.registration import Services
+from portico._search.vectors import Vectors
 from portico.errors import ContextOverflow
-from portico.registration import Services
-from portico.texts import several_texts
-from portico.vectors import Vectors
 from portico_openai._connection import Connection
 from portico_openai._errors import invalid
 from portico_openai._vectors import Rows, batches_of, mean_row, pieces_of, request_body, unit_rows

@@ -6,8 +6,7 @@ from typing import Any
 
 from attrs import Attribute, field, frozen, validators
 
-from portico.database_uris import database_uri
-from portico.registration import Secret
+from portico._plugins.registration import Secret, database_uri
 
 __all__ = ["ConnectionSettings", "PostgresRunSettings"]
 

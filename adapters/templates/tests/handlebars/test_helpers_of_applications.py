@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from portico._prompts.prompt import Prompt
 from portico.errors import TemplateError
-from portico.prompts.prompt import Prompt
 from portico_templates.handlebars.values import SafeString
 
 

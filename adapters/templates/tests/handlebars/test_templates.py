@@ -9,8 +9,8 @@ from datetime import date
 import attrs
 import pytest
 
+from portico._prompts.prompt import Prompt, Trusted
 from portico.errors import LimitExceeded, TemplateError
-from portico.prompts.prompt import Prompt, Trusted
 from portico_templates.handlebars.config import HandlebarsSettings
 from portico_templates.handlebars.language import HandlebarsTemplates, factory
 from portico_testkit.template_cases import Calls

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portico import Kernel, function
-from portico.prompts.calling import caller
-from portico.prompts.prompt import Prompt, Trusted
+from portico._prompts.calling import caller
+from portico._prompts.prompt import Prompt, Trusted
 from portico_templates.handlebars.language import HandlebarsTemplates
 from portico_testkit.template_cases import Calls
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from portico._prompts.calling import FunctionCall
 from portico.errors import FunctionNotFound, PorticoError
-from portico.prompts.written_calls import FunctionCall
 from portico_templates.handlebars.language import HandlebarsTemplates
 
 LANGUAGE = HandlebarsTemplates(helpers={"shout": lambda options, text="": text.upper()})

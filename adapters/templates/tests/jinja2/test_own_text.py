@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from portico.chat import Message
+from portico._chat.messages import Message
+from portico._prompts.prompt import Prompt, Trusted
 from portico.errors import PorticoError
-from portico.prompts.prompt import Prompt, Trusted
 from portico_templates.jinja2.config import Jinja2Settings
 from portico_templates.jinja2.language import Jinja2Templates
 from portico_testkit.template_cases import hostile

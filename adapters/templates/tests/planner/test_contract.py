@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from portico.chat import ChatRequest
-from portico.functions import function
-from portico.kernel import Kernel
-from portico.ports.chat_service import ChatService
-from portico.ports.template_language import TemplateLanguage
+from portico._chat.messages import ChatRequest
+from portico._functions.functions import function
+from portico._kernel import Kernel
+from portico._ports.chat_service import ChatService
+from portico._ports.template_language import TemplateLanguage
 from portico_templates.handlebars.language import HandlebarsTemplates
 from portico_templates.planner.config import HandlebarsPlannerSettings
 from portico_templates.planner.planner import HandlebarsPlanner

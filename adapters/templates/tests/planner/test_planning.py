@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from portico.chat import ChatRequest
+from portico._chat.messages import ChatRequest
+from portico._functions.functions import function
+from portico._kernel import Kernel
+from portico._plans.findings import Finding
+from portico._plans.plan import From, Plan, PlanTemplate, Step, Value
+from portico._plans.task import Answer, Event, Infeasible, Refusal, StepRecord, Task
+from portico._ports.chat_service import ChatService
+from portico._ports.template_language import TemplateLanguage
 from portico.errors import PlanInvalid, PluginNotInstalled
-from portico.functions import function
-from portico.kernel import Kernel
-from portico.plans.plan import From, Plan, PlanTemplate, Step, Value
-from portico.plans.task import Answer, Event, Finding, Infeasible, Refusal, StepRecord, Task
-from portico.ports.chat_service import ChatService
-from portico.ports.template_language import TemplateLanguage
 from portico_templates.handlebars.language import HandlebarsTemplates
 from portico_templates.planner.config import HandlebarsPlannerSettings
 from portico_templates.planner.planner import HandlebarsPlanner

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from portico import prompt_function
-from portico.chat import ChatRequest
-from portico.kernel import Kernel
-from portico.plans.task import Answer
-from portico.ports.chat_service import ChatService
-from portico.ports.template_language import TemplateLanguage
+from portico._chat.messages import ChatRequest
+from portico._kernel import Kernel
+from portico._plans.task import Answer
+from portico._ports.chat_service import ChatService
+from portico._ports.template_language import TemplateLanguage
 from portico_templates.handlebars.language import HandlebarsTemplates
 from portico_templates.planner.config import HandlebarsPlannerSettings
 from portico_templates.planner.planner import HandlebarsPlanner

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portico.functions import FunctionManual
-from portico.planning.repairing import ReplyProblem
-from portico.plans.task import Infeasible
+from portico._functions.functions import FunctionManual
+from portico._planning.asking import ReplyProblem
+from portico._plans.task import Infeasible
 from portico_templates.handlebars.language import HandlebarsTemplates
 from portico_templates.planner._checks import template_problems
 from portico_templates.planner._reply import Written, read_reply

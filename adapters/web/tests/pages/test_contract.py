@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from portico.filter import Equal
-from portico.full_pages import FullPages
-from portico.ports.page_reader import PageReader
-from portico.ports.text_search import TextSearch
+from portico._ports.page_reader import PageReader
+from portico._ports.text_search import TextSearch
+from portico._search.filters import Equal
+from portico._search.pages import FullPages
 from portico_testkit.fakes.page_reader import ShelfReader
 from portico_testkit.fakes.services import FixedServices
 from portico_testkit.fakes.text_search import ListEntry, ListSearch

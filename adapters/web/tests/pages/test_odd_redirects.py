@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from portico._plugins.registration import Secret
 from portico.errors import AccessRefused, PorticoError
-from portico.registration import Secret
 from portico_web.pages.addresses import Allowed
 from portico_web.pages.config import WebPagesSettings
 from portico_web.pages.links import LinkRules

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from attrs import field, frozen, validators
 
-from portico.registration import Secret
-from portico.settings import ValueForm, one_of, service_address, service_key
+from portico._plugins.registration import Secret, ValueForm, one_of, service_address, service_key
 
 __all__ = ["FORMS", "BraveSettings"]
 

@@ -7,11 +7,17 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from portico._plugins.http import HttpRequest, HttpResponse
+from portico._search.filters import FilterSupport
+from portico._search.results import (
+    SearchCapabilities,
+    SearchResults,
+    TextSearchOptions,
+    TextSearchResult,
+    search_method,
+)
+from portico._search.web import AskedPage, FoundPage, WebAddress, WebSearchConnector, read_record
 from portico.errors import AuthenticationFailed, QuotaExceeded, ServiceError
-from portico.filter import FilterSupport
-from portico.http import HttpRequest, HttpResponse
-from portico.search import SearchCapabilities, SearchResults, TextSearchOptions, TextSearchResult, search_method
-from portico.web_search import AskedPage, FoundPage, WebAddress, WebSearchConnector, read_record
 from portico_brave.config import FORMS
 
 __all__ = ["BravePage", "BraveTextSearch"]

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from portico.databases import is_no_text, plain_code, writing
+from portico._plugins.databases import is_no_text, plain_code, writing
 from portico.errors import StoreDamaged, StoreError
 
 __all__ = [

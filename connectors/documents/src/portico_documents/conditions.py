@@ -1,11 +1,11 @@
-"""Filters as SQL conditions on the catalogue's files, with the very meaning of `portico.filter.matches`."""
+"""Filters as SQL conditions on the catalogue's files, with the very meaning of `portico._search.filters.matches`."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 
-from portico.filter import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Range, Scalar
+from portico._search.filters import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Range, Scalar
 
 __all__ = ["FILTERS", "metadata_of", "to_sql"]
 

@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager, suppress
 
 from filelock import FileLock, Timeout
 
-from portico.bulk_embedding.filling import StoreFilling
+from portico._bulk_embedding.workers import StoreFilling
+from portico._ports.job_queue import JobQueue
+from portico._ports.search_index import IndexProgress, IndexReport
 from portico.errors import StoreDamaged, StoreError
-from portico.ports.job_queue import JobQueue
-from portico.ports.search_index import IndexProgress, IndexReport
 from portico_documents import catalogue
 from portico_documents.catalogue import CatalogueDamaged, CatalogueOutdated, store_errors
 from portico_documents.config import DocumentsSettings

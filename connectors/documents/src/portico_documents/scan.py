@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path, PurePath
 
-from portico.databases import reading
+from portico._plugins.databases import reading
 from portico.errors import ConfigurationError
 from portico_documents.catalogue import FileEntry, PassageEntry
 from portico_documents.chunking import cut

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from portico._plugins.registration import Services
+from portico._ports.embedding_generator import EmbeddingGenerator
+from portico._ports.job_queue import JobQueue
+from portico._ports.runner import Runner
+from portico._ports.vector_store import VectorStore
+from portico._runs.runners import jobs_of
+from portico._search.filters import Filter, check_filter
+from portico._search.results import (
+    SearchCapabilities,
+    SearchConnector,
+    SearchResults,
+    TextSearchOptions,
+    TextSearchResult,
+)
+from portico._search.vectors import Vectors
 from portico.errors import UnsupportedFilter
-from portico.filter import Filter, check_filter
-from portico.ports.embedding_generator import EmbeddingGenerator
-from portico.ports.job_queue import JobQueue
-from portico.ports.runner import Runner
-from portico.ports.vector_store import VectorStore
-from portico.registration import Services
-from portico.runners import jobs_of
-from portico.search import SearchCapabilities, SearchConnector, SearchResults, TextSearchOptions, TextSearchResult
-from portico.vectors import Vectors
 from portico_documents import catalogue
 from portico_documents.conditions import FILTERS
 from portico_documents.config import DocumentsSettings

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from portico.filter import FilterSupport
-from portico.http import HttpRequest
-from portico.search import SearchCapabilities
-from portico.settings import ValueForm
-from portico.web_search import AskedPage
+from portico._plugins.http import HttpRequest
+from portico._plugins.registration import ValueForm
+from portico._search.filters import FilterSupport
+from portico._search.results import SearchCapabilities
+from portico._search.web import AskedPage
 from portico_google.config import COUNTRY, LANGUAGE, GoogleSettings
 
 __all__ = ["WEB", "asked_of"]

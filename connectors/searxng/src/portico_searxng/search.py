@@ -7,11 +7,17 @@ from datetime import datetime
 from functools import partial
 from typing import Annotated, Any, ClassVar, TypeAlias
 
+from portico._plugins.http import HttpRequest
+from portico._search.filters import FilterSupport
+from portico._search.results import (
+    SearchCapabilities,
+    SearchResults,
+    TextSearchOptions,
+    TextSearchResult,
+    search_method,
+)
+from portico._search.web import AskedPage, FoundPage, WebAddress, WebSearchConnector, read_record
 from portico.errors import ServiceUnavailable
-from portico.filter import FilterSupport
-from portico.http import HttpRequest
-from portico.search import SearchCapabilities, SearchResults, TextSearchOptions, TextSearchResult, search_method
-from portico.web_search import AskedPage, FoundPage, WebAddress, WebSearchConnector, read_record
 
 __all__ = ["SearxngTextSearch", "WebResult"]
 

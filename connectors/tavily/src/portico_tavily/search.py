@@ -7,12 +7,18 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from portico._plugins.http import HttpRequest, HttpResponse
+from portico._plugins.registration import Secret
+from portico._search.filters import FilterSupport
+from portico._search.results import (
+    SearchCapabilities,
+    SearchResults,
+    TextSearchOptions,
+    TextSearchResult,
+    search_method,
+)
+from portico._search.web import AskedPage, FoundPage, Verbatim, WebAddress, WebSearchConnector, read_record
 from portico.errors import QuotaExceeded, ServiceError
-from portico.filter import FilterSupport
-from portico.http import HttpRequest, HttpResponse
-from portico.registration import Secret
-from portico.search import SearchCapabilities, SearchResults, TextSearchOptions, TextSearchResult, search_method
-from portico.web_search import AskedPage, FoundPage, Verbatim, WebAddress, WebSearchConnector, read_record
 from portico_tavily.config import CLAUSES, FORMS, SITE
 
 __all__ = ["TavilyPage", "TavilyTextSearch"]

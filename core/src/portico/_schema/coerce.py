@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from portico._schema.values import kind_of, parsed
-from portico.types.compiled import Compiled, Mismatch
-from portico.types.scalars import copied
+from portico._types.compiled import Compiled, Mismatch
+from portico._types.scalars import copied
 
 __all__ = ["mended_for", "read_literal", "structure_leniently"]
 
@@ -23,7 +23,7 @@ _NUMBERLIKE = frozenset({None, "decimal"})
 def structure_leniently(compiled: Compiled, value: Any) -> Any:
     """Structure a JSON value that a model wrote, mending what is wrong only in how it was written.
 
-    >>> from portico.types import compile_type
+    >>> from portico._types.compiling import compile_type
     >>> structure_leniently(compile_type(dict[str, int | list[int]]), {"a": "5", "b": "[1, 2]"})
     {'a': 5, 'b': [1, 2]}
 

@@ -31,8 +31,8 @@ from portico._schema.strict_parts import (
     under,
 )
 from portico._schema.values import ANNOTATIONS, frozen, is_kind, is_number, kind_of, resolve
+from portico._types.compiled import refuse
 from portico.errors import SchemaUnsupported
-from portico.types.compiled import refuse
 
 __all__ = ["StrictForm", "strict_form", "within_limits"]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from portico._schema.values import frozen, is_kind, kind_of
-from portico.types.compiled import Fault, Mismatch, refuse
+from portico._types.compiled import Fault, Mismatch, refuse
 
 __all__ = [
     "Array",

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from portico._schema.values import frozen, is_kind, kind_of
+from portico._types.compiled import likely, place
 from portico.errors import SchemaUnsupported
-from portico.types.compiled import likely, place
 
 __all__ = ["PlainSchemaValidator"]
 
@@ -47,7 +47,7 @@ class PlainSchemaValidator:
     ['$[1]: expected integer, got string']
 
     ``format`` is an annotation, as 2020-12 has it by default. Raises ``SchemaUnsupported`` for any other
-    keyword than those of `portico.types`, and for a schema deeper than 200 levels.
+    keyword than those of `portico._types`, and for a schema deeper than 200 levels.
     """
 
     name = "plain"

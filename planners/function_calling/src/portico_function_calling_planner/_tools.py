@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
+from portico._chat.messages import Tool, ToolCall
+from portico._functions.functions import FunctionManual
+from portico._functions.names import find_name, tool
+from portico._planning.model_calls import call_step, object_in, step_faults
+from portico._planning.prompts import fitted_manual
+from portico._plans.plan import Step
 from portico._schema.definitions import free_name
-from portico.chat import Tool, ToolCall
+from portico._tool_loop.toolset import tool_form
+from portico._types.compiled import Mismatch
 from portico.errors import ArgumentsInvalid
-from portico.functions import FunctionManual
-from portico.manuals import tool
-from portico.naming import find_name
-from portico.planning.fitting import fitted_manual
-from portico.planning.model_calls import call_step, object_in, step_faults
-from portico.plans.plan import Step
 from portico.plugins import StrictForm
-from portico.turns.toolset import tool_form
-from portico.types.compiled import Mismatch
 
 __all__ = ["Offer"]
 

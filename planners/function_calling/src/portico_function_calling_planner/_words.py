@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from portico.planning.streaming import AnswerWords
+from portico._planning.asking import AnswerWords
 
 __all__ = ["HeldWords"]
 

@@ -11,15 +11,16 @@ from collections.abc import Iterable
 from typing import Any
 from xml.sax.saxutils import escape
 
-from portico.chat import Message
+from portico._chat.messages import Message
+from portico._functions.functions import FunctionManual
+from portico._planning.model_calls import own_steps
+from portico._planning.prompts import as_data
+from portico._plans.findings import Finding
+from portico._plans.plan import Plan
+from portico._plans.task import StepRecord, Task
+from portico._plans.text_form import plan_to_text
+from portico._plans.xml_form.reading import plan_to_xml
 from portico.errors import PlanFormatError
-from portico.functions import FunctionManual
-from portico.planning.model_calls import own_steps
-from portico.planning.transcript import as_data
-from portico.plans.plan import Plan
-from portico.plans.task import Finding, StepRecord, Task
-from portico.plans.text_form import plan_to_text
-from portico.plans.xml_form import plan_to_xml
 
 __all__ = ["MISSING_MARK", "finished_steps", "messages_for", "repair", "written_of"]
 

@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from portico.functions import FunctionManual
-from portico.planning.repairing import ReplyProblem
-from portico.plans.plan import INPUT, Expression, From, ListOf, ObjectOf, Plan, Step, TextOf, references
-from portico.plans.task import Infeasible
-from portico.plans.xml_form import XmlPlan, read_plan
+from portico._functions.functions import FunctionManual
+from portico._planning.asking import ReplyProblem
+from portico._plans.plan import INPUT, Expression, From, ListOf, ObjectOf, Plan, Step, TextOf, references
+from portico._plans.task import Infeasible
+from portico._plans.xml_form.reading import XmlPlan, read_plan
 from portico_sequential_planner._prompt import MISSING_MARK
 
 __all__ = ["read_reply"]

@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from portico.chat import Message
-from portico.planning.asking import sampled_request
-from portico.planning.fitting import fitted_manual, require_functions, told_of
-from portico.planning.repairing import ask_until_usable
-from portico.planning.replanning import plan_number
-from portico.plans.plan import Expression, From, Plan, TextOf, references
-from portico.plans.task import Answer, Emit, Infeasible, Task
-from portico.plans.xml_form import XmlPlan
-from portico.ports.chat_service import ChatService
-from portico.registration import Services
+from portico._chat.messages import Message
+from portico._planning.asking import ask_until_usable, sampled_request
+from portico._planning.model_calls import plan_number
+from portico._planning.prompts import fitted_manual, require_functions, told_of
+from portico._plans.plan import Expression, From, Plan, TextOf, references
+from portico._plans.task import Answer, Emit, Infeasible, Task
+from portico._plans.xml_form.reading import XmlPlan
+from portico._plugins.registration import Services
+from portico._ports.chat_service import ChatService
 from portico_sequential_planner._prompt import finished_steps, messages_for, repair
 from portico_sequential_planner._reply import read_reply
 from portico_sequential_planner.config import SequentialSettings

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from portico.chat import Message
-from portico.planning.model_calls import arguments_given, own_steps, same_at_the_end
-from portico.planning.transcript import Round, as_text, fit_rounds, one_line, shortened
-from portico.plans.plan import INPUT, From, Step, Value
-from portico.plans.task import Finding, StepRecord, Task
-from portico.tokens import estimated_tokens
+from portico._chat.messages import Message, estimated_tokens
+from portico._planning.model_calls import arguments_given, own_steps, same_at_the_end
+from portico._planning.prompts import Round, as_text, fit_rounds, one_line, shortened
+from portico._plans.findings import Finding
+from portico._plans.plan import INPUT, From, Step, Value
+from portico._plans.task import StepRecord, Task
 from portico_stepwise_planner._arguments import written_argument
 
 __all__ = ["OBSERVATION_STOP", "conversation", "fault_message"]

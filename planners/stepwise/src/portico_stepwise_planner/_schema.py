@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from portico._chat.messages import ChatCapabilities, ChatRequest
+from portico._functions.functions import FunctionManual
 from portico._schema.definitions import free_name, hoisted, with_definitions
-from portico.chat import ChatCapabilities, ChatRequest
+from portico._tool_loop.structured import ReplyFault
+from portico._types.compiled import Mismatch
 from portico.errors import SchemaUnsupported
-from portico.functions import FunctionManual
 from portico.plugins import StrictForm, strict_form
-from portico.turns.structured import ReplyFault
-from portico.types.compiled import Mismatch
 from portico_stepwise_planner._arguments import REFERENCE
 
 __all__ = ["TurnSchema", "turn_schema"]

@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from portico._chat.messages import ChatCapabilities, ChatReply, ChatRequest, Message
+from portico._planning.asking import AnswerWords, ask_streamed, said_before, whole
+from portico._planning.model_calls import call_step, fresh_ids, given_up, own_steps, same_at_the_end
+from portico._planning.prompts import FittedManual, fitted_manual, require_functions, signatures, told_of
+from portico._plans.plan import Expression, Plan, Step, Value
+from portico._plans.task import Answer, Emit, Infeasible, Task, TextDelta
+from portico._plugins.registration import Services
+from portico._ports.chat_service import ChatService
 from portico._schema.definitions import free_name
-from portico.chat import ChatCapabilities, ChatReply, ChatRequest, Message
+from portico._tool_loop.structured import ReplyFault
 from portico.errors import FunctionNotFound, PlanError
-from portico.planning.asking import whole
-from portico.planning.fitting import FittedManual, fitted_manual, require_functions, told_of
-from portico.planning.model_calls import call_step, fresh_ids, given_up, own_steps, same_at_the_end
-from portico.planning.repairing import said_before
-from portico.planning.signatures import signatures
-from portico.planning.streaming import AnswerWords, ask_streamed
-from portico.plans.plan import Expression, Plan, Step, Value
-from portico.plans.task import Answer, Emit, Infeasible, Task, TextDelta
-from portico.ports.chat_service import ChatService
-from portico.registration import Services
-from portico.turns.structured import ReplyFault
 from portico_stepwise_planner._arguments import read_arguments
 from portico_stepwise_planner._prompt import OBSERVATION_STOP, conversation, fault_message
 from portico_stepwise_planner._reading import Action, Final, read_reply

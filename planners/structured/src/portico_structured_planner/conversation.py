@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from portico.chat import Message
-from portico.planning.repairing import said_before
-from portico.planning.signatures import shape
-from portico.planning.transcript import one_line
-from portico.plans.json_form import plan_to_json
-from portico.plans.plan import Plan
-from portico.plans.task import Refusal, StepRecord, Task
+from portico._chat.messages import Message
+from portico._planning.asking import said_before
+from portico._planning.prompts import one_line, shape
+from portico._plans.json_form import plan_to_json
+from portico._plans.plan import Plan
+from portico._plans.task import Refusal, StepRecord, Task
 from portico_structured_planner.steps import StepForm
 
 __all__ = ["after_step", "faulty", "opening"]

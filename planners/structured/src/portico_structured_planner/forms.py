@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
+from portico._functions.functions import FunctionManual
+from portico._ports.schema_validator import SchemaValidator
 from portico._schema.compare import meeting
 from portico._schema.values import ANNOTATIONS, accepts, resolve
 from portico.errors import SchemaUnsupported
-from portico.functions import FunctionManual
 from portico.plugins import StrictForm, strict_form
-from portico.ports.schema_validator import SchemaValidator
 from portico_structured_planner.bounds import Bounds, bounded
 
 __all__ = ["FunctionForm", "ParameterForm"]

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from portico._functions.functions import FunctionManual
+from portico._plans.plan import JsonPath
 from portico._schema.compare import fitting_paths
-from portico.functions import FunctionManual
-from portico.plans.path import JsonPath
 from portico_structured_planner.forms import FunctionForm, ParameterForm
 
 __all__ = ["Forms", "Origin", "schema_of"]

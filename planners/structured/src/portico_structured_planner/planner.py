@@ -5,21 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from portico._chat.messages import ChatRequest, Message
+from portico._functions.functions import FunctionManual
+from portico._planning.asking import ask
+from portico._planning.model_calls import own_steps
+from portico._planning.prompts import FittedManual, fitted_manual, require_functions, signatures, told_of
+from portico._plans.plan import INPUT, Plan, Step, references
+from portico._plans.task import Answer, Emit, Infeasible, Task
+from portico._plugins.registration import Services
+from portico._ports.chat_service import ChatService
+from portico._ports.schema_validator import SchemaValidator
 from portico._schema.validate import PlainSchemaValidator
-from portico.chat import ChatRequest, Message
+from portico._tool_loop.structured import ReplyFault
 from portico.errors import PlanError, SchemaUnsupported
-from portico.functions import FunctionManual
-from portico.planning.asking import ask
-from portico.planning.fitting import FittedManual, fitted_manual, require_functions, told_of
-from portico.planning.model_calls import own_steps
-from portico.planning.signatures import signatures
-from portico.plans.plan import INPUT, Plan, Step, references
-from portico.plans.task import Answer, Emit, Infeasible, Task
 from portico.plugins import within_limits
-from portico.ports.chat_service import ChatService
-from portico.ports.schema_validator import SchemaValidator
-from portico.registration import Services
-from portico.turns.structured import ReplyFault
 from portico_structured_planner.bounds import Bounds
 from portico_structured_planner.config import StructuredSettings
 from portico_structured_planner.conversation import after_step, faulty, opening

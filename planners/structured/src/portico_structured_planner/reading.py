@@ -7,13 +7,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from portico._plans.plan import (
+    Expression,
+    From,
+    JsonPath,
+    ListOf,
+    ObjectOf,
+    TextOf,
+    Value,
+    parse_path,
+    print_path,
+    references,
+)
+from portico._ports.schema_validator import SchemaValidator
+from portico._tool_loop.partial_json import values_in
+from portico._tool_loop.structured import ReplyFault
+from portico._types.compiled import Mismatch
 from portico.errors import PlanFormatError, nearest
-from portico.plans.path import JsonPath, parse_path, print_path
-from portico.plans.plan import Expression, From, ListOf, ObjectOf, TextOf, Value, references
-from portico.ports.schema_validator import SchemaValidator
-from portico.turns.partial_json import values_in
-from portico.turns.structured import ReplyFault
-from portico.types import Mismatch
 from portico_structured_planner.forms import ParameterForm
 from portico_structured_planner.steps import ANYTHING, StepForm
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from portico import runners
-from portico.ports.durable_runs import DurableRuns
-from portico.ports.runner import Runner
+from portico._ports.durable_runs import DurableRuns
+from portico._ports.runner import Runner
+from portico._runs import runners
 from portico_testkit._run_store_cases import short
 from portico_testkit.tasks import in_time
 

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from portico.jobs import Job
-from portico.ports.runner import Runner
-from portico.runners import jobs_of
+from portico._jobs import Job
+from portico._ports.runner import Runner
+from portico._runs.runners import jobs_of
 from portico_testkit._durable_attempts import Attempt, Call, Doing, durable_of
 from portico_testkit._job_cases import at_work, until
 from portico_testkit.event_loop import leaves_the_event_loop_free

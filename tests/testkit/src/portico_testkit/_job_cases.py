@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from portico.jobs import Job, JobState, JobStatus
-from portico.ports.job_queue import JobQueue
+from portico._jobs import Job, JobState, JobStatus
+from portico._ports.job_queue import JobQueue
 from portico_testkit.tasks import in_time
 
 __all__ = [

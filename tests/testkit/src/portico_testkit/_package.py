@@ -23,9 +23,9 @@ from typing import Any, TypeVar
 import pytest
 from packaging.requirements import Requirement
 
+from portico._plugins.registration import Registration, Secret
+from portico._ports.table import PORTS, PortInfo
 from portico.errors import PluginNotInstalled
-from portico.ports import PORTS, PortInfo
-from portico.registration import Registration, Secret
 
 __all__ = ["InstalledPackage", "Offered", "SettingsField", "StandIns", "folded", "instance_of", "settings_fields"]
 
@@ -36,8 +36,8 @@ _PROBE = """
 import importlib, json, sys
 task = json.loads(sys.stdin.read())
 sys.path[:] = task["path"]
-from portico.ports import PORTS
-from portico.registration import Registration
+from portico._ports.table import PORTS
+from portico._plugins.registration import Registration
 before = set(sys.modules)
 for name in task["modules"]:
     module = importlib.import_module(name)
@@ -65,7 +65,7 @@ _FAKES: dict[str, tuple[str, tuple[Any, ...]]] = {
 class StandIns:
     """Services that have a fake for each port, under every name.
 
-    >>> from portico.ports.chat_service import ChatService
+    >>> from portico._ports.chat_service import ChatService
     >>> StandIns().get(ChatService, "any").name
     'scripted'
     """

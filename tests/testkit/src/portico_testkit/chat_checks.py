@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
-from portico._schema.validate import PlainSchemaValidator
-from portico.chat import (
+from portico._chat.messages import (
     ChatCapabilities,
     ChatDelta,
     ChatReply,
@@ -20,8 +19,9 @@ from portico.chat import (
     ToolCall,
     Usage,
 )
+from portico._ports.chat_service import ChatService
+from portico._schema.validate import PlainSchemaValidator
 from portico.errors import PorticoError
-from portico.ports.chat_service import ChatService
 from portico_testkit.tasks import in_time
 
 __all__ = [

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from hypothesis import strategies as st
 
-from portico.chat import (
+from portico._chat.messages import (
     ChatCapabilities,
     ChatReply,
     ChatRequest,

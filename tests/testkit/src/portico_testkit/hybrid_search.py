@@ -9,11 +9,11 @@ from typing import ClassVar
 
 import pytest
 
+from portico._ports.hybrid_search import HybridSearch
+from portico._ports.vector_store import VectorStore
+from portico._search.filters import Equal, Filter, Range, check_filter
+from portico._search.vectors import HybridMatch, VectorRecord, Vectors
 from portico.errors import StoreError, UnsupportedFilter
-from portico.filter import Equal, Filter, Range, check_filter
-from portico.ports.hybrid_search import HybridMatch, HybridSearch
-from portico.ports.vector_store import VectorRecord, VectorStore
-from portico.vectors import Vectors
 from portico_testkit._failing import fails_as
 from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.tasks import give_up, no_tasks_but, still_answers

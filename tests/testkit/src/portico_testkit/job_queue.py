@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from portico.jobs import Job, JobStatus
-from portico.ports.job_queue import JobQueue
+from portico._jobs import Job, JobStatus
+from portico._ports.job_queue import JobQueue
 from portico_testkit._job_cases import (
     ENDED,
     NOT_JSON,

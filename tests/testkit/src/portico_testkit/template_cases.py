@@ -14,10 +14,10 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from portico.chat import Message
+from portico._chat.messages import Message
+from portico._ports.template_language import CallFunction, TemplateLanguage
+from portico._prompts.prompt import Prompt
 from portico.errors import FunctionNotFound, TemplateError
-from portico.ports.template_language import CallFunction, TemplateLanguage
-from portico.prompts.prompt import Prompt
 
 __all__ = [
     "FORMS",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sized
 
+from portico._ports.text_search import TextSearch
+from portico._search.filters import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Range
+from portico._search.results import SearchCapabilities, TextSearchOptions, TextSearchResult
 from portico.errors import PorticoError
-from portico.filter import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Range
-from portico.ports.text_search import TextSearch
-from portico.search import SearchCapabilities, TextSearchOptions, TextSearchResult
 
 __all__ = [
     "ALL",

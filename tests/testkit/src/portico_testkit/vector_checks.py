@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from portico._ports.vector_store import VectorStore
+from portico._search.filters import Filter, check_filter, matches
+from portico._search.vectors import VectorMatch, VectorRecord, Vectors
 from portico.errors import StoreError, UnsupportedFilter
-from portico.filter import Filter, check_filter, matches
-from portico.ports.vector_store import VectorMatch, VectorRecord, VectorStore
-from portico.vectors import Vectors
 from portico_testkit._failing import fails_as
 from portico_testkit.fakes.vector_store import DictVectorStore
 from portico_testkit.vector_strategies import Call, Delete, Drop, Get, Search, Upsert

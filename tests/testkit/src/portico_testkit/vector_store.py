@@ -10,9 +10,9 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from portico.filter import Equal, Filter, FilterSupport
-from portico.ports.vector_store import VectorRecord, VectorStore
-from portico.vectors import Vectors
+from portico._ports.vector_store import VectorStore
+from portico._search.filters import Equal, Filter, FilterSupport
+from portico._search.vectors import VectorRecord, Vectors
 from portico_testkit._vector_concurrency import VectorConcurrency as _VectorConcurrency
 from portico_testkit.fakes.vector_store import DictVectorStore
 from portico_testkit.vector_checks import (

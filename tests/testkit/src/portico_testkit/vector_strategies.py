@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 from hypothesis import strategies as st
 
-from portico.filter import And, AnyOf, Equal, Filter, Not, Or, Range
-from portico.ports.vector_store import VectorRecord
+from portico._search.filters import And, AnyOf, Equal, Filter, Not, Or, Range
+from portico._search.vectors import VectorRecord
 
 __all__ = [
     "Call",

@@ -12,12 +12,12 @@ import pytest_asyncio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from portico._plugins.http import HttpRequest, HttpResponse
+from portico._plugins.registration import Services
+from portico._ports.http_client import HttpClient
+from portico._search.filters import Filter
+from portico._search.results import TextSearchOptions, TextSearchResult
 from portico.errors import AuthenticationFailed, PorticoError, RateLimited, ServiceUnavailable
-from portico.filter import Filter
-from portico.http import HttpRequest, HttpResponse
-from portico.ports.http_client import HttpClient
-from portico.registration import Services
-from portico.search import TextSearchOptions, TextSearchResult
 from portico_testkit.fakes.http_client import RecordedHttpClient
 from portico_testkit.fakes.services import FixedServices
 from portico_testkit.installed import installed_http_client

@@ -16,8 +16,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
-from portico.http import HttpRequest
-from portico.registration import Secret
+from portico._plugins.http import HttpRequest
+from portico._plugins.registration import Secret
 
 __all__ = [
     "WEB",

@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 
 import pytest
 
-from portico.chat import ChatCapabilities, ChatReply, ChatRequest, Message
+from portico._chat.messages import ChatCapabilities, ChatReply, ChatRequest, Message
+from portico._kernel import Kernel
+from portico._plans.plan import Plan, Step
+from portico._plans.task import Event, StepRecord, Task
+from portico._ports.chat_service import ChatService
+from portico._ports.planner import Planner
 from portico.errors import PlanError, ServiceUnavailable
-from portico.kernel import Kernel
-from portico.plans.plan import Plan, Step
-from portico.plans.task import Event, StepRecord, Task
-from portico.ports.chat_service import ChatService
-from portico.ports.planner import Planner
 from portico_testkit.fakes.chat_service import Line, ScriptedChat
 from portico_testkit.planner import PlannerKit
 

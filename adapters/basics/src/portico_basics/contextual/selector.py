@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from portico.ports.embedding_generator import EmbeddingGenerator
-from portico.ports.vector_store import VectorStore
-from portico.registration import Services
-from portico.selection.contextual import ContextualSelector
-from portico.selection.options import SelectionOptions
+from portico._plugins.registration import Services
+from portico._ports.embedding_generator import EmbeddingGenerator
+from portico._ports.vector_store import VectorStore
+from portico._selection.contextual import ContextualSelector, SelectionOptions
 from portico_basics.contextual.config import ContextualSettings
 
 __all__ = ["contextual_selector"]

@@ -6,10 +6,18 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 
-from portico.chat import ChatCapabilities, ChatDelta, ChatReply, ChatRequest, Citation, Message, check_request
+from portico._chat.messages import (
+    ChatCapabilities,
+    ChatDelta,
+    ChatReply,
+    ChatRequest,
+    Citation,
+    Message,
+    check_request,
+)
+from portico._plugins.registration import Services
+from portico._ports.embedding_generator import EmbeddingGenerator
 from portico.errors import ConfigurationError, PluginError, ServiceError
-from portico.ports.embedding_generator import EmbeddingGenerator
-from portico.registration import Services
 from portico_basics.extractive._choice import Candidate, candidates, judge
 from portico_basics.extractive._selection import select
 from portico_basics.extractive._units import Unit, split
@@ -28,7 +36,7 @@ class ExtractiveChat:
     """Answer by quoting the sources of a request, word for word, with citations; without any model.
 
     >>> import asyncio
-    >>> from portico.chat import ChatRequest, Message, Source
+    >>> from portico._chat.messages import ChatRequest, Message, Source
     >>> source = Source(1, "A port is a protocol. Write three methods and a settings class.", name="ports.md")
     >>> request = ChatRequest([Message.of("user", "Which methods do I write?", source)])
     >>> asyncio.run(ExtractiveChat().complete(request)).text

@@ -6,12 +6,12 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 
+from portico._functions.functions import Function, FunctionPlugin
+from portico._plans.functions import plan_function
+from portico._plans.plan import Plan
+from portico._plugins.registration import Services
+from portico._ports.schema_validator import SchemaValidator
 from portico.errors import PorticoError
-from portico.functions import Function, FunctionPlugin
-from portico.plans.plan import Plan
-from portico.plans.plan_functions import plan_function
-from portico.ports.schema_validator import SchemaValidator
-from portico.registration import Services
 from portico_basics.plan_folder._files import LostPlan, PlanFile, read_plans
 from portico_basics.plan_folder.config import PlanFilesSettings
 

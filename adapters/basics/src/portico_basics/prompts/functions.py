@@ -7,16 +7,15 @@ import logging
 from collections.abc import Sequence
 from typing import cast
 
+from portico._functions.functions import Function, FunctionPlugin
+from portico._plugins.registration import Services
+from portico._ports.schema_validator import SchemaValidator
+from portico._ports.template_language import Template, TemplateLanguage
+from portico._prompts.functions import REQUIRED, PromptInput, compiled_input, parameter_of, prompt_function
+from portico._prompts.semantic_kernel import SemanticKernelTemplates
+from portico._tool_loop.values import TurnOptions
+from portico._types.compiled import Mismatch
 from portico.errors import ConfigurationError, PluginError, PorticoError, SchemaUnsupported
-from portico.functions import Function, FunctionPlugin
-from portico.ports.schema_validator import SchemaValidator
-from portico.ports.template_language import Template, TemplateLanguage
-from portico.prompts.functions import prompt_function
-from portico.prompts.inputs import REQUIRED, PromptInput, compiled_input, parameter_of
-from portico.prompts.semantic_kernel import SemanticKernelTemplates
-from portico.registration import Services
-from portico.turns import TurnOptions
-from portico.types import Mismatch
 from portico_basics.prompts._files import LostPrompt, PromptFile, read_prompts
 from portico_basics.prompts._wrong import Wrong
 from portico_basics.prompts.config import PromptFilesSettings

@@ -9,16 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from portico.chat import Citation
+from portico._chat.messages import Citation
+from portico._functions.functions import FunctionManual
+from portico._plans.json_form import plan_from_json
+from portico._plans.plan import INPUT, Expression, Plan, evaluate
+from portico._plans.task import Answer, Infeasible
+from portico._plans.xml_form.reading import plan_from_xml
+from portico._ports.run_store import RunStore
+from portico._runs.journal import RunState
 from portico.errors import PlanError, PlanFormatError, RunNotFound
-from portico.functions import FunctionManual
-from portico.plans.evaluation import evaluate
-from portico.plans.json_form import plan_from_json
-from portico.plans.plan import INPUT, Expression, Plan
-from portico.plans.task import Answer, Infeasible
-from portico.plans.xml_form import plan_from_xml
-from portico.ports.run_store import RunStore
-from portico.pursuits.journal import RunState
 
 __all__ = ["Recording", "recording_of_file", "recording_of_run"]
 

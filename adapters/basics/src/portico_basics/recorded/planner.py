@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from portico._functions.functions import FunctionManual
+from portico._planning.model_calls import own_steps
+from portico._planning.prompts import require_functions
+from portico._plans.plan import INPUT, Plan, evaluate, functions_used, references
+from portico._plans.reuse import Stale, stale_functions
+from portico._plans.task import Answer, Emit, Infeasible, Task, TextDelta, Warned
+from portico._plugins.registration import Services
+from portico._ports.planner import Planner
+from portico._ports.run_store import RunStore
+from portico._runs.outcome import answer_of
 from portico.errors import ConfigurationError, PlanError, PlanStale
-from portico.functions import FunctionManual
-from portico.planning.fitting import require_functions
-from portico.planning.model_calls import own_steps
-from portico.plans.evaluation import evaluate
-from portico.plans.plan import INPUT, Plan, functions_used, references
-from portico.plans.staleness import Stale, stale_functions
-from portico.plans.task import Answer, Emit, Infeasible, Task, TextDelta, Warned
-from portico.ports.planner import Planner
-from portico.ports.run_store import RunStore
-from portico.pursuits.outcome import answer_of
-from portico.registration import Services
 from portico_basics.recorded._recording import Recording, recording_of_file, recording_of_run
 from portico_basics.recorded.config import RecordedSettings
 

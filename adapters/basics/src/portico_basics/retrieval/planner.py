@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from portico.chat import ChatReply, ChatRequest, Message, Text, render_sources
-from portico.citations import check_citations, numbered_sources
+from portico._chat.citations import check_citations, numbered_sources
+from portico._chat.messages import ChatReply, ChatRequest, Message, Text, render_sources
+from portico._functions.functions import FunctionManual
+from portico._plans.plan import Plan, Step, Value
+from portico._plans.task import Answer, ChatUsed, Emit, Infeasible, StepRecord, Task, TextDelta
+from portico._plugins.registration import Services
+from portico._ports.chat_service import ChatService
+from portico._ports.planner import Planner
+from portico._ports.text_search import TextSearch
+from portico._search.functions import SEARCH_TAG
+from portico._search.fused import fuse_passages
+from portico._search.results import SearchCapabilities, query_bounds
 from portico.errors import PlanError, ResponseInvalid
-from portico.functions import FunctionManual
-from portico.fusion import fuse_passages
-from portico.plans.plan import Plan, Step, Value
-from portico.plans.task import Answer, ChatUsed, Emit, Infeasible, StepRecord, Task, TextDelta
-from portico.ports.chat_service import ChatService
-from portico.ports.planner import Planner
-from portico.ports.text_search import TextSearch
-from portico.registration import Services
-from portico.search import SearchCapabilities, query_bounds
-from portico.search_functions import SEARCH_TAG
 from portico_basics.retrieval._queries import query_for
 from portico_basics.retrieval.config import RetrievalSettings
 

@@ -6,7 +6,7 @@ import os
 import sqlite3
 from pathlib import Path
 
-from portico.databases import use_log, writing
+from portico._plugins.databases import use_log, writing
 from portico_basics.sqlite._errors import damaged, not_a_journal, too_new
 
 __all__ = ["VERSION", "connect"]

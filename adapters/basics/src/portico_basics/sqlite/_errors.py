@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from portico.databases import is_busy, is_damaged, plain_code
+from portico._plugins.databases import is_busy, is_damaged, plain_code
 from portico.errors import StoreBusy, StoreDamaged, StoreError
 
 __all__ = ["damaged", "mapped_errors", "not_a_journal", "too_new"]

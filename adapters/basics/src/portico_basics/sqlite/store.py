@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from portico.ports.run_store import Lease, RunStore
-from portico.pursuits.journal_rows import ending, entry_text
-from portico.registration import Services
+from portico._plugins.registration import Services
+from portico._ports.run_store import Lease, RunStore
+from portico._runs.rows import ending, entry_text
 from portico_basics.sqlite._effects import EffectsUnderWay
 from portico_basics.sqlite._journal import Journal
 from portico_basics.sqlite.config import SqliteSettings

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from portico.types.compiled import Compiled, refuse
+from portico._types.compiled import Compiled, refuse
 
 __all__ = ["Definitions"]
 

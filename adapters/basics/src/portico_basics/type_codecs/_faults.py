@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from portico.types.compiled import Mismatch, refuse
+from portico._types.compiled import Mismatch, refuse
 
 __all__ = ["counted", "got", "line", "reason"]
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from portico.docstrings import Documentation, describe_class
-from portico.types import json_default
-from portico.types.compiled import Compiled, Fault, Mismatch, refuse
+from portico._types.compiled import Compiled, Fault, Mismatch, refuse
+from portico._types.compiling import json_default
+from portico._types.docstrings import Documentation, describe_class
 from portico_basics.type_codecs._faults import got, reason
 
 __all__ = ["EMPTY", "Member", "Record", "as_array", "as_object"]

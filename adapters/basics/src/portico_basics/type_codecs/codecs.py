@@ -5,8 +5,8 @@ import typing
 from collections.abc import Callable
 from importlib.util import find_spec
 
-from portico.registration import Services
-from portico.types.compiled import Compiled
+from portico._plugins.registration import Services
+from portico._types.compiled import Compiled
 from portico_basics.type_codecs._definitions import Definitions
 
 __all__ = ["AttrsTypeCodec", "MsgspecTypeCodec", "PydanticTypeCodec"]
@@ -18,7 +18,7 @@ class AttrsTypeCodec:
     """Compile classes of attrs.
 
     >>> import attrs
-    >>> from portico.types import compile_type
+    >>> from portico._types.compiling import compile_type
     >>> @attrs.frozen
     ... class Stay:
     ...     hotel: str
@@ -28,7 +28,7 @@ class AttrsTypeCodec:
     Stay(hotel='Ritz', nights=2)
     >>> stay.structure({"hotel": 5, "nights": 0})
     Traceback (most recent call last):
-    portico.types.compiled.Mismatch: $.hotel: expected a string, got 5; $.nights: expected at least 1, got 0
+    portico._types.compiled.Mismatch: $.hotel: expected a string, got 5; $.nights: expected at least 1, got 0
 
     May be used from several threads.
     """
@@ -51,7 +51,7 @@ class MsgspecTypeCodec:
 
     >>> from typing import Annotated
     >>> import msgspec
-    >>> from portico.types import compile_type
+    >>> from portico._types.compiling import compile_type
     >>> class Stay(msgspec.Struct, rename="camel"):
     ...     hotel_name: str
     ...     nights: Annotated[int, msgspec.Meta(ge=1)] = 1
@@ -60,7 +60,7 @@ class MsgspecTypeCodec:
     Stay(hotel_name='Ritz', nights=1)
     >>> stay.structure({"hotelName": 5, "nights": 0})
     Traceback (most recent call last):
-    portico.types.compiled.Mismatch: $.hotelName: expected a string, got 5; $.nights: expected at least 1, got 0
+    portico._types.compiled.Mismatch: $.hotelName: expected a string, got 5; $.nights: expected at least 1, got 0
 
     May be used from several threads.
     """
@@ -89,7 +89,7 @@ class PydanticTypeCodec:
 
     >>> from typing import Annotated
     >>> from pydantic import BaseModel, Field
-    >>> from portico.types import compile_type
+    >>> from portico._types.compiling import compile_type
     >>> class Stay(BaseModel):
     ...     hotel: str
     ...     nights: Annotated[int, Field(ge=1)] = 1
@@ -98,7 +98,7 @@ class PydanticTypeCodec:
     Stay(hotel='Ritz', nights=1)
     >>> stay.structure({"hotel": 5, "nights": 0})
     Traceback (most recent call last):
-    portico.types.compiled.Mismatch: $.hotel: expected a string, got 5; $.nights: expected at least 1, got 0
+    portico._types.compiled.Mismatch: $.hotel: expected a string, got 5; $.nights: expected at least 1, got 0
 
     May be used from several threads.
     """

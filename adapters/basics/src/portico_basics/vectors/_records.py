@@ -6,10 +6,11 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
+from portico._ports.type_codec import TypeCodec
+from portico._search.filters import FilterSupport, Scalar
+from portico._types.compiled import Mismatch
+from portico._types.compiling import compile_type
 from portico.errors import StoreDamaged
-from portico.filter import FilterSupport, Scalar
-from portico.ports.type_codec import TypeCodec
-from portico.types import Mismatch, compile_type
 
 __all__ = ["Records", "reader"]
 

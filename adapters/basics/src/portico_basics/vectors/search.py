@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Generic, TypeVar, cast
 
-from portico.errors import ConfigurationError, StoreDamaged, StoreError
-from portico.filter import Filter
-from portico.ports.embedding_generator import EmbeddingGenerator
-from portico.ports.hybrid_search import HybridMatch, HybridSearch
-from portico.ports.type_codec import TypeCodec
-from portico.ports.vector_store import VectorMatch, VectorRecord, VectorStore
-from portico.registration import Services
-from portico.search import (
+from portico._plugins.registration import Services
+from portico._ports.embedding_generator import EmbeddingGenerator
+from portico._ports.hybrid_search import HybridSearch
+from portico._ports.type_codec import TypeCodec
+from portico._ports.vector_store import VectorStore
+from portico._search.filters import Filter
+from portico._search.results import (
     SearchCapabilities,
     SearchConnector,
     SearchResults,
@@ -22,7 +21,8 @@ from portico.search import (
     TextSearchResult,
     search_method,
 )
-from portico.vectors import Vectors
+from portico._search.vectors import HybridMatch, VectorMatch, VectorRecord, Vectors
+from portico.errors import ConfigurationError, StoreDamaged, StoreError
 from portico_basics.vectors._records import Records, reader
 from portico_basics.vectors.config import VectorsSettings
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from portico.plans.plan import Plan
-from portico.plans.task import Answer, Budget, Infeasible, Task
+from portico._plans.difference import plan_difference
+from portico._plans.plan import Plan
+from portico._plans.task import Answer, Budget, Infeasible, Task
 from portico_cli.arguments import read_goal
 from portico_cli.failures import DONE, FAILED, INFEASIBLE, Misused
 from portico_cli.invocation import (
@@ -44,8 +45,8 @@ from portico_cli.sources import Chosen, choose_sources, run
 from portico_cli.terminal.progress import Progress
 
 if TYPE_CHECKING:
-    from portico.functions import FunctionManual
-    from portico.pursuits.offering import Offer
+    from portico._functions.functions import FunctionManual
+    from portico._runs.loop import Offer
 
 __all__ = ["command"]
 
@@ -126,8 +127,8 @@ class _Proposed:
 
 
 async def _propose(goal: str, chosen: Chosen, origin: Mapping[str, Any]) -> _Proposed:
-    from portico.ports.planner import Planner
-    from portico.pursuits.offering import Offers
+    from portico._ports.planner import Planner
+    from portico._runs.loop import Offers
 
     async with chosen.application.kernel(chosen.sources) as kernel:
         planner = kernel.service(Planner)
@@ -178,7 +179,7 @@ def _show_plan(invocation: Invocation, proposed: _Proposed, plan: Plan, form: Fo
 
 
 def _to_json(proposed: _Proposed) -> dict[str, Any]:
-    from portico.plans.json_form import plan_to_json
+    from portico._plans.json_form import plan_to_json
 
     proposal = proposed.proposal
     return {
@@ -197,7 +198,7 @@ def _to_json(proposed: _Proposed) -> dict[str, Any]:
 def _compare(invocation: Invocation, before: str, after: str) -> None:
     if before == after == "-":
         raise Misused("Only one of the two plans can be read from standard input.")
-    difference = read_plan_file(before).plan.diff(read_plan_file(after).plan)
+    difference = plan_difference(read_plan_file(before).plan, read_plan_file(after).plan)
     if invocation.json:
         write_json(difference.to_json())
     else:

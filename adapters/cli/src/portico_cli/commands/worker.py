@@ -98,8 +98,8 @@ async def _work(
     grace: float,
     until_empty: bool,
 ) -> int:
-    from portico.approval import approve_effects, approve_plans
-    from portico.runners import require_jobs
+    from portico._runs.approval import approve_effects, approve_plans
+    from portico._runs.runners import require_jobs
 
     runner = _runner_of(application)
     async with application.kernel(sources) as kernel:

@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 
-from portico.chat import Citation, ToolCall
+from portico._chat.messages import Citation, ToolCall
 from portico_cli.failures import described, write_error
 from portico_cli.show.functions import selection_to_json
 from portico_cli.show.layout import AnswerText, Hanging
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.live import Live
 
-    from portico.agents.replies import AgentEvent, AgentReply
-    from portico.selection.selection import Selection
-    from portico.turns import ToolFinished
+    from portico._agents.agent import AgentEvent, AgentReply
+    from portico._selection.selection import Selection
+    from portico._tool_loop.values import ToolFinished
 
 __all__ = ["JsonScreen", "PlainScreen", "TerminalScreen", "Turn", "call_words"]
 
@@ -162,8 +162,8 @@ class TerminalScreen(PlainScreen):
 
     def event(self, event: AgentEvent[str]) -> None:
         """Show a piece of the answer, or a call."""
-        from portico.chat import ChatDelta
-        from portico.turns import ToolFinished, ToolStarted
+        from portico._chat.messages import ChatDelta
+        from portico._tool_loop.values import ToolFinished, ToolStarted
 
         match event:
             case ChatDelta(text=text):

@@ -11,9 +11,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from portico._ports.search_index import IndexProgress, IndexReport, SearchIndex
+from portico._ports.text_search import TextSearch
 from portico.errors import ConfigurationError
-from portico.ports.search_index import IndexProgress, IndexReport, SearchIndex
-from portico.ports.text_search import TextSearch
 from portico_cli.invocation import Invocation
 from portico_cli.show.functions import selection_words
 from portico_cli.show.output import console_for, plain
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.status import Status
 
-    from portico.plans.plan import Step
-    from portico.plans.task import Event
-    from portico.registration import Services
+    from portico._plans.plan import Step
+    from portico._plans.task import Event
+    from portico._plugins.registration import Services
     from portico_cli.sources import Chosen
 
 __all__ = ["PlainProgress", "Progress", "called_by", "update_index", "update_sources"]
@@ -90,7 +90,7 @@ class Progress:
             self._console.print(line)
 
     def _note(self, event: Event) -> None:
-        from portico.plans import task
+        from portico._plans import task
 
         match event:
             case task.TextDelta(text=text):
@@ -150,7 +150,7 @@ class Progress:
 
 def called_by(step: Step) -> str:
     """Return in a word or two what a step calls."""
-    from portico.plans.plan import Plan
+    from portico._plans.plan import Plan
 
     if isinstance(step.function, str):
         return step.function

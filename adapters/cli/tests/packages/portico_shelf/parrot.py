@@ -9,7 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from portico.chat import ChatCapabilities, ChatDelta, ChatReply, ChatRequest, Message, Source, ToolCall, Usage
+from portico._chat.messages import (
+    ChatCapabilities,
+    ChatDelta,
+    ChatReply,
+    ChatRequest,
+    Message,
+    Source,
+    ToolCall,
+    Usage,
+)
 from portico.errors import ContextOverflow, ServiceUnavailable
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from portico.chat import Citation, Usage
-from portico.plans.plan import From, Plan, Step, Value
-from portico.plans.task import Answer, ChatUsed, Emit, Infeasible, Task, TextDelta
+from portico._chat.messages import Citation, Usage
+from portico._plans.plan import From, Plan, Step, Value
+from portico._plans.task import Answer, ChatUsed, Emit, Infeasible, Task, TextDelta
 
 
 @dataclass(frozen=True)

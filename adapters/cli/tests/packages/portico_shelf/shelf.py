@@ -8,10 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from portico.filter import FilterSupport, matches
-from portico.ports.search_index import IndexProgress, IndexReport
-from portico.registration import Secret
-from portico.search import SearchCapabilities, SearchConnector, SearchResults, TextSearchOptions, TextSearchResult
+from portico._plugins.registration import Secret
+from portico._ports.search_index import IndexProgress, IndexReport
+from portico._search.filters import FilterSupport, matches
+from portico._search.results import (
+    SearchCapabilities,
+    SearchConnector,
+    SearchResults,
+    TextSearchOptions,
+    TextSearchResult,
+)
 
 
 @dataclass(frozen=True)

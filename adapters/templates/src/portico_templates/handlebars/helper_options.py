@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from portico._prompts.prompt import Prompt
 from portico.errors import TemplateError
-from portico.prompts.prompt import Prompt
 from portico_templates.handlebars._bodies import Body
 from portico_templates.handlebars._running import Data, Scope, drive
 from portico_templates.handlebars._writing import OfBlock, joined

@@ -10,8 +10,8 @@ from jinja2 import Environment, TemplateNotFound, TemplateSyntaxError
 from jinja2 import Template as CompiledTemplate
 from jinja2.exceptions import TemplateError as JinjaError
 
+from portico._prompts.prompt import fault
 from portico.errors import LimitExceeded, PorticoError, TemplateError, nearest
-from portico.prompts.faults import fault
 
 __all__ = ["Refused", "not_compiled", "not_rendered", "places_of_calls"]
 

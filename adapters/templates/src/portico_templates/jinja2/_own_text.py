@@ -18,7 +18,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from portico.prompts.prompt import Piece, Trusted
+from portico._prompts.prompt import Piece, Trusted
 
 __all__ = ["Marks", "OwnText", "Printed"]
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from portico.chat import Message
-from portico.planning.model_calls import own_steps
-from portico.planning.transcript import as_data, one_line
-from portico.plans.plan import Plan, PlanTemplate
-from portico.plans.task import Finding, StepRecord, Task
+from portico._chat.messages import Message
+from portico._planning.model_calls import own_steps
+from portico._planning.prompts import as_data, one_line
+from portico._plans.findings import Finding
+from portico._plans.plan import Plan, PlanTemplate
+from portico._plans.task import StepRecord, Task
 from portico_templates.planner._reply import MARK, MISSING_MARK
 
 __all__ = ["failed_template", "messages_for", "repair"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from portico.planning.repairing import ReplyProblem
-from portico.plans.task import Infeasible
+from portico._planning.asking import ReplyProblem
+from portico._plans.task import Infeasible
 
 __all__ = ["MARK", "MISSING_MARK", "Written", "read_reply"]
 

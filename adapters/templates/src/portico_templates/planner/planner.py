@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from portico.chat import Message
+from portico._chat.messages import Message
+from portico._functions.functions import FunctionManual
+from portico._planning.asking import ReplyProblem, ask_until_usable, sampled_request
+from portico._planning.model_calls import fresh_ids, own_steps, plan_number
+from portico._planning.prompts import fitted_manual, require_functions, told_of
+from portico._plans.plan import Expression, From, Plan, PlanTemplate, Step, Value
+from portico._plans.task import Answer, Emit, Infeasible, Task
+from portico._plugins.registration import Services
+from portico._ports.chat_service import ChatService
+from portico._ports.template_language import TemplateLanguage
 from portico.errors import LimitExceeded, TemplateError
-from portico.functions import FunctionManual
-from portico.planning.asking import sampled_request
-from portico.planning.fitting import fitted_manual, require_functions, told_of
-from portico.planning.model_calls import fresh_ids, own_steps
-from portico.planning.repairing import ReplyProblem, ask_until_usable
-from portico.planning.replanning import plan_number
-from portico.plans.plan import Expression, From, Plan, PlanTemplate, Step, Value
-from portico.plans.task import Answer, Emit, Infeasible, Task
-from portico.ports.chat_service import ChatService
-from portico.ports.template_language import TemplateLanguage
-from portico.registration import Services
 from portico_templates.planner._checks import template_problems
 from portico_templates.planner._manual import helper_manual
 from portico_templates.planner._prompt import failed_template, messages_for, repair
@@ -32,7 +30,7 @@ _LANGUAGE = "handlebars"
 class HandlebarsPlanner:
     """Reach a goal with one Handlebars template, written by a model, whose helpers are the functions.
 
-    >>> from portico.plans.plan import From
+    >>> from portico._plans.plan import From
     >>> HandlebarsPlanner.name
     'handlebars'
 

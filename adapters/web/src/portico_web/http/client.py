@@ -13,9 +13,9 @@ from importlib.metadata import version
 
 import httpx
 
+from portico._plugins.http import HttpRequest, HttpResponse, retry_after
+from portico._plugins.registration import Services
 from portico.errors import ConfigurationError, PorticoError, ServiceTimeout, ServiceUnavailable
-from portico.http import HttpRequest, HttpResponse, retry_after
-from portico.registration import Services
 from portico_web._unpacking import ACCEPTED
 from portico_web.http._wire import (
     body_of,

@@ -10,11 +10,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from portico._plugins.registration import Services
+from portico._ports.page_reader import Page, PageReader
+from portico._ports.text_search import TextSearch
+from portico._search.pages import FullPages
 from portico.errors import PluginNotInstalled, PorticoError, ResponseInvalid, ServiceTimeout, ServiceUnavailable
-from portico.full_pages import FullPages
-from portico.ports.page_reader import Page, PageReader
-from portico.ports.text_search import TextSearch
-from portico.registration import Services
 from portico_web.pages._wire import kind_of
 from portico_web.pages.addresses import Allowed
 from portico_web.pages.config import FullPagesSettings, WebPagesSettings

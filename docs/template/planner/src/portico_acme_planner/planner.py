@@ -5,10 +5,10 @@ import re
 from textwrap import shorten
 
 from portico import Answer, Citation, Infeasible, Plan, Services, Step, Task, Value
+from portico._functions.functions import FunctionManual
+from portico._plans.task import Emit, StepRecord, TextDelta
+from portico._search.functions import SEARCH_TAG
 from portico.errors import PlanError
-from portico.functions import FunctionManual
-from portico.plans.task import Emit, StepRecord, TextDelta
-from portico.search_functions import SEARCH_TAG
 
 from portico_acme_planner.config import AcmeSettings
 

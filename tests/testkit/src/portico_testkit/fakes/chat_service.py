@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import TypeAlias
 
-from portico.chat import (
+from portico._chat.messages import (
     ChatCapabilities,
     ChatDelta,
     ChatReply,
@@ -34,7 +34,7 @@ class ScriptedChat:
     """Answer each call with the next line of a script, whole or in pieces of ``piece`` characters.
 
     >>> import asyncio
-    >>> from portico.chat import ChatRequest, Message
+    >>> from portico._chat.messages import ChatRequest, Message
     >>> chat = ScriptedChat(ToolCall("1", "Clock-Now", '{"town": "Oslo"}'), "Noon.", usage=Usage(9, 3))
     >>> request = ChatRequest([Message.of("user", "When is it in Oslo?")])
     >>> reply = asyncio.run(chat.complete(request))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from portico.functions import FunctionManual
-from portico.selection.selection import Considered, Selection
+from portico._functions.functions import FunctionManual
+from portico._selection.selection import Considered, Selection
 
 __all__ = ["WordSelector"]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl
 
-from portico.http import HttpRequest, HttpResponse
-from portico.registration import Secret
+from portico._plugins.http import HttpRequest, HttpResponse
+from portico._plugins.registration import Secret
 
 __all__ = ["Recorded", "RecordedHttpClient"]
 

@@ -7,10 +7,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from portico.filter import Filter, check_filter
-from portico.ports.hybrid_search import HybridMatch
-from portico.ports.vector_store import VectorRecord
-from portico.vectors import Vectors
+from portico._search.filters import Filter, check_filter
+from portico._search.vectors import HybridMatch, VectorRecord, Vectors
 from portico_testkit.fakes.vector_store import DictVectorStore
 
 __all__ = ["DictHybridSearch", "DictHybridStore"]

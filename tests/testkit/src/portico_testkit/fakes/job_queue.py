@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from portico.jobs import Job, JobState, JobStatus, Worker
-from portico.ports.job_queue import JobQueue
+from portico._jobs import Job, JobState, JobStatus, Worker
+from portico._ports.job_queue import JobQueue
 
 __all__ = ["MemoryJobQueue"]
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+from portico._plans.plan import Plan
+from portico._plans.task import Answer, Emit, Infeasible, Task
 from portico.errors import PlanError
-from portico.plans.plan import Plan
-from portico.plans.task import Answer, Emit, Infeasible, Task
 
 __all__ = ["ScriptedPlanner"]
 

@@ -6,8 +6,14 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from portico.filter import FilterSupport, Scalar, matches
-from portico.search import SearchCapabilities, SearchConnector, SearchResults, TextSearchOptions, TextSearchResult
+from portico._search.filters import FilterSupport, Scalar, matches
+from portico._search.results import (
+    SearchCapabilities,
+    SearchConnector,
+    SearchResults,
+    TextSearchOptions,
+    TextSearchResult,
+)
 
 __all__ = ["ListEntry", "ListSearch"]
 

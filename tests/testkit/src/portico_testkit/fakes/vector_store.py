@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from portico.filter import Filter, FilterSupport, check_filter, matches
-from portico.ports.vector_store import VectorMatch, VectorRecord, VectorStore
-from portico.vectors import Vectors, plain_metadata
+from portico._ports.vector_store import VectorStore
+from portico._search.filters import Filter, FilterSupport, check_filter, matches
+from portico._search.vectors import VectorMatch, VectorRecord, Vectors, plain_metadata
 
 __all__ = ["DictVectorStore"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from portico.functions import function
-from portico.kernel import Kernel
-from portico.plans.task import Budget, Event
-from portico.ports.planner import Planner
-from portico.pursuit import Pursuit
+from portico._functions.functions import function
+from portico._kernel import Kernel
+from portico._plans.task import Budget, Event
+from portico._ports.planner import Planner
+from portico._runs.outcome import Pursuit
 
 __all__ = ["Weather", "pursue_weather"]
 

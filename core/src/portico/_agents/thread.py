@@ -1,0 +1,565 @@
+"""Threads: the messages of a conversation, and their JSON form."""
+
+from __future__ import annotations
+
+import base64
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, Unpack, cast, get_args
+from uuid import uuid4
+
+from portico._agents.reducing import (
+    WHOLE,
+    CountTokens,
+    DropOldest,
+    History,
+    Reduced,
+    Reducer,
+    estimated_message_tokens,
+    split_turns,
+)
+from portico._agents.turnstile import Turnstile
+from portico._chat.messages import (
+    File,
+    Image,
+    Message,
+    Part,
+    Reasoning,
+    Role,
+    Source,
+    Text,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+from portico._functions.functions import Function
+from portico._selection.selection import Selection
+from portico._tool_loop.values import Turn
+from portico.errors import ThreadBusy, ThreadFormatError
+
+if TYPE_CHECKING:
+    from portico._agents.turnstile import Hold
+
+
+VERSION = 1
+ROLES: tuple[str, ...] = get_args(Role)
+BASE64 = "(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?"
+"""Bytes, in the one way to write them: what is read is written again as it was."""
+
+_BASE64 = re.compile(BASE64)
+_USAGE = tuple(Usage.__dataclass_fields__)
+_DEEPEST_VALUE = 200
+_NAMES = {
+    dict: "object",
+    list: "array",
+    str: "string",
+    bool: "boolean",
+    int: "number",
+    float: "number",
+    type(None): "null",
+}
+
+_Read: TypeAlias = Callable[[object, str], Any]
+
+
+def thread_to_json(id: str, turns: Sequence[ThreadTurn], reduced: Reduced) -> dict[str, Any]:
+    """Return a thread as JSON values; what is empty is left out. See `Thread.to_json`."""
+    document: dict[str, Any] = {"version": VERSION, "id": id, "turns": []}
+    for index, turn in enumerate(turns):
+        written: dict[str, Any] = {} if turn.agent is None else {"agent": turn.agent}
+        written["messages"] = _messages_to_json(turn.messages, f"$.turns[{index}].messages")
+        document["turns"].append(written | _usage_to_json(turn.usage))
+    if reduced != WHOLE:
+        messages = _messages_to_json(reduced.messages, "$.reduced.messages")
+        document["reduced"] = {"turns": reduced.turns, "messages": messages} | _usage_to_json(reduced.usage)
+    return document
+
+
+def _messages_to_json(messages: Sequence[Message], place: str) -> list[dict[str, Any]]:
+    return [
+        ({"role": message.role} if message.name is None else {"role": message.role, "name": message.name})
+        | {
+            "content": [
+                _part_to_json(part, f"{place}[{index}].content[{number}]")
+                for number, part in enumerate(message.content)
+            ]
+        }
+        for index, message in enumerate(messages)
+    ]
+
+
+def _part_to_json(part: Part, place: str) -> dict[str, Any]:
+    match part:
+        case Text(text):
+            return {"type": "text", "text": text}
+        case Image(data, url, media_type):
+            written: dict[str, Any] = {"type": "image", "media_type": media_type}
+            written |= {} if data is None else {"data": _base64(data)}
+            return written | ({} if url is None else {"url": url})
+        case File(data, name, media_type):
+            return {"type": "file", "name": name, "media_type": media_type, "data": _base64(data)}
+        case Source(number, text, name, link):
+            written = {"type": "source", "number": number, "text": text}
+            written |= {} if name is None else {"name": name}
+            return written | ({} if link is None else {"link": link})
+        case ToolCall(id, name, arguments):
+            return {"type": "tool_call", "id": id, "name": name, "arguments": arguments}
+        case ToolResult(id, name, content, error):
+            return {"type": "tool_result", "id": id, "name": name, "content": content} | (
+                {"error": True} if error else {}
+            )
+        case Reasoning(data, summary):
+            written = {"type": "reasoning"} | ({} if summary is None else {"summary": summary})
+            if isinstance(data, bytes):
+                return written | {"bytes": _base64(data)}
+            return written | {"data": _json(data, f"{place}.data")}
+        case _:
+            raise ThreadFormatError(f"{place}: a {type(part).__name__} is no part of a message.")
+
+
+def _usage_to_json(usage: Usage) -> dict[str, Any]:
+    counts = {name: getattr(usage, name) for name in _USAGE if getattr(usage, name)}
+    return {"usage": counts} if counts else {}
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
+
+
+def thread_from_json(document: object) -> tuple[str, tuple[ThreadTurn, ...], Reduced]:
+    """Read the id, the turns, and how the history was reduced; see `Thread.from_json`."""
+    if isinstance(document, dict) and "version" in document:
+        _refuse_other_version(document["version"])
+
+    def turn(written: object, place: str) -> ThreadTurn:
+        body = _object(written, place, ("messages",), ("agent", "usage"))
+        return ThreadTurn(
+            _whole_messages(body["messages"], f"{place}.messages"),
+            _optional(body, place, "agent", _text),
+            _usage(body, place),
+        )
+
+    body = _object(document, "$", ("version", "id", "turns"), ("reduced",))
+    turns = _list(body["turns"], "$.turns", turn)
+    id = _text(body["id"], "$.id")
+    if not id:
+        raise _error("$.id", "a text that is not empty", id)
+    return id, turns, _reduced(body["reduced"], len(turns)) if "reduced" in body else WHOLE
+
+
+def _reduced(document: object, turns: int) -> Reduced:
+    place = "$.reduced"
+    body = _object(document, place, ("turns", "messages"), ("usage",))
+    first = _count(body["turns"], f"{place}.turns")
+    if first > turns:
+        raise ThreadFormatError(f"{place}.turns: {first} turns are reduced, and the thread has {turns}.")
+    return Reduced(first, _whole_messages(body["messages"], f"{place}.messages"), _usage(body, place))
+
+
+def _whole_messages(document: object, place: str) -> tuple[Message, ...]:
+    messages = _list(document, place, _message)
+    try:
+        split_turns(messages)
+    except ValueError as error:
+        raise ThreadFormatError(f"{place}: {error}.") from error
+    return messages
+
+
+def _message(document: object, place: str) -> Message:
+    body = _object(document, place, ("role", "content"), ("name",))
+    role = body["role"]
+    if role not in ROLES:
+        raise _error(f"{place}.role", f"one of {', '.join(ROLES)}", role)
+    content = _list(body["content"], f"{place}.content", _part)
+    return Message(cast("Role", role), content, _optional(body, place, "name", _text))
+
+
+def _part(document: object, place: str) -> Part:
+    if not isinstance(document, dict):
+        raise _error(place, "an object", document)
+    kind = document.get("type")
+    if not isinstance(kind, str) or kind not in _FORMS:
+        raise _error(f"{place}.type", f"one of {', '.join(_FORMS)}", kind)
+    made, required, optional = _FORMS[kind]
+    body = _object(document, place, ("type", *required), tuple(optional))
+    fields = {
+        name: read(body[name], f"{place}.{name}") for name, read in {**required, **optional}.items() if name in body
+    }
+    if made is Reasoning:
+        if ("data" in fields) == ("bytes" in fields):
+            raise ThreadFormatError(f'{place}: exactly one of "data" and "bytes" is needed.')
+        fields["data"] = fields.pop("bytes", None) if "bytes" in fields else fields["data"]
+    part: Part = made(**fields)
+    return part
+
+
+def _usage(body: Mapping[str, Any], place: str) -> Usage:
+    if "usage" not in body:
+        return Usage()
+    counts = _object(body["usage"], f"{place}.usage", (), _USAGE)
+    return Usage(**{name: _count(value, f"{place}.usage.{name}") for name, value in counts.items()})
+
+
+def _refuse_other_version(version: object) -> None:
+    if type(version) is int and version > VERSION:
+        raise ThreadFormatError(
+            f"$.version: expected {VERSION}, got {version!r:.20}. This Portico reads version {VERSION} of the form; a "
+            "newer one wrote the thread."
+        )
+    if version != VERSION or isinstance(version, bool):
+        raise _error("$.version", f"{VERSION}", version)
+
+
+def _object(document: object, place: str, required: Sequence[str], optional: Sequence[str]) -> Mapping[str, Any]:
+    if not isinstance(document, dict):
+        advice = ": parse the text with json.loads first" if isinstance(document, str | bytes) and place == "$" else ""
+        raise _error(place, f"an object{advice}", document)
+    missing = [name for name in required if name not in document]
+    if missing:
+        raise ThreadFormatError(f"{place}: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing.")
+    known = (*required, *optional)
+    unknown = [name for name in document if name not in known]
+    if unknown:
+        raise ThreadFormatError(f"{place}: unknown key {str(unknown[0])[:60]!r}; known are {', '.join(known)}.")
+    return document
+
+
+def _list(document: object, place: str, read: _Read) -> tuple[Any, ...]:
+    if not isinstance(document, list):
+        raise _error(place, "an array", document)
+    return tuple(read(each, f"{place}[{index}]") for index, each in enumerate(document))
+
+
+def _optional(body: Mapping[str, Any], place: str, name: str, read: _Read) -> Any:
+    return read(body[name], f"{place}.{name}") if name in body else None
+
+
+def _text(document: object, place: str) -> str:
+    if not isinstance(document, str):
+        raise _error(place, "a string", document)
+    return document
+
+
+def _number(document: object, place: str) -> int:
+    if type(document) is not int:
+        raise _error(place, "a whole number", document)
+    return document
+
+
+def _count(document: object, place: str) -> int:
+    number = _number(document, place)
+    if number < 0:
+        raise _error(place, "a number of at least 0", document)
+    return number
+
+
+def _boolean(document: object, place: str) -> bool:
+    if not isinstance(document, bool):
+        raise _error(place, "true or false", document)
+    return document
+
+
+def _bytes(document: object, place: str) -> bytes:
+    text = _text(document, place)
+    if not _BASE64.fullmatch(text):
+        raise _error(place, "bytes in Base64", text)
+    return base64.b64decode(text)
+
+
+def _json(value: Any, place: str, depth: int = 0) -> Any:
+    """Return a copy of a JSON value; what would not come back as it is has no place in the form."""
+    if depth > _DEEPEST_VALUE:
+        raise ThreadFormatError(f"{place}: values nest deeper than {_DEEPEST_VALUE} levels.")
+    kind = type(value)
+    if kind in (str, int, bool, type(None)) or (kind is float and math.isfinite(value)):
+        return value
+    if kind is list:
+        return [_json(each, f"{place}[{index}]", depth + 1) for index, each in enumerate(value)]
+    if kind is dict and all(type(key) is str for key in value):
+        return {key: _json(each, f"{place}.{key}", depth + 1) for key, each in value.items()}
+    what = (
+        f"the number {value!r}"
+        if kind is float
+        else f"a {kind.__name__}"
+        if kind is not dict
+        else "a key that is no text"
+    )
+    raise ThreadFormatError(f"{place}: JSON has no form for {what}, so the thread would not come back as it is.")
+
+
+def _error(place: str, expected: str, got: object) -> ThreadFormatError:
+    # Not repr(): what came may be nested too deeply for it, or a number too long to print.
+    shown = repr(got[:60]) if isinstance(got, str) else f"a JSON {_NAMES.get(type(got), 'value')}"
+    return ThreadFormatError(f"{place}: expected {expected}, got {shown}.")
+
+
+_FORMS: dict[str, tuple[type[Any], dict[str, _Read], dict[str, _Read]]] = {
+    "text": (Text, {"text": _text}, {}),
+    "image": (Image, {"media_type": _text}, {"data": _bytes, "url": _text}),
+    "file": (File, {"name": _text, "media_type": _text, "data": _bytes}, {}),
+    "source": (Source, {"number": _number, "text": _text}, {"name": _text, "link": _text}),
+    "tool_call": (ToolCall, {"id": _text, "name": _text, "arguments": _text}, {}),
+    "tool_result": (ToolResult, {"id": _text, "name": _text, "content": _text}, {"error": _boolean}),
+    "reasoning": (Reasoning, {}, {"data": _json, "bytes": _bytes, "summary": _text}),
+}
+
+
+_WAYS = ("wait", "refuse")
+_NO_USAGE = Usage()
+
+
+class ThreadOptions(TypedDict, total=False):
+    """What an application says of a thread, and what is not saved with it; see `Thread`."""
+
+    budget: int | None
+    reducer: Reducer | None
+    context_providers: Iterable[ContextProvider]
+    count_tokens: CountTokens
+    when_busy: Literal["wait", "refuse"]
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadTurn:
+    """A turn that was taken: all that was said in it, by which agent it was answered, and what it cost."""
+
+    messages: tuple[Message, ...]
+    agent: str | None = None
+    usage: Usage = _NO_USAGE
+
+
+class Thread:
+    """Keep a conversation between its turns.
+
+    >>> thread = Thread("t1", messages=[Message.of("user", "Hello"), Message.of("assistant", "Good day!")])
+    >>> thread
+    Thread('t1', turns=1)
+    >>> Thread.from_json(thread.to_json()).messages == thread.messages
+    True
+
+    It keeps every message of every turn that ended well. With a ``budget`` not all of them may be sent: the budget is
+    of tokens, as ``count_tokens`` counts them, and what counts is the history and the new messages of a turn, not the
+    instructions, not what context providers add, not the functions, and not what the turn itself adds in its calls.
+    When that is more than the budget, ``reducer`` says what is sent of the history: by default the newest turns that
+    fit. All of it is sent again once it fits again; `AgentReply.reduced` tells what a turn was taken with.
+
+    Turns on one thread are taken one after the other, in the order in which they were asked for, from one event loop
+    or several, in one process; with ``when_busy="refuse"`` a turn that would have to wait raises ``ThreadBusy``. A turn
+    that fails, is cancelled, or whose stream is closed before its end leaves the thread as it was before.
+
+    Raises ``ValueError`` for messages that are no conversation: a call without its result, a result without its call.
+    """
+
+    def __init__(self, id: str | None = None, *, messages: Sequence[Message] = (), **options: Unpack[ThreadOptions]):
+        unknown = options.keys() - ThreadOptions.__annotations__.keys()
+        if unknown:
+            raise TypeError(f"{min(unknown)!r} is not an option of a thread; {', '.join(_OPTIONS)} are")
+        if id is not None and (not id or type(id) is not str):
+            raise ValueError(f"the id of a thread is a text, not {id!r}")
+        self.id = uuid4().hex if id is None else id
+        self.budget = options.get("budget")
+        if self.budget is not None and (type(self.budget) is not int or self.budget < 1):
+            raise ValueError(f"budget= is at least one token, not {self.budget!r}")
+        self.reducer: Reducer = options.get("reducer") or DropOldest()
+        if isinstance(self.reducer, type) or not hasattr(self.reducer, "reduce"):
+            raise TypeError(f"{self.reducer!r} is no reducer: DropOldest() is one, and Summarise()")
+        self.context_providers = checked_providers(options.get("context_providers", ()))
+        self.count_tokens = options.get("count_tokens", estimated_message_tokens)
+        self.when_busy = options.get("when_busy", "wait")
+        if self.when_busy not in _WAYS:
+            raise ValueError(f"when_busy= is one of {', '.join(_WAYS)}, not {self.when_busy!r}")
+        self._turns = _turns_of(messages)
+        self._reduced = WHOLE
+        # Turns are only ever added: what was made of them is kept and gone on with.
+        self._flat: tuple[tuple[ThreadTurn, ...], tuple[Message, ...]] = ((), ())
+        self._said: tuple[tuple[Message, ...], ...] = ()
+        self._sizes: tuple[CountTokens, tuple[int, ...]] = (self.count_tokens, ())
+        self.turnstile = Turnstile(self.id)
+
+    @property
+    def turns(self) -> tuple[ThreadTurn, ...]:
+        """The turns that were taken, the oldest first."""
+        return self._turns
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """All messages, the oldest first, whatever is sent of them."""
+        turns, messages = self._flat
+        if turns is not self._turns:
+            messages = (*messages, *(message for turn in self._turns[len(turns) :] for message in turn.messages))
+            self._flat = (self._turns, messages)
+        return messages
+
+    @property
+    def reduced(self) -> Reduced:
+        """How the history was made to fit the last time that not all of it did; `WHOLE` where all did."""
+        return self._reduced
+
+    @property
+    def busy(self) -> bool:
+        """Whether a turn is being taken just now."""
+        return self.turnstile.busy
+
+    def add(self, *messages: Message) -> None:
+        """Add what was said elsewhere: by a person who took over, or by an agent of another kind.
+
+        Raises ``ThreadBusy`` while a turn is being taken, and ``ValueError`` for what is no conversation.
+        """
+        if self.busy:
+            raise ThreadBusy(f"The thread {self.id!r} is busy with a turn; add to it before or after.")
+        self._turns = (*self._turns, *_turns_of(messages))
+
+    def branch(self, turns: int | None = None, *, id: str | None = None) -> Thread:
+        """Return a thread of its own that goes on from here, or from after the first so many turns.
+
+        A negative number leaves as many of the last turns out: ``thread.branch(-1)`` is the way to ask the last
+        question again. Budget, reducer, providers and all else are those of this thread.
+        """
+        thread = Thread(
+            id,
+            budget=self.budget,
+            reducer=self.reducer,
+            context_providers=self.context_providers,
+            count_tokens=self.count_tokens,
+            when_busy=self.when_busy,
+        )
+        thread._turns = self._turns[:turns]
+        if self._reduced.turns <= len(thread._turns):
+            thread._reduced = self._reduced
+        return thread
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the thread as JSON values, to save it: every message, and how it was reduced the last time.
+
+        While a turn is being taken that is the thread before the turn. Raises ``ThreadFormatError`` with the place for
+        what JSON does not have, such as an object of a service in a `Reasoning`.
+        """
+        return thread_to_json(self.id, self._turns, self._reduced)
+
+    @classmethod
+    def from_json(cls, document: object, **options: Unpack[ThreadOptions]) -> Thread:
+        """Read a thread from JSON values; ``options`` are those of a new one, since they are not saved.
+
+        Raises ``ThreadFormatError`` with the place for a document that is damaged, or that a newer version wrote.
+        """
+        id, turns, reduced = thread_from_json(document)
+        thread = cls(id, **options)
+        thread._turns, thread._reduced = turns, reduced
+        return thread
+
+    async def enter(self) -> Hold:
+        """Wait for a turn's place in the order of coming: for agents, who give back the hold when it is over.
+
+        Raises ``ThreadBusy``; see `portico._agents.turnstile`.
+        """
+        return await self.turnstile.enter(wait=self.when_busy == "wait")
+
+    def history(self) -> History:
+        """Return what a reducer sees; tokens are counted once for each turn."""
+        count, sizes = self._sizes
+        if count is not self.count_tokens or len(sizes) > len(self._turns):
+            count, sizes = self.count_tokens, ()
+        if len(self._said) > len(self._turns):
+            self._said = ()
+        self._said = (*self._said, *(turn.messages for turn in self._turns[len(self._said) :]))
+        more = (sum(map(count, turn.messages)) for turn in self._turns[len(sizes) :])
+        self._sizes = (count, (*sizes, *more))
+        return History(self._said, self._reduced, count, self._sizes[1])
+
+    def keep(self, turn: ThreadTurn, reduced: Reduced = WHOLE) -> None:
+        """Add a turn that was taken, and how the history was sent in it: for agents, inside of their turn.
+
+        Raises ``ValueError`` for a call without its result, and a result without its call.
+        """
+        split_turns(turn.messages)
+        self._turns = (*self._turns, replace(turn, messages=tuple(map(_without_causes, turn.messages))))
+        if reduced != WHOLE:
+            self._reduced = reduced  # kept where all was sent this time too: a summary is dear
+
+    def __repr__(self) -> str:
+        return f"Thread({self.id!r}, turns={len(self._turns)})"
+
+
+_OPTIONS = tuple(ThreadOptions.__annotations__)
+
+
+def _turns_of(messages: Iterable[Message]) -> tuple[ThreadTurn, ...]:
+    messages = tuple(messages)
+    for each in messages:
+        if not isinstance(each, Message):
+            raise TypeError(f"a thread is of messages, and {each!r:.80} is none; Message.of(role, …) makes one")
+    return tuple(map(ThreadTurn, split_turns(tuple(map(_without_causes, messages)))))
+
+
+def _without_causes(message: Message) -> Message:
+    """Forget what functions raised: a thread would hold their frames, with all that is in them, as long as it lives."""
+    if message.role != "tool":
+        return message
+    parts = (replace(part, cause=None) if isinstance(part, ToolResult) else part for part in message.content)
+    return replace(message, content=tuple(parts))
+
+
+@dataclass(frozen=True, slots=True)
+class AgentTurn:
+    """A turn that is about to be taken: ``earlier`` are the messages of the thread, ``new`` those of this turn."""
+
+    agent: str
+    thread: Thread
+    earlier: tuple[Message, ...]
+    new: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What one provider adds to one turn.
+
+    ``messages`` come before the new ones, those of the user in one message with them, and are not kept in the thread;
+    ``instructions`` follow the agent's own. ``functions`` are offered as they are: a selector does not choose of them.
+    ``selection`` tells how the functions were chosen, where they were.
+    """
+
+    functions: tuple[Function, ...] = ()
+    messages: tuple[Message, ...] = ()
+    instructions: str = ""
+    selection: Selection | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnOutcome:
+    """How a turn ended: with ``turn``, or with the ``error`` that ended it (``CancelledError``: stopped)."""
+
+    turn: Turn[Any] | None = None
+    error: BaseException | None = field(default=None, repr=False)
+
+
+class ContextProvider(Protocol):
+    """Adds to each turn of an agent: functions, messages, instructions; and sees what came of it.
+
+    Behaviour: `before` is called once before each turn, those of all providers at the same time; what they give is put
+    together in the order of the providers, those of the agent first, and is for this turn only. Messages of the user
+    that end it are sent as one with what the user says. Functions are offered whatever the kernel's selector chooses.
+    `after` is called once after each turn that `before` was called for, with the same ``turn``, whether it ended well,
+    failed or was cancelled, and before the thread has the turn. One that is attached to the agent and to the thread is
+    asked once. A provider may serve several agents and threads at once: what it remembers, it keeps by
+    ``turn.thread.id``.
+    Errors: what `before` raises ends the turn, and the thread stays as it was; what `after` raises does too. Of a turn
+    that has failed already it is noted with that error, and of one that was stopped it is logged.
+    """
+
+    async def before(self, turn: AgentTurn) -> Context | None:
+        """Return what to add to this turn; None is nothing."""
+        ...
+
+    async def after(self, turn: AgentTurn, outcome: TurnOutcome) -> None:
+        """See how the turn ended."""
+        ...
+
+
+def checked_providers(providers: Iterable[ContextProvider]) -> tuple[ContextProvider, ...]:
+    """Return the providers; ``TypeError`` for what is none, before a turn needs it."""
+    checked = tuple(providers)
+    for each in checked:
+        if isinstance(each, type) or not (hasattr(each, "before") and hasattr(each, "after")):
+            raise TypeError(f"{each!r:.80} is no context provider: it has before(turn) and after(turn, outcome)")
+    return checked

@@ -1,0 +1,373 @@
+"""Citations: sources with numbers, the citations of an answer, and quotations that no source has."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from portico._chat.messages import Citation, Source
+from portico._search.results import TextSearchResult
+
+LinkInText = tuple[int, str]
+"""The place of a link in a text, and its address as written."""
+
+# A fence that is not closed runs to the end, as in CommonMark; a code span stays within some lines.
+_CODE = re.compile(
+    r"(?:^|\n)[ \t]{0,3}(?P<fence>`{3,100}(?!`)|~{3,100}(?!~))[^`\n]*\n.*?(?:\n[ \t]{0,3}(?P=fence)|\Z)"
+    r"|(?P<run>(?<!`)`+)(?!`)(?=[^`])(?:(?!\n\s*\n).){1,2000}?(?<!`)(?P=run)(?!`)"
+    r"|```.*",
+    re.DOTALL,
+)
+_IMAGE = re.compile(r"!\[[^\[\]\n]{0,500}\]\([^()\s]{0,4000}(?:[ \t][^()\n]{0,500})?\)")
+_SCHEME = r"[A-Za-z][A-Za-z0-9+.-]{1,20}://"
+# Characters of an address in running text. Brackets and marks of Chinese and Japanese end it too.
+_INSIDE = r"[^\s<>\"`{}|\\^\u3000-\u3003\u3008-\u3011\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f\u2018-\u201f\u2026]"
+_TARGET = re.compile(
+    r"\]\(\s{0,4}(?:<(?P<angled>[^<>\n]{1,4000})>|(?P<plain>[^\s()<>]{1,4000}(?:\([^\s()<>]{0,4000}\)[^\s()<>]{0,4000}){0,20}))"
+    rf"|<(?P<auto>{_SCHEME}[^\s<>]{{1,4000}})>"
+    rf"|(?<![A-Za-z0-9])(?P<bare>{_SCHEME}{_INSIDE}{{1,4000}})"
+)
+_LABELLED = re.compile(r"\[(?:[^\[\]\n]|\[[^\[\]\n]{0,100}\]){0,500}\]\([^\n)]{0,4000}\)")
+_CLOSING = {")": "(", "]": "["}
+_DEFAULT_PORTS = {("http", 80), ("https", 443)}
+
+
+def without_code(text: str) -> str:
+    """Return a text with blanks for its code and images, so that places in it stay the same.
+
+    >>> without_code("See `a[1]` [2].")
+    'See        [2].'
+    """
+    return _IMAGE.sub(_blank, _CODE.sub(_blank, text))
+
+
+def without_links(text: str) -> str:
+    """Return a text with blanks for its links and their labels, so that places in it stay the same."""
+    text = _LABELLED.sub(_blank, text)
+    return _TARGET.sub(lambda match: _blank(match) if match["bare"] or match["auto"] else match[0], text)
+
+
+def find_links(text: str) -> Iterator[LinkInText]:
+    """Yield the addresses in a text with their places: links of Markdown, and bare addresses.
+
+    >>> list(find_links("See [the docs](https://a.example/b) and https://c.example/d."))
+    [(15, 'https://a.example/b'), (40, 'https://c.example/d')]
+
+    Links within the document (``#part``) and addresses without ``://`` (``mailto:``) are left out.
+    """
+    for match in _TARGET.finditer(text):
+        link = match["angled"] or match["plain"] or match["auto"]
+        if link is None:
+            link = _trimmed(match["bare"])
+        if re.match(_SCHEME, link):
+            yield match.start(match.lastgroup or 0), link
+
+
+def place_of(link: str) -> tuple[str, str]:
+    """Return the place that a link leads to in one spelling, and its fragment.
+
+    >>> place_of("HTTPS://Example.org:443/a%20b/?utm_source=x#top") == place_of("http://example.org/a b#top")
+    True
+
+    Links lead to one place if they differ only in ``http`` and ``https``, the case of the host, a usual port,
+    percent-encoding, a slash at the end, and the parameters ``utm_…`` that services add to count readers.
+    """
+    link = link.strip()
+    try:
+        parts = urlsplit(link)
+        port = parts.port
+    except ValueError:
+        return unquote(link), ""
+    host = (parts.hostname or "").rstrip(".")
+    if port is not None and (parts.scheme, port) not in _DEFAULT_PORTS:
+        host = f"{host}:{port}"
+    kept = [each for each in parts.query.split("&") if each and not each.startswith("utm_")]
+    scheme = "http" if parts.scheme == "https" else parts.scheme
+    path = unquote(parts.path).rstrip("/")
+    return f"{scheme}://{host}{path}?{unquote('&'.join(kept))}", unquote(parts.fragment)
+
+
+def _blank(match: re.Match[str]) -> str:
+    return " " * len(match[0])
+
+
+def _trimmed(link: str) -> str:
+    """Leave off marks that end the sentence, not the address, as GitHub does."""
+    while link:
+        last = link[-1]
+        if last in ".,;:!?'*_~" or (last in _CLOSING and link.count(last) > link.count(_CLOSING[last])):
+            link = link[:-1]
+        else:
+            break
+    return link
+
+
+_NUMBER = r"\^?\d{1,3}"
+_WORD = r"(?:[Ss]ources?|[Pp]assages?|[Dd]oc(?:ument)?s?|[Rr]ef(?:erence)?s?\.?)\s{0,2}[:#]?\s{0,2}"
+_MORE = rf"(?:\s{{0,2}}(?:[,;，、；]|[-–—]|and|und|&)\s{{0,2}}(?:{_WORD})?{_NUMBER}){{0,40}}"
+# [1]  [1, 2]  [1-3]  [^1]  [Source 1]  【1】  【1†source】  ［1］  (Source 1)
+_MARK = re.compile(
+    rf"\[(?P<square>(?:{_WORD})?{_NUMBER}{_MORE})\]|[【［](?P<wide>{_NUMBER}{_MORE})(?:†[^】\n]{{0,100}})?[】］]"
+    rf"|\((?P<round>{_WORD}{_NUMBER}{_MORE})\)"
+)
+# What a mark is attached to, and what of it is a name in code: rows_2, $x, rowCount, sys.argv, rows2, x, a call.
+_ATTACHED = re.compile(r"[\w.$)\]\\'’=]+\Z")
+_NAME = re.compile(r"[_$\\\]=]|[a-z][A-Z]|[a-z]{2}\.[a-z]{2}|^[a-z]+\d+$|^[A-Za-z]?\)?$")
+_DEFINITION = re.compile(r"^[ \t]{0,3}\[\^?\d{1,3}\]:(?=\s)", re.MULTILINE)
+_ENTRY = re.compile(r"^[ \t]{0,8}(?:[-*+][ \t]{1,3})?\**\[\^?(\d{1,3})\]\**:?[ \t]{0,3}(\S[^\n]*)$", re.MULTILINE)
+"""A line of a list of sources, such as models put at the end: [1] Its name, https://its.address/"""
+_WIDEST = 20
+"""How many sources a range such as [1-3] may name."""
+
+
+def numbered_sources(results: Iterable[TextSearchResult | Mapping[str, Any]], *, first: int = 1) -> tuple[Source, ...]:
+    """Give passages numbers, so that an answer can cite them.
+
+    >>> numbered_sources([TextSearchResult("Ports are protocols.", name="Ports")])
+    (Source(number=1, text='Ports are protocols.', name='Ports', link=None),)
+
+    ``results`` are passages as a search gives them, or in the JSON form that functions return.
+    """
+    return tuple(
+        Source(number, result.value, result.name, result.link)
+        if isinstance(result, TextSearchResult)
+        else Source(number, result["value"], result.get("name"), result.get("link"))
+        for number, result in enumerate(results, first)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CitationCheck:
+    """How an answer cites its sources.
+
+    ``cited`` are the sources that it cites, by number or by link, in the order of their first mark; a quote is the
+    whole passage, since marks do not say which words they rely on. ``unbacked`` are the numbers and the links that
+    it gives and no source has, in order. ``uncited`` are the sources that it never cites.
+    """
+
+    cited: tuple[Citation, ...] = ()
+    unbacked: tuple[int | str, ...] = ()
+    uncited: tuple[Source, ...] = ()
+
+    @property
+    def grounded(self) -> bool:
+        """Whether the answer cites a source, and nothing that no source backs."""
+        return bool(self.cited) and not self.unbacked
+
+
+def check_citations(text: str, sources: Sequence[Source]) -> CitationCheck:
+    """Check an answer's citations against the sources that it was made from.
+
+    >>> sources = numbered_sources(
+    ...     [
+    ...         TextSearchResult("Ports are protocols.", link="https://docs.example/ports"),
+    ...         TextSearchResult("Plans are data.", link="https://docs.example/plans"),
+    ...     ]
+    ... )
+    >>> check = check_citations("Plans [are data](https://docs.example/plans/#intro), says [7].", sources)
+    >>> [citation.number for citation in check.cited], check.unbacked, [source.number for source in check.uncited]
+    ([2], (7,), [1])
+
+    Read as citations are the marks that models write (`cited_numbers`), links, and bare addresses; in code is none
+    of them. `portico._chat.citations.place_of` says which links are one. A link to a place of several sources cites
+    them all, unless the part of the place (``#L12``) tells them apart. An address that a source's own words have is
+    backed. A line that lists a source, by its number and its name or link, cites nothing: a statement does.
+    """
+    prose = without_code(text)
+    by_number = {source.number: source for source in sources}
+    by_place = _by_place(sources)
+    mentioned: set[tuple[str, str]] | None = None
+    cited: dict[int, Source] = {}
+    unbacked: dict[int | str, None] = {}
+    marks: list[tuple[int, int | str]] = [*_marks(prose), *find_links(prose)]
+    entries = _entries(prose, by_number)
+    for start, mark in sorted(marks, key=lambda found: found[0]):
+        line = bisect_right(entries, start, key=lambda entry: entry[0].start) - 1
+        if line >= 0 and start in entries[line][0]:
+            listed = entries[line][1]
+            if mark == listed.number or _is_link_of(listed, mark):
+                continue
+        if isinstance(mark, int):
+            if mark in by_number:
+                cited[mark] = by_number[mark]
+            else:
+                unbacked[mark] = None
+            continue
+        found = _sources_at(mark, by_place)
+        cited |= {source.number: source for source in found if source.number not in cited}
+        if not found:
+            if mentioned is None:
+                mentioned = {place_of(link) for source in sources for _, link in find_links(source.text)}
+            if place_of(mark) not in mentioned:
+                unbacked[mark] = None
+    return CitationCheck(
+        tuple(Citation(source.number, source.name, source.link, source.text) for source in cited.values()),
+        tuple(unbacked),
+        tuple(source for source in sources if source.number not in cited),
+    )
+
+
+def cited_numbers(text: str) -> tuple[int, ...]:
+    """Return the numbers that an answer cites, in the order of their first mark.
+
+    >>> cited_numbers("Ports are protocols [2]. They are async [1, 2]; `a[3]` is code.")
+    (2, 1)
+
+    Marks are ``[1]``, ``[1, 2]``, ``[1-3]``, ``[^1]``, ``[Source 1]``, ``(Source 1)``, and 【1】 with what services put
+    into it. A number has at most three digits, so ``[2024]`` is none. What is attached to a name (``rows_2[1]``) is
+    code; attached to a plain word it is a mark, for many models write ``as protocols[1].`` A mark that is a link's
+    label cites by that link.
+    """
+    return tuple(dict.fromkeys(number for _, number in _marks(without_code(text))))
+
+
+def _marks(prose: str) -> Iterator[tuple[int, int]]:
+    """Yield the numbers of marks with their places, given a text without code."""
+    prose = _DEFINITION.sub(lambda match: " " * len(match[0]), without_links(prose))
+    end_of_last = -1
+    for match in _MARK.finditer(prose):
+        if prose.startswith("(", match.end()) or prose.startswith("](", match.end()):
+            continue
+        if match.start() != end_of_last and _is_code(prose, match):
+            continue
+        end_of_last = match.end()
+        for number in _numbers(match["square"] or match["wide"] or match["round"]):
+            yield match.start(), number
+
+
+def _is_code(prose: str, match: re.Match[str]) -> bool:
+    """Tell whether a mark is an index, by what it is attached to and by what follows."""
+    attached = _ATTACHED.search(prose, max(0, match.start() - 80), match.start())
+    if attached is None or match["square"] is None:
+        return False
+    goes_on = re.match(r"\.[a-z]|=", prose[match.end() : match.end() + 2])
+    is_zero = "0" in re.findall(r"\d+", match[0])
+    return bool(goes_on or is_zero or _NAME.search(attached[0]))
+
+
+def _numbers(written: str) -> Iterator[int]:
+    """Yield the numbers of a mark, those of a range in between too; none for an interval such as [0, 1]."""
+    found = [
+        (int(number), separator) for separator, number in re.findall(r"([-–—]?)\s*\^?(\d+)", re.sub(_WORD, "", written))
+    ]
+    if len(found) > 1 and any(number == 0 for number, _ in found):
+        return
+    last = 0
+    for number, separator in found:
+        if separator and last < number <= last + _WIDEST:
+            yield from range(last + 1, number)
+        yield number
+        last = number
+
+
+def _entries(prose: str, by_number: Mapping[int, Source]) -> list[tuple[range, Source]]:
+    """Return the lines that list a source, and which."""
+    entries = []
+    for line in _ENTRY.finditer(prose):
+        source = by_number.get(int(line[1]))
+        if source is None:
+            continue
+        # After a name a list goes on with a mark or ends, and a statement goes on with a word.
+        named = source.name and re.match(
+            rf"[*_[\"“]*{re.escape(source.name)}(?:\s*[^\w\s]|\s*$)", line[2], re.IGNORECASE
+        )
+        if named or any(_is_link_of(source, link) for _, link in find_links(line[2])):
+            entries.append((range(line.start(), line.end()), source))
+    return entries
+
+
+def _is_link_of(source: Source, mark: int | str) -> bool:
+    return isinstance(mark, str) and source.link is not None and place_of(source.link)[0] == place_of(mark)[0]
+
+
+def _by_place(sources: Iterable[Source]) -> Mapping[str, list[tuple[str, Source]]]:
+    by_place: dict[str, list[tuple[str, Source]]] = {}
+    for source in sources:
+        if source.link:
+            place, part = place_of(source.link)
+            by_place.setdefault(place, []).append((part, source))
+    return by_place
+
+
+def _sources_at(link: str, by_place: Mapping[str, list[tuple[str, Source]]]) -> list[Source]:
+    """Return the sources that a link leads to: those of its very part, or all of its place."""
+    # Scripts that are written without spaces go on after an address.
+    for spelling in dict.fromkeys((link, re.split(r"[^\x00-\x7f]", link, maxsplit=1)[0])):
+        place, part = place_of(spelling)
+        found = by_place.get(place, [])
+        if found:
+            return [source for known, source in found if known == part] or [source for _, source in found]
+    return []
+
+
+_LONGEST = 4_000
+_MARKS = (("“", "”"), ("„", "“"), ("„", "”"), ("«", "»"), ("»", "«"), ("「", "」"), ("『", "』"), ('"', '"'))
+_QUOTED = re.compile(
+    "|".join(
+        rf"{opening}(?P<q{n}>[^{opening}{closing}]{{1,{_LONGEST}}}){closing}"
+        for n, (opening, closing) in enumerate(_MARKS)
+    )
+    + r"|(?:^|\n)[ ]{0,3}>[ ]?(?P<block>[^\n]*(?:\n[ ]{0,3}>[^\n]*)*)"
+)
+_PARAGRAPH = re.compile(r"\n\s*\n")
+# What a quotation leaves out or puts in: "…", "[...]", "[the planner]"; and the marks that point to its source.
+_GAP = re.compile(r"\[[^\[\]\n]{0,100}\]|【[^【】\n]{0,100}】|\(?(?:\.\.\.|…)\)?")
+_EVERY_SCRIPT = str.maketrans({"‘": "'", "’": "'", "‚": "'", "–": "-", "—": "-", "−": "-", "\u00ad": None})
+
+
+def find_quotations(text: str) -> Iterator[str]:
+    r"""Yield what an answer quotes: between quotation marks of any language, and as a block quote of Markdown.
+
+    >>> list(find_quotations("It says “ports are protocols” and\n\n> Plans are\n> data.\n"))
+    ['ports are protocols', 'Plans are data.']
+    """
+    for paragraph in _PARAGRAPH.split(without_code(text)):
+        for match in _QUOTED.finditer(paragraph):
+            quoted = match[match.lastgroup or 0]
+            yield " ".join(re.sub(r"\n[ ]{0,3}>", "\n", quoted).split())
+
+
+def unfound_quotations(text: str, sources: Sequence[Source], *, words: int = 4) -> tuple[str, ...]:
+    """Return what an answer quotes and no source says, in order.
+
+    >>> source = Source(1, "Ports are protocols, and asynchronous.")
+    >>> unfound_quotations("“Ports are … asynchronous”, and “ports are always very fast” [1].", [source])
+    ('ports are always very fast',)
+
+    Compared are letters, numbers and their order; case, white space, punctuation at the ends and the shape of
+    apostrophes and dashes make no difference, and what a quotation leaves out (``…``) or adds (``[the port]``) may be
+    anything. A quotation of fewer than ``words`` words is a name or a word that is meant otherwise, and passes; in a
+    script without spaces, two characters count as a word.
+    """
+    said = [_plain(f"{source.name or ''}\n{source.text}") for source in sources]
+    found = dict.fromkeys(quotation for quotation in find_quotations(text) if _words(quotation) >= words)
+    return tuple(quotation for quotation in found if not any(_stands_in(quotation, passage) for passage in said))
+
+
+def _words(quotation: str) -> int:
+    return sum(1 if word.isascii() else max(1, _wide(word) // 2) for word in quotation.split())
+
+
+def _wide(word: str) -> int:
+    return sum(unicodedata.east_asian_width(letter) in "WF" for letter in word)
+
+
+def _stands_in(quotation: str, passage: str) -> bool:
+    """Tell whether the pieces of a quotation stand in a passage one after another."""
+    place = 0
+    for piece in _GAP.split(quotation):
+        wanted = _plain(piece).strip(" .,;:!?\"'()-")
+        place = passage.find(wanted, place)
+        if place < 0:
+            return False
+        place += len(wanted)
+    return True
+
+
+def _plain(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", text).translate(_EVERY_SCRIPT).casefold().split())

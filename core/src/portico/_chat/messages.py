@@ -1,0 +1,349 @@
+"""Chat: messages, requests, replies, and what a chat service can do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from portico.errors import UnsupportedOption
+
+Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Words."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A picture: bytes with a media type, or a URL that the service fetches itself."""
+
+    data: bytes | None = None
+    url: str | None = None
+    media_type: str = "image/png"
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file by content."""
+
+    data: bytes
+    name: str
+    media_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A retrieved passage, as data: never an instruction. ``number`` is what a citation ``[1]`` refers to."""
+
+    number: int
+    text: str
+    name: str | None = None
+    link: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A model's wish to call a function; ``arguments`` is the JSON text as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str = "{}"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """The answer to a tool call, as JSON text or words; ``error`` tells a failure from a result.
+
+    ``cause`` is what was raised, for the developer: it is never sent.
+    """
+
+    id: str
+    name: str
+    content: str
+    error: bool = False
+    cause: BaseException | None = field(default=None, repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """A service's own record of its thinking; opaque, and handed back as it came."""
+
+    data: Any
+    summary: str | None = None
+
+
+Part: TypeAlias = Text | Image | File | Source | ToolCall | ToolResult | Reasoning
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn: who speaks, and the parts of what is said.
+
+    >>> Message.of("user", "Hello", Source(1, "Ports are protocols.")).text
+    'Hello'
+    """
+
+    role: Role
+    content: tuple[Part, ...]
+    name: str | None = None
+
+    @classmethod
+    def of(cls, role: Role, *parts: Part | str) -> Message:
+        """Make a message; plain strings become `Text`."""
+        return cls(role, tuple(Text(part) if isinstance(part, str) else part for part in parts))
+
+    @property
+    def text(self) -> str:
+        """The words of the message: its `Text` parts joined."""
+        return "".join(part.text for part in self.content if isinstance(part, Text))
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A function offered to a model: its name on the wire, what it is for, JSON Schema of its arguments.
+
+    ``strict`` asks the service to hold the arguments to the schema while they are written; ``parameters`` is
+    then of the strict form (`portico.plugins.strict_form`), and only services that declare ``strict`` are asked.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    strict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ToolChoice:
+    """Whether the model may (auto), must (required) or must not (none) call tools, and which.
+
+    ``include`` and ``exclude`` name tools of the request; a service offers those that are included and not
+    excluded, see `ChatRequest.offered`.
+    """
+
+    mode: Literal["auto", "required", "none"] = "auto"
+    include: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """Everything one completion needs. ``extras`` are a vendor's own options by name.
+
+    ``temperature`` and ``top_p`` as services define them; ``max_tokens`` counts generated tokens;
+    ``response_schema`` is a JSON Schema that the reply's text must satisfy; ``response_name`` names it to the
+    service. With ``response_strict`` it is of the strict form (`portico.plugins.strict_form`).
+    """
+
+    messages: Sequence[Message]
+    tools: tuple[Tool, ...] = ()
+    tool_choice: ToolChoice = ToolChoice()
+    response_schema: Mapping[str, Any] | None = None
+    response_name: str = "reply"
+    response_strict: bool = False
+    temperature: float | None = None
+    top_p: float | None = None
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+    seed: int | None = None
+    extras: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def offered(self) -> tuple[Tool, ...]:
+        """The tools that the model is told of: none in mode "none", else those that the choice leaves."""
+        choice = self.tool_choice
+        if choice.mode == "none":
+            return ()
+        if choice.include is None and not choice.exclude:
+            return self.tools
+        return tuple(
+            tool
+            for tool in self.tools
+            if (choice.include is None or tool.name in choice.include) and tool.name not in choice.exclude
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens that were read and written; zero where a service counts none.
+
+    ``cached_tokens`` are those of the input that the service had at hand, ``reasoning_tokens`` those of the
+    output that were thought and not said.
+    """
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A place in an answer's sources: the source's number, name and link, and the words relied on."""
+
+    number: int
+    name: str | None
+    link: str | None
+    quote: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChatReply:
+    """What a service answered. ``finish`` is "length" where it was cut short.
+
+    A refusal is not a reply: it is raised as ``ContentRefused``. ``citations`` are those that the service itself
+    makes; most make none, and the caller reads the marks. ``model`` and ``service`` say who answered.
+    """
+
+    message: Message
+    finish: Literal["stop", "length", "tool_calls"] = "stop"
+    usage: Usage = Usage()
+    model: str = ""
+    service: str = ""
+    citations: tuple[Citation, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The words of the reply."""
+        return self.message.text
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls that the model asks for, in its order."""
+        return tuple(part for part in self.message.content if isinstance(part, ToolCall))
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallDelta:
+    """A piece of a tool call while it is written: calls are told apart by ``index``, from 0.
+
+    The first piece of a call has its id and name; the ``arguments`` of all its pieces joined are the call's.
+    """
+
+    index: int
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatDelta:
+    """A piece of a streamed reply; the last one carries the whole ``reply`` and may carry text too.
+
+    ``reasoning`` is a summary of the model's thinking, where a service streams one; it is not part of the text.
+    """
+
+    text: str = ""
+    reply: ChatReply | None = None
+    tool_call: ToolCallDelta | None = None
+    reasoning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatCapabilities:
+    """What a chat service honours; a request that needs more is refused before anything is sent.
+
+    ``response_schema``: replies are held to any JSON Schema, as far as the service understands it. ``strict``: the
+    service takes the strict form for response schemas and tools, and then holds to it exactly.
+    ``language_model``: it follows instructions, so that it can write plans. One that only quotes says that it does not.
+    """
+
+    sources: bool = False
+    tools: bool = False
+    response_schema: bool = False
+    strict: bool = False
+    images: bool = False
+    files: bool = False
+    sampling: frozenset[str] = frozenset()
+    """Which of temperature, top_p, max_tokens, stop and seed are honoured."""
+    extras: frozenset[str] = frozenset()
+    language_model: bool = True
+
+
+def check_request(request: ChatRequest, capabilities: ChatCapabilities, service: str) -> None:
+    """Raise ``UnsupportedOption`` naming everything in ``request`` that ``service`` cannot honour."""
+    parts = {type(part) for message in request.messages for part in message.content}
+    wanted: dict[str, bool] = {
+        "tools": bool(request.tools) and not capabilities.tools,
+        "tool_choice": request.tool_choice.mode == "required" and not capabilities.tools,
+        "response_schema": request.response_schema is not None and not capabilities.response_schema,
+        "strict": not capabilities.strict and (request.response_strict or any(tool.strict for tool in request.tools)),
+        "images": Image in parts and not capabilities.images,
+        "files": File in parts and not capabilities.files,
+        "sources": Source in parts and not capabilities.sources,
+    }
+    for option in ("temperature", "top_p", "max_tokens", "stop", "seed"):
+        wanted[option] = getattr(request, option) not in (None, ()) and option not in capabilities.sampling
+    for extra in request.extras:
+        wanted[f"extras.{extra}"] = extra not in capabilities.extras
+    refused = [option for option, missing in wanted.items() if missing]
+    if refused:
+        raise UnsupportedOption(f"The chat service {service!r} does not support {', '.join(refused)}.")
+
+
+def render_sources(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Turn `Source` parts into text, for services that do not take them as data.
+
+    Each becomes a numbered block; the text inside is escaped, so that no passage can end its own block.
+    """
+    return tuple(
+        Message(message.role, tuple(_as_text(part) for part in message.content), message.name) for message in messages
+    )
+
+
+def _as_text(part: Part) -> Part:
+    if not isinstance(part, Source):
+        return part
+    name = f' name="{_escape(part.name)}"' if part.name else ""
+    link = f' link="{_escape(part.link)}"' if part.link else ""
+    return Text(f'<source number="{part.number}"{name}{link}>\n{_escape(part.text)}\n</source>\n')
+
+
+def _escape(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+
+
+def several_texts(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the texts that a caller gave; a string would be a sequence of its characters.
+
+    >>> several_texts(["a red door", "a red roof"])
+    ('a red door', 'a red roof')
+    >>> several_texts("a red door")
+    Traceback (most recent call last):
+    ...
+    TypeError: wanted is a sequence of texts, not one string
+
+    Raises ``TypeError`` for one string, and for an item that is none, with its position from 0.
+    """
+    if isinstance(texts, str):
+        raise TypeError("wanted is a sequence of texts, not one string")
+    texts = tuple(texts)
+    for position, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(f"text {position} is {type(text).__name__}, not str")
+    return texts
+
+
+_BYTES_A_TOKEN = 3
+
+
+def estimated_tokens(text: str) -> int:
+    """Estimate, rather too high, how many tokens a text is: one for three bytes of UTF-8.
+
+    English has about four characters to a token, and a character of Chinese or Japanese is three bytes and about
+    one token, in the vocabularies of today's models.
+    """
+    return math.ceil(len(text.encode("utf-8", "surrogatepass")) / _BYTES_A_TOKEN)

@@ -1,0 +1,407 @@
+"""Functions: Python functions that models and plans can call."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from types import ModuleType
+from typing import Any, TypeVar, final, overload
+from weakref import WeakValueDictionary
+
+from portico._schema.coerce import structure_leniently
+from portico._schema.definitions import hoisted
+from portico._types.classes import note
+from portico._types.compiled import Compiled, Mismatch
+from portico._types.compiling import compile_type, json_default
+from portico._types.docstrings import describe
+from portico.errors import ArgumentsInvalid
+
+if typing.TYPE_CHECKING:
+    from portico._ports.type_codec import TypeCodec
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+_NAME = re.compile(r"[0-9A-Za-z_]+")
+_MARK = "__portico_function__"
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    name: str | None
+    description: str | None
+    blocking: bool
+    effects: bool
+    tags: frozenset[str]
+
+
+@overload
+def function(callable: F, /) -> F: ...
+@overload
+def function(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    blocking: bool = False,
+    effects: bool = False,
+    tags: Iterable[str] = (),
+) -> Callable[[F], F]: ...
+def function(
+    callable: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    blocking: bool = False,
+    effects: bool = False,
+    tags: Iterable[str] = (),
+) -> Any:
+    """Mark a callable as a function for kernels. It stays an ordinary callable.
+
+    >>> @function
+    ... def add(a: int, b: int = 1) -> int:
+    ...     '''Add two numbers.'''
+    ...     return a + b
+    >>> add(1, 2), Function.of(add).description
+    (3, 'Add two numbers.')
+
+    ``blocking=True`` runs a synchronous one in a thread, so that it does not block others. ``effects=True`` says that
+    it must not happen twice: it is not repeated unasked. ``tags`` are words by which planners recognise kinds.
+    """
+    options = _Options(name, description, blocking, effects, frozenset(tags))
+
+    def mark(target: Any) -> Any:
+        # What a class gives back of a static or class method is not the object that it holds.
+        setattr(target.__func__ if isinstance(target, staticmethod | classmethod) else target, _MARK, options)
+        return target
+
+    return mark if callable is None else mark(callable)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter: name, description, compiled type, and default."""
+
+    name: str
+    description: str
+    compiled: Compiled
+    required: bool
+    default: Any = None
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """JSON Schema of the parameter, with its description, and its default if that has a JSON form."""
+        schema = dict(self.compiled.schema)
+        if self.description:
+            schema["description"] = self.description
+        if not self.required:
+            schema |= json_default(self.compiled, self.default)
+        return schema
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class FunctionManual:
+    """The description of a function for planners and models: data only, no code.
+
+    ``parameters`` and ``returns`` are JSON Schemas; ``parameters`` is of type object.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    returns: Mapping[str, Any]
+    effects: bool = False
+    tags: frozenset[str] = frozenset()
+    checked: Any = field(default=None, init=False, repr=False, compare=False)
+    """A cache of the check of plans."""
+
+
+@final
+class Function:
+    """A callable with its manual, ready to be called with Python values or with JSON.
+
+    >>> def shout(text: str) -> str:
+    ...     return text.upper()
+    >>> shouting = Function.of(shout, plugin="Tone")
+    >>> shouting.full_name, shouting.manual.parameters["required"]
+    ('Tone-shout', ['text'])
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_bind",
+        "_bound",
+        "_manual",
+        "_reading",
+        "blocking",
+        "callable",
+        "description",
+        "effects",
+        "full_name",
+        "is_async",
+        "name",
+        "parameters",
+        "plugin",
+        "returns",
+        "tags",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        name: str,
+        callable: Callable[..., Any],
+        *,
+        plugin: str | None = None,
+        description: str = "",
+        parameters: Iterable[Parameter] = (),
+        returns: Compiled,
+        blocking: bool = False,
+        effects: bool = False,
+        tags: frozenset[str] = frozenset(),
+        bind: Callable[[Any], Callable[..., Any] | Function] | None = None,
+    ) -> None:
+        for word in (name, plugin):
+            if word is not None and not _NAME.fullmatch(word):
+                raise ValueError(f"{word!r} is not a name: letters, digits and '_' only")
+        self.name = name
+        self.plugin = plugin
+        self.full_name = f"{plugin}-{name}" if plugin else name
+        self.callable = callable
+        self._bind = bind
+        # By identity of the kernel. Kernels hold the values, because a function may outlive its kernels.
+        self._bound: WeakValueDictionary[int, Function] | None = None if bind is None else WeakValueDictionary()
+        self.is_async = _is_async(callable)
+        self.description = description
+        self.parameters = tuple(parameters)
+        self.returns = returns
+        self.blocking = blocking
+        self.effects = effects
+        self.tags = tags
+        self._manual: FunctionManual | None = None
+        self._reading = tuple((each.name, each.compiled.structure, each.required) for each in self.parameters)
+
+    @classmethod
+    def of(
+        cls, callable: Callable[..., Any], *, plugin: str | None = None, codecs: Iterable[TypeCodec] = ()
+    ) -> Function:
+        """Make a function from a callable, its hints and its docstring.
+
+        Raises ``SchemaUnsupported`` for a hint without JSON form, and ``TypeError`` for a class, ``*args``,
+        ``**kwargs`` and positional-only parameters.
+        """
+        options: _Options = getattr(callable, _MARK, None) or _Options(None, None, False, False, frozenset())
+        codecs = tuple(codecs)
+        described = callable
+        while isinstance(described, partial):
+            described = described.func
+        hints = _hints(described)
+        documented = describe(described)
+        parameters = []
+        for parameter in inspect.signature(callable).parameters.values():
+            if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+                raise TypeError(f"{described!r}: the parameter {parameter} cannot be given by name")
+            hint = hints.get(parameter.name, Any)
+            compiled = compile_type(hint, codecs)
+            required = parameter.default is parameter.empty
+            parameters.append(
+                Parameter(
+                    parameter.name,
+                    note(hint)
+                    or documented.parameters.get(parameter.name)
+                    or str(compiled.schema.get("description", "")),
+                    compiled,
+                    required,
+                    None if required else parameter.default,
+                )
+            )
+        returned = hints.get("return", Any)
+        returns = compile_type(returned, codecs)
+        if documented.returns and note(returned) is None:
+            returns = replace(returns, schema={**returns.schema, "description": documented.returns})
+        return cls(
+            options.name or str(getattr(described, "__name__", type(described).__name__)),
+            callable,
+            plugin=plugin,
+            description=options.description or documented.summary,
+            parameters=parameters,
+            returns=returns,
+            blocking=options.blocking,
+            effects=options.effects,
+            tags=options.tags,
+        )
+
+    def bound(self, kernel: object) -> Function:
+        """Return the function for a kernel: itself, or what ``bind`` makes for the kernel.
+
+        ``bind`` gets the kernel and returns a callable (functions of prompts) or a whole `Function` (plans).
+        """
+        if self._bind is None or self._bound is None:
+            return self
+        found = self._bound.get(id(kernel))
+        if found is None:
+            made = self._bind(kernel)
+            if isinstance(made, Function):
+                found = made
+            else:
+                found = copy(self)
+                found.callable = made
+                found.is_async = _is_async(made)
+            self._bound[id(kernel)] = found
+        return found
+
+    @property
+    def manual(self) -> FunctionManual:
+        """The function's manual, made once."""
+        if self._manual is None:
+            self._manual = FunctionManual(
+                self.full_name, self.description, self._schema(), self.returns.schema, self.effects, self.tags
+            )
+        return self._manual
+
+    def _schema(self) -> dict[str, Any]:
+        definitions: dict[str, Mapping[str, Any]] = {}
+        whole: dict[str, Any] = {
+            "type": "object",
+            # Two modules may have classes of one name.
+            "properties": {each.name: hoisted(each.schema, definitions) for each in self.parameters},
+            "required": [parameter.name for parameter in self.parameters if parameter.required],
+            "additionalProperties": False,
+        }
+        return {**whole, "$defs": definitions} if definitions else whole
+
+    def structure_arguments(self, arguments: Mapping[str, Any], *, lenient: bool = False) -> dict[str, Any]:
+        """Turn JSON arguments into Python values.
+
+        With ``lenient``, for arguments of a model, values that do not fit are converted where nothing is lost. Raises
+        ``ArgumentsInvalid`` with every fault: missing, unknown, or not of the type.
+        """
+        values: dict[str, Any] = {}
+        try:
+            for name, structure, required in self._reading:
+                if name in arguments:
+                    values[name] = structure(arguments[name])
+                elif required:
+                    break
+            else:
+                if len(values) == len(arguments):
+                    return values
+        except (Mismatch, RecursionError):
+            pass
+        return self._structure_with_faults(arguments, lenient)
+
+    def _structure_with_faults(self, arguments: Mapping[str, Any], lenient: bool) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        faults: list[str] = []
+        for parameter in self.parameters:
+            name, compiled = parameter.name, parameter.compiled
+            if name in arguments:
+                try:
+                    values[name] = (
+                        structure_leniently(compiled, arguments[name])
+                        if lenient
+                        else compiled.structure(arguments[name])
+                    )
+                except Mismatch as error:
+                    faults += [f"{name}{str(fault).removeprefix('$')}" for fault in error.faults]
+                except RecursionError:
+                    faults.append(f"{name}: nested too deeply")
+            elif parameter.required:
+                faults.append(f"{name}: missing")
+        known = {parameter.name for parameter in self.parameters}
+        faults += [
+            f"{name}: unknown; the parameters are {', '.join(sorted(known)) or 'none'}"
+            for name in arguments
+            if name not in known
+        ]
+        if faults:
+            raise ArgumentsInvalid(self.full_name, faults)
+        return values
+
+    def __repr__(self) -> str:
+        return f"Function({self.full_name!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionPlugin:
+    """A named group of functions.
+
+    >>> class Sums:
+    ...     '''Sums of numbers.'''
+    ...
+    ...     @function
+    ...     def add(self, a: float, b: float) -> float:
+    ...         return a + b
+    >>> [function.full_name for function in FunctionPlugin.of(Sums())]
+    ['Sums-add']
+    """
+
+    name: str
+    functions: tuple[Function, ...]
+    description: str = ""
+    _by_name: Mapping[str, Function] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        by_name = {function.name: function for function in self.functions}
+        if len(by_name) < len(self.functions):
+            raise ValueError(f"the plugin {self.name!r} has two functions of one name")
+        object.__setattr__(self, "_by_name", by_name)
+
+    @classmethod
+    def of(
+        cls,
+        group: object,
+        name: str | None = None,
+        *,
+        codecs: Iterable[TypeCodec] = (),
+    ) -> FunctionPlugin:
+        """Collect the marked functions of a module, a class or an object, in their order.
+
+        Raises ``ValueError`` when none is marked.
+        """
+        if isinstance(group, type):
+            group = group()
+        default = group.__name__.rpartition(".")[2] if isinstance(group, ModuleType) else type(group).__name__
+        name = name or default
+        names = vars(group) if isinstance(group, ModuleType) else _defined(type(group))
+        members = [
+            getattr(group, member)
+            for member in names
+            if not isinstance(inspect.getattr_static(group, member, None), property | cached_property)
+        ]
+        functions = tuple(
+            Function.of(member, plugin=name, codecs=codecs) for member in members if hasattr(member, _MARK)
+        )
+        if not functions:
+            raise ValueError(f"{name} has no functions: mark them with @function")
+        description = inspect.getdoc(group) or ""
+        return cls(name, functions, description.partition("\n\n")[0])
+
+    def bound(self, kernel: object) -> FunctionPlugin:
+        """Return the plugin for a kernel; see `Function.bound`."""
+        functions = tuple(function.bound(kernel) for function in self.functions)
+        return self if functions == self.functions else replace(self, functions=functions)
+
+    def __iter__(self) -> Iterator[Function]:
+        return iter(self.functions)
+
+    def __getitem__(self, name: str) -> Function:
+        return self._by_name[name]
+
+
+def _is_async(callable: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(callable) or inspect.iscoroutinefunction(type(callable).__call__)
+
+
+def _hints(callable: Callable[..., Any]) -> dict[str, Any]:
+    if isinstance(callable, type):
+        raise TypeError(f"{callable.__qualname__} is a class: FunctionPlugin.of collects its functions")
+    target = callable if inspect.isroutine(callable) else type(callable).__call__
+    return typing.get_type_hints(target, include_extras=True)
+
+
+def _defined(kind: type) -> list[str]:
+    return list(dict.fromkeys(name for base in reversed(kind.__mro__) for name in vars(base) if name[:2] != "__"))

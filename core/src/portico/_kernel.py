@@ -1,0 +1,413 @@
+"""The kernel: functions and services, and the ways to use them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
+
+from portico._functions.functions import Function, FunctionManual, FunctionPlugin
+from portico._functions.middleware import Middleware, call_with_middleware, called, run_to_end
+from portico._functions.names import find_function
+from portico.errors import FunctionFailed, PluginNotInstalled, PorticoError
+
+if TYPE_CHECKING:
+    from portico._chat.messages import ToolCall, ToolResult
+    from portico._plans.plan import Plan
+    from portico._plans.task import Budget, Emit
+    from portico._plugins.registration import Services
+    from portico._ports.function_selector import FunctionSelector
+    from portico._ports.plan_store import PlanStore
+    from portico._ports.planner import Planner
+    from portico._ports.run_store import RunStore
+    from portico._ports.runner import Runner
+    from portico._ports.schema_validator import SchemaValidator
+    from portico._ports.template_language import Template, TemplateLanguage
+    from portico._ports.type_codec import TypeCodec
+    from portico._prompts.rendering import PromptOptions, Prompts
+    from portico._runs.outcome import Pursuit
+    from portico._runs.submitting import SubmitOptions
+    from portico._tool_loop.asking import Asking
+    from portico._tool_loop.toolset import Toolset
+    from portico._tool_loop.values import Asked, Turn, TurnEvent, TurnOptions
+
+
+P = TypeVar("P")
+T = TypeVar("T")
+
+
+class Kernel:
+    """Hold functions and services, and call them.
+
+    >>> from portico import Kernel, function
+    >>> @function
+    ... def greet(name: str) -> str:
+    ...     '''Greet somebody.'''
+    ...     return f"Hello {name}!"
+    >>> kernel = Kernel()
+    >>> kernel.add_function(greet).full_name
+    'greet'
+    >>> kernel.run_sync(kernel.invoke("greet", name="Ada"))
+    'Hello Ada!'
+
+    A kernel belongs to one event loop at a time; calls may run concurrently. ``services`` come from the host
+    (`portico_host.open`) or from the application. A ``function_selector`` chooses the functions for a model where there
+    are many; without one, a model gets all.
+    """
+
+    def __init__(
+        self,
+        services: Services | None = None,
+        plugins: Iterable[FunctionPlugin] = (),
+        *,
+        middleware: Middleware | None = None,
+        schema_validator: SchemaValidator | None = None,
+        runner: Runner | None = None,
+        run_store: RunStore | None = None,
+        plan_store: PlanStore | None = None,
+        budget: Budget | None = None,
+        reuse: bool = False,
+        type_codecs: Iterable[TypeCodec] = (),
+        template_languages: Iterable[TemplateLanguage] = (),
+        function_selector: FunctionSelector | None = None,
+    ) -> None:
+        self.services = services
+        self.middleware = middleware or Middleware()
+        self.schema_validator = schema_validator
+        self.runner = runner
+        self.run_store = run_store
+        self.plan_store = plan_store
+        self.budget = budget
+        self.reuse = reuse
+        self.function_selector = function_selector
+        self.origin: Mapping[str, Any] | None = None  # what the application writes into the journal of new runs
+        self.type_codecs = tuple(type_codecs)
+        self.template_languages = {language.name: language for language in template_languages}
+        self.plugins: dict[str, FunctionPlugin] = {}
+        self._functions: dict[str, Function] = {}
+        self._spellings: dict[str, Function] = {}  # other spellings of names, as they are met
+        self._manuals: dict[str, FunctionManual] | None = None
+        self.fingerprints: dict[str, str] = {}  # of functions, made when a plan first uses them
+        for plugin in plugins:
+            self.add_plugin(plugin)
+
+    def add_plugin(self, plugin: FunctionPlugin | object, name: str | None = None) -> FunctionPlugin:
+        """Add a plugin, or the marked functions of a module, class or object.
+
+        Raises ``ValueError`` for a name that is in use.
+        """
+        if not isinstance(plugin, FunctionPlugin):
+            plugin = FunctionPlugin.of(plugin, name, codecs=self.type_codecs)
+        plugin = plugin.bound(self)
+        if plugin.name in self.plugins:
+            raise ValueError(f"the kernel has a plugin {plugin.name!r} already")
+        self._add(plugin)
+        self.plugins[plugin.name] = plugin
+        return plugin
+
+    def add_function(self, function: Function | Callable[..., Any]) -> Function:
+        """Add a single function; ``ValueError`` for a name that is in use."""
+        if not isinstance(function, Function):
+            function = Function.of(function, codecs=self.type_codecs)
+        function = function.bound(self)
+        self._add([function])
+        return function
+
+    def _add(self, functions: Iterable[Function]) -> None:
+        new = {function.full_name: function for function in functions}
+        for name in new:
+            if name in self._functions:
+                raise ValueError(f"the kernel has a function {name!r} already")
+        self._functions.update(new)
+        self._manuals = None
+        self._spellings.clear()
+
+    def function(self, name: str) -> Function:
+        """Find a function by its name.
+
+        ``Plugin-Function`` is the full name; ``Plugin.Function``, ``Plugin_Function`` and a bare ``Function`` work
+        where they mean one function only. Raises ``FunctionNotFound`` with the nearest names.
+        """
+        found = self._functions.get(name) or self._spellings.get(name)
+        if found is None:
+            found = self._spellings[name] = find_function(name, self._functions)
+        return found
+
+    @property
+    def functions(self) -> Mapping[str, Function]:
+        """All functions by full name, in the order of adding."""
+        return self._functions
+
+    @property
+    def manuals(self) -> Mapping[str, FunctionManual]:
+        """The manuals of all functions by full name, made once."""
+        if self._manuals is None:
+            self._manuals = {name: function.manual for name, function in self._functions.items()}
+        return self._manuals
+
+    def service(self, port: Callable[..., P], name: str | None = None) -> P:
+        """Return the service configured for a port, or the one of that name; see `Services.get` for errors."""
+        if self.services is None:
+            raise PluginNotInstalled("This kernel has no services. Open one with portico_host.open().")
+        return self.services.get(port, name)
+
+    async def invoke(self, function: str | Function, /, **arguments: Any) -> Any:
+        """Call a function with Python values and return its result.
+
+        Raises ``FunctionNotFound``, and what the function raises, unchanged.
+        """
+        if function.__class__ is not Function:
+            try:
+                function = self._functions[function]  # type: ignore[index]
+            except KeyError:
+                function = self.function(function)  # type: ignore[arg-type]
+        if function.is_async and not self.middleware.function:
+            return await function.callable(**arguments)
+        return await self._invoke_otherwise(function, arguments)
+
+    def _invoke_otherwise(self, function: Function, arguments: dict[str, Any]) -> Awaitable[Any]:
+        middleware = self.middleware
+        return (
+            call_with_middleware(middleware, function, arguments)
+            if middleware.function
+            else called(function, arguments)
+        )
+
+    async def invoke_json(
+        self, function: str | Function, arguments: Mapping[str, Any], *, lenient: bool = False
+    ) -> Any:
+        """Call a function with JSON arguments and return its result as JSON, as plans and models do.
+
+        ``lenient`` is for arguments of a model; see `Function.structure_arguments`. Raises ``ArgumentsInvalid`` with
+        every fault, ``FunctionFailed`` from what the function raises, and a ``PorticoError`` unchanged.
+        """
+        if isinstance(function, str):
+            function = self._functions.get(function) or self.function(function)
+        values = function.structure_arguments(arguments, lenient=lenient)
+        try:
+            if function.is_async and not self.middleware.function:
+                result = await function.callable(**values)
+            else:
+                result = await self._invoke_otherwise(function, values)
+            return function.returns.unstructure(result)
+        except PorticoError:
+            raise
+        except Exception as error:
+            raise FunctionFailed(function.full_name, error) from error
+
+    async def call_tool(self, call: ToolCall, *, offered: Toolset | None = None) -> ToolResult:
+        """Carry out a model's tool call, with the functions that were offered, or all.
+
+        A failure becomes a result that says what is wrong. Only an error of middleware that is not a ``PorticoError``
+        is raised: the application stopped the call.
+        """
+        from portico._tool_loop.loop import carried_out
+
+        return await carried_out(self, call, offered)
+
+    @overload
+    async def complete(self, messages: Asked, *, returns: type[T], **options: Unpack[TurnOptions]) -> Turn[T]: ...
+    @overload
+    async def complete(self, messages: Asked, *, returns: None = None, **options: Unpack[TurnOptions]) -> Turn[str]: ...
+    @overload
+    async def complete(self, messages: Asked, *, returns: object, **options: Unpack[TurnOptions]) -> Turn[Any]: ...
+    async def complete(self, messages: Asked, *, returns: object = None, **options: Unpack[TurnOptions]) -> Turn[Any]:
+        """Ask a chat service and carry out its tool calls until it answers.
+
+        ``messages`` are a question, a conversation or a whole request. ``returns`` is the type of the answer, or a JSON
+        Schema; without it, the answer is text. `TurnOptions` has the other options. Raises ``TurnLimitExceeded``,
+        ``ResponseInvalid`` for an answer that is still of another form after all repairs, ``UnsupportedOption``,
+        ``FunctionNotFound``, and what the service raises.
+        """
+        turn: Turn[Any] | None = None
+        async for event in self._asking.turn(messages, returns, options, streamed=False):
+            turn = event  # type: ignore[assignment]  # the last event is the turn
+        assert turn is not None  # noqa: S101 - otherwise it has raised
+        return turn
+
+    @overload
+    def stream(
+        self, messages: Asked, *, returns: type[T], **options: Unpack[TurnOptions]
+    ) -> AsyncGenerator[TurnEvent[T], None]: ...
+    @overload
+    def stream(
+        self, messages: Asked, *, returns: None = None, **options: Unpack[TurnOptions]
+    ) -> AsyncGenerator[TurnEvent[str], None]: ...
+    @overload
+    def stream(
+        self, messages: Asked, *, returns: object, **options: Unpack[TurnOptions]
+    ) -> AsyncGenerator[TurnEvent[Any], None]: ...
+    def stream(
+        self, messages: Asked, *, returns: object = None, **options: Unpack[TurnOptions]
+    ) -> AsyncGenerator[TurnEvent[Any], None]:
+        """Do what `complete` does, and yield events; the last one is the `Turn`.
+
+        Pieces of text and of tool calls are `ChatDelta`, tools are `ToolStarted` and `ToolFinished`, and an answer with
+        a type is `PartialValue`, each time that it grows. Use ``async with contextlib.aclosing(kernel.stream(…))`` if
+        you may stop before the end.
+        """
+        return self._asking.turn(messages, returns, options, streamed=True)
+
+    @overload
+    async def invoke_prompt(
+        self,
+        prompt: str | Template,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        returns: type[T],
+        **options: Unpack[PromptOptions],
+    ) -> T: ...
+    @overload
+    async def invoke_prompt(
+        self,
+        prompt: str | Template,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        returns: None = None,
+        **options: Unpack[PromptOptions],
+    ) -> str: ...
+    @overload
+    async def invoke_prompt(
+        self,
+        prompt: str | Template,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        returns: object,
+        **options: Unpack[PromptOptions],
+    ) -> Any: ...
+    async def invoke_prompt(
+        self,
+        prompt: str | Template,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        returns: object = None,
+        **options: Unpack[PromptOptions],
+    ) -> Any:
+        """Render a prompt, ask with its messages, and return the answer: text, or a value of type ``returns``.
+
+        Texts of others belong in ``arguments``: in the prompt itself, ``{{…}}`` calls functions and tags begin
+        messages. See `render_prompt` for ``language`` and ``trusted``, and `complete` for errors.
+        """
+        language, trusted = options.pop("language", None), options.pop("trusted", ())
+        text = await self.render_prompt(prompt, arguments, language=language, trusted=trusted)
+        return (await self.complete(text, returns=returns, **cast("TurnOptions", options))).value
+
+    async def render_prompt(
+        self,
+        prompt: str | Template,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        name: str = "prompt",
+        language: str | None = None,
+        trusted: Collection[str] = (),
+    ) -> str:
+        """Render a prompt with this kernel's functions; `complete` takes the result.
+
+        A text is a template in ``language``, by default that of Semantic Kernel, and compiled once. Arguments named in
+        ``trusted`` may contain markup. A result with markup is a `Prompt`. Raises ``TemplateError``,
+        ``PluginNotInstalled`` for an unknown language, and what a called function raises.
+        """
+        return await self._prompts.render(prompt, arguments, name=name, language=language, trusted=trusted)
+
+    def template(self, prompt: str | Template, *, language: str | None = None, name: str = "prompt") -> Template:
+        """Compile a prompt once; see `render_prompt`. A template is returned as it is."""
+        return self._prompts.template(prompt, language=language, name=name)
+
+    @cached_property
+    def _prompts(self) -> Prompts:
+        from portico._prompts.rendering import Prompts
+
+        return Prompts(self)
+
+    @cached_property
+    def _asking(self) -> Asking:
+        from portico._tool_loop.asking import Asking
+
+        return Asking(self)
+
+    async def pursue(
+        self,
+        goal: str,
+        *,
+        planner: Planner | str | None = None,
+        input: Any = None,
+        budget: Budget | None = None,
+        context: Mapping[str, Any] | None = None,
+        emit: Emit | None = None,
+        reuse: bool | None = None,
+        run: str | None = None,
+    ) -> Pursuit:
+        """Run a goal with the configured planner, the planner of that name, or the given one.
+
+        ``input`` is a JSON value; plans refer to it as the step ``input``. ``reuse`` runs a plan that was saved for
+        this goal and these functions, and saves a plan that leads to an answer; None means the kernel's setting.
+        ``emit`` is called with every event. ``run`` is a name for the run in the journal. See
+        `portico._runs.run.pursue` for errors.
+        """
+        from portico._runs.run import pursue
+
+        return await pursue(
+            self, goal, planner, input=input, budget=budget, context=context, emit=emit, reuse=reuse, run=run
+        )
+
+    async def run_plan(
+        self,
+        plan: Plan,
+        *,
+        input: Any = None,
+        budget: Budget | None = None,
+        emit: Emit | None = None,
+        run: str | None = None,
+    ) -> Pursuit:
+        """Check a plan and run it, without a planner; see `portico._runs.run.run_plan`."""
+        from portico._runs.run import run_plan
+
+        return await run_plan(self, plan, input=input, budget=budget, emit=emit, run=run)
+
+    async def submit(
+        self, goal: str, *, input: Any = None, run: str | None = None, **options: Unpack[SubmitOptions]
+    ) -> str:
+        """Submit a goal to a worker process, and return the name of its run at once.
+
+        `SubmitOptions` has the options; the worker's kernel decides the others. A ``run`` that was submitted before
+        does not begin again. Raises ``UnsupportedOption`` for a runner without workers, ``TypeError`` and
+        ``ValueError`` for values that cannot be sent to another process, and ``StoreError``.
+        """
+        from portico._runs.submitting import pursuit_job, submit
+
+        return (await submit(self, [pursuit_job(self, goal, input=input, run=run, **options)]))[0]
+
+    async def submit_all(self, goals: Iterable[str | tuple[str, Any]], **options: Unpack[SubmitOptions]) -> list[str]:
+        """Submit goals to worker processes, each alone or with its input, and return the names of their runs.
+
+        All are put into the queue, or none where one of them cannot be sent. See `submit`.
+        """
+        from portico._runs.submitting import pursuit_job, submit
+
+        both = [(goal, None) if isinstance(goal, str) else goal for goal in goals]
+        return await submit(self, [pursuit_job(self, goal, input=input, **options) for goal, input in both])
+
+    async def resume(
+        self,
+        run: str,
+        *,
+        planner: Planner | str | None = None,
+        retry: Collection[str] = (),
+        results: Mapping[str, Any] | None = None,
+        budget: Budget | None = None,
+        context: Mapping[str, Any] | None = None,
+        emit: Emit | None = None,
+    ) -> Pursuit:
+        """Continue a run of the journal: steps without a result run. See `portico._runs.run.resume`."""
+        from portico._runs.run import resume
+
+        return await resume(
+            self, run, planner=planner, retry=retry, results=results, budget=budget, context=context, emit=emit
+        )
+
+    def run_sync(self, awaitable: Awaitable[T]) -> T:
+        """Run an awaitable to its end from ordinary code, for scripts.
+
+        Raises ``RuntimeError`` inside a running event loop: await there instead.
+        """
+        return run_to_end(awaitable)

@@ -1,0 +1,212 @@
+"""How planners ask a model: at once, streamed, and again until the reply is usable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, Protocol, TypeVar
+
+from portico._chat.messages import ChatReply, ChatRequest, Message, render_sources
+from portico._plans.task import ChatUsed, Emit, TextDelta
+from portico._ports.chat_service import ChatService
+from portico.errors import PlanError, PlanFormatError, ResponseInvalid
+
+_SHOWN = 80
+
+
+class Sampling(Protocol):
+    """The settings of a planner that say how its model writes; None leaves it to the service.
+
+    >>> from types import SimpleNamespace
+    >>> settings = SimpleNamespace(temperature=0.2, top_p=None, max_tokens=500, seed=7)
+    >>> sampled_request([Message.of("user", "Plan.")], settings).max_tokens
+    500
+    """
+
+    @property
+    def temperature(self) -> float | None:
+        """How freely it writes, 0 to 2."""
+
+    @property
+    def top_p(self) -> float | None:
+        """Which share of the likely tokens is drawn from, 0 to 1."""
+
+    @property
+    def max_tokens(self) -> int | None:
+        """How many tokens a reply may have."""
+
+    @property
+    def seed(self) -> int | None:
+        """What makes it draw the same each time."""
+
+
+def sampled_request(messages: Iterable[Message], settings: Sampling) -> ChatRequest:
+    """Make a planner's request of what the model is told and of the settings."""
+    return ChatRequest(
+        tuple(messages),
+        temperature=settings.temperature,
+        top_p=settings.top_p,
+        max_tokens=settings.max_tokens,
+        seed=settings.seed,
+    )
+
+
+async def ask(chat: ChatService, request: ChatRequest, emit: Emit, *, cut: bool = False) -> ChatReply:
+    """Return the reply to a planner's request and emit what it cost as `ChatUsed`.
+
+    Nothing is streamed: what a model writes for a planner is no answer yet. `Source` parts become text for a service
+    that does not take them. A reply that was cut short is a ``PlanError``, for half a plan may mean another one; with
+    ``cut`` it is returned, for planners that ask again: they look at ``finish``. A reply without any words or calls
+    is returned too. What the service raises comes through.
+    """
+    if not chat.capabilities.sources:
+        request = replace(request, messages=render_sources(request.messages))
+    reply = await chat.complete(request)
+    emit(ChatUsed(reply.service or chat.name, reply.model, reply.usage))
+    return reply if cut else whole(reply, chat, request.max_tokens)
+
+
+def whole(reply: ChatReply, chat: ChatService, max_tokens: int | None = None) -> ChatReply:
+    """Return the reply, or raise ``PlanError`` for one that was cut short; it says what to do and where it broke off.
+
+    ``max_tokens`` is what was asked for at most, None where the service decided.
+    """
+    if reply.finish != "length":
+        return reply
+    bound = f"{max_tokens:,} tokens" if max_tokens is not None else "the service's bound on tokens"
+    end = reply.text[-_SHOWN:]
+    raise PlanError(
+        f"The reply of the chat service {reply.service or chat.name!r} was cut short at {bound}, so the plan in it is "
+        f"not whole. Allow more with max_tokens, or give the goal in parts. It broke off at: {end!r}"
+    )
+
+
+_LONGEST = 1_000_000
+
+
+async def ask_streamed(
+    chat: ChatService,
+    request: ChatRequest,
+    emit: Emit,
+    *,
+    on_text: Callable[[str], None] = lambda text: None,
+    longest: int = _LONGEST,
+) -> ChatReply:
+    """Return a planner's reply as `portico._planning.asking.ask` does, and hand its words on as they come.
+
+    ``on_text`` is called with each piece; whether they are words of the answer is for the planner to tell.
+    Raises ``PlanError`` for a reply that goes on for more than ``longest`` characters, calls of tools included, and
+    ``ResponseInvalid`` for a stream that ends without a reply. The reply may be cut short: see its ``finish``.
+    """
+    if not chat.capabilities.sources:
+        request = replace(request, messages=render_sources(request.messages))
+    reply: ChatReply | None = None
+    length = 0
+    stream: Any = chat.stream(request)
+    try:
+        async for delta in stream:
+            length += len(delta.text) + (len(delta.tool_call.arguments) if delta.tool_call is not None else 0)
+            if length > longest:
+                raise PlanError(
+                    f"The reply of the chat service {chat.name!r} did not end within {longest:,} characters; it was "
+                    "stopped. Bound it with max_tokens, or ask another model."
+                )
+            if delta.text:
+                on_text(delta.text)
+            reply = delta.reply or reply
+    finally:
+        close = getattr(stream, "aclose", None)
+        if close is not None:
+            await close()
+    if reply is None:
+        raise ResponseInvalid(f"The chat service {chat.name!r} ended its stream without a reply.")
+    emit(ChatUsed(reply.service or chat.name, reply.model, reply.usage))
+    return reply
+
+
+class AnswerWords:
+    """Show the words of an answer as they come, without the blank space around them.
+
+    >>> shown = []
+    >>> words = AnswerWords(lambda event: shown.append(event.text))
+    >>> for piece in (" ", " Two ", "words. ", " "):
+    ...     words.feed(piece)
+    >>> shown, words.text
+    (['Two', ' words.'], 'Two words.')
+
+    What was shown is ``text``, to the letter: the answer's words are those that people saw. ``before`` is shown
+    before the first of them, where others have been seen already.
+    """
+
+    def __init__(self, emit: Emit, *, before: str = "") -> None:
+        self._emit = emit
+        self._before = before
+        self._blank = ""
+        self.text = ""
+
+    def feed(self, piece: str) -> None:
+        """Take more of the text."""
+        whole = self._blank + piece
+        if not self.text:
+            whole = whole.lstrip()
+        words = whole.rstrip()
+        self._blank = whole[len(words) :]
+        if words:
+            self._emit(TextDelta(words if self.text else self._before + words))
+            self.text += words
+
+
+T = TypeVar("T")
+
+_CUT = "The reply was cut short: it was too long. Write a shorter plan."
+_SENT_BACK = 20_000
+
+
+class ReplyProblem(ValueError):
+    """A reply that cannot be used; the message is for the model."""
+
+
+async def ask_until_usable(
+    chat: ChatService,
+    request: ChatRequest,
+    emit: Emit,
+    *,
+    read: Callable[[str], T],
+    repair: Callable[[str], str],
+    repairs: int,
+) -> tuple[T, str]:
+    """Return what ``read`` makes of a reply, and the reply; ask again while it raises a problem.
+
+    ``read`` raises `ReplyProblem` or ``PlanFormatError``; ``repair`` makes the words with which the problem goes back,
+    ``repairs`` times at most. Half a reply is a problem too, and never read: half a plan may mean another one.
+    Raises ``PlanError`` with the last problem, and what the service raises.
+    """
+    problem = ""
+    for _ in range(repairs + 1):
+        reply = await ask(chat, request, emit, cut=True)
+        try:
+            if reply.finish == "length":
+                raise ReplyProblem(_CUT)
+            return read(reply.text), reply.text
+        except (PlanFormatError, ReplyProblem) as error:
+            problem = str(error)
+        told = (said_before(reply.text, _SENT_BACK), Message.of("user", repair(problem)))
+        request = replace(request, messages=(*request.messages, *told))
+    tries = f"{repairs + 1} tries" if repairs else "one try"
+    raise PlanError(
+        f"The chat service {chat.name!r} wrote no plan that can be used, in {tries}. Set another chat service, one "
+        f"with a language model, or allow more repairs. The last problem: {problem}"
+    )
+
+
+def said_before(text: str, most: int) -> Message:
+    """Return the message that shows a model what it wrote, up to ``most`` characters of it.
+
+    >>> said_before("  ", 100).text
+    '(nothing)'
+
+    Services refuse a turn without any words.
+    """
+    if not text.strip():
+        return Message.of("assistant", "(nothing)")
+    return Message.of("assistant", text if len(text) <= most else f"{text[:most]}…")

@@ -1,0 +1,409 @@
+"""A plan as a function, and the type of its result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from portico._functions.functions import Function, FunctionManual, Parameter
+from portico._functions.middleware import INNER_PLAN
+from portico._plans.plan import (
+    INPUT,
+    Expression,
+    From,
+    JsonPath,
+    ListOf,
+    ObjectOf,
+    Plan,
+    PlanTemplate,
+    Step,
+    TextOf,
+    Value,
+    references,
+)
+from portico._prompts.functions import compiled_input, nested
+from portico._schema.definitions import hoisted, with_definitions
+from portico.errors import PlanError, SchemaUnsupported
+
+if TYPE_CHECKING:
+    from portico._ports.kernel import KernelLike
+    from portico._ports.schema_validator import SchemaValidator
+
+
+_KINDS = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
+_DEEPEST = 50
+
+
+def result_schema(plan: Plan, catalogue: Mapping[str, FunctionManual]) -> dict[str, Any]:
+    """Return a JSON Schema that every result of a plan fits; an empty one, which anything fits, where nothing is known.
+
+    >>> result_schema(Plan("Add", result=ObjectOf({"words": TextOf(())})), {})["properties"]
+    {'words': {'type': 'string'}}
+    """
+    return _plan(plan, catalogue, 0)
+
+
+def _plan(plan: Plan, catalogue: Mapping[str, FunctionManual], depth: int) -> dict[str, Any]:
+    if plan.result is None:
+        return {"type": "null"}
+    definitions: dict[str, Mapping[str, Any]] = {}
+    steps = {step.id: step for step in plan.steps}
+
+    def given_by(reference: From) -> Mapping[str, Any]:
+        if reference.step == INPUT:
+            return _at(plan.input or {}, reference.path)
+        step = steps.get(reference.step)
+        return {} if step is None or depth >= _DEEPEST else _at(_step(step, catalogue, depth), reference.path)
+
+    def schema(expression: Expression) -> dict[str, Any]:
+        match expression:
+            case Value(value):
+                kind = _KINDS.get(type(value))
+                return {"type": kind or "null"}
+            case TextOf():
+                return {"type": "string"}
+            case From():
+                return dict(hoisted(given_by(expression), definitions))
+            case ListOf(items):
+                count = len(items)
+                inner = [schema(item) for item in items]
+                if not count:  # JSON Schema has no empty prefixItems
+                    return {"type": "array", "maxItems": 0}
+                return {"type": "array", "prefixItems": inner, "minItems": count, "maxItems": count}
+            case ObjectOf(members):
+                return {
+                    "type": "object",
+                    "properties": {name: schema(member) for name, member in members.items()},
+                    "required": list(members),
+                    "additionalProperties": False,
+                }
+
+    return dict(with_definitions(schema(plan.result), definitions))
+
+
+def _step(step: Step, catalogue: Mapping[str, FunctionManual], depth: int) -> Mapping[str, Any]:
+    match step.function:
+        case Plan() as plan:
+            return _plan(plan, catalogue, depth + 1)
+        case PlanTemplate():
+            return {"type": "string"}
+        case str(name):
+            manual = catalogue.get(name)
+            return {} if manual is None else manual.returns
+
+
+def _at(schema: Mapping[str, Any], path: JsonPath) -> Mapping[str, Any]:
+    """Return the schema of what a path leads to, with the definitions that it needs; empty where it is not said."""
+    definitions = schema.get("$defs", {})
+    here = schema
+    for part in path:
+        inner = _inside(_followed(here, definitions), part)
+        if not isinstance(inner, Mapping):
+            return {}
+        here = inner
+    return with_definitions(here, definitions)
+
+
+def _followed(schema: Any, definitions: Mapping[str, Any]) -> Any:
+    for _ in range(_DEEPEST):
+        reference = schema.get("$ref") if isinstance(schema, Mapping) else None
+        if not isinstance(reference, str):
+            return schema
+        schema = definitions.get(reference.removeprefix("#/$defs/"))
+    return None
+
+
+def _inside(schema: Any, part: str | int) -> Any:
+    if not isinstance(schema, Mapping):
+        return None
+    if isinstance(part, str):
+        # Which of the others a pattern speaks of is not looked into.
+        others = None if "patternProperties" in schema else schema.get("additionalProperties")
+        return schema.get("properties", {}).get(part, others)
+    fixed = schema.get("prefixItems", ())
+    if 0 <= part < len(fixed):
+        return fixed[part]
+    return None if fixed else schema.get("items")
+
+
+_NAMED = "Functions of plans and prompts"
+_ABSENT = object()
+_OPEN: Mapping[str, Any] = {}
+_ENTERED: ContextVar[tuple[_Entry, ...]] = ContextVar("portico_plans_entered", default=())
+"""The plan functions that this one is called inside of, the outermost first."""
+
+
+def plan_function(
+    name: str,
+    plan: Plan,
+    *,
+    plugin: str | None = None,
+    description: str = "",
+    returns: Mapping[str, Any] | None = None,
+    effects: bool | None = None,
+    tags: Iterable[str] = (),
+    siblings: Mapping[str, Plan] | None = None,
+    validator: SchemaValidator | None = None,
+) -> Function:
+    """Make a function of a plan: calling it runs the plan and gives its result.
+
+    >>> from portico import From, Kernel, Plan, Step, TextOf, function
+    >>> @function
+    ... def shout(text: str) -> str:
+    ...     '''Say it louder.'''
+    ...     return text.upper()
+    >>> person = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+    >>> shouting = Step("s1", "shout", {"text": TextOf(("hi ", From("input", ("name",))))})
+    >>> greeting = Plan("Greet somebody", (shouting,), result=From("s1"), input=person)
+    >>> kernel = Kernel()
+    >>> _ = kernel.add_function(shout)
+    >>> greet = kernel.add_function(plan_function("greet", greeting))
+    >>> kernel.run_sync(kernel.invoke(greet, name="Ada"))
+    'HI ADA'
+    >>> greet.manual.returns, greet.description
+    ({'type': 'string'}, 'Greet somebody')
+
+    Its parameters are the properties of ``plan.input``; without that schema, the names that the plan reads from its
+    input, of any type. A plan whose input is no object, or that takes an input without a schema as a whole, has the
+    one parameter ``input``. ``description`` is the goal where none is given. It runs in the kernel that it was added
+    to, as `Kernel.run_plan` does: checked, filtered, within the kernel's budget, a run of its own in the journal.
+    As a step of a plan it belongs to that run: its steps are journalled, held and gone on with as those of a nested
+    plan are, and count in that budget.
+
+    What it returns, and whether it has effects, is found when it enters a kernel, from the functions that are there
+    then: add them before. One that is not there is taken to have effects, since nothing says that it may be
+    repeated. ``returns`` (a JSON Schema) and ``effects`` say it instead. ``siblings`` are plans that enter the kernel
+    together with this one, by full name. ``validator`` is for schemas with more than core's keywords.
+
+    Functions of plans and of prompts may call each other, 16 deep and 1,000 times inside of one: beyond that is
+    ``LimitExceeded``. No plan may be called inside of itself: the check finds it where plans call each other in a
+    circle, and the second call is a ``PlanError`` where the circle goes through code or a prompt.
+
+    A call raises ``PlanInvalid``, what the run raises, and ``PlanError`` where the plan is held for a person or ends
+    without its result. Raises ``SchemaUnsupported`` for a schema that is not understood.
+    """
+    full_name = f"{plugin}-{name}" if plugin else name
+    try:
+        whole = _taken_as_a_whole(plan)
+        parameters = tuple([_whole(plan, validator)] if whole else _parameters(plan, validator))
+    except SchemaUnsupported as error:
+        raise SchemaUnsupported(f"{full_name}, the input of the plan: {error}") from error
+    made = _PlanFunction(
+        name,
+        plugin,
+        full_name,
+        plan,
+        whole,
+        parameters,
+        description or " ".join(plan.goal.split()),
+        returns,
+        effects,
+        frozenset(tags),
+        siblings or {},
+    )
+    return made.function(made.unbound, returns or _OPEN, True if effects is None else effects, bound=False)
+
+
+def plan_of(function: Function) -> Plan | None:
+    """Return the plan that a function runs; None for any other function.
+
+    >>> from portico._plans.plan import Step
+    >>> plan_of(plan_function("wait", Plan("Wait", (Step("s1", "Clock-wait"),)))).goal
+    'Wait'
+    """
+    owner = getattr(function.callable, "__self__", None)
+    return owner.plan if isinstance(owner, _PlanFunction | _Running) else None
+
+
+def plans_of(kernel: KernelLike) -> Callable[[str], Plan | None]:
+    """Return what tells the plan that a function of a kernel runs, by its full name, for the check of plans."""
+    functions = kernel.functions
+
+    def plan(name: str) -> Plan | None:
+        found = functions.get(name)
+        return None if found is None else plan_of(found)
+
+    return plan
+
+
+@dataclass(frozen=True, slots=True)
+class _PlanFunction:
+    """What a plan function is, in any kernel."""
+
+    name: str
+    plugin: str | None
+    full_name: str
+    plan: Plan
+    whole: bool
+    parameters: tuple[Parameter, ...]
+    description: str
+    returns: Mapping[str, Any] | None
+    effects: bool | None
+    tags: frozenset[str]
+    siblings: Mapping[str, Plan]
+
+    def function(self, callable: Any, returns: Mapping[str, Any], effects: bool, *, bound: bool) -> Function:
+        return Function(
+            self.name,
+            callable,
+            plugin=self.plugin,
+            description=self.description,
+            parameters=self.parameters,
+            # What comes out is JSON already, and the functions inside answer for their results.
+            returns=_as_it_is(returns),
+            effects=effects,
+            tags=self.tags,
+            bind=None if bound else self.bind,
+        )
+
+    async def unbound(self, **arguments: Any) -> Any:
+        raise RuntimeError(
+            f"the plan function {self.full_name} is in no kernel: call what Kernel.add_function or add_plugin returned"
+        )
+
+    def bind(self, kernel: KernelLike) -> Function:
+        """Return the function as it is in a kernel."""
+        returns, effects = self.returns, self.effects
+        if returns is None:
+            returns = result_schema(self.plan, kernel.manuals)
+        if effects is None:
+            effects = _has_effects(self.plan, kernel, self.siblings, {self.full_name})
+        running = _Running(kernel, self.full_name, self.plan, self.whole, self.parameters)
+        return self.function(running.run, returns, effects, bound=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """A plan function in a kernel."""
+
+    kernel: KernelLike
+    name: str
+    plan: Plan
+    whole: bool
+    parameters: tuple[Parameter, ...]
+
+    async def run(self, **arguments: Any) -> Any:
+        from portico._plans.task import Answer, Infeasible
+
+        given = {
+            parameter.name: parameter.default
+            for parameter in self.parameters
+            if not parameter.required and parameter.default is not _ABSENT
+        } | {name: value for name, value in arguments.items() if value is not _ABSENT}
+        value = given[INPUT] if self.whole else given
+        inner = INNER_PLAN.get()
+        with nested(self.name, kind=_NAMED), self._entered():
+            if inner is not None and inner.kernel is self.kernel and inner.function == self.name:
+                # Once: a call of the same function that this one makes is a run of its own.
+                INNER_PLAN.set(None)
+                return await inner.run(value)
+            pursuit = await self.kernel.run_plan(self.plan, input=value)
+        match pursuit.outcome:
+            case Answer(_, _, value):
+                return value
+            case Infeasible(reason):
+                raise PlanError(f"{self.name}: the plan ended without its result: {reason}")
+            case held:
+                where = f" at step {held.step}" if held.step else ""
+                raise PlanError(f"{self.name}: the plan is held{where}: {held.reason}. It is the run {pursuit.run}.")
+
+    @contextmanager
+    def _entered(self) -> Iterator[None]:
+        around = tuple(each for each in _ENTERED.get() if each.runs)
+        for place, each in enumerate(around):
+            if each.kernel is self.kernel and each.name == self.name:
+                way = " -> ".join([*(between.name for between in around[place:]), self.name])
+                raise PlanError(
+                    f"The plan {self.name} is called inside of itself: {way}. Take one of these calls away."
+                )
+        entry = _Entry(self.kernel, self.name)
+        token = _ENTERED.set((*around, entry))
+        try:
+            yield
+        finally:
+            # A task that it started and left behind is not inside of it any more.
+            entry.runs = False
+            _ENTERED.reset(token)
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A call of a plan function."""
+
+    kernel: KernelLike
+    name: str
+    runs: bool = True
+
+
+def _taken_as_a_whole(plan: Plan) -> bool:
+    """Say whether a plan's input is one value, not an object of parameters."""
+    if plan.input is not None:
+        return plan.input.get("type") != "object" or not isinstance(plan.input.get("properties"), Mapping)
+    return any(not path or not isinstance(path[0], str) for path in _read_from_input(plan))
+
+
+def _whole(plan: Plan, validator: SchemaValidator | None) -> Parameter:
+    schema = plan.input or {}
+    compiled = compiled_input(schema, validator=validator)
+    return Parameter(INPUT, str(schema.get("description", "")), compiled, True)
+
+
+def _parameters(plan: Plan, validator: SchemaValidator | None) -> Iterator[Parameter]:
+    if plan.input is None:
+        for name in dict.fromkeys(str(path[0]) for path in _read_from_input(plan)):
+            yield Parameter(name, "", compiled_input({}, validator=validator), True)
+        return
+    properties: Mapping[str, Any] = plan.input["properties"]
+    required = plan.input.get("required", ())
+    definitions = plan.input.get("$defs", {})
+    # Those that must be given come first, as in Python: a call by place means them.
+    for name in sorted(properties, key=lambda name: name not in required):
+        member = properties[name] if isinstance(properties[name], Mapping) else {}
+        compiled = compiled_input(with_definitions(member, definitions), validator=validator)
+        described = str(member.get("description", ""))
+        yield Parameter(name, described, compiled, name in required, member.get("default", _ABSENT))
+
+
+def _read_from_input(plan: Plan) -> Iterator[JsonPath]:
+    """Yield the paths that a plan reads from its input, in the order of writing."""
+    written = [expression for step in plan.steps for expression in step.arguments.values()]
+    written += [] if plan.result is None else [plan.result]
+    for expression in written:
+        for reference in references(expression):
+            if reference.step == INPUT:
+                yield reference.path
+
+
+def _has_effects(plan: Plan, kernel: KernelLike, siblings: Mapping[str, Plan], seen: set[str]) -> bool:
+    for step in plan.steps:
+        match step.function:
+            case Plan() as inner:
+                found = _has_effects(inner, kernel, siblings, seen)
+            case PlanTemplate(source, language):
+                calls = getattr(kernel.template(source, language=language), "calls", None)
+                found = calls is None or any(_calls_effects(call.function, kernel, siblings, seen) for call in calls)
+            case str(name):
+                found = _calls_effects(name, kernel, siblings, seen)
+        if found:
+            return True
+    return False
+
+
+def _calls_effects(name: str, kernel: KernelLike, siblings: Mapping[str, Plan], seen: set[str]) -> bool:
+    """Say whether a function has effects; one that is not there may have."""
+    if name in siblings:
+        if name in seen:
+            return False
+        seen.add(name)
+        return _has_effects(siblings[name], kernel, siblings, seen)
+    found = kernel.functions.get(name)
+    return found is None or found.effects
+
+
+def _as_it_is(schema: Mapping[str, Any]) -> Any:
+    from portico._types.compiled import Compiled
+
+    return Compiled(schema, lambda value: value, lambda value: value)

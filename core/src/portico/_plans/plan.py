@@ -1,0 +1,302 @@
+"""Plans: steps, their arguments, and paths into results."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from portico.errors import PlanFormatError
+
+JsonPath: TypeAlias = tuple[str | int, ...]
+
+_NAME = re.compile(r"[A-Za-z_\u0080-\U0010FFFF][0-9A-Za-z_\u0080-\U0010FFFF]*")
+_INDEX = re.compile(r"0|-?[1-9][0-9]*")
+_BLANK = re.compile(r"[ \t\n\r]*")
+_LARGEST_INDEX = 2**53 - 1
+_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "/": "/", "\\": "\\"}
+_HEX4 = re.compile(r"[0-9A-Fa-f]{4}")
+
+
+def parse_path(text: str) -> JsonPath:
+    r"""Parse a singular query.
+
+    >>> parse_path("$.days[0]['max temp']")
+    ('days', 0, 'max temp')
+
+    Raises ``PlanFormatError`` with the position for anything else, wildcards and slices included.
+    """
+    if not text.startswith("$"):
+        raise PlanFormatError(f"The path {_short(text)!r} does not begin with '$'.")
+    parts: list[str | int] = []
+    position = 1
+    while position < len(text):
+        start = _BLANK.match(text, position).end()  # type: ignore[union-attr]
+        if start == len(text):
+            raise _error(text, position, "white space at the end")
+        if text[start] == ".":
+            match = _NAME.match(text, start + 1)
+            if not match:
+                raise _error(text, start + 1, "a name must follow '.'")
+            parts.append(match[0])
+            position = match.end()
+        elif text[start] == "[":
+            part, position = _bracket(text, start + 1)
+            parts.append(part)
+        else:
+            raise _error(text, start, "'.' or '[' expected")
+    return tuple(parts)
+
+
+def print_path(path: JsonPath) -> str:
+    """Write a path in its shortest form.
+
+    >>> print_path(("days", 0, "max temp"))
+    '$.days[0]["max temp"]'
+    """
+    return "$" + "".join(
+        f"[{part}]"
+        if isinstance(part, int)
+        else f".{part}"
+        if _NAME.fullmatch(part)
+        else f"[{json.dumps(part, ensure_ascii=False)}]"
+        for part in path
+    )
+
+
+def read_path(value: Any, path: JsonPath) -> Any:
+    """Return what the path leads to; negative indexes count from the end.
+
+    Raises ``LookupError`` when there is nothing.
+    """
+    for depth, part in enumerate(path):
+        wanted = dict if isinstance(part, str) else list
+        if not isinstance(value, wanted):
+            raise LookupError(f"{print_path(path[:depth])} is not {'an object' if wanted is dict else 'an array'}")
+        try:
+            value = value[part]  # type: ignore[index]
+        except LookupError:
+            raise LookupError(f"there is nothing at {print_path(path[: depth + 1])}") from None
+    return value
+
+
+def _bracket(text: str, position: int) -> tuple[str | int, int]:
+    position = _BLANK.match(text, position).end()  # type: ignore[union-attr]
+    part: str | int
+    if text[position : position + 1] in ("'", '"'):
+        part, position = _string(text, position)
+    else:
+        match = _INDEX.match(text, position)
+        if not match or len(match[0]) > 17 or abs(int(match[0])) > _LARGEST_INDEX:
+            raise _error(text, position, "a quoted name or an index expected")
+        part, position = int(match[0]), match.end()
+    position = _BLANK.match(text, position).end()  # type: ignore[union-attr]
+    if text[position : position + 1] != "]":
+        raise _error(text, position, "']' expected")
+    return part, position + 1
+
+
+def _string(text: str, position: int) -> tuple[str, int]:
+    quote = text[position]
+    position += 1
+    letters: list[str] = []
+    while position < len(text):
+        letter = text[position]
+        if letter == quote:
+            return "".join(letters), position + 1
+        if letter < " ":
+            raise _error(text, position, "a control character must be escaped")
+        if letter != "\\":
+            letters.append(letter)
+            position += 1
+            continue
+        escaped = text[position + 1 : position + 2]
+        if escaped == "u":
+            code, position = _unicode_escape(text, position)
+            letters.append(code)
+        elif escaped == quote or (escaped and escaped in _ESCAPES):
+            letters.append(_ESCAPES.get(escaped, escaped))
+            position += 2
+        else:
+            raise _error(text, position, "unknown escape")
+    raise _error(text, position, "the quote is not closed")
+
+
+def _unicode_escape(text: str, position: int) -> tuple[str, int]:
+    start = position
+    match = _HEX4.match(text, position + 2)
+    if not match:
+        raise _error(text, position, "four hexadecimal digits expected")
+    code = int(match[0], 16)
+    position = match.end()
+    if 0xD800 <= code < 0xDC00 and text.startswith("\\u", position):
+        low = _HEX4.match(text, position + 2)
+        if low and 0xDC00 <= int(low[0], 16) < 0xE000:
+            return chr(0x10000 + ((code - 0xD800) << 10) + int(low[0], 16) - 0xDC00), low.end()
+    if 0xD800 <= code < 0xE000:
+        raise _error(text, start, "half of a surrogate pair")
+    return chr(code), position
+
+
+def _error(text: str, position: int, problem: str) -> PlanFormatError:
+    return PlanFormatError(f"The path {_short(text)!r} is wrong at character {position + 1}: {problem}.")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 200 else f"{text[:200]}…"
+
+
+INPUT = "input"
+"""What a plan is given is referred to as a step of this id is; no step may have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A JSON value as it stands."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class From:
+    """What an earlier step gave, or the one value inside it that ``path`` leads to."""
+
+    step: str
+    path: JsonPath = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TextOf:
+    """A text put together; a part that is not a string is written as JSON."""
+
+    parts: tuple[str | Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """An array of expressions."""
+
+    items: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectOf:
+    """An object of expressions."""
+
+    members: Mapping[str, Expression]
+
+
+Expression: TypeAlias = Value | From | TextOf | ListOf | ObjectOf
+
+
+@dataclass(frozen=True, slots=True)
+class PlanTemplate:
+    """A template as a step: each function that it calls runs as a child of the step, ``s1/1``, ``s1/2`` and so on.
+
+    ``language`` is the template language by its name. The step's arguments are the template's variables, its result
+    is the rendered text.
+    """
+
+    source: str
+    language: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One call. ``function`` is a full name, a nested plan or a template; ``after`` are steps to wait for.
+
+    The arguments of a nested plan are its input, as one object. ``reason`` says why, for people. ``seconds`` bounds
+    each attempt and ``attempts`` how often it is tried in all; the pursuit's budget says so where the step does not.
+    """
+
+    id: str
+    function: str | Plan | PlanTemplate
+    arguments: Mapping[str, Expression] = field(default_factory=dict)
+    after: tuple[str, ...] = ()
+    reason: str = ""
+    seconds: float | None = None
+    attempts: int | None = None
+
+    def depends_on(self) -> frozenset[str]:
+        """Return the ids of all steps that must have run before."""
+        return frozenset(self.after) | {
+            reference.step for expression in self.arguments.values() for reference in references(expression)
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Steps towards a goal, in the order of writing; dependencies decide the order of running.
+
+    >>> plan = Plan("Shout", (Step("s1", "Tone-shout", {"text": Value("hey")}),), result=From("s1"))
+    >>> plan.steps[0].depends_on()
+    frozenset()
+
+    With a ``result`` the plan answers the goal; without one it is a move, and the planner is asked again.
+    ``notes`` is opaque JSON for the planner that wrote it. ``fingerprints`` maps each function used to a hash
+    of its manual, so that a stale plan can say what changed. ``input`` is the JSON Schema of what the plan is given,
+    None when it takes nothing or anything: ``From("input", ("city",))`` refers to it.
+    """
+
+    goal: str
+    steps: tuple[Step, ...] = ()
+    result: Expression | None = None
+    notes: Any = None
+    fingerprints: Mapping[str, str] = field(default_factory=dict)
+    input: Mapping[str, Any] | None = None
+
+
+def references(expression: Expression | str) -> Iterator[From]:
+    """Yield every reference inside an expression."""
+    match expression:
+        case From():
+            yield expression
+        case TextOf(parts):
+            for part in parts:
+                yield from references(part)
+        case ListOf(items):
+            for item in items:
+                yield from references(item)
+        case ObjectOf(members):
+            for member in members.values():
+                yield from references(member)
+
+
+def functions_used(plan: Plan) -> set[str]:
+    """Return the names of the functions that a plan calls, nested plans included; templates call more."""
+    used: set[str] = set()
+    for step in plan.steps:
+        if isinstance(step.function, str):
+            used.add(step.function)
+        elif isinstance(step.function, Plan):
+            used |= functions_used(step.function)
+    return used
+
+
+def evaluate(expression: Expression, results: Mapping[str, Any]) -> Any:
+    """Return the JSON value of an expression, given the results of the steps it refers to.
+
+    Raises ``LookupError`` when a reference leads to nothing.
+    """
+    # The two that most arguments are come first: this runs for every argument of every step.
+    if type(expression) is Value:
+        return expression.value
+    if type(expression) is From:
+        step, path = expression.step, expression.path
+        if step not in results:
+            raise LookupError("no input was given" if step == INPUT else f"the step {step} has no result")
+        return read_path(results[step], path) if path else results[step]
+    match expression:
+        case TextOf(parts):
+            return "".join(part if isinstance(part, str) else _as_text(evaluate(part, results)) for part in parts)
+        case ListOf(items):
+            return [evaluate(item, results) for item in items]
+        case ObjectOf(members):
+            return {name: evaluate(member, results) for name, member in members.items()}
+    raise TypeError(f"{expression!r} is no expression")
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,273 @@
+"""Saved plans: finding one for a goal, and whether its functions have changed since."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from portico._functions.functions import FunctionManual
+from portico._plans.json_form import plan_from_json, plan_to_json
+from portico._plans.plan import Plan, functions_used
+from portico._ports.plan_store import PlanStore, SavedPlan
+from portico._schema.definitions import with_definitions
+from portico.errors import PlanFormatError, StoreDamaged
+
+_WORDS = frozenset({"description", "title", "examples", "$comment"})
+"""Keywords that are for people: a plan does not rest on them."""
+_NAMED = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"})
+"""Keywords whose argument is an object of schemas: its keys are no keywords."""
+_DATA = frozenset({"const", "default", "enum", "required"})
+_LENGTH = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """A function that is not what it was when a plan was written; ``changes`` are sentences that say how.
+
+    >>> print(Stale("Weather-forecast", ("the parameter 'days' is new and needed", "its result changed")))
+    Weather-forecast: the parameter 'days' is new and needed; its result changed
+    """
+
+    function: str
+    changes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.function}: {'; '.join(self.changes)}"
+
+
+def fingerprint(manual: FunctionManual) -> str:
+    """Return what a plan rests on in a function as a short text: a digest of each part, so that it tells which changed.
+
+    >>> manual = FunctionManual("f", "", {"properties": {"city": {"type": "string"}}, "required": ["city"]}, {})
+    >>> fingerprint(manual)
+    '{"e": 0, "p": {"city": "!38a346ca"}, "r": "44136fa3"}'
+
+    ``p`` are the parameters, those that are needed with ``!``; ``r`` is the result, ``e`` whether it has effects, and
+    ``o`` the other rules of the parameters, where there are any. What is written for people only does not count.
+    """
+    parameters = manual.parameters
+    definitions = parameters.get("$defs", {})
+    required = parameters.get("required", ())
+    rest = {key: value for key, value in parameters.items() if key not in ("properties", "required", "$defs", "type")}
+    body: dict[str, Any] = {
+        "p": {
+            name: ("!" if name in required else "") + _digest(_used(schema, definitions))
+            for name, schema in parameters.get("properties", {}).items()
+        },
+        "r": _digest(manual.returns),
+        "e": int(manual.effects),
+    }
+    if rest.get("additionalProperties") is False:
+        del rest["additionalProperties"]
+    if _plain(rest):
+        body["o"] = _digest(_used(rest, definitions))
+    return json.dumps(body, ensure_ascii=False, sort_keys=True)
+
+
+def stale_functions(plan: Plan, catalogue: Mapping[str, FunctionManual]) -> tuple[Stale, ...]:
+    """Return the functions that are other ones, or gone, since the plan was written, and what changed of each.
+
+    A plan without fingerprints says nothing of its age.
+    """
+    found: list[Stale] = []
+    for name, recorded in plan.fingerprints.items():
+        manual = catalogue.get(name)
+        if manual is None:
+            found.append(Stale(name, ("it is gone",)))
+        elif fingerprint(manual) != recorded:
+            changes = tuple(_changes(_read(recorded), _read(fingerprint(manual))))
+            found.append(Stale(name, changes or ("it is not what it was",)))
+    return tuple(found)
+
+
+def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    if not before:
+        return
+    old, new = before["p"], now["p"]
+    for name, digest in new.items():
+        if name not in old:
+            yield f"the parameter {name!r} is new" + (" and needed" if digest[:1] == "!" else "")
+        elif old[name] != digest:
+            if old[name].removeprefix("!") != digest.removeprefix("!"):
+                yield f"the parameter {name!r} takes something else"
+            if (old[name][:1] == "!") != (digest[:1] == "!"):
+                yield f"the parameter {name!r} is {'needed now' if digest[:1] == '!' else 'no longer needed'}"
+    for name in old:
+        if name not in new:
+            yield f"the parameter {name!r} is gone"
+    if before.get("o") != now.get("o"):
+        yield "what its arguments must be together changed"
+    if before["r"] != now["r"]:
+        yield "its result is another"
+    if before["e"] != now["e"]:
+        yield "it has effects now" if now["e"] else "it has no effects any more"
+
+
+def _read(text: str) -> Mapping[str, Any]:
+    """Read a fingerprint; an empty object for a text that is none, as of another version."""
+    try:
+        body = json.loads(text)
+        parameters = body["p"]
+        fine = all(isinstance(digest, str) for digest in parameters.values()) and {"r", "e"} <= body.keys()
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
+        return {}
+    return body if fine else {}
+
+
+def _digest(schema: Any) -> str:
+    text = json.dumps(_plain(schema), sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_LENGTH]
+
+
+def _plain(schema: Any) -> Any:
+    """Return a schema without what is for people."""
+    if isinstance(schema, list):
+        return [_plain(each) for each in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    plain: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key in _NAMED and isinstance(value, Mapping):
+            plain[key] = {name: _plain(each) for name, each in value.items()}
+        elif key not in _WORDS:
+            plain[key] = value if key in _DATA else _plain(value)
+    return plain
+
+
+def _used(schema: Any, definitions: Mapping[str, Any]) -> Any:
+    """Return a schema with those of the definitions that it rests on."""
+    if not isinstance(schema, Mapping):
+        return schema
+    reached: dict[str, Any] = {}
+    ahead: list[Any] = [schema]
+    while ahead:
+        part = ahead.pop()
+        if isinstance(part, Mapping):
+            reference = part.get("$ref")
+            if isinstance(reference, str):
+                name = reference.removeprefix("#/$defs/")
+                if name in definitions and name not in reached:
+                    reached[name] = definitions[name]
+                    ahead.append(definitions[name])
+            ahead.extend(part.values())
+        elif isinstance(part, list):
+            ahead.extend(part)
+    return with_definitions(schema, reached)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPlan:
+    """A plan that was kept for this goal, whose functions are as they were.
+
+    ``exact`` is False where the catalogue has changed otherwise: the plan can run, but a new one may be better.
+    """
+
+    plan: Plan
+    saved: SavedPlan
+    exact: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class StalePlan:
+    """A plan that was kept for this goal, and the functions that are gone or another since."""
+
+    plan: Plan
+    saved: SavedPlan
+    gone: tuple[str, ...]
+    changed: tuple[str, ...]
+
+    def __str__(self) -> str:
+        parts = [f"gone: {', '.join(self.gone)}"] if self.gone else []
+        parts += [f"changed: {', '.join(self.changed)}"] if self.changed else []
+        return f"The plan saved at {self.saved.saved_at} does not fit the functions any more ({'; '.join(parts)})."
+
+
+def catalogue_hash(manuals: Iterable[FunctionManual]) -> str:
+    """Return a hash of all functions: equal in every process and in any order, another when any of them changes.
+
+    >>> catalogue_hash([])
+    'e3b0c44298fc1c149afbf4c8996fb924'
+
+    What counts is what plans rest on: name, parameters, result and effects. What a function says that it is for is
+    not part of it: who mends a word there does not throw away all plans.
+    """
+    lines = sorted(f"{manual.name}\0{fingerprint(manual)}\n" for manual in manuals)
+    return hashlib.sha256("".join(lines).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def saved_plan(
+    goal: str,
+    plan: Plan,
+    manuals: Mapping[str, FunctionManual],
+    *,
+    planner: str = "",
+    called: Iterable[str] = (),
+    at: datetime | None = None,
+) -> SavedPlan:
+    """Return a plan as a store keeps it, with a fingerprint of each function that it uses.
+
+    ``called`` are functions that its templates call, which a plan by itself does not tell.
+    ``goal`` is what it is found by. Raises ``ValueError`` for a blank goal and a plan without a result, which is a
+    move and answers nothing, and ``PlanFormatError`` for values that JSON does not have.
+    """
+    if not goal.strip():
+        raise ValueError("the goal is blank: nothing would find the plan")
+    if plan.result is None:
+        raise ValueError("a plan without a result answers nothing: it cannot be used again")
+    used = sorted({*functions_used(plan), *called})
+    prints = {name: fingerprint(manuals[name]) for name in used if name in manuals}
+    when = datetime.now(UTC) if at is None else at.astimezone(UTC)
+    return SavedPlan(
+        goal=goal.strip(),
+        catalogue=catalogue_hash(manuals.values()),
+        plan=plan_to_json(replace(plan, fingerprints={**plan.fingerprints, **prints})),
+        saved_at=when.isoformat(timespec="microseconds"),
+        planner=planner,
+    )
+
+
+async def find_plan(store: PlanStore, goal: str, manuals: Mapping[str, FunctionManual]) -> FoundPlan | StalePlan | None:
+    """Return the plan that a store has for a goal: one that fits, else one that is stale, else None.
+
+    One made for exactly these functions comes first; else the newest whose own functions are all as they were: what
+    else is in the catalogue does not make it wrong. A stale one says what changed. A plan that fits still has to pass
+    its check, as every plan does. Raises ``StoreError``, ``StoreDamaged`` for what is kept and is no plan.
+    """
+    goal = goal.strip()
+    exact = await store.get(goal, catalogue_hash(manuals.values()))
+    if exact is not None:
+        found = _judged(exact, manuals)
+        if isinstance(found, FoundPlan):
+            return found
+    stale: StalePlan | None = None
+    for saved in await store.plans():
+        if saved.goal.strip() != goal:
+            continue
+        found = _judged(saved, manuals)
+        if isinstance(found, FoundPlan):
+            return replace(found, exact=False)
+        stale = stale or found
+    return stale
+
+
+def _judged(saved: SavedPlan, manuals: Mapping[str, FunctionManual]) -> FoundPlan | StalePlan:
+    try:
+        plan = plan_from_json(dict(saved.plan))
+    except PlanFormatError as error:
+        raise StoreDamaged(
+            f"The plan saved for {saved.goal[:60]!r} is no plan: {error} Remove it from the plan store."
+        ) from error
+    used = functions_used(plan)
+    gone = tuple(sorted(name for name in used | plan.fingerprints.keys() if name not in manuals))
+    changed = tuple(
+        sorted(
+            name
+            for name, recorded in plan.fingerprints.items()
+            if name in manuals and fingerprint(manuals[name]) != recorded
+        )
+    )
+    return StalePlan(plan, saved, gone, changed) if gone or changed else FoundPlan(plan, saved)

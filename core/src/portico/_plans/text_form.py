@@ -1,0 +1,334 @@
+"""Plans as text for people, and as Mermaid diagrams."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from portico._functions.functions import FunctionManual
+from portico._plans.plan import (
+    INPUT,
+    Expression,
+    From,
+    ListOf,
+    ObjectOf,
+    Plan,
+    PlanTemplate,
+    Step,
+    TextOf,
+    Value,
+    print_path,
+    references,
+)
+
+_DEEPEST = 100
+_PLAIN_ID = re.compile(r"[^\W\d][\w-]*")
+_LITERALS = ("true", "false", "null", "step", "NaN", "Infinity")
+_JOINERS = "\u200c\u200d"
+"""Zero-width joiners: not printable by themselves, but needed by Persian and by many emoji."""
+
+
+def plan_to_text(plan: Plan, *, catalogue: Mapping[str, FunctionManual] | None = None) -> str:
+    r"""Write a plan for people: the goal, what it is given, each step with all its arguments, and the result.
+
+    >>> print(plan_to_text(Plan("Greet Ada", (
+    ...     Step("s1", "Names-full", {"first": Value("Ada")}, reason="the greeting is formal"),
+    ...     Step("s2", "Tone-shout", {"text": TextOf(("Hello ", From("s1", ("name",))))}, after=("s1",)),
+    ... ), result=From("s2"))))
+    Goal: Greet Ada
+    <BLANKLINE>
+    1. s1: Names-full
+         because: the greeting is formal
+         first = "Ada"
+    2. s2: Tone-shout
+         text = "Hello " + s1.name
+         after: s1
+    <BLANKLINE>
+    Result: s2
+
+    Literals are JSON; ``s1.name`` is a part of what step ``s1`` gave. With a ``catalogue``, each step says what its
+    function does, whether it has effects, and which functions are not there. Nothing is left out or cut, since
+    people approve what they read; characters that a terminal would obey are written as escapes.
+    """
+    return "\n".join(_plan(plan, catalogue, "", 0))
+
+
+def expression_to_text(expression: Expression) -> str:
+    """Write one expression on a line: ``"on " + s1.date``.
+
+    >>> expression_to_text(ListOf((Value("a"), From("s1", ("days", 0)))))
+    '["a", s1.days[0]]'
+    """
+    return printable(_expression(expression, 0))
+
+
+def printable(text: str) -> str:
+    r"""Return a text on one line, with an escape for each character that is not printable.
+
+    >>> printable("red:\x1b[31m\nno more")
+    'red:\\x1b[31m\\nno more'
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() or each in _JOINERS else each.encode("unicode_escape").decode() for each in text
+    )
+
+
+def _plan(plan: Plan, catalogue: Mapping[str, FunctionManual] | None, indent: str, depth: int) -> Iterator[str]:
+    if depth > _DEEPEST:
+        yield f"{indent}(plans nest deeper than {_DEEPEST} levels)"
+        return
+    gap = [] if indent else [""]
+    if not indent:
+        yield f"Goal: {_words(plan.goal)}"
+    if plan.input is not None:
+        yield f"{indent}Input: {input_in_words(plan.input)}"
+    if plan.steps:
+        yield from gap
+    for number, step in enumerate(plan.steps, 1):
+        yield from _step(number, step, catalogue, indent, depth)
+    yield from gap
+    if plan.result is not None:
+        yield f"{indent}Result: {expression_to_text(plan.result)}"
+    else:
+        yield f"{indent}Result: none; {'the planner goes on' if not indent else 'the step gives null'}"
+
+
+def _step(
+    number: int, step: Step, catalogue: Mapping[str, FunctionManual] | None, indent: str, depth: int
+) -> Iterator[str]:
+    head = f"{indent}{number}. {_id(step.id)}:"
+    inner = f"{indent}     "
+    match step.function:
+        case str(name):
+            manual = None if catalogue is None else catalogue.get(name)
+            effects = " (has effects)" if manual is not None and manual.effects else ""
+            missing = " (not in the catalogue)" if catalogue is not None and manual is None else ""
+            yield f"{head} {printable(name)}{effects}{missing}"
+            if manual is not None and manual.description:
+                yield f"{inner}{_words(manual.description)}"
+        case Plan(goal):
+            yield f"{head} a plan of its own: {_words(goal)}"
+        case PlanTemplate(_, language):
+            yield f"{head} a template in {_words(language)}"
+    if step.reason:
+        yield f"{inner}because: {_words(step.reason)}"
+    for name, expression in step.arguments.items():
+        yield f"{inner}{_key(name)} = {expression_to_text(expression)}"
+    if step.after:
+        yield f"{inner}after: {', '.join(map(_id, step.after))}"
+    if step.seconds is not None:
+        yield f"{inner}at most {step.seconds:g} s for each attempt"
+    if step.attempts is not None:
+        yield f"{inner}{step.attempts} attempt{'s' if step.attempts != 1 else ''} at most"
+    match step.function:
+        case Plan() as plan:
+            yield from _plan(plan, catalogue, inner, depth + 1)
+        case PlanTemplate(source):
+            for line in source.split("\n"):
+                yield f"{inner}| {printable(line)}".rstrip()
+
+
+def _expression(expression: Expression, depth: int) -> str:
+    if depth > _DEEPEST:
+        return "…"
+    match expression:
+        case Value(value):
+            return _literal(value)
+        case From(step, path):
+            return _reference(step) + print_path(path)[1:]
+        case TextOf(parts):
+            written = [_literal(part) if isinstance(part, str) else _part(part, depth + 1) for part in parts]
+            # A text of references alone still is a text, whatever they give.
+            return " + ".join(written if any(isinstance(part, str) for part in parts) else ['""', *written])
+        case ListOf(items):
+            return f"[{', '.join(_expression(item, depth + 1) for item in items)}]"
+        case ObjectOf(members):
+            pairs = (f"{_literal(name)}: {_expression(member, depth + 1)}" for name, member in members.items())
+            return f"{{{', '.join(pairs)}}}"
+
+
+def _part(expression: Expression, depth: int) -> str:
+    """Write a part of a text; one that is a text itself stands in parentheses."""
+    written = _expression(expression, depth)
+    return f"({written})" if isinstance(expression, TextOf) else written
+
+
+def _literal(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, default=repr)
+    except (TypeError, ValueError, RecursionError):
+        return "(a value that is not JSON)"
+
+
+def input_in_words(schema: Mapping[str, Any]) -> str:
+    """Say in a few words what a plan is given; the whole schema where that is not an object with properties.
+
+    >>> input_in_words({"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}, "required": ["city"]})
+    'city (string), days (integer, optional)'
+    """
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping) or not properties:
+        return printable(_literal(dict(schema)))
+    required = schema.get("required", ())
+    words = []
+    for name, member in properties.items():
+        kind = member.get("type") if isinstance(member, Mapping) else None
+        kinds = kind if isinstance(kind, list) else [kind] if isinstance(kind, str) else ["any"]
+        optional = "" if name in required else ", optional"
+        words.append(f"{_key(name)} ({printable(' or '.join(map(str, kinds)))}{optional})")
+    return ", ".join(words)
+
+
+def _id(step: str) -> str:
+    return step if _PLAIN_ID.fullmatch(step) else printable(json.dumps(step, ensure_ascii=False))
+
+
+_key = _id
+
+
+def _reference(step: str) -> str:
+    """Write the id of a step where a literal may stand too."""
+    return (
+        step if _PLAIN_ID.fullmatch(step) and step not in _LITERALS else f"step {json.dumps(step, ensure_ascii=False)}"
+    )
+
+
+def _words(text: str) -> str:
+    return printable(" ".join(text.split()))
+
+
+_LONGEST = 80
+_KEPT = frozenset(" _-.,/")
+
+
+def plan_to_mermaid(plan: Plan) -> str:
+    """Draw a plan as a Mermaid flowchart.
+
+    >>> from portico._plans.plan import From
+    >>> print(plan_to_mermaid(Plan("Shout", (Step("s1", "Tone-shout"),), result=From("s1", ("text",)))))
+    flowchart TD
+        n0["s1<br/>Tone-shout"]
+        n1(["result"])
+        n0 -- "#36;.text" --> n1
+
+    A line is a value, labelled with its path; a dotted line only says what to wait for. Nested plans are boxes of
+    their own. Names of nodes are ours and labels are escaped, so that no plan can write Mermaid of its own. Labels
+    are cut at 80 characters. Mermaid draws 500 lines and 50,000 characters where it is not told otherwise.
+    """
+    drawing = _Drawing()
+    drawing.plan(plan, "    ", 0, given=False)
+    return "\n".join(["flowchart TD", *drawing.nodes, *drawing.edges()])
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """Where lines to a step end and where lines from it begin: they differ for a nested plan."""
+
+    whole: str
+    entry: str
+    exit: str
+
+
+@dataclass(slots=True)
+class _Drawing:
+    nodes: list[str] = field(default_factory=list)
+    values: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    waits: dict[tuple[str, str], None] = field(default_factory=dict)
+    count: int = 0
+
+    def name(self) -> str:
+        self.count += 1
+        return f"n{self.count - 1}"
+
+    def node(self, indent: str, left: str, label: str, right: str) -> str:
+        name = self.name()
+        self.nodes.append(f'{indent}{name}{left}"{label}"{right}')
+        return name
+
+    def plan(self, plan: Plan, indent: str, depth: int, *, given: bool) -> tuple[str | None, str | None]:
+        """Draw a plan's nodes and lines; return its input node and its result node, where it has them."""
+        entry: str | None = None
+        drawn: dict[str, _Node] = {}
+        if given or plan.input is not None or _uses_input(plan):
+            entry = self.node(indent, "([", "input", "])")
+            drawn[INPUT] = _Node(entry, entry, entry)
+        for step in plan.steps:
+            drawn[step.id] = self.step(step, indent, depth)
+        for step in plan.steps:
+            self.arrive(step, drawn, indent)
+        result: str | None = None
+        if plan.result is not None:
+            result = self.node(indent, "([", "result", "])")
+            self.lines(plan.result, result, drawn, indent)
+        if entry is None and result is None and not plan.steps:
+            self.node(indent, "[", "nothing to do", "]")
+        return entry, result
+
+    def step(self, step: Step, indent: str, depth: int) -> _Node:
+        match step.function:
+            case Plan() as plan if depth < _DEEPEST:
+                name = self.name()
+                title = f"{_label(step.id)}: {_label(plan.goal)}" if plan.goal.strip() else _label(step.id)
+                self.nodes.append(f'{indent}subgraph {name}["{title.replace(":", "#58;")}"]')
+                entry, result = self.plan(plan, f"{indent}    ", depth + 1, given=bool(step.arguments))
+                self.nodes.append(f"{indent}end")
+                return _Node(name, entry or name, result or name)
+            case Plan():
+                label, left, right = "a plan nested too deeply to be drawn", "[", "]"
+            case PlanTemplate(_, language):
+                label, left, right = f"{_label(language)} template", "[[", "]]"
+            case str(function):
+                label, left, right = _label(function), "[", "]"
+        name = self.node(indent, left, f"{_label(step.id)}<br/>{label}", right)
+        return _Node(name, name, name)
+
+    def arrive(self, step: Step, drawn: dict[str, _Node], indent: str) -> None:
+        here = drawn[step.id]
+        for expression in step.arguments.values():
+            self.lines(expression, here.entry, drawn, indent)
+        for earlier in step.after:
+            self.waits[self.known(earlier, drawn, indent).whole, here.whole] = None
+
+    def lines(self, expression: Expression, to: str, drawn: dict[str, _Node], indent: str) -> None:
+        for reference in references(expression):
+            start = self.known(reference.step, drawn, indent).exit
+            paths = self.values.setdefault((start, to), [])
+            path = print_path(reference.path) if reference.path else ""
+            if path not in paths:
+                paths.append(path)
+
+    def known(self, step: str, drawn: dict[str, _Node], indent: str) -> _Node:
+        """Return a step's node; one that the plan does not have is drawn as a step of earlier."""
+        if step not in drawn:
+            name = self.node(indent, "(", f"{_label(step)}<br/>earlier", ")")
+            drawn[step] = _Node(name, name, name)
+        return drawn[step]
+
+    def edges(self) -> Iterator[str]:
+        for (start, to), paths in self.values.items():
+            label = _label(", ".join(path or "$" for path in paths)) if any(paths) else ""
+            yield f'    {start} -- "{label}" --> {to}' if label else f"    {start} --> {to}"
+        for start, to in self.waits:
+            if (start, to) not in self.values:
+                yield f"    {start} -.-> {to}"
+
+
+def _uses_input(plan: Plan) -> bool:
+    written = [expression for step in plan.steps for expression in step.arguments.values()]
+    written += [] if plan.result is None else [plan.result]
+    return any(reference.step == INPUT for expression in written for reference in references(expression))
+
+
+def _label(text: str) -> str:
+    """Return a text as it may stand in a quoted label: every sign that Mermaid or HTML may obey as its code.
+
+    The signs of CSS matter too: Mermaid takes the last ``;`` away from a line that reads ``style…:…#…;``.
+    """
+    text = printable(" ".join(text.split()))
+    text = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return "".join(each if each in _KEPT or not each.isascii() or each.isalnum() else f"#{ord(each)};" for each in text)

@@ -1,0 +1,406 @@
+"""Steps of an XML plan, their names and variables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol
+
+from portico._functions.functions import FunctionManual
+from portico._plans.plan import INPUT, Expression, From, Step, TextOf, Value
+from portico._plans.xml_form.tags import APPEND, CONTROL_LENGTHS, WrittenCall, control, one_letter_off, unlike_names
+from portico._schema.coerce import read_literal
+from portico.errors import PlanFormatError, nearest
+
+_GLOBAL = "_GLOBAL_FUNCTIONS_"
+
+
+class FunctionNames:
+    """Finds functions by what follows ``function.``; the catalogue is looked through only for other spellings."""
+
+    __slots__ = ("_alike", "_catalogue")
+
+    def __init__(self, catalogue: Mapping[str, FunctionManual] | None) -> None:
+        self._catalogue = catalogue
+        self._alike: dict[str, str | None] | None = None
+
+    def find(self, written: str) -> tuple[str, FunctionManual | None]:
+        """Return the full name, and the manual where the catalogue has that function.
+
+        What no function is called stays as it is written, but for the dot, so that the check can say what is nearest.
+        """
+        name = _full_name(written)
+        if self._catalogue is None:
+            return name, None
+        manual = self._catalogue.get(name)
+        if manual is not None:
+            return name, manual
+        other = self._spelled_alike(self._catalogue).get(_folded(name))
+        return (name, None) if other is None else (other, self._catalogue[other])
+
+    def _spelled_alike(self, catalogue: Mapping[str, FunctionManual]) -> Mapping[str, str | None]:
+        """Return the names by their spelling without case and separators; None for what may be several."""
+        if self._alike is None:
+            self._alike = {}
+            for name in catalogue:
+                for spelling in {_folded(name), _folded(name.partition("-")[2] or name)}:
+                    self._alike[spelling] = None if spelling in self._alike else name
+        return self._alike
+
+
+@lru_cache(maxsize=1024)
+def _full_name(written: str) -> str:
+    """Return the kernel's name of what is written with a dot; anything with more dots is no function's name."""
+    plugin, dot, function = written.partition(".")
+    if not dot or "." in function:
+        return written
+    return function if plugin == _GLOBAL else f"{plugin}-{function}"
+
+
+def _folded(name: str) -> str:
+    return name.replace("-", "_").replace(".", "_").lower()
+
+
+_REFERENCE = re.compile(r"\$(\w+)")
+_WORD = re.compile(r"\w+")
+_ASCII_WORD = re.compile(r"[0-9A-Za-z_]+")
+_FIELD = re.compile(r"\.[A-Za-z_]\w*|\[[^\]]{0,40}\]")
+_MOST_DOUBTS = 100
+_SHORTEST_MISSPELT = 4
+_NO_ROOT: Mapping[str, Any] = {}
+
+
+class Fail(Protocol):
+    """Makes the error for a call, or for one of its attributes."""
+
+    def __call__(self, call: WrittenCall, problem: str, attribute: str | None = None) -> PlanFormatError:
+        """Return the error, for somebody to raise."""
+        ...
+
+
+class Doubt(NamedTuple):
+    """Something that is read as text and may be meant as a variable: in which step and argument."""
+
+    step: str
+    argument: str
+    what: str
+
+
+class Variables:
+    """The variables of a plan as its steps are read: names in lower case, and the steps that set them last.
+
+    ``sets`` has what each step sets, as it is written and in lower case, also of those that come later.
+    """
+
+    __slots__ = ("_ever_set", "doubts", "fail", "known", "made_by", "sets", "step", "unclear")
+
+    def __init__(
+        self,
+        finished: Collection[str],
+        sets: Sequence[tuple[str, str, str]],
+        fail: Fail,
+        made_by: Callable[[str], FunctionManual | None],
+    ) -> None:
+        self.known = {INPUT: INPUT, **{each.lower(): each for each in finished}}
+        self.fail = fail
+        self.made_by = made_by
+        self.sets = sets
+        self._ever_set: dict[str, None] | None = None
+        self.unclear: set[str] = set()
+        self.doubts: list[Doubt] = []
+        self.step = ""
+        """The step that is read."""
+
+    @property
+    def ever_set(self) -> dict[str, None]:
+        """All that some step sets, also those that come later."""
+        if self._ever_set is None:
+            self._ever_set = dict.fromkeys(each for _, kept, added in self.sets for each in (kept, added) if each)
+        return self._ever_set
+
+    def name(self, written: str) -> str:
+        """Return the name of a variable that a step sets."""
+        if written.isidentifier():
+            return written
+        name = written.strip().removeprefix("$")
+        word = _WORD.match(name)
+        if word is None or word.end() == len(name):
+            return name
+        # "$my-key" would be the variable "my" and a text, so that nobody can refer to this one.
+        self.unclear.add(word[0].lower())
+        return name
+
+    def expression(
+        self, value: str, call: WrittenCall, written: str, schema: Any = None, root: Mapping[str, Any] = _NO_ROOT
+    ) -> Expression:
+        """Return what an attribute's text stands for: variables are references, everything else is text."""
+        if value[:1] == "$" and not self.unclear:
+            step = self.known.get(value[1:].lower())
+            if step is not None:
+                return From(step)
+        parts: list[str | Expression] = []
+        done = 0
+        for match in _REFERENCE.finditer(value) if "$" in value else ():
+            found = self.referred(match[1], value, call, written)
+            if found is None:
+                continue
+            start = match.start()
+            step, length = found
+            if start > done:
+                parts.append(value[done:start])
+            parts.append(From(step))
+            done = start + 1 + length
+            if value[done : done + 1] in (".", "["):
+                self.field(step, _FIELD.match(value, done), written)
+        if not parts:
+            return Value(value if schema is None else read_literal(value, schema, root))
+        if done < len(value):
+            parts.append(value[done:])
+        only = parts[0]
+        return only if len(parts) == 1 and isinstance(only, From) else TextOf(tuple(parts))
+
+    def referred(self, word: str, value: str, call: WrittenCall, written: str) -> tuple[str, int] | None:
+        """Return the step that ``$word`` stands for, and how much of the word is the name; None where it is text."""
+        folded = word.lower()
+        if folded in self.unclear:
+            raise self.fail(call, f"${word} may be the beginning of another variable's name", written)
+        step = self.known.get(folded)
+        if step is not None:
+            return step, len(word)
+        # Languages without spaces: "$POEM" and what follows are one word for a regular expression.
+        ascii_word = _ASCII_WORD.match(word)
+        if ascii_word is not None and ascii_word.end() < len(word):
+            step = self.known.get(ascii_word[0].lower())
+            if step is not None:
+                return step, ascii_word.end()
+        if folded in self.ever_set:
+            raise self.fail(call, f"${word} is set only by this step or a later one", written)
+        if word[0].isdigit():
+            return None
+        near = self.misspelt(folded)
+        if near or len(word) + 1 == len(value):
+            known = list(self.known)
+            near = near or nearest(word[:100], known)
+            hint = f"nearest: {', '.join(near)}" if near else f"there are: {', '.join(known[:20])}"
+            raise self.fail(call, f"there is no variable ${word[:100]}; {hint}", written)
+        self.doubt(written, f"there is no variable ${word[:100]}: it stays text")
+        return None
+
+    def misspelt(self, folded: str) -> tuple[str, ...]:
+        """Return the variables, set so far or later, that a word differs from in one letter or in its underscores."""
+        if len(folded) < _SHORTEST_MISSPELT or len(self.doubts) >= _MOST_DOUBTS:
+            return ()
+        plain = folded.replace("_", "")
+        known = dict.fromkeys([*self.known, *self.ever_set])
+        return tuple(
+            each
+            for each in known
+            if len(each) >= _SHORTEST_MISSPELT and (plain == each.replace("_", "") or one_letter_off(folded, each))
+        )[:3]
+
+    def field(self, step: str, field: re.Match[str] | None, written: str) -> None:
+        """Doubt the name of a member after a variable whose step gives an object or an array."""
+        manual = None if field is None else self.made_by(step)
+        if field is not None and manual is not None and manual.returns.get("type") in ("object", "array"):
+            self.doubt(written, f"{field[0]!r} after the whole output of {step} stays text; variables have no paths")
+
+    def doubt(self, written: str, what: str) -> None:
+        """Note what is read as text, of the attribute ``written``."""
+        if len(self.doubts) < _MOST_DOUBTS:
+            self.doubts.append(Doubt(self.step, written, what))
+
+
+_SHORTEST_CONTROL = 13
+_SEPARATORS = re.compile(r"[\W_]")
+_NOT_APPENDED = frozenset({"false", "no", "none"})
+_NO_PROPERTIES: Mapping[str, Any] = {}
+
+
+def steps_and_result(
+    calls: Sequence[WrittenCall],
+    catalogue: Mapping[str, FunctionManual] | None,
+    finished: Collection[str],
+    fail: Fail,
+) -> tuple[tuple[Step, ...], Expression | None, Sequence[Doubt]]:
+    """Return the steps of a plan, its result, and what may be misread."""
+    if not calls:
+        return (), None, ()
+    read = _Steps(calls, catalogue, finished, fail)
+    return *read.build(), read.variables.doubts
+
+
+class _Steps:
+    __slots__ = (
+        "arguments",
+        "barrier",
+        "calls",
+        "fail",
+        "ids",
+        "names",
+        "sets",
+        "since",
+        "variables",
+    )
+
+    def __init__(
+        self,
+        calls: Sequence[WrittenCall],
+        catalogue: Mapping[str, FunctionManual] | None,
+        finished: Collection[str],
+        fail: Fail,
+    ) -> None:
+        self.calls = calls
+        self.names = FunctionNames(catalogue)
+        self.fail = fail
+        # What each call sets, folded, and the id that it would have by that.
+        self.sets: list[tuple[str, str, str]] = []
+        self.variables = Variables(finished, self.sets, fail, self.made_by)
+        self.arguments = [self.separated(call) for call in calls]
+        self.ids = self.identified(finished)
+        # Steps with effects keep the place in which they are written: one waits for all before it, all after for it.
+        self.barrier: str | None = None
+        self.since: list[str] = []
+
+    def build(self) -> tuple[tuple[Step, ...], Expression]:
+        steps: list[Step] = []
+        appended: list[From] = []
+        variables, known = self.variables, self.variables.known
+        previous = INPUT
+        for call, given, (_, kept, added), id in zip(self.calls, self.arguments, self.sets, self.ids, strict=True):
+            name, manual = self.names.find(call.function)
+            variables.step = id
+            if manual is None:
+                arguments = {key: variables.expression(value, call, key) for key, value in given.items()}
+                after: tuple[str, ...] = ()
+            else:
+                arguments = self.fitted(given, manual, call, previous)
+                after = ()
+                if manual.effects or self.barrier is not None:
+                    after = self.order(id, manual, arguments)
+                else:
+                    self.since.append(id)
+            steps.append(Step(id, name, arguments, after, call.reason))
+            previous = id
+            if kept:
+                known[kept] = id
+            if added:
+                known[added] = id
+                appended.append(From(id))
+        if not appended:
+            return tuple(steps), From(previous)
+        if len(appended) == 1:
+            return tuple(steps), appended[0]
+        parts: list[str | Expression] = []
+        for reference in appended:
+            parts += ("\n", reference)
+        return tuple(steps), TextOf(tuple(parts[1:]))
+
+    def separated(self, call: WrittenCall) -> Mapping[str, str]:
+        """Take the attributes apart that are no arguments, and keep what they set."""
+        kept = added = ""
+        arguments: dict[str, str] = {}
+        for name, value in call.attributes.items():
+            kind = control(name) if len(name) in CONTROL_LENGTHS else None
+            if kind is None:
+                arguments[name] = value
+                continue
+            variable = self.variables.name(value)
+            if kind != APPEND:
+                if kept and kept != variable:
+                    raise self.fail(call, "setContextVariable has two values")
+                kept = variable
+            elif added and added != variable:
+                raise self.fail(call, "appendToResult has two values")
+            elif variable.lower() in _NOT_APPENDED:
+                raise self.fail(call, f"appendToResult is the name of a result, not {variable!r}")
+            else:
+                added = variable
+        self.sets.append((kept, kept.lower(), added.lower()))
+        if len(arguments) > 1 and len({name.lower() for name in arguments}) < len(arguments):
+            return unlike_names(arguments, lambda problem: self.fail(call, problem))
+        return arguments
+
+    def identified(self, finished: Collection[str]) -> list[str]:
+        """Give each step an id: the variable that it sets, else s and its number, or the next that is free."""
+        taken = {INPUT, *(each.lower() for each in finished)}
+        found: list[str] = []
+        for kept, folded, _ in self.sets:
+            if kept and folded not in taken and (kept.isidentifier() or _WORD.fullmatch(kept)):
+                taken.add(folded)
+                found.append(kept)
+            else:
+                found.append("")
+        number = 0
+        for index, id in enumerate(found):
+            if not id:
+                number = max(number, index) + 1
+                while f"s{number}" in taken:
+                    number += 1
+                found[index] = f"s{number}"
+        return found
+
+    def fitted(
+        self, given: Mapping[str, str], manual: FunctionManual, call: WrittenCall, previous: str
+    ) -> dict[str, Expression]:
+        """Return the arguments under the names of the manual, with those that a variable or the last result gives."""
+        parameters = manual.parameters
+        properties = parameters.get("properties", _NO_PROPERTIES)
+        arguments: dict[str, Expression] = {}
+        for written, value in given.items():
+            name = written if written in properties else _in_another_case(written, properties, given)
+            schema = properties.get(name)
+            if schema is None and len(name) >= _SHORTEST_CONTROL:
+                self.no_control(name, call)
+            if "$" in value:
+                arguments[name] = self.variables.expression(value, call, written, schema, parameters)
+            elif schema is None or (type(schema) is dict and schema.get("type") == "string"):
+                arguments[name] = Value(value)
+            else:
+                arguments[name] = Value(read_literal(value, schema, parameters))
+        for name in parameters.get("required", ()):
+            if name not in arguments:
+                folded = name.lower()
+                if folded == INPUT:
+                    arguments[name] = From(previous)
+                elif folded in self.variables.known:
+                    arguments[name] = From(self.variables.known[folded])
+        return arguments
+
+    def no_control(self, name: str, call: WrittenCall) -> None:
+        """Refuse what is no parameter and is nearly an attribute that is none: the step would keep nothing."""
+        plain = _SEPARATORS.sub("", name).lower()
+        for known in ("setContextVariable", "appendToResult"):
+            if one_letter_off(plain, known.lower()):
+                raise self.fail(call, f"{name} is no parameter of {call.function}; it is written {known}", name)
+
+    def made_by(self, id: str) -> FunctionManual | None:
+        """Return the manual of the function that a step of this plan calls."""
+        return self.names.find(self.calls[self.ids.index(id)].function)[1] if id in self.ids else None
+
+    def order(self, id: str, manual: FunctionManual, arguments: Mapping[str, Expression]) -> tuple[str, ...]:
+        """Return what a step waits for beyond what it refers to, so that effects come in the order of writing."""
+        before = [] if self.barrier is None else [self.barrier]
+        if manual.effects:
+            before += self.since
+            self.barrier = id
+            self.since = []
+        else:
+            self.since.append(id)
+        if not before:
+            return ()
+        referred = {reference for argument in arguments.values() for reference in _referred(argument)}
+        return tuple(each for each in before if each not in referred)
+
+
+def _in_another_case(name: str, properties: Mapping[str, Any], given: Mapping[str, str]) -> str:
+    lowered = name.lower()
+    alike = [each for each in properties if each.lower() == lowered]
+    return alike[0] if len(alike) == 1 and alike[0] not in given else name
+
+
+def _referred(argument: Expression) -> Iterator[str]:
+    if isinstance(argument, From):
+        yield argument.step
+    elif isinstance(argument, TextOf):
+        yield from (part.step for part in argument.parts if isinstance(part, From))

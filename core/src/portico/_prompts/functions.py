@@ -1,0 +1,340 @@
+"""Prompts as functions, and their inputs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Unpack, cast
+
+from portico._functions.functions import Function, Parameter
+from portico._ports.template_language import Template
+from portico._prompts.prompt import Prompt
+from portico._prompts.rendering import OWN_LANGUAGE
+from portico._prompts.semantic_kernel import SemanticKernelTemplates
+from portico._schema.validate import PlainSchemaValidator
+from portico._tool_loop.values import TurnOptions
+from portico._types.compiled import Compiled, Fault, Mismatch, place
+from portico._types.compiling import compile_type
+from portico._types.scalars import copied
+from portico.errors import ArgumentsInvalid, LimitExceeded, SchemaUnsupported, TemplateError, nearest
+
+if TYPE_CHECKING:
+    from portico._chat.messages import Message
+    from portico._ports.kernel import KernelLike
+    from portico._ports.schema_validator import SchemaValidator
+    from portico._ports.type_codec import TypeCodec
+
+
+_DEEPEST = 16
+_MOST = 1_000
+
+
+@dataclass(slots=True)
+class _Calls:
+    """All calls inside of the outermost one."""
+
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    names: tuple[str, ...] = ()
+    calls: _Calls = field(default_factory=_Calls)
+
+
+_INSIDE: ContextVar[_Place | None] = ContextVar("portico_prompt_functions", default=None)
+
+
+@contextmanager
+def nested(name: str, *, kind: str = "Prompt functions") -> Iterator[None]:
+    """Go into a prompt function, from a template, a model's call or code, in this task or in one that it started.
+
+    Plans that are functions count with them: each may call the other. ``kind`` is how an error speaks of them.
+
+    Raises ``LimitExceeded`` more than 16 deep, and for more than 1,000 calls inside of one: two calls of itself in a
+    template would be a million after 20 levels.
+    """
+    place = _INSIDE.get() or _Place()
+    place.calls.count += 1
+    if len(place.names) >= _DEEPEST:
+        chain = " > ".join([*place.names[-2:], name])
+        raise LimitExceeded(f"{kind} call each other at most {_DEEPEST} deep, and here it is … > {chain}.")
+    if place.calls.count > _MOST:
+        raise LimitExceeded(
+            f"{place.names[0]}: {kind[0].lower()}{kind[1:]} are called at most {_MOST:,} times inside of one; "
+            f"the last was {name}."
+        )
+    token = _INSIDE.set(_Place((*place.names, name), place.calls))
+    try:
+        yield
+    finally:
+        _INSIDE.reset(token)
+
+
+class _Required:
+    def __repr__(self) -> str:
+        return "required"
+
+
+REQUIRED: Final = _Required()
+"""The default of an input that must be given."""
+
+_KINDS: Mapping[object, type] = {"string": str, "integer": int, "number": float, "boolean": bool}
+_SAYING_NOTHING = {"type", "title", "description", "default", "examples"}
+_NOTES = ("title", "description", "examples")
+_NAME = re.compile(r"[0-9A-Za-z_]+")
+_PLACE = re.compile(r"\$((?:\.[^.\[\]:]+|\[\d+\])*): ")
+_STEP = re.compile(r"\.([^.\[\]:]+)|\[(\d+)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class PromptInput:
+    """One input of a prompt function.
+
+    >>> PromptInput(int, "how many words", default=100)
+    PromptInput(type=<class 'int'>, description='how many words', default=100)
+
+    ``type`` is a type or a JSON Schema. The default is a value as code gives it.
+    """
+
+    type: object = str
+    description: str = ""
+    default: object = REQUIRED
+
+
+@dataclass(frozen=True, slots=True)
+class _Told(Fault):
+    """A fault in a validator's own words."""
+
+    def __str__(self) -> str:
+        return f"{place(self.path)}: {self.expected}"
+
+
+def parameter_of(
+    name: str, given: object, codecs: Iterable[TypeCodec] = (), validator: SchemaValidator | None = None
+) -> Parameter:
+    """Return the parameter of an input: a type, a JSON Schema, what a text is for, or a `PromptInput`.
+
+    Raises ``SchemaUnsupported``, and ``ValueError`` for a name that no template could write.
+    """
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"the name of an input has letters, digits and '_' only, not {name!r}")
+    match given:
+        case PromptInput():
+            told = given
+        case str():
+            told = PromptInput(description=given)
+        case _:
+            told = PromptInput(given)
+    compiled = compiled_input(told.type, codecs, validator)
+    default = told.default
+    if isinstance(told.type, Mapping) and default is REQUIRED:
+        default = told.type.get("default", REQUIRED)
+    description = told.description or str(compiled.schema.get("description", ""))
+    required = default is REQUIRED
+    return Parameter(name, description, compiled, required, None if required else default)
+
+
+def compiled_input(
+    given: object, codecs: Iterable[TypeCodec] = (), validator: SchemaValidator | None = None
+) -> Compiled:
+    """Return a type or a JSON Schema made ready; values of a schema are plain JSON. Raises ``SchemaUnsupported``."""
+    if not isinstance(given, Mapping):
+        return compile_type(given, codecs)
+    kind = given.get("type")
+    simple = _KINDS.get(kind) if isinstance(kind, str) else None
+    if simple is not None and set(given) <= _SAYING_NOTHING:
+        compiled = compile_type(simple)
+        return replace(compiled, schema={**compiled.schema, **{key: given[key] for key in _NOTES if key in given}})
+    schema = {key: value for key, value in given.items() if key != "default"}
+    try:
+        validate = (validator or PlainSchemaValidator()).compile(schema)
+    except SchemaUnsupported as error:
+        advice = "" if validator else " A kernel that has it gives it as validator=kernel.schema_validator."
+        raise SchemaUnsupported(f"{error}{advice}") from error
+
+    def structure(value: Any) -> Any:
+        faults = validate(value)
+        if faults:
+            raise Mismatch([_fault(sentence) for sentence in faults])
+        return copied(value)
+
+    return Compiled(schema, structure, copied)
+
+
+def _fault(sentence: str) -> Fault:
+    found = _PLACE.match(sentence)
+    if found is None:
+        return _Told((), sentence, "")
+    path = tuple(key or int(index) for key, index in _STEP.findall(found[1]))
+    return _Told(path, sentence[found.end() :], "")
+
+
+_SAYING_NOTHING_of_functions = {"type", "title", "description"}
+
+
+def prompt_function(
+    name: str,
+    prompt: str | Template,
+    *,
+    plugin: str | None = None,
+    description: str = "",
+    inputs: Mapping[str, object] | None = None,
+    returns: object = None,
+    language: str | None = None,
+    trusted: Collection[str] = (),
+    effects: bool = False,
+    tags: Iterable[str] = (),
+    codecs: Iterable[TypeCodec] = (),
+    validator: SchemaValidator | None = None,
+    **options: Unpack[TurnOptions],
+) -> Function:
+    """Make a function of a prompt: calling it renders the prompt, asks, and gives the answer.
+
+    >>> from portico import Kernel, PromptInput
+    >>> kernel = Kernel()
+    >>> headline = kernel.add_function(prompt_function("headline", "A headline, in {{$words}} words: {{$text}}",
+    ...     description="Find a headline.", inputs={"words": PromptInput(int, default=5)}))
+    >>> headline.manual.parameters["required"], headline.manual.parameters["properties"]["words"]
+    (['text'], {'type': 'integer', 'default': 5})
+
+    It is called through the kernel that it was added to, and may be added to several. ``inputs`` are its parameters,
+    by name: a type, a JSON Schema whose ``default`` makes it optional, a sentence on what a text is for, or a
+    `PromptInput`. Variables of the template that are not among them are texts that must be given, as far as the
+    language tells its variables.
+
+    ``returns`` is the type of the answer or a JSON Schema; without it the answer is text. ``trusted`` are the inputs
+    whose markup counts; do not offer such a function to a model, which could then write messages of any role.
+    ``language`` is the template language of a prompt that is text. ``codecs`` and ``validator`` are for types and
+    schemas that core does not know: those of the kernel. ``options`` are those of `Kernel.complete`.
+
+    Prompt functions may call each other, 16 deep and 1,000 times inside of one: beyond that is ``LimitExceeded``.
+
+    Raises ``TemplateError``, ``SchemaUnsupported``, and ``TypeError`` or ``ValueError`` for what makes no function.
+    A text in another language is compiled when the function enters a kernel: its variables are named in ``inputs``.
+    """
+    for option in options:
+        if option not in TurnOptions.__annotations__:
+            near = nearest(option, list(TurnOptions.__annotations__))
+            raise TypeError(f"{option!r} is not an option of a turn" + (f"; {near[0]!r} is" if near else ""))
+    if isinstance(trusted, str):
+        raise TypeError(f"trusted= takes several names: write trusted=({trusted!r},)")
+    if inputs is not None and not isinstance(inputs, Mapping):
+        raise TypeError("inputs= is a mapping, of names to types")
+    codecs = tuple(codecs)
+    full_name = f"{plugin}-{name}" if plugin else name
+    given = {key: parameter_of(key, value, codecs, validator) for key, value in (inputs or {}).items()}
+    parameters = _with_variables(given, _variables(prompt, language, full_name))
+    known = {parameter.name.casefold() for parameter in parameters}
+    for word in trusted:
+        if known and word.casefold() not in known:
+            raise ValueError(
+                f"{full_name} has no input {word!r} to trust; it has {', '.join(p.name for p in parameters)}"
+            )
+    returned = compiled_input(str if returns is None else returns, codecs, validator)
+    asking = _Asking(
+        full_name,
+        prompt,
+        language,
+        parameters,
+        None
+        if returned.schema.get("type") == "string" and set(returned.schema) <= _SAYING_NOTHING_of_functions
+        else returns,
+        frozenset(trusted),
+        cast("TurnOptions", {key: value for key, value in options.items() if value is not None}),
+    )
+    return Function(
+        name,
+        asking.unbound,
+        plugin=plugin,
+        description=description,
+        parameters=parameters,
+        returns=returned,
+        effects=effects,
+        tags=frozenset(tags),
+        bind=asking.bind,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """What a prompt function does, in any kernel."""
+
+    name: str
+    prompt: str | Template
+    language: str | None
+    parameters: tuple[Parameter, ...]
+    returns: object
+    trusted: frozenset[str]
+    options: TurnOptions
+
+    async def unbound(self, **arguments: Any) -> Any:
+        raise RuntimeError(
+            f"the prompt function {self.name} is in no kernel: call what Kernel.add_function or add_plugin returned"
+        )
+
+    def bind(self, kernel: KernelLike) -> Callable[..., Coroutine[Any, Any, Any]]:
+        """Return what is called in a kernel, the prompt compiled."""
+        template = kernel.template(self.prompt, language=self.language, name=self.name)
+
+        async def ask(**arguments: Any) -> Any:
+            values = self.values(arguments)
+            with nested(self.name):
+                prompt = await kernel.render_prompt(template, values, name=self.name, trusted=self.trusted)
+                messages = self.messages(prompt) if isinstance(prompt, Prompt) else prompt
+                return (await kernel.complete(messages, returns=self.returns, **self.options)).value
+
+        return ask
+
+    def messages(self, prompt: Prompt) -> tuple[Message, ...]:
+        """Read the messages; what is wrong with them is told with the function's name."""
+        try:
+            return prompt.messages()
+        except TemplateError as error:
+            raise TemplateError(f"{self.name}, {error}", line=error.line, column=error.column) from error
+
+    def values(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments with the defaults of those left out."""
+        values: dict[str, Any] = {}
+        faults = []
+        for parameter in self.parameters:
+            if parameter.name in arguments:
+                values[parameter.name] = arguments[parameter.name]
+            elif parameter.required:
+                faults.append(f"{parameter.name}: missing")
+            else:
+                values[parameter.name] = parameter.default
+        known = ", ".join(parameter.name for parameter in self.parameters) or "none"
+        faults += [f"{name}: unknown; the parameters are {known}" for name in arguments if name not in values]
+        if faults:
+            raise ArgumentsInvalid(self.name, faults)
+        return values
+
+
+def _variables(prompt: str | Template, language: str | None, name: str) -> tuple[str, ...]:
+    """Return the names of a template's variables, where its language tells them."""
+    if isinstance(prompt, Prompt):
+        raise TypeError("this prompt is rendered already: give the template")
+    if not isinstance(prompt, str):
+        if language is not None:
+            raise TypeError(f"the prompt is compiled already: language={language!r} can only be said of a text")
+        if not hasattr(prompt, "render"):
+            raise TypeError(f"a prompt is a text or a compiled template, not {prompt!r}")
+        return tuple(getattr(prompt, "variables", ()))
+    if language in (None, OWN_LANGUAGE):
+        return SemanticKernelTemplates().compile(prompt, name=name).variables
+    return ()
+
+
+def _with_variables(given: Mapping[str, Parameter], variables: Iterable[str]) -> tuple[Parameter, ...]:
+    """Add a parameter for each variable that has none; another case of a name is the same variable.
+
+    Those that must be given come first, as in Python: a call by place means them.
+    """
+    known = {name.casefold() for name in given}
+    text = compiled_input(str)
+    added = {name.casefold(): Parameter(name, "", text, True) for name in variables if name.casefold() not in known}
+    return tuple(sorted((*given.values(), *added.values()), key=lambda parameter: not parameter.required))

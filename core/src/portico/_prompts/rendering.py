@@ -1,0 +1,170 @@
+"""Compiles and renders prompts with the functions of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from portico._functions.middleware import PromptRender, run_middleware
+from portico._ports.template_language import Template, TemplateLanguage
+from portico._prompts.calling import caller
+from portico._prompts.prompt import Prompt, Trusted
+from portico._prompts.semantic_kernel import SemanticKernelTemplates
+from portico._tool_loop.values import TurnOptions
+from portico.errors import PluginNotInstalled, nearest
+
+if TYPE_CHECKING:
+    from portico._ports.kernel import KernelLike
+
+
+_LONGEST_KEPT = 65_536
+
+
+class PromptCache:
+    """Compile each prompt of a language once, and keep the ``size`` used last.
+
+    >>> from portico._prompts.semantic_kernel import SemanticKernelTemplates
+    >>> prompts = PromptCache(SemanticKernelTemplates())
+    >>> prompts.compiled("Hello {{$name}}!") is prompts.compiled("Hello {{$name}}!")
+    True
+
+    A prompt of more than 65,536 characters is compiled each time: such ones hold a document, and are not met again.
+    """
+
+    def __init__(self, language: TemplateLanguage, *, size: int = 256) -> None:
+        self._language = language
+        self._kept = lru_cache(size)(self._compile)
+
+    def compiled(self, source: str, *, name: str = "prompt") -> Template:
+        """Return the template; errors are those of the language and are not kept."""
+        if len(source) > _LONGEST_KEPT:
+            return self._compile(source, name)
+        return self._kept(source, name)
+
+    def _compile(self, source: str, name: str) -> Template:
+        return self._language.compile(source, name=name)
+
+
+OWN_LANGUAGE = SemanticKernelTemplates.name
+"""The language of prompts that name none; it is always there."""
+
+
+class PromptOptions(TurnOptions, total=False):
+    """What can be given by name to `Kernel.invoke_prompt`: the options of a turn, and how to render.
+
+    ``language`` is the name of the template language of a prompt that is text. ``trusted`` are the names of arguments
+    whose text the application vouches for: their markup counts as the template's own.
+    """
+
+    language: str
+    trusted: Collection[str]
+
+
+class Prompts:
+    """What one kernel keeps of prompts: a cache of compiled ones for each language that was asked for.
+
+    >>> from portico import Kernel
+    >>> prompts = Prompts(Kernel())
+    >>> prompts.template("Hello {{$name}}!") is prompts.template("Hello {{$name}}!", language="semantic-kernel")
+    True
+    """
+
+    def __init__(self, kernel: KernelLike) -> None:
+        self._kernel = kernel
+        self._caches: dict[str, PromptCache] = {}
+
+    def template(self, prompt: str | Template, *, language: str | None = None, name: str = "prompt") -> Template:
+        """Return the template of a text in a language, compiled once; a template is one already.
+
+        Raises ``PluginNotInstalled`` for a language that is not there, and what the language does.
+        """
+        if not isinstance(prompt, str):
+            if language is not None:
+                raise TypeError(f"the prompt is compiled already: language={language!r} can only be said of a text")
+            return prompt
+        if isinstance(prompt, Prompt):
+            raise TypeError("this prompt is rendered already, and a value in it would be run: ask with Kernel.complete")
+        cache = self._caches.get(language or OWN_LANGUAGE)
+        if cache is None:
+            cache = self._caches[language or OWN_LANGUAGE] = PromptCache(self.language(language or OWN_LANGUAGE))
+        return cache.compiled(prompt, name=name)
+
+    def language(self, name: str) -> TemplateLanguage:
+        """Return the language of a name: one that the kernel was given, core's own, or one of its services."""
+        kernel = self._kernel
+        if name in kernel.template_languages:
+            return kernel.template_languages[name]
+        if name == OWN_LANGUAGE:
+            return SemanticKernelTemplates(kernel.type_codecs)
+        known = [*dict.fromkeys([OWN_LANGUAGE, *kernel.template_languages])]
+        if kernel.services is None:
+            near = nearest(name, known)
+            raise PluginNotInstalled(
+                f"This kernel has no template language {name!r}. It has {', '.join(known)}."
+                + (f" Did you mean {near[0]!r}?" if near else "")
+                + " Others are given to Kernel(template_languages=[…]), or installed, as with "
+                "`pip install portico-templates`, and used in a kernel of portico_host.open()."
+            )
+        try:
+            return kernel.services.get(TemplateLanguage, name)
+        except PluginNotInstalled as error:
+            raise PluginNotInstalled(f"{error} Always there: {', '.join(known)}.") from error
+
+    async def render(
+        self,
+        prompt: str | Template,
+        arguments: Mapping[str, Any] | None,
+        *,
+        name: str = "prompt",
+        language: str | None = None,
+        trusted: Collection[str] = (),
+    ) -> str:
+        """Render inside of the kernel's filters; see `Kernel.render_prompt`."""
+        template = self.template(prompt, language=language, name=name)
+        if isinstance(trusted, str):
+            raise TypeError(f"trusted= takes several names: write trusted=({trusted!r},)")
+        if arguments is not None and not isinstance(arguments, Mapping):
+            raise TypeError(
+                f"the arguments of a prompt are a mapping, of names to values, not {type(arguments).__name__}"
+            )
+        kernel = self._kernel
+        if not kernel.middleware.prompt and not trusted:
+            values = dict(arguments or {})
+            return await template.render(values, call=caller(kernel, values))
+        context = PromptRender(name, dict(arguments or {}))
+
+        async def final() -> str:
+            values = trust(context.arguments, trusted) if trusted else context.arguments
+            return await template.render(values, call=caller(kernel, values))
+
+        text = await run_middleware(kernel.middleware.prompt, context, final)
+        if not isinstance(text, str):
+            raise TypeError(f"a prompt filter returned {text!r}, not a text, such as proceed() gives")
+        return text
+
+
+def trust(arguments: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """Return the arguments with the texts of those that are named as `Trusted`, inside lists and mappings too.
+
+    >>> trust({"a": "<b>", "history": ["x"], "n": 1}, {"history", "n"})["history"][0].__class__.__name__
+    'Trusted'
+
+    A `Prompt` keeps its values as data. Names count without regard to case, as they do in a template.
+    """
+    folded = {name.casefold() for name in names}
+    return {key: _trusted(value) if key.casefold() in folded else value for key, value in arguments.items()}
+
+
+def _trusted(value: Any) -> Any:
+    if isinstance(value, Prompt):
+        from portico._prompts.prompt import encoded
+
+        return encoded(value)
+    if type(value) is str:
+        return Trusted(value)
+    if type(value) in (list, tuple):
+        return type(value)(map(_trusted, value))
+    if type(value) is dict:
+        return {key: _trusted(each) for key, each in value.items()}
+    return value

@@ -1,0 +1,142 @@
+"""Checks and reviews a plan before it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from portico._functions.functions import FunctionManual
+from portico._functions.middleware import PlanReview, RequireApproval, run_middleware
+from portico._plans.check import check_plan
+from portico._plans.findings import Finding
+from portico._plans.functions import plans_of
+from portico._plans.plan import Plan, PlanTemplate, Step, functions_used
+from portico._plans.reuse import Stale, fingerprint, stale_functions
+from portico._schema.validate import PlainSchemaValidator
+from portico.errors import PlanInvalid, PlanStale, PorticoError, SchemaUnsupported
+
+if TYPE_CHECKING:
+    from portico._ports.kernel import KernelLike
+
+
+def checked(
+    kernel: KernelLike,
+    plan: Plan,
+    *,
+    input: Any = None,
+    finished: Mapping[str, FunctionManual | None] | None = None,
+    taken: Collection[str] = (),
+    manuals: Mapping[str, FunctionManual] | None = None,
+) -> list[Finding]:
+    """Return the findings of a plan's check with what a kernel has, and with the input that is at hand.
+
+    ``manuals`` are the functions that the plan may use, where they are not all.
+    """
+    given = None if input is None and plan.input is None else {"const": input}
+    found = check_plan(
+        plan,
+        kernel.manuals if manuals is None else manuals,
+        finished=finished,
+        taken=taken,
+        validator=kernel.schema_validator,
+        input=given,
+        templates=lambda source, language: kernel.template(source, language=language),
+        plans=plans_of(kernel),
+    )
+    if plan.input is not None and not any(finding.place == "input" for finding in found):
+        found += _misfit(kernel, plan.input, input)
+    return found
+
+
+def _misfit(kernel: KernelLike, schema: Mapping[str, Any], value: Any) -> list[Finding]:
+    try:
+        validate = (kernel.schema_validator or PlainSchemaValidator()).compile(schema)
+    except SchemaUnsupported as error:
+        return [Finding(f"the input could not be checked: {error}", None, "input", "warning")]
+    return [Finding(str(fault), None, "input") for fault in validate(value)]
+
+
+def with_fingerprints(kernel: KernelLike, plan: Plan) -> Plan:
+    """Return a plan with what it rests on in each function that it uses, as far as that can be told."""
+    manuals, known = kernel.manuals, kernel.fingerprints
+    prints: dict[str, str] = {}
+    for name in _functions_used(kernel, plan):
+        manual = manuals.get(name)
+        if manual is not None:
+            if name not in known:
+                known[name] = fingerprint(manual)
+            prints[name] = known[name]
+    return replace(plan, fingerprints=prints)
+
+
+def sound(kernel: KernelLike, plan: Plan, *, input: Any = None, ended: Mapping[str, Step] | None = None) -> list[str]:
+    """Return what is to be said of what is left of a plan, which can run; the steps that ``ended`` do not again.
+
+    Raises ``PlanStale`` where functions changed so that it cannot run as it was meant, ``PlanInvalid`` where it cannot
+    for another reason. A change that leaves the plan valid is harmless, and said, unless a function that had no
+    effects has some: a step of it may have been tried twice.
+    """
+    manuals = kernel.manuals
+    left, finished = plan, {}
+    if ended:
+        left = replace(plan, steps=tuple(step for step in plan.steps if step.id not in ended))
+        finished = {
+            step.id: manuals.get(step.function) if isinstance(step.function, str) else None for step in ended.values()
+        }
+    findings = checked(kernel, left, input=input, finished=finished) if left.steps or not ended else []
+    errors = [finding for finding in findings if finding.severity == "error"]
+    harmless: list[Stale] = []
+    if plan.fingerprints:
+        stale = [each for each in stale_functions(left, manuals) if each.function in _functions_used(kernel, left)]
+        harmful = [each for each in stale if errors or _harmful(each, kernel)]
+        if harmful:
+            raise PlanStale([str(each) for each in harmful])
+        harmless = stale
+    if errors:
+        raise PlanInvalid(errors)
+    return [f"A function changed since the plan was made, and the plan still fits it. {each}." for each in harmless]
+
+
+def _harmful(stale: Stale, kernel: KernelLike) -> bool:
+    return stale.function not in kernel.manuals or "it has effects now" in stale.changes
+
+
+def _functions_used(kernel: KernelLike, plan: Plan) -> set[str]:
+    used = functions_used(plan)
+    for step in plan.steps:
+        if isinstance(step.function, Plan):
+            used |= _functions_used(kernel, step.function)
+        elif isinstance(step.function, PlanTemplate):
+            used |= _called_by(kernel, step.function)
+    return used
+
+
+def _called_by(kernel: KernelLike, template: PlanTemplate) -> set[str]:
+    """Return the functions that a template is seen to call; not every language tells."""
+    try:
+        compiled = kernel.template(template.source, language=template.language)
+        return {kernel.function(call.function).full_name for call in getattr(compiled, "calls", ())}
+    except PorticoError:
+        return set()
+
+
+async def reviewed(kernel: KernelLike, plan: Plan, run: str) -> RequireApproval | None:
+    """Return the hold of the filter that does not let a plan through; None where all do.
+
+    Raises ``TypeError`` for a filter that neither proceeds nor holds.
+    """
+    if not kernel.middleware.plan:
+        return None
+    approved: list[Plan] = []
+
+    async def approve() -> None:
+        approved.append(plan)
+
+    given: Any = await run_middleware(kernel.middleware.plan, PlanReview(plan, run), approve)
+    if isinstance(given, RequireApproval):
+        return given
+    # A plan that nobody let through must not run because a filter gave back the wrong thing.
+    if given is not None or not approved:
+        raise TypeError(f"a plan middleware returns a RequireApproval or what `await proceed()` gave, not {given!r}")
+    return None

@@ -1,0 +1,283 @@
+"""The journal of a run: its entries, and what they add up to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, Literal, TypeAlias
+
+from portico._plans.findings import Finding
+from portico._plans.json_form import plan_from_json, plan_to_json
+from portico._plans.plan import Plan, Step, Value
+from portico._plans.task import Answer, Budget, Infeasible, Refusal, StepRecord
+from portico._runs.outcome import outcome_of
+from portico.errors import PlanFormatError, StoreDamaged, StoreError
+
+JOURNAL_VERSION = 1
+
+EntryType: TypeAlias = Literal[
+    "pursuit", "plan", "approved", "refused", "step-called", "step-started", "step-retried", "step-finished",
+    "step-failed", "step-held", "resumed", "interrupted", "outcome",
+]  # fmt: skip
+RunStateName: TypeAlias = Literal["running", "done", "failed", "infeasible", "held", "uncertain", "interrupted"]
+
+_STATES: Mapping[str, RunStateName] = {"answer": "done", "infeasible": "infeasible", "held": "held", "failed": "failed"}
+
+
+def entry(type: EntryType, /, **body: Any) -> dict[str, Any]:
+    """Return an entry of now.
+
+    >>> sorted(entry("step-failed", step="s1", error="no connection"))
+    ['at', 'error', 'step', 'type', 'version']
+    """
+    at = datetime.now(UTC).isoformat(timespec="milliseconds")
+    return {"version": JOURNAL_VERSION, "at": at, "type": type, **body}
+
+
+@dataclass(frozen=True, slots=True)
+class StartedStep:
+    """A step that began and has not ended, with the arguments that it was given.
+
+    ``effects`` says that its function has some: whether it happened is not known.
+    """
+
+    step: Step
+    arguments: Mapping[str, Any]
+    effects: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """How far a run has come, as its journal tells.
+
+    >>> entries = [entry("pursuit", goal="Shout", planner="plan"), entry("outcome", kind="answer", text="HEY")]
+    >>> state = RunState.of(entries)
+    >>> state.goal, state.state, state.outcome.text
+    ('Shout', 'done', 'HEY')
+
+    ``state`` is "running" as long as no end is written: also of a process that was killed, which the lease tells.
+    ``reason`` is why it was held, infeasible or failed, ``step`` the step that it was held at. ``plan`` is the last
+    plan that passed its check; ``pending`` says that it is to be run, or was not run to its end. ``records`` are the
+    steps that ended, ``started`` those that began and did not, by id, ``called`` those that templates called.
+    ``inner`` are the plans of functions that steps began to run, by the step; ``reviewed`` those steps whose inner
+    plan the filters let through. ``warnings`` are for the answer. ``origin`` is what the application that began
+    the run had it say (`Kernel.origin`). Times are UTC, ISO 8601.
+    """
+
+    goal: str
+    planner: str
+    state: RunStateName = "running"
+    started_at: str = ""
+    updated_at: str = ""
+    input: Any = None
+    budget: Budget | None = None
+    plan: Plan | None = None
+    pending: bool = False
+    approved: bool = False
+    reused: bool = False
+    plans: tuple[Plan, ...] = ()
+    records: tuple[StepRecord, ...] = ()
+    started: Mapping[str, StartedStep] = field(default_factory=dict)
+    called: Mapping[str, Step] = field(default_factory=dict)
+    inner: Mapping[str, Plan] = field(default_factory=dict)
+    reviewed: frozenset[str] = frozenset()
+    warnings: tuple[str, ...] = ()
+    refused: tuple[Refusal, ...] = ()
+    proposals: int = 0
+    outcome: Answer | Infeasible | None = None
+    reason: str = ""
+    step: str | None = None
+    origin: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, entries: Iterable[Mapping[str, Any]]) -> RunState:
+        """Read the entries of a run, in order.
+
+        Raises ``StoreDamaged`` for what no pursuit writes and ``StoreError`` for a newer version. Types of entries
+        that are not known are passed over.
+        """
+        reading: _Reading | None = None
+        for number, each in enumerate(entries, 1):
+            try:
+                if each["version"] > JOURNAL_VERSION:
+                    raise StoreError(
+                        f"Entry {number} of the run is of version {each['version']}; this is a Portico that knows "
+                        f"version {JOURNAL_VERSION}. Use the newer one."
+                    )
+                if reading is None:
+                    reading = _Reading(each)
+                else:
+                    reading.take(each)
+            except (LookupError, TypeError, ValueError, AttributeError, PlanFormatError) as error:
+                raise StoreDamaged(f"Entry {number} of the run is not what a pursuit writes: {error!r}.") from error
+        if reading is None:
+            raise StoreDamaged("The run has no entries.")
+        return reading.state()
+
+    @property
+    def uncertain(self) -> tuple[str, ...]:
+        """The steps with effects that began and did not end: a person must say what became of them.
+
+        One inside of a step that ended is history, until that step is to run again.
+        """
+        ended = {record.step.id for record in self.records}
+        return tuple(
+            step
+            for step, begun in self.started.items()
+            if begun.effects and not any(around in ended for around in _around(step))
+        )
+
+    @property
+    def results(self) -> dict[str, Any]:
+        """The results of all steps that finished, by id; those inside of another as ``s1/a``."""
+        return {record.step.id: record.result for record in self.records if record.error is None}
+
+
+class _Reading:
+    def __init__(self, first: Mapping[str, Any]) -> None:
+        if first["type"] != "pursuit":
+            raise ValueError(f"a run begins with an entry of type 'pursuit', not {first['type']!r}")
+        budget = first.get("budget")
+        self.first = RunState(
+            goal=str(first["goal"]),
+            planner=str(first["planner"]),
+            started_at=str(first["at"]),
+            input=first.get("input"),
+            budget=None if budget is None else Budget(**budget),
+            origin=dict(first.get("origin", {})),
+        )
+        self.last: Mapping[str, Any] = first
+        self.planner = self.first.planner
+        self.plans: list[Plan] = []
+        self.steps: dict[str, Step] = {}
+        self.records: dict[str, StepRecord] = {}
+        self.started: dict[str, StartedStep] = {}
+        self.called: dict[str, Step] = {}
+        self.inner: dict[str, Plan] = {}
+        self.reviewed: set[str] = set()
+        self.warnings: list[str] = []
+        self.refused: list[Refusal] = []
+        self.pending = self.approved = self.reused = False
+        self.proposals = 0
+
+    def state(self) -> RunState:
+        last = self.last
+        name: RunStateName = "interrupted" if last["type"] == "interrupted" else "running"
+        if last["type"] == "outcome":
+            name = "uncertain" if last.get("uncertain") else _STATES[last["kind"]]
+        return replace(
+            self.first,
+            planner=self.planner,
+            state=name,
+            updated_at=str(last["at"]),
+            plan=self.plans[-1] if self.plans else None,
+            pending=self.pending and name not in ("done", "infeasible"),
+            approved=self.approved,
+            reused=self.reused,
+            plans=tuple(self.plans),
+            records=tuple(self.records.values()),
+            started=dict(self.started),
+            called=dict(self.called),
+            inner=dict(self.inner),
+            reviewed=frozenset(self.reviewed),
+            warnings=tuple(self.warnings),
+            refused=tuple(self.refused),
+            proposals=self.proposals,
+            outcome=outcome_of(last),
+            reason=str(last.get("reason", "")) if name != "running" else "",
+            step=last.get("step") if name in ("held", "uncertain") else None,
+        )
+
+    def take(self, each: Mapping[str, Any]) -> None:
+        self.last = each
+        match each["type"]:
+            case "plan":
+                plan = plan_from_json(each["plan"])
+                self.plans.append(plan)
+                self.steps |= {step.id: step for step in plan.steps}
+                self.warnings += map(str, each.get("warnings", ()))
+                self.reused = bool(each.get("reused"))
+                self.pending, self.approved = True, False
+                self.proposals += not self.reused
+                self.refused.clear()
+            case "approved" if "step" in each:
+                self.reviewed.add(self.named(each["step"]).id)
+            case "approved":
+                self.approved = True
+            case "refused":
+                self.pending = False
+                self.proposals += not each.get("ran")
+                self.refused.append(Refusal(_refused_plan(each), tuple(Finding(**one) for one in each["findings"])))
+            case "step-called":
+                written = {name: Value(value) for name, value in each["arguments"].items()}
+                step = Step(each["step"], str(each["function"]), written)
+                self.steps[step.id] = self.called[step.id] = step
+            case "step-started":
+                step = self.named(each["step"])
+                if "plan" in each:
+                    self.inner[step.id] = plan_from_json(each["plan"])
+                self.started[step.id] = StartedStep(step, each["arguments"], bool(each.get("effects")))
+            case "step-finished" | "step-failed":
+                self.ended(each)
+            case "resumed":
+                if self.planner != each["planner"]:
+                    self.planner = str(each["planner"])
+                    self.plans = [replace(plan, notes=None) for plan in self.plans]
+                for step_id in each.get("retry", ()):
+                    self.forget(step_id)
+
+    def ended(self, each: Mapping[str, Any]) -> None:
+        if each.get("given"):
+            self.forget(each["step"])
+        begun = self.started.pop(each["step"], None)
+        step = begun.step if begun is not None else self.named(each["step"])
+        self.records.pop(step.id, None)
+        if each["type"] == "step-finished":
+            self.records[step.id] = StepRecord(step, each["result"])
+        else:
+            self.records[step.id] = StepRecord(step, error=str(each["error"]))
+
+    def forget(self, step_id: str) -> None:
+        """Let a step run again, with what failed inside of it; those around it that failed with it do too."""
+        self.started.pop(step_id, None)
+        inside = [other for other in self.records if other.startswith(f"{step_id}/")]
+        for known in (step_id, *inside, *_around(step_id)):
+            record = self.records.get(known)
+            if record is not None and record.error is not None:
+                del self.records[known]
+
+    def named(self, step_id: str) -> Step:
+        """Return a step by its id: of a plan, of one inside of a step, or a call that a template made."""
+        if step_id not in self.steps:
+            around, _, inner = step_id.rpartition("/")
+            nested = (self.inner.get(around) or self.named(around).function) if around else None
+            steps = nested.steps if isinstance(nested, Plan) else ()
+            found = next((step for step in steps if step.id == inner), None)
+            if found is None:
+                raise LookupError(f"no plan has a step {step_id}")
+            self.steps[step_id] = replace(found, id=step_id)
+        return self.steps[step_id]
+
+
+def _around(step_id: str) -> Iterator[str]:
+    """Yield the ids of the steps that a step is inside of."""
+    while "/" in step_id:
+        step_id = step_id.rpartition("/")[0]
+        yield step_id
+
+
+def refusal_body(refusal: Refusal) -> dict[str, Any]:
+    """Return what the journal says of a refused proposal."""
+    findings = [
+        {"message": each.message, "step": each.step, "place": each.place, "severity": each.severity, "hint": each.hint}
+        for each in refusal.findings
+    ]
+    try:
+        return {"plan": plan_to_json(refusal.plan), "findings": findings}
+    except PlanFormatError:  # What JSON cannot hold is among the findings.
+        return {"findings": findings}
+
+
+def _refused_plan(each: Mapping[str, Any]) -> Plan:
+    return plan_from_json(each["plan"]) if "plan" in each else Plan("")

@@ -1,0 +1,291 @@
+"""Filters of a search or a store. They are data, never code.
+
+A source declares with :class:`FilterSupport` which filters it can apply. :func:`check_filter` refuses others, so no
+clause is dropped in silence. :func:`matches` is the reference meaning for stores that translate filters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from portico.errors import UnsupportedFilter, nearest
+
+Scalar: TypeAlias = str | int | float | bool
+"""A value of a metadata field. ``True`` and ``1`` are different values."""
+
+_MAXIMUM_DEPTH = 20
+_MAXIMUM_CLAUSES = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Equal:
+    """Keep records with this value in the field; a string equals only a string, a bool only a bool."""
+
+    field: str
+    value: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """Keep records with one of these values in the field; no values keep nothing."""
+
+    field: str
+    values: tuple[Scalar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Keep records with a value between the bounds: numbers with numbers, strings by code point with strings.
+
+    Dates work as ISO 8601 strings of one form. A bool is not a number here. Raises ``ValueError`` without a bound.
+    """
+
+    field: str
+    at_least: str | int | float | None = None
+    at_most: str | int | float | None = None
+    above: str | int | float | None = None
+    below: str | int | float | None = None
+
+    def __post_init__(self) -> None:
+        if self.at_least is self.at_most is self.above is self.below is None:
+            raise ValueError("a Range needs at_least, at_most, above or below")
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """Keep records that every part keeps; no parts keep everything."""
+
+    parts: tuple[Filter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """Keep records that any part keeps; no parts keep nothing."""
+
+    parts: tuple[Filter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """Keep records that the part does not keep, also those without the field."""
+
+    part: Filter
+
+
+Filter: TypeAlias = Equal | AnyOf | Range | And | Or | Not
+
+
+@dataclass(frozen=True, slots=True)
+class FilterSupport:
+    """The filters that a source supports.
+
+    ``fields`` maps each field to its clauses (``"Equal"``, ``"AnyOf"``, ``"Range"``); None means any field with any
+    clause. ``combine`` names the combinations (``"And"``, ``"Or"``, ``"Not"``). ``offered`` are the fields that search
+    functions show to a model by default.
+    """
+
+    fields: Mapping[str, frozenset[str]] | None
+    combine: frozenset[str] = frozenset({"And"})
+    offered: tuple[str, ...] = ()
+
+    @classmethod
+    def everything(cls) -> FilterSupport:
+        """Any field, every clause, every combination."""
+        return cls(None, frozenset({"And", "Or", "Not"}))
+
+    @classmethod
+    def nothing(cls) -> FilterSupport:
+        """No filter at all."""
+        return cls({}, frozenset())
+
+    @classmethod
+    def fields_of(cls, *fields: str, offered: Iterable[str] = (), **more: Iterable[str]) -> FilterSupport:
+        """Take these fields and those ``offered`` by equality, and ``more`` by the clauses named; combined by And.
+
+        >>> FilterSupport.fields_of("site", date=("Range",)).describe()
+        'date (Range), site (Equal)'
+        """
+        offered = tuple(offered)
+        clauses = {field: frozenset({"Equal"}) for field in (*fields, *offered)}
+        return cls(clauses | {field: frozenset(kinds) for field, kinds in more.items()}, offered=offered)
+
+    def describe(self) -> str:
+        """Return in words what is supported."""
+        if self.fields is None:
+            return "any field"
+        if not self.fields:
+            return "no filters"
+        return ", ".join(f"{field} ({', '.join(sorted(kinds))})" for field, kinds in sorted(self.fields.items()))
+
+
+def check_filter(filter: Filter | None, support: FilterSupport, source: str) -> None:
+    """Raise ``UnsupportedFilter`` unless ``source`` can apply every clause of ``filter``."""
+    if filter is None:
+        return
+    for clause in _clauses(filter, 0):
+        kind = type(clause).__name__
+        if isinstance(clause, And | Or | Not):
+            if kind not in support.combine:
+                raise UnsupportedFilter(
+                    f"{source} cannot combine filters with {kind}. It supports {support.describe()}"
+                    + (f", combined with {', '.join(sorted(support.combine))}." if support.combine else ".")
+                )
+        elif support.fields is not None:
+            if clause.field not in support.fields:
+                near = nearest(clause.field, list(support.fields))
+                hint = f" Did you mean {near[0]!r}?" if near else ""
+                raise UnsupportedFilter(
+                    f"{source} cannot filter by {clause.field!r}.{hint} It supports {support.describe()}."
+                )
+            if kind not in support.fields[clause.field]:
+                raise UnsupportedFilter(
+                    f"{source} cannot apply {kind} to {clause.field!r}. It supports {support.describe()}."
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The values and the ranges that a filter allows for each field. The clauses are joined by And.
+
+    A field has one value here. ``nothing`` is True where no record can pass, as with two values for one field.
+    """
+
+    values: Mapping[str, tuple[Scalar, ...]]
+    ranges: Mapping[str, tuple[Range, ...]]
+    nothing: bool = False
+
+
+def wanted(filter: Filter | None) -> Wanted:
+    """Sort the clauses of a filter by field, for sources with a parameter for each field.
+
+    >>> wanted(And((Equal("site", "a.example"), Range("date", at_least="2026"))))
+    Wanted(values={'site': ('a.example',)}, ranges={'date': (Range(field='date', at_least='2026', at_most=None, \
+above=None, below=None),)}, nothing=False)
+
+    Raises ``ValueError`` for Or and Not, which such a source must not declare.
+    """
+    values: dict[str, tuple[Scalar, ...]] = {}
+    ranges: dict[str, tuple[Range, ...]] = {}
+    for clause in () if filter is None else _clauses(filter, 0):
+        match clause:
+            case Equal(field, value):
+                allowed: tuple[Scalar, ...] = (value,)
+            case AnyOf(field, allowed):
+                pass
+            case Range(field):
+                if clause not in ranges.get(field, ()):
+                    ranges[field] = (*ranges.get(field, ()), clause)
+                continue
+            case And():
+                continue
+            case _:
+                raise ValueError(f"{type(clause).__name__} cannot be told field by field")
+        values[field] = _common(values.get(field, allowed), allowed)
+    for field, bounds in ranges.items():
+        if field in values:
+            values[field] = tuple(value for value in values[field] if all(_within(value, bound) for bound in bounds))
+    return Wanted(values, ranges, nothing=not all(values.values()) or any(map(_contradict, ranges.values())))
+
+
+def _common(known: tuple[Scalar, ...], allowed: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
+    # As in `_same`: a bool is not a number, and NaN equals nothing.
+    keys = {(isinstance(value, bool), value) for value in allowed if _same(value, value)}
+    kept: dict[tuple[bool, Scalar], Scalar] = {}
+    for value in known:
+        if (key := (isinstance(value, bool), value)) in keys:
+            kept.setdefault(key, value)
+    return tuple(kept.values())
+
+
+def _contradict(bounds: tuple[Range, ...]) -> bool:
+    """Tell whether no value is within all ranges: a lower bound is above an upper one, or of another kind."""
+    lower = [(low, strict) for each in bounds for low, strict in ((each.at_least, 0), (each.above, 1))]
+    upper = [(high, strict) for each in bounds for high, strict in ((each.at_most, 0), (each.below, 1))]
+    for low, above in lower:
+        for high, below in upper:
+            if low is not None and high is not None:
+                order = _order(low, high)
+                if order is None or order > 0 or (order == 0 and (above or below)):
+                    return True
+    return False
+
+
+def matches(filter: Filter | None, record: Mapping[str, object]) -> bool:
+    """Tell whether ``filter`` keeps ``record``: the reference meaning of every clause.
+
+    A clause does not keep a record without its field. It keeps a list if it keeps one of the elements.
+    """
+    match filter:
+        case None:
+            return True
+        case Equal(field, value):
+            return any(_same(element, value) for element in _elements(record, field))
+        case AnyOf(field, values):
+            return any(_same(element, value) for element in _elements(record, field) for value in values)
+        case Range():
+            return any(_within(element, filter) for element in _elements(record, filter.field))
+        case And(parts):
+            return all(matches(part, record) for part in parts)
+        case Or(parts):
+            return any(matches(part, record) for part in parts)
+        case Not(part):
+            return not matches(part, record)
+
+
+def _clauses(filter: Filter, depth: int) -> Iterator[Filter]:
+    stack: list[tuple[Filter, int]] = [(filter, depth)]
+    count = 0
+    while stack:
+        clause, depth = stack.pop()
+        count += 1
+        if depth > _MAXIMUM_DEPTH or count > _MAXIMUM_CLAUSES:
+            raise UnsupportedFilter(
+                f"The filter is larger than {_MAXIMUM_CLAUSES} clauses or deeper than {_MAXIMUM_DEPTH} levels."
+            )
+        yield clause
+        if isinstance(clause, And | Or):
+            stack.extend((part, depth + 1) for part in reversed(clause.parts))
+        elif isinstance(clause, Not):
+            stack.append((clause.part, depth + 1))
+
+
+def _elements(record: Mapping[str, object], field: str) -> tuple[object, ...]:
+    value = record.get(field)
+    if value is None:
+        return ()
+    if isinstance(value, list | tuple):
+        return tuple(value)
+    return (value,)
+
+
+def _same(left: object, right: Scalar) -> bool:
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    return isinstance(left, str | int | float) and left == right
+
+
+def _within(value: object, bounds: Range) -> bool:
+    return all(
+        bound is None or ((order := _order(value, bound)) is not None and order in kept)
+        for bound, kept in (
+            (bounds.at_least, (0, 1)),
+            (bounds.at_most, (-1, 0)),
+            (bounds.above, (1,)),
+            (bounds.below, (-1,)),
+        )
+    )
+
+
+def _order(left: object, right: str | int | float) -> int | None:
+    """Compare two values of one kind: -1, 0 or 1; None when they do not compare."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        return None
+    both_text = isinstance(left, str) and isinstance(right, str)
+    both_numbers = isinstance(left, int | float) and isinstance(right, int | float)
+    if not (both_text or both_numbers):
+        return None
+    above, below = left > right, left < right  # type: ignore[operator]
+    # NaN is neither above, nor below, nor equal.
+    return above - below if above or below or left == right else None

@@ -1,0 +1,385 @@
+"""A text search as functions of a kernel, for plans, prompts and models."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, get_origin
+
+from portico._functions.functions import Function, FunctionPlugin, Parameter
+from portico._search.filters import And, AnyOf, Equal, Filter, Range, Scalar, check_filter, wanted
+from portico._search.results import (
+    SearchCapabilities,
+    TextSearchOptions,
+    TextSearchResult,
+    offered_options,
+    query_bounds,
+    search_methods,
+)
+from portico._types.compiled import Compiled
+from portico._types.compiling import compile_type
+from portico.errors import ArgumentsInvalid, SchemaUnsupported, UnsupportedFilter, nearest
+
+if TYPE_CHECKING:
+    from portico._ports.text_search import TextSearch
+    from portico._ports.type_codec import TypeCodec
+
+
+_log = logging.getLogger(__name__)
+SEARCH_TAG = "search"
+"""The tag of functions that search and return passages with name and link; planners look for it."""
+
+_FUNCTIONS = ("Search", "GetTextSearchResults", "GetSearchResults")
+_MOST = 1_000
+_OPTIONS: Final = {offer.parameter: (option, offer) for option, offer in offered_options().items()}
+"""The options of a search by the name of their parameter."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchParameter:
+    """A parameter of search functions that becomes a filter.
+
+    >>> languages = SearchParameter("Languages to keep.", field="language", type=list[str], values=("en", "de"))
+
+    It keeps results that have its value in ``field``, by default the parameter's name. A ``type`` that is a list keeps
+    any of its values. ``bound`` keeps results that are at least or at most the value, as for dates.
+    ``values`` are all values that may be given. A value that is left out, null or empty filters by ``default``, or not
+    at all.
+    """
+
+    description: str
+    field: str | None = None
+    type: Any = str
+    values: tuple[Scalar, ...] = ()
+    required: bool = False
+    default: Any = None
+    bound: Literal["at_least", "at_most"] | None = None
+
+
+def search_plugin(
+    search: TextSearch,
+    name: str,
+    *,
+    description: str | None = None,
+    functions: Iterable[str] | Mapping[str, str] = _FUNCTIONS,
+    descriptions: Mapping[str, str] | None = None,
+    parameters: Mapping[str, str | SearchParameter | None] | None = None,
+    filter: Filter | None = None,
+    count: int = 2,
+    skip: int = 0,
+    most: int = _MOST,
+    codecs: Iterable[TypeCodec] = (),
+    asked_by_planners: bool = True,
+) -> FunctionPlugin:
+    """Make a function plugin of a text search.
+
+    >>> from portico import SearchConnector, SearchResults
+    >>> class Colours(SearchConnector[str]):
+    ...     name = "colours"
+    ...     async def fetch(self, query, options):
+    ...         return SearchResults([f"dark {query}", f"light {query}"])
+    ...     def to_text(self, record):
+    ...         return record
+    ...     def to_result(self, record):
+    ...         return TextSearchResult(record)
+    >>> plugin = search_plugin(
+    ...     Colours(),
+    ...     "Paint",
+    ...     functions={"find": "Search"},
+    ...     descriptions={"find": "Find shades of a colour."},
+    ...     parameters={"query": "A colour.", "count": None, "skip": None},
+    ... )
+    >>> plugin["find"].full_name, [parameter.name for parameter in plugin["find"].parameters]
+    ('Paint-find', ['query'])
+
+    ``functions`` are ``Search``, ``GetTextSearchResults``, ``GetSearchResults`` and further methods of the connector
+    (`search_methods`). A mapping gives them other names, which ``descriptions`` uses too. Each function takes
+    ``query`` and the options of a search: ``count`` (1 to ``most``) and ``skip`` (0 to 1,000).
+
+    ``parameters`` are the further ones: a description, or a `SearchParameter`. Without it, they are the fields that the
+    source offers. For ``query``, ``count`` and ``skip`` it gives other descriptions, or None to leave an option out.
+    ``filter`` always applies; a parameter can only narrow it. If nothing is found because parameters exclude each other
+    or everything, the call fails and says so.
+
+    ``codecs`` are the ``type_codecs`` of a kernel, for types of records. ``asked_by_planners`` is False for a source
+    that another one asks: planners that ask every source leave it out.
+
+    Raises ``UnsupportedFilter`` for a filter or a parameter that the source does not take, and ``ValueError`` for an
+    unknown function.
+    """
+    defaults = {"count": count, "skip": skip}
+    limits = {parameter: (offer.least, _MOST) for parameter, (_, offer) in _OPTIONS.items()} | {"count": (1, most)}
+    if faults := _out_of_limits(defaults, limits):
+        raise ValueError(f"the default of {faults[0]}")
+    if isinstance(functions, str):
+        functions = (functions,)
+    chosen = dict(functions) if isinstance(functions, Mapping) else {function: function for function in functions}
+    described = dict(descriptions or {})
+    for function in described.keys() - chosen.keys():
+        raise ValueError(f"{function!r} is described and is no function of {name!r}. {_known(function, chosen)}")
+    methods = _methods(search, name, tuple(codecs), tuple(chosen.values()))
+    made = []
+    for function, kind in chosen.items():
+        method = methods[kind]
+        offered = _offered(parameters, method)
+        clauses = {each: _FilterParameter.of(each, parameter) for each, parameter in offered.items()}
+        call = _Call(f"{name}-{function}", method.call, filter, clauses, defaults, limits)
+        source = f"Text search {search.name!r}" + (f" ({kind})" if method.own else "")
+        call.check(method.capabilities, source)
+        made.append(
+            Function(
+                function,
+                call,
+                plugin=name,
+                description=described.get(function) or method.about,
+                parameters=call.parameters(parameters or {}, method.capabilities),
+                returns=method.returns,
+                tags=frozenset({SEARCH_TAG} if asked_by_planners and kind == "GetTextSearchResults" else ()),
+            )
+        )
+    return FunctionPlugin(name, tuple(made), description or f"Search {name}.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Method:
+    """A search method: the call, its description, and what it returns."""
+
+    call: Callable[..., Any]
+    about: str
+    returns: Compiled
+    capabilities: SearchCapabilities
+    own: bool = False
+
+
+def _methods(
+    search: TextSearch, name: str, codecs: tuple[TypeCodec, ...], wanted: tuple[str, ...]
+) -> Mapping[str, _Method]:
+    """Return the methods wanted, by name."""
+    # Hints are read only of methods that are wanted: they may name types that only a type checker imports.
+    asked = any(each not in _FUNCTIONS for each in wanted)
+    further = {method.name: method for method in search_methods(search)} if asked else {}
+    usual: Mapping[str, tuple[Callable[..., Any], str, Any]] = {
+        "Search": (search.search, f"Search {name} and return the text of the passages found.", str),
+        "GetTextSearchResults": (
+            search.get_text_search_results,
+            f"Search {name} and return passages with text, name and link.",
+            TextSearchResult,
+        ),
+        "GetSearchResults": (
+            search.get_search_results,
+            f"Search {name} and return its own records.",
+            getattr(search, "record_type", Any),
+        ),
+    }
+    found: dict[str, _Method] = {}
+    for each in wanted:
+        if each in usual:
+            call, about, record = usual[each]
+            found[each] = _Method(call, about, _records(record, codecs), search.capabilities)
+        elif each in further:
+            method = further[each]
+            about = method.description or f"{each} of {name}."
+            returns, capabilities = _records(method.record_type, codecs), method.capabilities or search.capabilities
+            found[each] = _Method(getattr(search, method.method), about, returns, capabilities, own=True)
+        else:
+            raise ValueError(f"there is no search function {each!r}. {_known(each, {**usual, **further})}")
+    return found
+
+
+def _records(record: Any, codecs: tuple[TypeCodec, ...]) -> Compiled:
+    """Compile a list of records; without a schema, each record is written by its type when it comes."""
+    if record is not Any:
+        try:
+            return compile_type(list[record], codecs)
+        except (SchemaUnsupported, NameError):
+            # A hint may name a type that only a type checker imports.
+            pass
+    return Compiled({"type": "array"}, list, compile_type(list[Any], codecs).unstructure)
+
+
+def _known(name: str, known: Iterable[str]) -> str:
+    known = tuple(known)
+    near = nearest(name, known)
+    return (f"Did you mean {near[0]!r}? " if near else "") + f"There are: {', '.join(known)}"
+
+
+def _offered(
+    parameters: Mapping[str, str | SearchParameter | None] | None, method: _Method
+) -> dict[str, SearchParameter]:
+    """Return the parameters that become filters."""
+    if parameters is None:
+        fields = method.capabilities.filter.offered
+        return {field: SearchParameter(f"Only passages whose {field} is exactly this.") for field in fields}
+    offered = {}
+    for name, parameter in parameters.items():
+        if name == "query" or name in _OPTIONS:
+            if isinstance(parameter, SearchParameter) or (name == "query" and parameter is None):
+                raise ValueError(f"the parameter {name!r} is there already: it takes another description, not a filter")
+        elif parameter is None:
+            raise ValueError(f"the parameter {name!r} has no description")
+        else:
+            offered[name] = SearchParameter(parameter) if isinstance(parameter, str) else parameter
+    return offered
+
+
+def _out_of_limits(given: Mapping[str, int], limits: Mapping[str, tuple[int, int]]) -> list[str]:
+    return [
+        f"{name}: must be {least} to {most}, not {given[name]}"
+        for name, (least, most) in limits.items()
+        if not least <= given[name] <= most
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A search function: its arguments become options of this call alone."""
+
+    function: str
+    method: Callable[..., Any]
+    fixed: Filter | None
+    clauses: Mapping[str, _FilterParameter]
+    defaults: Mapping[str, int]
+    limits: Mapping[str, tuple[int, int]]
+
+    async def __call__(self, query: str, **given: Any) -> list[Any]:
+        unknown = given.keys() - self.clauses.keys() - self.defaults.keys()
+        if unknown:
+            raise TypeError(f"{self.function} has no parameter {', '.join(sorted(unknown))}")
+        numbers = {name: given.get(name, default) for name, default in self.defaults.items()}
+        filters = {name: clause.filter(given.get(name)) for name, clause in self.clauses.items()}
+        faults = _out_of_limits(numbers, self.limits) + [
+            f"{name}: must not be empty"
+            for name, filter in filters.items()
+            if filter is None and self.clauses[name].parameter.required
+        ]
+        if faults:
+            raise ArgumentsInvalid(self.function, faults)
+        if not query.strip():
+            return []
+        options: dict[str, Any] = {_OPTIONS[name][0]: value for name, value in numbers.items()}
+        filter = _joined([self.fixed, *filters.values()])
+        results = await self.method(query, TextSearchOptions(**options, filter=filter))
+        found = list(await results.list())
+        failures = results.metadata.get("failures")
+        if isinstance(failures, Mapping):
+            # A function returns results alone; failures of sources in a fused search must not be lost.
+            for source, why in failures.items():
+                _log.warning("The source %r failed in %s: %s", source, self.function, why)
+        if not found and (contradictions := self._contradictions(filters)):
+            # Otherwise a model asks for the same in other words, again and again.
+            raise ArgumentsInvalid(self.function, contradictions)
+        return found
+
+    def _contradictions(self, filters: Mapping[str, Filter | None]) -> list[str]:
+        """Return which parameters exclude everything. The fixed filter is not shown."""
+        given = {name: filter for name, filter in filters.items() if filter is not None}
+        if _excludes_all(self.fixed) or not _excludes_all(_joined([self.fixed, *given.values()])):
+            return []
+        alone = [name for name, filter in given.items() if _excludes_all(_joined([self.fixed, filter]))]
+        if not alone:
+            return [f"{', '.join(given)}: nothing is all of this at once"]
+        return [f"{name}: this search is limited to others; leave it out, or give another value" for name in alone]
+
+    def parameters(
+        self, words: Mapping[str, str | SearchParameter | None], capabilities: SearchCapabilities
+    ) -> tuple[Parameter, ...]:
+        """Return the parameters, ``query`` first; required ones come before the others."""
+        number, bounds = compile_type(int), query_bounds(capabilities)
+        query = str(words.get("query", f"What to search for: {bounds}." if bounds else "What to search for."))
+        own = []
+        for name, (_, offer) in _OPTIONS.items():
+            usual = offer.description
+            if name == "count" and self.limits[name][1] < _MOST:
+                usual = f"How many results, 1 to {self.limits[name][1]}."
+            if (said := words.get(name, usual)) is not None:
+                own.append(Parameter(name, str(said), number, required=False, default=self.defaults[name]))
+        further = [
+            Parameter(name, each.parameter.description, each.compiled, each.parameter.required, each.parameter.default)
+            for name, each in self.clauses.items()
+        ]
+        needed = [each for each in further if each.required]
+        optional = [each for each in further if not each.required]
+        return (Parameter("query", query, compile_type(str), required=True), *needed, *own, *optional)
+
+    def check(self, capabilities: SearchCapabilities, source: str) -> None:
+        """Raise ``UnsupportedFilter`` for a filter that the source would refuse in a call."""
+        check_filter(self.fixed, capabilities.filter, source)
+        for name, clause in self.clauses.items():
+            try:
+                check_filter(_joined([self.fixed, clause.sample]), capabilities.filter, source)
+            except UnsupportedFilter as error:
+                raise UnsupportedFilter(f"{self.function} cannot have the parameter {name!r}. {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class _FilterParameter:
+    """A `SearchParameter` with its compiled type."""
+
+    field: str
+    parameter: SearchParameter
+    compiled: Compiled
+    many: bool
+
+    @classmethod
+    def of(cls, name: str, parameter: SearchParameter) -> _FilterParameter:
+        """Compile a parameter; raise ``ValueError`` for a default or a bound that its type cannot have."""
+        many = parameter.type is list or get_origin(parameter.type) is list
+        hint: Any = parameter.type
+        if parameter.values:
+            one: Any = Literal.__getitem__(parameter.values)
+            hint = list[one] if many else one
+        optional = not parameter.required and parameter.default is None
+        compiled = compile_type(hint | None if optional else hint)
+        if not parameter.required:
+            structure = compiled.structure
+            # Models write an empty text for a value that they leave out, also for a date or a choice.
+            compiled = replace(compiled, structure=lambda value: None if _is_blank(value) else structure(value))
+        clause = cls(parameter.field or name, parameter, compiled, many)
+        if many and parameter.bound is not None:
+            raise ValueError(f"the parameter {name!r} takes several values, so it cannot be a bound")
+        if parameter.default is not None:
+            try:
+                clause.compiled.structure(clause.compiled.unstructure(parameter.default))
+            except Exception as error:
+                raise ValueError(f"the parameter {name!r} cannot be {parameter.default!r} by default") from error
+        return clause
+
+    def filter(self, value: Any) -> Filter | None:
+        """Return the filter of a value; None where the value is empty."""
+        if self.many and value is not None:
+            value = [value] if isinstance(value, str) else value
+            value = [each for each in value if not _is_blank(each)] or None
+        if value is None or _is_blank(value):
+            value = self.parameter.default
+        if value is None:
+            return None
+        # A call with Python values may give the text of a date as well as a date.
+        plain = value if type(value) is str else self.compiled.unstructure(value)
+        if self.parameter.bound is not None:
+            return Range(self.field, **{self.parameter.bound: plain})
+        return AnyOf(self.field, tuple(dict.fromkeys(plain))) if self.many else Equal(self.field, plain)
+
+    @property
+    def sample(self) -> Filter:
+        """A filter of the kind that values become, to ask whether a source takes it."""
+        if self.parameter.bound is not None:
+            return Range(self.field, at_least="")
+        return AnyOf(self.field, ()) if self.many else Equal(self.field, "")
+
+
+def _excludes_all(filter: Filter | None) -> bool:
+    """Tell whether a filter of clauses joined by And excludes everything; False for a filter with Or or Not."""
+    try:
+        return wanted(filter).nothing
+    except ValueError:
+        return False
+
+
+def _is_blank(value: object) -> bool:
+    return isinstance(value, str) and not value.strip()
+
+
+def _joined(filters: Iterable[Filter | None]) -> Filter | None:
+    parts = tuple(filter for filter in filters if filter is not None)
+    return And(parts) if len(parts) > 1 else parts[0] if parts else None

@@ -1,0 +1,325 @@
+"""Several sources searched as one, and their rankings fused."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from portico._chat.citations import place_of
+from portico._ports.search_index import IndexProgress, IndexReport, SearchIndex
+from portico._search.filters import Filter, FilterSupport, check_filter
+from portico._search.results import (
+    SearchCapabilities,
+    SearchConnector,
+    SearchResults,
+    TextSearchOptions,
+    TextSearchResult,
+)
+from portico.errors import PorticoError, ServiceError, ServiceTimeout, UnsupportedFilter
+
+if TYPE_CHECKING:
+    from portico._ports.text_search import TextSearch
+
+
+T = TypeVar("T")
+_Key = tuple[Hashable, str | None]
+
+
+def fuse_by_rank(
+    rankings: Iterable[Sequence[T]], *, key: Callable[[T], Hashable] | None = None, constant: int = 60
+) -> list[T]:
+    """Merge rankings, best first, by reciprocal ranks; things with equal ``key`` are one.
+
+    The score of a thing is the sum of ``1 / (constant + rank)`` over the rankings that have it (Cormack,
+    Clarke and Büttcher, SIGIR 2009, whose constant is 60). Equal scores keep the order in which they came.
+
+    >>> fuse_by_rank([["a", "b"], ["b", "c"]])
+    ['b', 'a', 'c']
+    """
+    scores: dict[Hashable, float] = {}
+    first: dict[Hashable, T] = {}
+    for ranking in rankings:
+        seen: set[Hashable] = set()
+        for rank, thing in enumerate(ranking, 1):
+            name = thing if key is None else key(thing)
+            if name in seen:
+                continue
+            seen.add(name)
+            first.setdefault(name, thing)
+            scores[name] = scores.get(name, 0.0) + 1.0 / (constant + rank)
+    return [first[name] for name in sorted(scores, key=scores.__getitem__, reverse=True)]
+
+
+def fuse_passages(
+    rankings: Iterable[Sequence[T]], *, link: Callable[[T], str | None], text: Callable[[T], str]
+) -> list[tuple[T, tuple[int, ...]]]:
+    """Merge rankings of passages by `fuse_by_rank`; each comes with the numbers of its rankings, from 0.
+
+    Passages with one link are one, and the longest text stays, because each service cuts its own snippet. Links are
+    equal if they lead to one place (`place_of`, with the fragment). Where a ranking has several texts of
+    one link, as passages of a document, and where there is no link, passages with different texts are different.
+
+    >>> brave = [("https://a.example/door", "A door is"), ("https://a.example/hinge", "A hinge")]
+    >>> google = [("http://a.example/door/", "A door is a lid.")]
+    >>> fuse_passages([brave, google], link=lambda found: found[0], text=lambda found: found[1])
+    [(('http://a.example/door/', 'A door is a lid.'), (0, 1)), (('https://a.example/hinge', 'A hinge'), (0,))]
+    """
+    keyed = _keyed([[(link(thing), text(thing), thing) for thing in ranking] for ranking in rankings])
+    best: dict[_Key, T] = {}
+    finders: dict[_Key, dict[int, None]] = {}
+    for number, ranking in enumerate(keyed):
+        for key, thing in ranking:
+            if key not in best or len(text(thing)) > len(text(best[key])):
+                best[key] = thing
+            finders.setdefault(key, {})[number] = None
+    return [
+        (best[key], tuple(finders[key])) for key in fuse_by_rank([[key for key, _ in ranking] for ranking in keyed])
+    ]
+
+
+def _keyed(rankings: list[list[tuple[str | None, str, T]]]) -> list[list[tuple[_Key, T]]]:
+    """Return the passages with their keys: the place of the link, the text, or both."""
+    placed = [
+        [(place_of(link) if link else None, text, thing) for link, text, thing in ranking] for ranking in rankings
+    ]
+    several: set[Hashable] = {None}
+    for ranking in placed:
+        texts: dict[Hashable, str] = {}
+        several.update(place for place, text, _ in ranking if texts.setdefault(place, text) != text)
+    return [
+        [((place, text if place in several else None), thing) for place, text, thing in ranking] for ranking in placed
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class FusedResult:
+    """A passage with the names of the sources that found it."""
+
+    value: str
+    name: str | None
+    link: str | None
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranking:
+    """The answer of a source: passages in order, or its failure."""
+
+    results: list[TextSearchResult]
+    metadata: Mapping[str, Any]
+    failure: Exception | None = None
+
+
+class FusedSearch(SearchConnector[FusedResult]):
+    """Ask several text searches at the same time and merge their rankings into one.
+
+    >>> class Words(SearchConnector[str]):
+    ...     def __init__(self, name, *words):
+    ...         self.name, self.words = name, words
+    ...     async def fetch(self, query, options):
+    ...         return SearchResults([word for word in self.words if query in word][: options.top])
+    ...     def to_text(self, record):
+    ...         return record
+    ...     def to_result(self, record):
+    ...         return TextSearchResult(record)
+    >>> both = FusedSearch([Words("one", "red", "dark red"), Words("two", "dark red", "blue")])
+    >>> async def find(query):
+    ...     return [(found.value, found.sources) async for found in await both.get_search_results(query)]
+    >>> asyncio.run(find("d"))
+    [('dark red', ('one', 'two')), ('red', ('one',))]
+
+    Scores of sources do not compare, so ranks decide. Passages with one link are one (see
+    `fuse_passages`). Sources go by their names, or by the keys of a mapping. ``skip`` and ``top`` count
+    in the merged ranking. The best ``depth`` results of each source are ranked, or a multiple where more are asked for,
+    so that pages of one query fit together. ``timeout`` is in seconds for each source; None leaves it to the source.
+
+    Every source must support the filter. There is no total count. Where a source fails, the others answer, and
+    ``metadata["failures"]`` gives its name and the reason; ``source/inner`` is a source of a fused source.
+    ``metadata["sources"]`` has the metadata of the sources. Where all fail, the error of the first is raised, with
+    notes on the others. Closing the searches is up to their owner. Raises ``ValueError`` for no searches, and for two
+    of one name.
+    """
+
+    def __init__(
+        self,
+        searches: Iterable[TextSearch] | Mapping[str, TextSearch],
+        *,
+        name: str = "fused",
+        depth: int = 20,
+        timeout: float | None = None,
+    ) -> None:
+        self.name = name
+        self.searches = dict(searches) if isinstance(searches, Mapping) else _by_name(searches)
+        if not self.searches:
+            raise ValueError("there are no searches to fuse")
+        if depth < 1:
+            raise ValueError(f"depth is {depth}; it must be at least 1")
+        self._depth = depth
+        self._timeout = timeout
+        self.capabilities = _shared(self.searches)
+        indexes = [search.index for search in self.searches.values() if search.index is not None]
+        self.index = _Indexes(indexes) if indexes else None
+
+    async def get_search_results(
+        self, query: str, options: TextSearchOptions | None = None
+    ) -> SearchResults[FusedResult]:
+        """Find passages and return them with the sources that found them."""
+        self._check(None if options is None else options.filter)
+        return await SearchConnector.get_search_results(self, query, options)
+
+    async def fetch(self, query: str, options: TextSearchOptions) -> SearchResults[FusedResult]:
+        """Ask every source, and merge the answers."""
+        wanted = options.skip + options.top
+        alone = len(self.searches) == 1
+        depth = -(-wanted // self._depth) * self._depth
+        asked = options if alone else TextSearchOptions(top=depth, filter=options.filter)
+        async with asyncio.TaskGroup() as group:
+            tasks = {
+                name: group.create_task(self._ask(name, search, query, asked)) for name, search in self.searches.items()
+            }
+        rankings = {name: task.result() for name, task in tasks.items()}
+        failures = {name: ranking.failure for name, ranking in rankings.items() if ranking.failure is not None}
+        if len(failures) == len(rankings):
+            raise _error(failures)
+        metadata: dict[str, Any] = {}
+        if told := _reasons(failures, rankings):
+            metadata["failures"] = told
+        if said := {name: ranking.metadata for name, ranking in rankings.items() if ranking.metadata}:
+            metadata["sources"] = said
+        found = _fused(rankings)
+        return SearchResults(found if alone else found[options.skip : wanted], metadata=metadata)
+
+    def to_text(self, record: FusedResult) -> str:
+        """Return the passage's text."""
+        return record.value
+
+    def to_result(self, record: FusedResult) -> TextSearchResult:
+        """Return the passage without its sources."""
+        return TextSearchResult(record.value, record.name, record.link)
+
+    async def _ask(self, name: str, search: TextSearch, query: str, options: TextSearchOptions) -> _Ranking:
+        try:
+            async with asyncio.timeout(self._timeout) as limit:
+                results = await search.get_text_search_results(query, options)
+                try:
+                    return _Ranking(await results.list(), results.metadata)
+                finally:
+                    await results.aclose()
+        except TimeoutError as error:
+            if not limit.expired():
+                return _Ranking([], {}, error)
+            late = ServiceTimeout(f"Text search {name!r} gave no answer within {self._timeout:g} seconds.")
+            late.__cause__ = error
+            return _Ranking([], {}, late)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            # The source cancelled itself; this search was not cancelled.
+            return _Ranking(
+                [], {}, ServiceError(f"Text search {name!r} was cancelled{f': {error}' * bool(error.args)}.")
+            )
+        except Exception as error:  # noqa: BLE001 - a source that breaks must not hide what the others found
+            return _Ranking([], {}, error)
+
+    def _check(self, filter: Filter | None) -> None:
+        for name, search in self.searches.items():
+            whose = f"The source {name!r} of text search {self.name!r}"
+            try:
+                check_filter(filter, search.capabilities.filter, whose)
+            except UnsupportedFilter as error:
+                shared = self.capabilities.filter.describe()
+                raise UnsupportedFilter(f"{error} All its sources together support {shared}.") from None
+
+
+class _Indexes:
+    """The indexes of several sources as one."""
+
+    def __init__(self, indexes: list[SearchIndex]) -> None:
+        self._indexes = indexes
+
+    async def update(self, *, progress: Callable[[IndexProgress], None] | None = None) -> IndexReport:
+        """Update one after the other, and return one report."""
+        reports = [await index.update(progress=progress) for index in self._indexes]
+        skipped: dict[str, int] = {}
+        for report in reports:
+            for reason, count in report.skipped.items():
+                skipped[reason] = skipped.get(reason, 0) + count
+        counts = ("added", "changed", "renamed", "removed", "unchanged", "passages", "embedded")
+        return IndexReport(
+            **{count: sum(getattr(report, count) for report in reports) for count in counts},
+            skipped=skipped,
+            problems=tuple(problem for report in reports for problem in report.problems),
+        )
+
+
+def _by_name(searches: Iterable[TextSearch]) -> dict[str, TextSearch]:
+    named: dict[str, TextSearch] = {}
+    for search in searches:
+        if search.name in named:
+            raise ValueError(f"two searches have the name {search.name!r}: give a mapping with other names")
+        named[search.name] = search
+    return named
+
+
+def _shared(searches: Mapping[str, TextSearch]) -> SearchCapabilities:
+    """Return what every search supports; ``most`` is the sum."""
+    capabilities = [search.capabilities for search in searches.values()]
+    supports = [each.filter for each in capabilities]
+    fields: dict[str, frozenset[str]] | None = None
+    for known in (support.fields for support in supports if support.fields is not None):
+        shared = known if fields is None else {name: fields[name] & known[name] for name in fields if name in known}
+        fields = {name: kinds for name, kinds in shared.items() if kinds}
+    most = [each.most for each in capabilities if each.most is not None]
+    return SearchCapabilities(
+        FilterSupport(
+            fields,
+            frozenset.intersection(*(support.combine for support in supports)),
+            offered=tuple(
+                name
+                for name in dict.fromkeys(name for support in supports for name in support.offered)
+                if fields is None or name in fields
+            ),
+        ),
+        most=sum(most) if len(most) == len(capabilities) else None,
+    )
+
+
+def _fused(rankings: Mapping[str, _Ranking]) -> list[FusedResult]:
+    names = tuple(rankings)
+    fused = fuse_passages(
+        [ranking.results for ranking in rankings.values()], link=lambda one: one.link, text=lambda one: one.value
+    )
+    return [FusedResult(one.value, one.name, one.link, tuple(names[at] for at in finders)) for one, finders in fused]
+
+
+def _reasons(failures: Mapping[str, Exception], rankings: Mapping[str, _Ranking]) -> dict[str, str]:
+    """Return why sources failed, by name; ``source/inner`` is a source of a source that is fused too."""
+    reasons = {name: _words(error) for name, error in failures.items()}
+    for name, ranking in rankings.items():
+        inner = ranking.metadata.get("failures")
+        if isinstance(inner, Mapping):
+            reasons |= {f"{name}/{each}": str(why) for each, why in inner.items()}
+    return reasons
+
+
+def _words(error: Exception) -> str:
+    words = str(error) if isinstance(error, PorticoError) else f"{type(error).__name__}: {error}"
+    return " ".join([words, *getattr(error, "__notes__", ())])
+
+
+def _error(failures: Mapping[str, Exception]) -> Exception:
+    """Return the error of the first source, with the others as notes; other errors become a ``ServiceError``."""
+    (name, error), *others = failures.items()
+    failure = error
+    if not isinstance(error, PorticoError):
+        failure = ServiceError(f"The source {name!r} failed: {_words(error)}")
+        failure.__cause__ = error
+    notes = [f"That was the source {name!r}."] if others else []
+    for note in notes + [f"The source {other!r} failed too: {_words(why)}" for other, why in others]:
+        # A source may raise the same error object again.
+        if note not in getattr(failure, "__notes__", ()):
+            failure.add_note(note)
+    return failure

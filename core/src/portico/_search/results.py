@@ -1,0 +1,352 @@
+"""Text search: results as a stream, the options of a search, and the base class of connectors.
+
+A connector subclasses :class:`SearchConnector` and writes ``fetch`` and two mappers. The rest of the TextSearch port is
+derived.
+"""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, get_args, get_origin, get_type_hints, overload
+
+from portico._search.filters import Filter, FilterSupport, check_filter
+
+if TYPE_CHECKING:
+    from portico._ports.search_index import SearchIndex
+
+
+Record = TypeVar("Record")
+Mapped = TypeVar("Mapped")
+
+
+@dataclass(frozen=True, slots=True)
+class TextSearchResult:
+    """One passage: its text, its name, and the link that opens it.
+
+    >>> TextSearchResult("Ports are protocols.", name="Architecture", link="file:///docs/a.md#L3").name
+    'Architecture'
+    """
+
+    value: str
+    name: str | None = None
+    link: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OptionOffer:
+    """How search functions offer an option: the name of their parameter, what it says, and the least value."""
+
+    parameter: str
+    description: str
+    least: int
+
+
+def _offered(default: int, offer: OptionOffer) -> Any:
+    return field(default=default, metadata={"offer": offer})
+
+
+@dataclass(frozen=True, slots=True)
+class TextSearchOptions:
+    """What one search call asks for. Nothing of it reaches the next call.
+
+    This is the one table of search options. Connectors get the options as they are, and an option with an `OptionOffer`
+    is a parameter of search functions. ``top`` results at most come, after the first ``skip``. A total count comes only
+    when asked for, since it may cost a service another request. Raises ``ValueError`` for a value that is too small.
+    """
+
+    top: int = _offered(5, OptionOffer("count", "How many results at most.", 1))
+    skip: int = _offered(0, OptionOffer("skip", "How many of the best results to leave out.", 0))
+    include_total_count: bool = False
+    filter: Filter | None = None
+
+    def __post_init__(self) -> None:
+        for name, offer in _LIMITED:
+            if (value := getattr(self, name)) < offer.least:
+                raise ValueError(f"{name} is {value}; it must be at least {offer.least}")
+
+
+_LIMITED: tuple[tuple[str, OptionOffer], ...] = tuple(
+    (each.name, each.metadata["offer"]) for each in fields(TextSearchOptions) if "offer" in each.metadata
+)
+
+
+def offered_options() -> Mapping[str, OptionOffer]:
+    """Return the options that search functions offer, by the name of the option."""
+    return dict(_LIMITED)
+
+
+class SearchResults(Generic[Record]):
+    """An asynchronous stream of results, with what the source says about all of them.
+
+    Iterate once, as far as needed. A connector fetches the next page only when it is read. Close a stream that is not
+    read to its end with `aclose`. ``total_count`` is None unless it was asked for and the source knows it.
+    ``metadata`` is what else the source says, such as a corrected query.
+
+    >>> results = SearchResults(["a", "b"], total_count=2)
+    >>> import asyncio; asyncio.run(results.list())
+    ['a', 'b']
+    """
+
+    __slots__ = ("_inner", "_stream", "metadata", "total_count")
+
+    def __init__(
+        self,
+        results: AsyncIterable[Record] | Iterable[Record],
+        *,
+        total_count: int | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        inner: SearchResults[Any] | None = None,
+    ) -> None:
+        """Make a stream of results; closing it also closes ``inner``, the results that it is made from."""
+        self._stream = aiter(results) if isinstance(results, AsyncIterable) else _stream(results)
+        self._inner = inner
+        self.total_count = total_count
+        self.metadata: Mapping[str, Any] = metadata or {}
+
+    def __aiter__(self) -> AsyncIterator[Record]:
+        return self._stream
+
+    async def list(self) -> list[Record]:
+        """Collect the rest of the stream."""
+        return [record async for record in self._stream]
+
+    async def aclose(self) -> None:
+        """Close the stream; a second call does nothing."""
+        close = getattr(self._stream, "aclose", None)
+        try:
+            if close is not None:
+                await close()
+        finally:
+            # A generator that was never started does not run its `finally`.
+            if self._inner is not None:
+                await self._inner.aclose()
+
+    def map(self, convert: Callable[[Record], Mapped]) -> SearchResults[Mapped]:
+        """Return the same results converted one by one as they are read."""
+        return SearchResults(_mapped(self, convert), total_count=self.total_count, metadata=self.metadata, inner=self)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchCapabilities:
+    """What a source supports. It is declared, so that no option is ignored in silence."""
+
+    filter: FilterSupport = field(default_factory=FilterSupport.nothing)
+    total_count: bool = False
+    """Whether the source can count all results; otherwise ``total_count`` stays None."""
+    most: int | None = None
+    """The most results of one query, over all pages; None for no bound."""
+    query_characters: int | None = None
+    """The most characters of a query, with the operators of filters; None for no bound."""
+    query_words: int | None = None
+    """The most words of a query, with the operators of filters; None for no bound."""
+
+
+def query_bounds(capabilities: SearchCapabilities) -> str:
+    """Return in words how long a query may be; empty where there is no bound.
+
+    >>> query_bounds(SearchCapabilities(query_characters=400, query_words=50))
+    'at most 400 characters and 50 words'
+    """
+    counted = ((capabilities.query_characters, "characters"), (capabilities.query_words, "words"))
+    bounds = [f"{most} {unit}" for most, unit in counted if most is not None]
+    return f"at most {' and '.join(bounds)}" if bounds else ""
+
+
+class SearchConnector(ABC, Generic[Record]):
+    """The TextSearch port, derived from one method and two mappers.
+
+    >>> class Colours(SearchConnector[str]):
+    ...     name = "colours"
+    ...
+    ...     async def fetch(self, query, options):
+    ...         found = [c for c in ("red", "dark red", "blue") if query in c]
+    ...         return SearchResults(found[options.skip : options.skip + options.top])
+    ...
+    ...     def to_text(self, record):
+    ...         return record
+    ...
+    ...     def to_result(self, record):
+    ...         return TextSearchResult(record, name=record.title())
+    >>> async def names(query):
+    ...     results = await Colours().get_text_search_results(query)
+    ...     return [result.name for result in await results.list()]
+    >>> import asyncio; asyncio.run(names("red"))
+    ['Red', 'Dark Red']
+
+    ``fetch`` is called only with a query that is not blank and a filter that ``capabilities`` allow. Its results are
+    cut at ``top``. `use_mappers` replaces a mapper of one instance.
+    """
+
+    name: str
+    capabilities: SearchCapabilities = SearchCapabilities()
+    index: SearchIndex | None = None
+    record_type: Any = Any
+    """The type of the records, from ``SearchConnector[Record]``. Search functions describe their results by it."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for base in cls.__dict__.get("__orig_bases__", ()):
+            origin, arguments = get_origin(base), get_args(base)
+            if isinstance(origin, type) and issubclass(origin, SearchConnector) and len(arguments) == 1:
+                cls.record_type = Any if isinstance(arguments[0], TypeVar) else arguments[0]
+
+    @abstractmethod
+    async def fetch(self, query: str, options: TextSearchOptions) -> SearchResults[Record]:
+        """Ask the source. Honour ``top``, ``skip`` and the filter, and turn its failures into errors of Portico."""
+
+    @abstractmethod
+    def to_text(self, record: Record) -> str:
+        """Return the text of a record, for `search`."""
+
+    @abstractmethod
+    def to_result(self, record: Record) -> TextSearchResult:
+        """Return a record as a passage with name and link, for `get_text_search_results`."""
+
+    def use_mappers(
+        self,
+        *,
+        to_text: Callable[[Record], str] | None = None,
+        to_result: Callable[[Record], TextSearchResult] | None = None,
+    ) -> Self:
+        """Replace one mapper or both on this instance, and return it."""
+        if to_text is not None:
+            self.to_text = to_text  # type: ignore[method-assign, assignment]
+        if to_result is not None:
+            self.to_result = to_result  # type: ignore[method-assign, assignment]
+        return self
+
+    async def search(self, query: str, options: TextSearchOptions | None = None) -> SearchResults[str]:
+        """Find passages and return their texts."""
+        return (await self.get_search_results(query, options)).map(self.to_text)
+
+    async def get_text_search_results(
+        self, query: str, options: TextSearchOptions | None = None
+    ) -> SearchResults[TextSearchResult]:
+        """Find passages and return them with name and link."""
+        return (await self.get_search_results(query, options)).map(self.to_result)
+
+    async def get_search_results(self, query: str, options: TextSearchOptions | None = None) -> SearchResults[Record]:
+        """Find passages and return the source's own records."""
+        return await _checked(self, self.fetch, query, options)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchMethod:
+    """A further search method of a connector: its function name, its description, and the type of its records.
+
+    ``capabilities`` are None where those of the connector apply.
+    """
+
+    name: str
+    method: str
+    description: str
+    record_type: Any
+    capabilities: SearchCapabilities | None = None
+
+
+_Method = Callable[[Any, str, TextSearchOptions], Awaitable[SearchResults[Mapped]]]
+_Further = Callable[..., Coroutine[Any, Any, SearchResults[Mapped]]]
+_MARK = "__portico_search_method__"
+
+
+@overload
+def search_method(fetch: _Method[Mapped], /) -> _Further[Mapped]: ...
+@overload
+def search_method(*, capabilities: SearchCapabilities) -> Callable[[_Method[Mapped]], _Further[Mapped]]: ...
+def search_method(
+    fetch: Callable[..., Any] | None = None, /, *, capabilities: SearchCapabilities | None = None
+) -> Callable[..., Any]:
+    """Make a further search method of a connector, for news or images; `search_plugin` can offer it.
+
+    Write it as `SearchConnector.fetch`. The name ``get_news`` makes the function ``GetNews``, the docstring makes its
+    description, and the type of the records its result. Give ``capabilities`` if it filters by other fields than the
+    connector.
+
+    >>> class Papers(SearchConnector[str]):
+    ...     name = "papers"
+    ...     async def fetch(self, query, options): ...
+    ...     def to_text(self, record): ...
+    ...     def to_result(self, record): ...
+    ...
+    ...     @search_method
+    ...     async def get_news(self, query: str, options: TextSearchOptions) -> SearchResults[str]:
+    ...         '''Find what was in the papers.'''
+    ...         return SearchResults(["Anvil falls.", "Anvil found."])
+    >>> [method.name for method in search_methods(Papers)]
+    ['GetNews']
+    >>> async def news(query, top):
+    ...     return await (await Papers().get_news(query, TextSearchOptions(top=top))).list()
+    >>> import asyncio; asyncio.run(news("anvil", 1)), asyncio.run(news(" ", 1))
+    (['Anvil falls.'], [])
+    """
+    if fetch is None:
+        return partial(search_method, capabilities=capabilities)
+
+    @wraps(fetch)
+    async def method(self: Any, query: str, options: TextSearchOptions | None = None) -> SearchResults[Any]:
+        return await _checked(self, partial(fetch, self), query, options, capabilities)
+
+    setattr(method, _MARK, (capabilities,))
+    return method
+
+
+def search_methods(connector: object) -> tuple[SearchMethod, ...]:
+    """Return the further search methods of a connector or its class, in the order of definition."""
+    kind = connector if isinstance(connector, type) else type(connector)
+    found: dict[str, SearchMethod] = {}
+    for base in reversed(kind.__mro__):
+        for name, member in vars(base).items():
+            if mark := getattr(member, _MARK, ()):
+                returned = get_type_hints(member, include_extras=True).get("return")
+                record = (get_args(returned) or (Any,))[0]
+                about = (inspect.getdoc(member) or "").partition("\n\n")[0].replace("\n", " ")
+                function = "".join(word[:1].upper() + word[1:] for word in name.split("_"))
+                found[name] = SearchMethod(function, name, about, record, *mark)
+    return tuple(found.values())
+
+
+async def _checked(
+    connector: SearchConnector[Any],
+    fetch: Callable[[str, TextSearchOptions], Awaitable[SearchResults[Mapped]]],
+    query: str,
+    options: TextSearchOptions | None,
+    capabilities: SearchCapabilities | None = None,
+) -> SearchResults[Mapped]:
+    """Check the options against what the connector or the method declares, and fetch."""
+    options = options or TextSearchOptions()
+    capabilities = capabilities or connector.capabilities
+    check_filter(options.filter, capabilities.filter, f"Text search {connector.name!r}")
+    counted = options.include_total_count and capabilities.total_count
+    if not query.strip():
+        return SearchResults([], total_count=0 if counted else None)
+    found = await fetch(query, options)
+    total_count = found.total_count if counted else None
+    return SearchResults(_first(found, options.top), total_count=total_count, metadata=found.metadata, inner=found)
+
+
+async def _stream(items: Iterable[Record]) -> AsyncIterator[Record]:
+    for item in items:
+        yield item
+
+
+async def _mapped(results: SearchResults[Record], convert: Callable[[Record], Mapped]) -> AsyncIterator[Mapped]:
+    try:
+        async for record in results:
+            yield convert(record)
+    finally:
+        await results.aclose()
+
+
+async def _first(results: SearchResults[Record], count: int) -> AsyncIterator[Record]:
+    try:
+        async for record in results:
+            yield record
+            count -= 1
+            if count == 0:
+                return
+    finally:
+        await results.aclose()

@@ -1,0 +1,179 @@
+"""Embedding vectors as one float32 buffer with a shape, and the records of a vector store."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from portico._search.filters import Scalar
+
+Metadata: TypeAlias = dict[str, Scalar | tuple[Scalar, ...]]
+"""Metadata of a record with plain values; lists are tuples."""
+
+_PLAIN = frozenset({str, int, float, bool})
+
+
+class Vectors:
+    """Hold ``rows`` vectors of ``dimensions`` float32 numbers in one read-only, C-contiguous buffer.
+
+    >>> vectors = Vectors.from_rows([[1.0, 0.0], [0.6, 0.8]])
+    >>> vectors.rows, vectors.dimensions
+    (2, 2)
+    >>> vectors[1].buffer.tolist() == Vectors.from_rows([[0.6, 0.8]]).buffer.tolist()
+    True
+
+    Nothing is copied. Any object with the buffer protocol in native byte order will do: a NumPy array, ``bytes``, a
+    memory map. NumPy reads it without a copy too::
+
+        np.frombuffer(vectors.buffer, dtype=np.float32).reshape(vectors.rows, vectors.dimensions)
+
+    Raises ``ValueError`` when the buffer does not hold exactly ``rows * dimensions`` float32 numbers.
+    """
+
+    __slots__ = ("buffer", "dimensions", "rows")
+
+    buffer: memoryview[float]
+    rows: int
+    dimensions: int
+
+    def __init__(self, buffer: Any, rows: int, dimensions: int) -> None:
+        if rows < 0 or dimensions < 1:
+            raise ValueError(f"a shape needs rows >= 0 and dimensions >= 1, not ({rows}, {dimensions})")
+        view: memoryview[Any] = memoryview(buffer)
+        if not view.c_contiguous:
+            raise ValueError("the buffer is not C-contiguous")
+        if view.format not in ("f", "@f", "B", "b", "c"):
+            raise ValueError(f"the buffer has items of format {view.format!r}, not native float32 or bytes")
+        if view.nbytes != rows * dimensions * 4:
+            raise ValueError(
+                f"{rows} vectors of {dimensions} float32 numbers are {rows * dimensions * 4} bytes; "
+                f"the buffer has {view.nbytes}"
+            )
+        if view.nbytes == 0:
+            view = memoryview(b"")
+        self.buffer = view.cast("B").cast("f").toreadonly()
+        self.rows = rows
+        self.dimensions = dimensions
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[Sequence[float]], *, dimensions: int | None = None) -> Vectors:
+        """Copy sequences of numbers into one buffer: for small sets and tests, never for bulk.
+
+        ``dimensions`` is needed only when there are no rows. Raises ``ValueError`` for rows of unequal length.
+        """
+        buffer = array("f")
+        count = 0
+        for row in rows:
+            if dimensions is None:
+                dimensions = len(row)
+            if len(row) != dimensions:
+                raise ValueError(f"row {count} has {len(row)} numbers, the rows before it {dimensions}")
+            buffer.extend(row)
+            count += 1
+        if dimensions is None:
+            raise ValueError("no rows: say how many dimensions they would have")
+        return cls(buffer, count, dimensions)
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def __getitem__(self, row: int) -> Vectors:
+        """Return one row as a view of shape (1, dimensions)."""
+        if not -self.rows <= row < self.rows:
+            raise IndexError(f"row {row} of {self.rows}")
+        return self.slice(row % self.rows, row % self.rows + 1)
+
+    def __iter__(self) -> Iterator[Vectors]:
+        return (self[row] for row in range(self.rows))
+
+    def slice(self, start: int, stop: int) -> Vectors:
+        """Return the rows from ``start`` up to ``stop`` as a view; both are clipped to what there is."""
+        start, stop, _ = slice(start, stop).indices(self.rows)
+        stop = max(start, stop)
+        return Vectors(self.buffer[start * self.dimensions : stop * self.dimensions], stop - start, self.dimensions)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Vectors):
+            return NotImplemented
+        return (self.rows, self.dimensions, self.buffer) == (other.rows, other.dimensions, other.buffer)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Vectors(rows={self.rows}, dimensions={self.dimensions})"
+
+
+@dataclass(frozen=True, slots=True)
+class VectorRecord:
+    """A record beside a vector: an id unique in its namespace, and metadata to filter by.
+
+    ``text`` is the text of the vector. Only stores with hybrid search keep it, and find the record by its words too.
+    """
+
+    id: str
+    metadata: Mapping[str, Scalar | Sequence[Scalar]] = field(default_factory=dict)
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VectorMatch:
+    """A record found, with its score: the cosine of the two vectors, higher is better."""
+
+    id: str
+    score: float
+    metadata: Mapping[str, Scalar | Sequence[Scalar]]
+
+
+@dataclass(frozen=True, slots=True)
+class HybridMatch:
+    """A record found by its words and its vector; ``score`` compares within one answer, higher is better.
+
+    ``lexical`` is the part of the query's words in the record, by their weight, from 0 to 1. ``vector`` is the cosine,
+    0 without a vector.
+    """
+
+    id: str
+    score: float
+    metadata: Mapping[str, Scalar | Sequence[Scalar]]
+    lexical: float
+    vector: float
+
+
+def plain_metadata(record: VectorRecord) -> Metadata:
+    """Return a copy of a record's metadata with plain values.
+
+    >>> plain_metadata(VectorRecord("a", {"year": 2025, "tags": ["red", "round"]}))
+    {'year': 2025, 'tags': ('red', 'round')}
+
+    Values of subclasses, such as enumerations, become plain ones. Raises ``TypeError``, which names the record, for a
+    value that is not a string, a number, a bool or a list of these.
+    """
+    plain: Metadata = {}
+    for name, value in record.metadata.items():
+        if type(value) in _PLAIN and type(name) is str:
+            plain[name] = value  # type: ignore[assignment]  # what is in a record may be of any type
+            continue
+        if not isinstance(name, str):
+            raise TypeError(f"record {record.id!r}: metadata fields are strings, not {name!r}")
+        if isinstance(value, list | tuple):
+            plain[str.__str__(name)] = tuple([_plain(record.id, name, element) for element in value])
+        else:
+            plain[str.__str__(name)] = _plain(record.id, name, value)
+    return plain
+
+
+def _plain(record: str, name: str, value: object) -> Scalar:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value)
+    raise TypeError(
+        f"record {record!r}: the metadata field {name!r} holds a {type(value).__name__}; "
+        "a field holds a str, int, float or bool, or a list of them"
+    )

@@ -1,0 +1,589 @@
+"""Connectors of search services that answer over HTTP in JSON: all that their authors import.
+
+The author says how to ask for a page and how to read the answer. Pages, limits, filters, errors and the lazy stream are
+done here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import re
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import MISSING, dataclass, field, fields, replace
+from datetime import UTC, date, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from functools import cache
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+from urllib.parse import quote, urlsplit
+
+from portico._plugins.http import HttpRequest, HttpResponse, printable, service_error, without_secrets
+from portico._plugins.registration import Secret, Services, ValueForm
+from portico._ports.http_client import HttpClient
+from portico._search.filters import Range, Scalar, Wanted, wanted
+from portico._search.results import SearchCapabilities, SearchConnector, SearchResults, TextSearchOptions
+from portico.errors import PorticoError, ResponseInvalid, ServiceError, UnsupportedFilter, UnsupportedOption
+
+Record = TypeVar("Record")
+Found = TypeVar("Found")
+
+# What reading JSON of another form than expected raises.
+_OTHER_FORM = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedPage:
+    """The page to ask a service for.
+
+    ``start`` is the number of the first result wanted and ``number`` the number of the page, both from 0 on. ``size``
+    is how many results are wanted. ``wanted`` is the filter, field by field, and ``options`` are those of the search.
+    ``source`` begins the messages of errors, and ``capabilities`` say how long a query may be.
+    """
+
+    query: str
+    start: int
+    size: int
+    number: int
+    wanted: Wanted
+    options: TextSearchOptions = field(default_factory=TextSearchOptions)
+    source: str = "The service"
+    capabilities: SearchCapabilities = field(default_factory=SearchCapabilities)
+
+    def value(self, field: str, default: Scalar | None = None, *, form: ValueForm | None = None) -> Any:
+        """Return the first value that the filter wants of a field, or ``default``; ``form`` as in `values`."""
+        return next(iter(self.values(field, form=form)), default)
+
+    def values(self, field: str, *, form: ValueForm | None = None) -> tuple[Scalar, ...]:
+        """Return the values that the filter wants of a field.
+
+        With a ``form``, values are texts. Raises ``UnsupportedFilter`` for a value that does not have the form, because
+        a service would ignore it in silence.
+        """
+        values = self.wanted.values.get(field, ())
+        if form is None:
+            return values
+        texts = tuple(str(value).lower() if isinstance(value, bool) else str(value) for value in values)
+        for value, text in zip(values, texts, strict=True):
+            if not form.fits(text):
+                raise UnsupportedFilter(f"{self.source} does not know {value!r} for {field!r}. It takes {form.words}.")
+        return texts
+
+    def chosen(self, settings: object, **forms: ValueForm) -> dict[str, Any]:
+        """Return a value for each field: of the filter, or else of the setting with that name, or None.
+
+        >>> from types import SimpleNamespace
+        >>> from portico._plugins.registration import one_of
+        >>> page = AskedPage("ports", 0, 10, 0, Wanted({"country": ("DE",)}, {}))
+        >>> country, age = ValueForm("[A-Z]{2}", "two letters, as in 'DE'"), one_of("day", "week")
+        >>> page.chosen(SimpleNamespace(country="US"), country=country, age=age)
+        {'country': 'DE', 'age': None}
+        """
+        return {field: self.value(field, getattr(settings, field, None), form=form) for field, form in forms.items()}
+
+    def query_with(self, *fields: str) -> str:
+        """Return the query with the filter's values of ``fields`` as operators.
+
+        >>> asked = Wanted({"site": ("a.example",), "language": ("en", "de")}, {})
+        >>> AskedPage("cats OR dogs NOT", 0, 10, 0, asked).query_with("site", "language")
+        'cats or dogs site:a.example (language:en OR language:de)'
+
+        Several values of a field are joined by OR. Operators in the query itself that would lift the filter are made
+        words. Raises ``UnsupportedOption`` where the query is longer than the service takes.
+        """
+        filters = []
+        for name in fields:
+            operators = [_query_operator(name, value) for value in self.wanted.values.get(name, ())]
+            if operators:
+                filters.append(operators[0] if len(operators) == 1 else f"({' OR '.join(operators)})")
+        query = " ".join([_as_words(self.query), *filters]).strip() if filters else self.query
+        return _within_bounds(query, self.source, self.capabilities)
+
+    def days(self, field: str, *, instead_of: str | None = None) -> tuple[date | None, date | None]:
+        """Return the first and the last day that the filter's ranges leave of a field; None for no bound.
+
+        A bound is an ISO 8601 date; a time of day is left out. Raises ``UnsupportedFilter`` for anything else, where no
+        day is left, and where the filter also has the field ``instead_of``, which says the same in another way.
+        """
+        bounds = self.wanted.ranges.get(field, ())
+        first = [day for bound in bounds for day in _days(bound, bound.at_least, bound.above, 1)]
+        last = [day for bound in bounds for day in _days(bound, bound.at_most, bound.below, -1)]
+        earliest, latest = max(first, default=None), min(last, default=None)
+        if bounds and instead_of is not None and self.wanted.values.get(instead_of):
+            raise UnsupportedFilter(f"{self.source} filters by {field!r} or by {instead_of!r}, not by both.")
+        if earliest is not None and latest is not None and earliest > latest:
+            raise UnsupportedFilter(
+                f"{self.source} is asked for {field!r} from {earliest} to {latest}: no day is left."
+            )
+        return earliest, latest
+
+    def period(self, field: str, form: str, *, instead_of: str | None = None) -> str | None:
+        """Return the first and the last day of a field in the form of a service; None without a range.
+
+        >>> asked = Wanted({}, {"date": (Range("date", at_least="2026-01-01", at_most="2026-01-31"),)})
+        >>> AskedPage("ports", 0, 10, 0, asked).period("date", "{}to{}")
+        '2026-01-01to2026-01-31'
+
+        An open beginning is 1970-01-01, an open end is today. Raises what `days` raises.
+        """
+        first, last = self.days(field, instead_of=instead_of)
+        if first is None and last is None:
+            return None
+        return form.format(first or date(1970, 1, 1), last or max(datetime.now(UTC).date(), first or date.min))
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPage(Generic[Record]):
+    """The content of an answer: records in order, and what the service says about all of them.
+
+    ``more`` says whether there is another page. None leaves that to the number of records and to ``total_count``.
+    ``fault`` is raised if the first page has no records; on a later page it ends the results.
+    """
+
+    records: Sequence[Record]
+    total_count: int | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    more: bool | None = None
+    fault: ServiceError | None = None
+
+    def __post_init__(self) -> None:
+        if type(self.total_count) not in (int, NoneType):
+            raise TypeError(f"total_count is {type(self.total_count).__name__}, not a whole number")
+
+
+class WebSearchConnector(SearchConnector[Record]):
+    """The TextSearch port over HTTP: write a request, a reading of the answer, and two mappers.
+
+    >>> class Acme(WebSearchConnector[dict]):
+    ...     name = "acme"
+    ...     page_size = 20
+    ...
+    ...     def request(self, page):
+    ...         return HttpRequest("https://acme.example/find", {"q": page.query, "from": page.start, "n": page.size})
+    ...
+    ...     def read(self, answer):
+    ...         return FoundPage(answer["items"], total_count=answer["total"])
+    ...
+    ...     def to_text(self, record):
+    ...         return record["text"]
+    ...
+    ...     def to_result(self, record):
+    ...         return TextSearchResult(record["text"], record["title"], record["url"])
+    >>> Acme(settings=None, services=None).page_size
+    20
+
+    The class is its own factory. It takes the HTTP client of ``services`` when it first needs one. It asks for the
+    first page at once, for others as the stream is read. An answer that `read` does not expect is ``ResponseInvalid``.
+    An answer without success is the error that `failure` names, or that of its status.
+    """
+
+    paging: ClassVar[Literal["results", "pages", "all pages"]] = "results"
+    """How the service goes on: from any result, by pages of a given size, or by pages of the service's size."""
+    page_size: ClassVar[int] = 10
+    """The most results that one request may ask for. The most of one query is ``capabilities.most``."""
+    at_once: ClassVar[int | None] = None
+    """The most requests at the same time; None for no bound."""
+    advice: ClassVar[Mapping[int, str]] = {}
+    """What to do about an answer with a status, where the connector knows better than `service_error`."""
+
+    def __init__(self, settings: Any, services: Services | None) -> None:
+        self.settings = settings
+        self._services = services
+        self._places: tuple[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = None
+
+    @abstractmethod
+    def request(self, page: AskedPage) -> HttpRequest:
+        """Return the request for a page."""
+
+    @abstractmethod
+    def read(self, answer: Any) -> FoundPage[Record]:
+        """Return what the service's JSON holds. ``KeyError`` and ``TypeError`` mean that it has another form."""
+
+    def failure(self, response: HttpResponse, answer: Any) -> type[ServiceError] | None:
+        """Return the kind of failure that the status does not show; None otherwise.
+
+        It is called for every answer. ``answer`` is the body as JSON, None where it is not JSON. It may raise as `read`
+        does; the status decides then.
+        """
+        return None
+
+    def identity(self, record: Any) -> Hashable:
+        """Return what makes a record equal to one of an earlier page: its ``url``, or None where it has none.
+
+        Services find a thing again on a further page. It is given once. A page with nothing new is the last.
+        """
+        url = getattr(record, "url", None)
+        return url if isinstance(url, str) else None
+
+    async def fetch(self, query: str, options: TextSearchOptions) -> SearchResults[Record]:
+        """Ask for the pages that hold the results wanted."""
+        return await self.pages(query, options, self.request, self.read)
+
+    async def pages(
+        self,
+        query: str,
+        options: TextSearchOptions,
+        request: Callable[[AskedPage], HttpRequest],
+        read: Callable[[Any], FoundPage[Found]],
+    ) -> SearchResults[Found]:
+        """Do what `fetch` does with another request and reading, for further search methods."""
+        clauses, most = wanted(options.filter), self.capabilities.most
+        if clauses.nothing:
+            return SearchResults([], total_count=0)
+        last = options.skip + options.top if most is None else min(most, options.skip + options.top)
+        if options.skip >= last:
+            return SearchResults([])
+        asked = self._first_page(_whole_text(query), options, last, clauses)
+
+        async def ask(page: AskedPage) -> FoundPage[Found]:
+            sent = request(page)
+            return self._read(await self._answer(sent), read, sent)
+
+        first = await ask(asked)
+        if first.fault is not None and not first.records:
+            raise first.fault
+        stream = _stream(ask, asked, first, range(options.skip, last), self)
+        return SearchResults(stream, total_count=first.total_count, metadata=first.metadata)
+
+    def _first_page(self, query: str, options: TextSearchOptions, last: int, clauses: Wanted) -> AskedPage:
+        size, start = self.page_size, 0
+        if self.paging == "results":
+            size, start = min(size, last - options.skip), options.skip
+        elif self.paging == "pages":
+            size = min(size, last) if options.skip == 0 else size
+            start = options.skip - options.skip % size
+        source = f"Text search {self.name!r}"
+        query = _within_bounds(query, source, self.capabilities)
+        return AskedPage(query, start, size, start // size, clauses, options, source, self.capabilities)
+
+    async def _answer(self, request: HttpRequest) -> Any:
+        service = f"Text search {self.name!r}"
+        if self._services is None:
+            raise ValueError(f"{service} was made without services, so it has no HTTP client")
+        client = self._services.get(HttpClient)
+        async with self._place():
+            response = await client.send(request)
+        answer, is_json = None, True
+        try:
+            answer = response.json()
+        except ValueError:
+            is_json = False
+        try:
+            kind = self.failure(response, answer)
+        except _OTHER_FORM:
+            kind = None
+        if kind is not None or not response.ok:
+            hidden, advice = _secrets(request, self.settings), self.advice.get(response.status)
+            raise service_error(response, service, kind, hidden=hidden, advice=advice)
+        if not is_json:
+            raise ResponseInvalid(f"{service} answered with something that is not JSON. Check its address.")
+        return answer
+
+    def _read(self, answer: Any, read: Callable[[Any], FoundPage[Found]], request: HttpRequest) -> FoundPage[Found]:
+        try:
+            return read(answer)
+        except PorticoError:
+            raise
+        except _OTHER_FORM as error:
+            odd = error
+        # A traceback shows the cause, which quotes the service: it stays only without secrets.
+        why, hidden = f"{type(odd).__name__}: {odd}", _secrets(request, self.settings)
+        fault = ResponseInvalid(
+            f"Text search {self.name!r} answered in another form than agreed: {printable(why, hidden)}. "
+            "Check its address."
+        )
+        raise fault from (odd if without_secrets(why, hidden) == why else None)
+
+    def _place(self) -> AbstractAsyncContextManager[Any]:
+        """Return what bounds the requests of this event loop."""
+        if self.at_once is None:
+            return nullcontext()
+        loop = asyncio.get_running_loop()
+        if self._places is None or self._places[0] is not loop:
+            self._places = loop, asyncio.Semaphore(self.at_once)
+        return self._places[1]
+
+
+async def _stream(
+    ask: Callable[[AskedPage], Awaitable[FoundPage[Found]]],
+    page: AskedPage,
+    found: FoundPage[Found],
+    wanted: range,
+    connector: WebSearchConnector[Any],
+) -> AsyncIterator[Found]:
+    """Yield the results whose numbers are ``wanted``, asking for further pages on the way.
+
+    A short page does not end the results where the service says that there are more. Repetitions of an earlier page
+    are left out.
+    """
+    paging, most = connector.paging, connector.capabilities.most
+    left, skip = len(wanted), wanted.start - page.start
+    before: Sequence[Found] = ()
+    known: set[Hashable] = set()
+    while True:
+        named = [(connector.identity(record), record) for record in found.records]
+        fresh = [record for name, record in named if (record not in before if name is None else name not in known)]
+        known.update(name for name, _ in named)
+        for record in fresh[skip:]:
+            yield record
+            left -= 1
+            if left == 0:
+                return
+        position = page.start + len(found.records)
+        full = bool(fresh) if paging == "all pages" else len(found.records) >= page.size
+        if paging == "results" and found.total_count is not None:
+            full = full or position < found.total_count
+        if not fresh or not (full if found.more is None else found.more):
+            return
+        if paging == "all pages":
+            skip = max(0, skip - len(fresh))
+        elif paging == "pages":
+            # Such a service counts pages, even where the last one was short.
+            skip, position = 0, page.start + page.size
+        if position <= page.start or (most is not None and position >= most):
+            return
+        size = page.size
+        if paging == "results":
+            size = min(connector.page_size, left, left if most is None else most - position)
+        page = replace(page, start=position, size=size, number=page.number + 1)
+        before, found = found.records, await ask(page)
+
+
+def _secrets(request: HttpRequest, settings: object) -> list[Secret]:
+    """Return the secrets of a request, and of the settings, which a header may contain as a part."""
+    names = (*getattr(settings, "__dict__", ()), *getattr(type(settings), "__slots__", ()))
+    own = (getattr(settings, name, None) for name in names)
+    sent = (*request.headers.values(), *request.params.values())
+    return [value for value in (*own, *sent) if isinstance(value, Secret)]
+
+
+def _within_bounds(query: str, source: str, capabilities: SearchCapabilities) -> str:
+    """Return a query that is not too long, and raise ``UnsupportedOption`` otherwise; the end of a question matters."""
+    bounds = (
+        (len(query), capabilities.query_characters, "characters"),
+        (len(query.split()), capabilities.query_words, "words"),
+    )
+    for count, most, unit in bounds:
+        if most is not None and count > most:
+            raise UnsupportedOption(
+                f"{source} takes queries of at most {most} {unit}, with the operators of filters; this "
+                f"one has {count}. Ask a shorter one."
+            )
+    return query
+
+
+def _query_operator(name: str, value: object) -> str:
+    """Return an operator of a query language, ``name:value``, with the value quoted so that it is one value."""
+    text = " ".join(_whole_text(str(value)).replace('"', " ").split())
+    plain = text and text[0] != "-" and all(letter.isalnum() or letter in "-._/:" for letter in text)
+    return f"{name}:{text}" if plain else f'{name}:"{text}"'
+
+
+def _as_words(query: str) -> str:
+    """Return a query that cannot change what is put after it: no OR, no open quote, no NOT at its end."""
+    words = re.sub(r"\bOR\b", "or", query).replace("|", " ")
+    if words.count('"') % 2:
+        head, _, tail = words.rpartition('"')
+        words = f"{head} {tail}"
+    kept = words.split()
+    while kept and (kept[-1] in ("NOT", "AND", "NEAR") or not kept[-1].strip("-+&!(")):
+        kept.pop()
+    return " ".join(kept)
+
+
+def _whole_text(text: str) -> str:
+    """Return a text that UTF-8 can hold: half a surrogate pair becomes the replacement character."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _days(bound: Range, including: object, excluding: object, step: int) -> Iterator[date]:
+    for value, moved in ((including, 0), (excluding, step)):
+        if value is None:
+            continue
+        try:
+            yield date.fromisoformat(str(value)[:10]) + timedelta(days=moved)
+        except (ValueError, OverflowError) as error:
+            raise UnsupportedFilter(
+                f"{bound.field} is compared with {value!r}; it takes ISO dates, as in '2026-01-31'. Nothing was sent."
+            ) from error
+
+
+# Only tags of HTML: ``List<int>`` of a service that does not escape stays.
+_INLINE = re.compile(
+    r"</?(?:a|abbr|b|bdi|cite|code|em|font|i|kbd|mark|q|s|samp|small|span|strong|sub|sup|time|tt|u|var|wbr)"
+    r"(?:\s[^<>]*|/)?>",
+    re.IGNORECASE,
+)
+_BLOCK = re.compile(
+    r"</?(?:br|dd|div|dl|dt|h[1-6]|hr|li|ol|p|pre|table|tbody|td|th|tr|ul)(?:\s[^<>]*|/)?>", re.IGNORECASE
+)
+# Characters that RFC 3986 does not allow, except letters of other scripts, which browsers take.
+_UNSAFE = re.compile(r"[\x00-\x20\x7f-\xa0\"<>\\^`{|}\u2028\u2029\ud800-\udfff]")
+
+
+def plain_text(markup: str | None) -> str:
+    """Return the text of a snippet that has tags and entities in it; empty for None.
+
+    >>> plain_text("A <strong>port</strong> isn&#x27;t an <b>adapter</b>,<br>but List<int> &amp; 1 &lt; 2 stay.")
+    "A port isn't an adapter, but List<int> & 1 < 2 stay."
+
+    Raises ``TypeError`` for a value that is not text.
+    """
+    if markup is None:
+        return ""
+    if not isinstance(markup, str):
+        raise TypeError(f"a text is {type(markup).__name__}")
+    return " ".join(html.unescape(_INLINE.sub("", _BLOCK.sub(" ", markup))).split())
+
+
+def _web_address(url: str | None) -> str | None:
+    """Return an address that opens in a browser; None if it is missing or has another scheme than http(s)."""
+    if url is None:
+        return None
+    if not isinstance(url, str):
+        raise TypeError(f"an address is {type(url).__name__}")
+    url = _UNSAFE.sub(lambda mark: quote(mark[0], errors="replace"), url.strip())
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return None
+    return url if parts.scheme in ("http", "https") and parts.netloc else None
+
+
+def _moment(written: object) -> datetime | None:
+    """Return a date in ISO 8601 or RFC 2822, in UTC where it has no time zone; None for other values ("3 days ago")."""
+    if not isinstance(written, str):
+        return None
+    for read in (datetime.fromisoformat, parsedate_to_datetime):
+        try:
+            read_as = read(written.strip())
+        except (ValueError, TypeError, IndexError, OverflowError):
+            continue
+        return read_as if read_as.tzinfo is not None else read_as.replace(tzinfo=UTC)
+    return None
+
+
+_Read: TypeAlias = Callable[[Any], Any]
+
+WebAddress: TypeAlias = Annotated[str | None, _web_address]
+"""The type of a field with an address, made clean; None for an address that no browser opens."""
+
+
+def _as_it_is(text: object) -> str:
+    if not isinstance(text, str):
+        raise TypeError(f"a text is {type(text).__name__}")
+    return text.strip()
+
+
+Verbatim: TypeAlias = Annotated[str, _as_it_is]
+"""The type of a field with text that has no markup and keeps its lines."""
+
+
+def read_record(kind: type[Record], item: Mapping[str, Any]) -> Record:
+    """Return a record of a service's answer.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Article:
+    ...     title: str
+    ...     url: WebAddress
+    ...     date_published: datetime | None = None
+    ...     tags: tuple[str, ...] = ()
+    >>> read_record(Article, {"title": "<b>Ports</b> &amp; more", "url": "https://a.example", "tags": ["a"], "id": 7})
+    Article(title='Ports & more', url='https://a.example', date_published=None, tags=('a',))
+
+    ``kind`` is a dataclass. The field ``date_published`` also reads ``datePublished``. A ``str`` becomes plain text, a
+    ``datetime`` or ``date`` is read as services write them, an ``Annotated`` field by the function in it. A missing or
+    null member is the field's default; other members are left out. Raises ``KeyError`` for a missing field without a
+    default and ``TypeError`` for a value of another kind.
+    """
+    if not isinstance(item, Mapping):
+        raise TypeError(f"a {kind.__name__} is {type(item).__name__}")
+    values: dict[str, Any] = {}
+    of: Any = kind
+    for name, other, read, required in _readers(of):
+        value = item.get(name)
+        if value is None and other != name:
+            value = item.get(other)
+        if value is not None:
+            values[name] = read(value)
+        elif required:
+            if name not in item and other not in item:
+                raise KeyError(name)
+            values[name] = read(None)
+    return kind(**values)
+
+
+@cache
+def _readers(kind: Any) -> tuple[tuple[str, str, _Read, bool], ...]:
+    hints = get_type_hints(kind, include_extras=True)
+    return tuple(
+        (
+            field.name,
+            re.sub("_(.)", lambda letter: letter[1].upper(), field.name),
+            _reader(hints[field.name]),
+            field.default is MISSING and field.default_factory is MISSING,
+        )
+        for field in fields(kind)
+        if field.init
+    )
+
+
+def _reader(hint: Any) -> _Read:
+    if get_origin(hint) is Annotated:
+        own = next((extra for extra in hint.__metadata__ if callable(extra)), None)
+        return own or _reader(hint.__origin__)
+    if get_origin(hint) in (Union, UnionType):
+        kinds = [kind for kind in get_args(hint) if kind is not NoneType]
+        if len(kinds) == 1:
+            read = _reader(kinds[0])
+            return lambda value: None if value is None else read(value)
+    if get_origin(hint) is tuple and get_args(hint)[1:] == (Ellipsis,):
+        return _several(_reader(get_args(hint)[0]))
+    if hint in _OF_KIND:
+        return _OF_KIND[hint]
+    if hint is Any:
+        return lambda value: value
+    raise TypeError(f"a field of a record cannot be {hint}; there are str, numbers, dates, tuples of these, and Any")
+
+
+def _several(read: _Read) -> _Read:
+    def read_all(value: Any) -> tuple[Any, ...]:
+        if not isinstance(value, list):
+            raise TypeError(f"a list is {type(value).__name__}")
+        return tuple(read(part) for part in value)
+
+    return read_all
+
+
+def _of(*kinds: type) -> _Read:
+    def checked(value: Any) -> Any:
+        if type(value) not in kinds:
+            raise TypeError(f"a value is {type(value).__name__}, not {kinds[0].__name__}")
+        return kinds[0](value)
+
+    return checked
+
+
+_OF_KIND: Mapping[Any, _Read] = {
+    str: plain_text,
+    bool: _of(bool),
+    int: _of(int),
+    float: _of(float, int),
+    datetime: _moment,
+    date: lambda value: (found := _moment(value)) and found.date(),
+}

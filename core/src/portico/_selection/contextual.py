@@ -1,0 +1,268 @@
+"""Selects functions by the context of a request."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from heapq import nlargest
+from typing import TYPE_CHECKING
+
+from portico._chat.messages import several_texts
+from portico._functions.functions import FunctionManual
+from portico._functions.names import find_name
+from portico._selection.lexical import Fused, LexicalScores, Ranking, RequestScores, function_text, fuse, words
+from portico._selection.records import LEASE, FunctionRecords, KnownFunctions, Near, RecentFunctions
+from portico._selection.selection import Changes, Considered, Reason, Selection
+from portico.errors import FunctionNotFound
+
+if TYPE_CHECKING:
+    from portico._ports.embedding_generator import EmbeddingGenerator
+    from portico._ports.vector_store import VectorStore
+
+
+_RANKINGS = ("fused", "lexical", "vector")
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionOptions:
+    """How functions are chosen.
+
+    >>> SelectionOptions(limit=3, always=("Clock-Now",)).ranking
+    'fused'
+
+    ``limit`` is how many may be offered; those named in ``always`` are offered besides. ``minimum_score`` leaves out
+    what scores less, also where there would be room; a `Selection` shows the scores. ``ranking`` "lexical" compares
+    words and needs neither store nor embeddings, "vector" compares vectors, "fused" does both. ``function_text`` makes
+    of a manual the text that is searched. Raises ``ValueError`` for a number or a word that means nothing.
+    """
+
+    limit: int = 8
+    always: Sequence[str] = ()
+    minimum_score: float | None = None
+    ranking: Ranking = "fused"
+    function_text: Callable[[FunctionManual], str] = function_text
+
+    def __post_init__(self) -> None:
+        if isinstance(self.always, str):
+            raise TypeError(f"always is a sequence of names, not the string {self.always!r}")
+        object.__setattr__(self, "always", tuple(self.always))
+        if self.limit < 0:
+            raise ValueError(f"limit is how many functions may be offered, at least 0, not {self.limit}")
+        if self.ranking not in _RANKINGS:
+            raise ValueError(f"ranking is one of {', '.join(_RANKINGS)}, not {self.ranking!r}")
+        if self.minimum_score is not None and self.minimum_score != self.minimum_score:
+            raise ValueError("minimum_score is not a number")
+
+
+_FEWEST = 3
+_BLANKS = re.compile(r"[^\S\n]+")
+# Where a sentence ends: at marks with a space after them, for "3.5" and "example.org" are no ends; at those of scripts
+# without spaces; and at the end of a line. Marks stay with what is before them.
+_SENTENCE = re.compile("(?<=[.!?;؟۔।॥])[\"'”’)\\]]*\\s+|(?<=[。！？；｡])[”’」』）]*\\s*|\\n\\s*")
+_ALSO = re.compile(
+    r",? (?:and then|and also|then|also|after that|afterwards|additionally|furthermore|finally|moreover|next"
+    r"|as well as|plus)\b,? ?",
+    re.IGNORECASE,
+)
+_EMPTY = (
+    "a an the of to for in on at by with from and or is are was be it its this that these those i me my you your we "
+    "our he she they them his her as if then so please can could would will do does did what which who how when where "
+    "need want like also finally first next provide help"
+)
+
+
+def requests_in(text: str) -> tuple[str, ...]:
+    """Return the parts of a text that each ask for something: one at least, but none for a text that is blank.
+
+    >>> requests_in("Tell me the weather in Oslo, and then book a table at Fjord for two. Thanks!")
+    ('Tell me the weather in Oslo', 'book a table at Fjord for two. Thanks!')
+
+    A part ends with a sentence or a line, or before words such as "and then" and "also". One that has fewer than three
+    words besides those that say nothing ("please", "the") asks for nothing by itself and goes to the part before it,
+    the first one to the part after it. With splits at every "and" too, or with a word more or less for three, recall@5
+    is the same within 0.003 in the mean of 13 collections; with sentences only, it is 0.02 less on the two where one
+    sentence asks for several things.
+    """
+    parts: list[list[str]] = []
+    first: list[str] = []
+    asked = 0
+    for sentence in _SENTENCE.split(_BLANKS.sub(" ", text)):
+        for piece in filter(None, map(str.strip, _ALSO.split(sentence))):
+            weight = sum(word not in _empty() for word in words(piece))
+            if not parts:
+                first.append(piece)
+                asked += weight
+                if asked >= _FEWEST:
+                    parts.append(first)
+            elif weight >= _FEWEST:
+                parts.append([piece])
+            else:
+                parts[-1].append(piece)
+    if not parts and not first:
+        # Of nothing but "and then" no part is left.
+        return (text.strip(),) if text.strip() else ()
+    return tuple(map(" ".join, parts or [first]))
+
+
+@lru_cache(maxsize=1)
+def _empty() -> frozenset[str]:
+    return frozenset(words(_EMPTY))
+
+
+_REMEMBERED = 8
+_MOST_REQUESTS = 16
+_MOST_CHARACTERS = 8_000
+_LOOKED_AT = 24
+"""How many functions of each request are looked at, by words and by vectors, where few are offered."""
+
+
+class ContextualSelector:
+    """Choose the functions that a conversation is about, of many: the FunctionSelector port.
+
+    >>> import asyncio
+    >>> from portico import Function
+    >>> def forecast(city: str) -> str:
+    ...     '''Tell the weather of a city.'''
+    >>> def send_mail(to: str, text: str) -> str:
+    ...     '''Send a mail.'''
+    >>> manuals = [Function.of(each).manual for each in (forecast, send_mail)]
+    >>> selector = ContextualSelector(options=SelectionOptions(limit=1, ranking="lexical"))
+    >>> asyncio.run(selector.select(manuals, ["What will the weather be in Oslo?"])).names
+    ('forecast',)
+
+    The vectors lie in ``store``, in namespaces whose names begin with ``namespace``, and are kept in step with the
+    functions, before anything is chosen: see `FunctionRecords`. Several selectors and processes may share a
+    namespace; one of its own for each saves their looking past the others' functions. ``remembered`` is how many sets
+    of functions are kept there: with 1, functions that are not given any more are removed with the next
+    selection; with more, parts of a catalogue can be given in turn. ``ranking`` "lexical" needs no store and no
+    embeddings.
+
+    Only functions that share a word with the context, or have a vector on its side, are ever chosen: there may be fewer
+    than ``limit``. Of a long context the last 8,000 characters count. A name in ``always`` that none of the functions
+    given has is passed over, for a turn may offer a part of a catalogue; the selection says so in ``absent``. Raises
+    ``FunctionNotFound`` for one that several have, and as the port says; a store that fails is an error also where
+    words alone would have found something.
+    """
+
+    name = "contextual"
+
+    def __init__(
+        self,
+        store: VectorStore | None = None,
+        embeddings: EmbeddingGenerator | None = None,
+        *,
+        namespace: str = "functions",
+        options: SelectionOptions | None = None,
+        remembered: int = _REMEMBERED,
+        clock: Callable[[], float] = time.time,
+        lease: float = LEASE,
+    ) -> None:
+        if remembered < 1:
+            raise ValueError(f"remembered is how many sets of functions are kept, at least 1, not {remembered}")
+        self.options = options or SelectionOptions()
+        self._recent = RecentFunctions(self.options.function_text, keep=remembered)
+        self._records: FunctionRecords | None = None
+        if self.options.ranking != "lexical":
+            if store is None or embeddings is None:
+                raise ValueError(
+                    f"the ranking {self.options.ranking!r} needs a vector store and embeddings; 'lexical' does without"
+                )
+            self._records = FunctionRecords(store, embeddings, namespace, self._recent, clock=clock, lease=lease)
+
+    @property
+    def limit(self) -> int:
+        """How many functions are offered where a caller does not say, besides those that always are."""
+        return self.options.limit
+
+    async def select(
+        self, functions: Sequence[FunctionManual], context: Sequence[str], *, limit: int | None = None
+    ) -> Selection:
+        """Choose for a conversation's ``context``: its texts, oldest first."""
+        limit = self.options.limit if limit is None else limit
+        if limit < 0:
+            raise ValueError(f"limit is how many functions may be offered, at least 0, not {limit}")
+        known = self._recent.of(functions)
+        always, absent = _found(self.options.always, known.manuals)
+        offered = tuple(Considered(name, "always") for name in always)
+        count = len(known.manuals)
+        if self.options.minimum_score is None and count - len(always) <= limit:
+            rest = (Considered(name, "all") for name in known.manuals if name not in always)
+            return Selection((*offered, *rest), considered=count, absent=absent)
+        requests = _requests(context)
+        if not requests or not limit:
+            return Selection(offered, considered=count, requests=requests, absent=absent)
+        ranked, changes = await self._ranked(known, requests, limit + len(always))
+        chosen, left_out = self._split([each for each in ranked if each.name not in always], limit)
+        return Selection((*offered, *chosen), left_out, count, requests, changes, absent)
+
+    async def aclose(self) -> None:
+        """Take back what this selector claims in the store, so that others may remove what nobody needs any more."""
+        if self._records is not None:
+            await self._records.aclose()
+
+    async def _ranked(self, known: KnownFunctions, requests: Sequence[str], wanted: int) -> tuple[list[Fused], Changes]:
+        looked_at = max(_LOOKED_AT, 2 * wanted)
+        words = [LexicalScores() for _ in requests]
+        if self.options.ranking != "vector":
+            words = [known.index.score(request, top=looked_at) for request in requests]
+        by_words = [_first(each.scores, looked_at) for each in words]
+        cosines: Sequence[Near] = [{} for _ in requests]
+        changes = Changes()
+        if self._records is not None:
+            with self._recent.using(known):
+                queries = await self._records.embedded(requests)
+                cosines, changes = await self._records.cosines(known, queries, looked_at, by_words)
+        candidates = {name for some in (*by_words, *cosines) for name in some}
+        words = [_among(candidates, known, request, each) for request, each in zip(requests, words, strict=True)]
+        return fuse(list(map(RequestScores, words, cosines)), self.options.ranking), changes
+
+    def _split(self, ranked: Sequence[Fused], limit: int) -> tuple[tuple[Considered, ...], tuple[Considered, ...]]:
+        chosen: list[Considered] = []
+        left_out: list[Considered] = []
+        for each in ranked:
+            reason: Reason = "chosen"
+            if self.options.minimum_score is not None and each.score < self.options.minimum_score:
+                reason = "below the minimum score"
+            elif len(chosen) == limit:
+                reason = "beyond the limit"
+            (chosen if reason == "chosen" else left_out).append(
+                Considered(each.name, reason, each.score, each.lexical, each.vector)
+            )
+        return tuple(chosen), tuple(left_out)
+
+
+def _found(names: Sequence[str], full_names: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the full names of those that are there, each once, and the others as they are."""
+    found: dict[str, None] = {}
+    absent = []
+    for name in names:
+        try:
+            found[find_name(name, full_names)] = None
+        except FunctionNotFound as error:
+            if error.meant:
+                raise
+            absent.append(name)
+    return tuple(found), tuple(absent)
+
+
+def _requests(context: Sequence[str]) -> tuple[str, ...]:
+    """Return what is looked for: the whole context, and besides each of its parts that asks for something."""
+    whole = "\n".join(text for text in several_texts(context) if text.strip())[-_MOST_CHARACTERS:]
+    parts = requests_in(whole)
+    return (whole, *parts[1 - _MOST_REQUESTS :]) if len(parts) > 1 else parts
+
+
+def _first(scores: Mapping[str, float], count: int) -> list[str]:
+    """Return the names of the best; of equal ones, names decide, so that no order of adding does."""
+    least = nlargest(count, scores.values())[-1] if len(scores) > count else 0.0
+    return sorted((name for name in scores if scores[name] >= least), key=lambda name: (-scores[name], name))[:count]
+
+
+def _among(names: Collection[str], known: KnownFunctions, request: str, found: LexicalScores) -> LexicalScores:
+    """Return what the words say of these functions; they are looked up where not all that score were found."""
+    if not found.whole:
+        return known.index.score_of(request, names)
+    return LexicalScores({name: found.scores[name] for name in names if name in found.scores}, found.greatest)

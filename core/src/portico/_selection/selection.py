@@ -1,0 +1,69 @@
+"""Which functions a model is offered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Reason: TypeAlias = Literal["always", "all", "chosen", "beyond the limit", "below the minimum score"]
+
+
+@dataclass(frozen=True, slots=True)
+class Considered:
+    """A function and how well it fits the context: ``score`` is fused of ``lexical`` and ``vector``.
+
+    ``vector`` is the best cosine, -1 to 1, with any of the context's requests; ``lexical`` is the best share of a
+    request's words, weighed by their rarity, that the function's text has, 0 to 1. All three are 0 where nothing had
+    to be measured. ``reason`` says why it is offered ("always", "all", "chosen") or left out.
+    """
+
+    name: str
+    reason: Reason
+    score: float = 0.0
+    lexical: float = 0.0
+    vector: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What bringing a store in step did, in functions; ``embedded`` counts the texts that were embedded."""
+
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    embedded: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The functions offered, those that always are first, then the best first; and what was left out.
+
+    ``left_out`` has those that came nearest, the best first, each with its reason; ``considered`` counts all functions
+    that there were. ``requests`` are what the context was taken to ask for. ``absent`` names those that are always
+    offered, and were not among the functions that there were.
+
+    >>> Selection((Considered("Mail-Send", "chosen", 0.7),), considered=9).names
+    ('Mail-Send',)
+    """
+
+    offered: tuple[Considered, ...]
+    left_out: tuple[Considered, ...] = ()
+    considered: int = 0
+    requests: tuple[str, ...] = ()
+    changes: Changes = Changes()
+    absent: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the functions offered, in order."""
+        return tuple(each.name for each in self.offered)
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionsOffered:
+    """There were more functions than a model is told of; these are offered, and no others can be called.
+
+    It comes before the model is asked, where a function selector is at work and leaves something out.
+    """
+
+    selection: Selection

@@ -1,0 +1,213 @@
+"""From what a caller says to a turn: the request, the tools and the form of the answer, made ready once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from portico._chat.messages import ChatRequest, Message, ToolChoice
+from portico._functions.functions import Function, FunctionPlugin
+from portico._functions.names import find_function, find_name
+from portico._ports.chat_service import ChatService
+from portico._prompts.prompt import Prompt
+from portico._tool_loop.loop import Choose, take_turn
+from portico._tool_loop.structured import ResponseFormat
+from portico._tool_loop.toolset import Toolbox, Toolset
+from portico._tool_loop.values import Asked, ChosenFunctions, TurnEvent, TurnOptions
+from portico.errors import SchemaUnsupported, UnsupportedOption, nearest
+
+if TYPE_CHECKING:
+    from portico._ports.kernel import KernelLike
+    from portico._selection.selection import Selection
+
+
+_SETTINGS = ("temperature", "top_p", "max_tokens", "stop", "seed", "extras")
+_OPTIONS = ("functions", "tool_choice", "chat", "limits", "strict", *_SETTINGS)
+_MODES = ("auto", "required", "none")
+_FORMATS = 256
+_NO_TOOLS = Toolset(())
+
+
+class Asking:
+    """What one kernel keeps between turns: the tools of its functions and the forms of answers, by type."""
+
+    def __init__(self, kernel: KernelLike) -> None:
+        self._kernel = kernel
+        self._toolbox = Toolbox()
+        self._formats: dict[object, ResponseFormat[Any]] = {}
+
+    def turn(
+        self, messages: Asked, returns: object, options: TurnOptions, *, streamed: bool
+    ) -> AsyncGenerator[TurnEvent[Any], None]:
+        """Return the events of a turn; see `Kernel.complete`."""
+        unknown = [name for name in options if name not in _OPTIONS]
+        if unknown:
+            near = nearest(unknown[0], _OPTIONS)
+            raise TypeError(f"{unknown[0]!r} is not an option of a turn" + (f"; {near[0]!r} is" if near else ""))
+        given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+        request = _request(messages, {name: value for name, value in given.items() if name in _SETTINGS})
+        chosen = given.get("chat")
+        chat = self._kernel.service(ChatService, chosen) if chosen is None or isinstance(chosen, str) else chosen
+        choice = given.get("tool_choice", request.tool_choice)
+        if not isinstance(choice, ToolChoice):
+            choice = ToolChoice(choice)
+        if choice.mode not in _MODES:
+            raise ValueError(f"tool_choice is one of {', '.join(_MODES)}, not {choice.mode!r}")
+        functions = given.get("functions")
+        toolset, choose = _NO_TOOLS, None
+        if functions is not None or "tool_choice" in given or choice != ToolChoice():
+            strict = chat.capabilities.strict and given.get("strict", True)
+            if self._kernel.function_selector is None or choice.include is not None or choice.mode == "none":
+                toolset = self._toolbox.toolset(self._functions(functions, choice), strict=strict)
+            else:
+                choose = self._choosing(functions, choice, request.messages, strict=strict)
+        if choice.mode == "required" and not toolset.tools and choose is None:
+            raise ValueError("tool_choice is 'required', and there is no function to call")
+        # Names are the kernel's business; the service is told of what is left.
+        request = replace(request, tools=toolset.tools, tool_choice=ToolChoice(choice.mode))
+        return take_turn(
+            self._kernel,
+            chat,
+            request,
+            toolset=toolset,
+            choose=choose,
+            format=None if returns is None or returns is str else self.format(returns),
+            limits=given.get("limits"),
+            streamed=streamed,
+        )
+
+    def format(self, returns: object) -> ResponseFormat[Any]:
+        """Return the form of answers of a type or a JSON Schema, made once; a `ResponseFormat` is one already."""
+        if isinstance(returns, ResponseFormat):
+            return returns
+        key = returns
+        if isinstance(returns, Mapping):
+            key = _as_json(returns)
+            returns = json.loads(key)  # a copy, which the caller cannot change under the key
+        try:
+            hash(key)
+        except TypeError:  # an annotation that cannot be hashed
+            return self._make(returns)
+        found = self._formats.pop(key, None)
+        if found is None:
+            found = self._make(returns)
+            while len(self._formats) >= _FORMATS:
+                del self._formats[next(iter(self._formats))]
+        self._formats[key] = found
+        return found
+
+    def _make(self, returns: object) -> ResponseFormat[Any]:
+        kernel = self._kernel
+        return ResponseFormat.of(returns, codecs=kernel.type_codecs, validator=kernel.schema_validator)
+
+    def _choosing(
+        self,
+        functions: Iterable[str | Function | FunctionPlugin | ChosenFunctions] | None,
+        choice: ToolChoice,
+        messages: Sequence[Message],
+        *,
+        strict: bool,
+    ) -> Choose | None:
+        """Return what chooses by the conversation which functions are offered; None where there are none."""
+        selector = self._kernel.function_selector
+        assert selector is not None  # noqa: S101 - asked for only where there is one
+        if functions is not None and not isinstance(functions, str | Function):
+            functions = tuple(functions)
+        found = self._functions(functions, choice)
+        if not found:
+            return None
+        manuals = {function.full_name: function.manual for function in found}
+        named = [name for name in self._named_alone(functions or ()) if name in manuals]
+        already = [each for each in functions or () if isinstance(each, ChosenFunctions)]
+        kept = [name for name in (function.full_name for function in self._each(already)) if name in manuals]
+
+        async def choose() -> tuple[Toolset, Selection | None]:
+            from portico._selection.offering import recent_texts, selected
+
+            selection = await selected(selector, manuals, recent_texts(messages), named=named, chosen=kept)
+            if selection is None:
+                return self._toolbox.toolset(found, strict=strict), None
+            for name in selection.absent:
+                # One that is always offered may be missing here, but not from the kernel: that is an error.
+                find_name(name, {**self._kernel.functions, **manuals})
+            names = frozenset(selection.names)
+            if choice.mode == "required" and not names:
+                raise UnsupportedOption(
+                    f"tool_choice is 'required', and the function selector {selector.name!r} offers none of the "
+                    f"{len(found):,} functions for this conversation. Include one with ToolChoice, or let the "
+                    "selector always offer one."
+                )
+            # In their own order: the same functions are the same tools, whatever order they were chosen in.
+            chosen = tuple(function for function in found if function.full_name in names)
+            return self._toolbox.toolset(chosen, strict=strict), selection
+
+        return choose
+
+    def _named_alone(self, functions: Iterable[str | Function | FunctionPlugin | ChosenFunctions]) -> Iterator[str]:
+        """Yield the names of functions that were named one by one, not with their plugin."""
+        for each in functions:
+            if isinstance(each, Function):
+                yield each.full_name
+            elif isinstance(each, str) and each not in self._kernel.plugins:
+                yield self._kernel.function(each).full_name
+
+    def _functions(
+        self, functions: Iterable[str | Function | FunctionPlugin | ChosenFunctions] | None, choice: ToolChoice
+    ) -> tuple[Function, ...]:
+        """Return the functions to offer, in order and each once. Raises ``FunctionNotFound``."""
+        if functions is None:
+            named = dict(self._kernel.functions)
+        else:
+            named = {}
+            for function in self._each(functions):
+                if named.setdefault(function.full_name, function) is not function:
+                    raise ValueError(f"two functions are called {function.full_name!r}; a model cannot tell them apart")
+        if choice.include is not None:
+            included = [find_function(name, named) for name in choice.include]
+            named = {function.full_name: function for function in included}
+        for name in choice.exclude:
+            named.pop(find_function(name, named).full_name)
+        return tuple(named.values())
+
+    def _each(self, functions: Iterable[str | Function | FunctionPlugin | ChosenFunctions]) -> Iterator[Function]:
+        if isinstance(functions, str | Function):
+            raise TypeError(f"functions= takes several: write functions=[{functions!r}]")
+        for each in functions:
+            if isinstance(each, Function):
+                yield each.bound(self._kernel)
+            elif isinstance(each, FunctionPlugin):
+                yield from each.bound(self._kernel)
+            elif isinstance(each, ChosenFunctions):
+                yield from self._each(each.functions)
+            elif isinstance(each, str):
+                yield from self._kernel.plugins.get(each) or (self._kernel.function(each),)
+            else:
+                raise TypeError(
+                    f"{each!r} is no function of a kernel: give what Kernel.add_function returns, or a name"
+                )
+
+
+def _request(messages: Asked, settings: Mapping[str, Any]) -> ChatRequest:
+    if isinstance(messages, str):
+        messages = messages.messages() if isinstance(messages, Prompt) else (Message.of("user", messages),)
+    if isinstance(settings.get("stop"), str):
+        raise TypeError(f"stop= takes several: write stop=({settings['stop']!r},)")
+    if not isinstance(messages, ChatRequest):
+        return ChatRequest(tuple(messages), **settings)
+    if messages.tools or messages.response_schema is not None:
+        raise ValueError("the request has tools or a response schema already: give functions= and returns= instead")
+    return replace(messages, messages=tuple(messages.messages), **settings)
+
+
+def _as_json(schema: Mapping[str, Any]) -> str:
+    def plain(part: object) -> dict[Any, Any]:
+        if not isinstance(part, Mapping):
+            raise TypeError(f"a {type(part).__name__} has no JSON form")
+        return dict(part)
+
+    try:
+        return json.dumps(schema, default=plain)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise SchemaUnsupported(f"The schema given as returns= is not JSON: {error}.") from error

@@ -1,0 +1,375 @@
+"""The tool loop: ask a model, call the functions that it names, ask again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from portico._chat.messages import (
+    ChatDelta,
+    ChatReply,
+    ChatRequest,
+    Message,
+    Source,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+    Usage,
+    render_sources,
+)
+from portico._functions.middleware import ToolCallInvocation, run_middleware
+from portico._selection.selection import FunctionsOffered
+from portico._tool_loop.partial_json import NOTHING
+from portico._tool_loop.structured import DraftReader, Manner, ReplyFault, ResponseFormat
+from portico._tool_loop.toolset import Toolset
+from portico._tool_loop.values import PartialValue, ToolFinished, ToolStarted, Turn, TurnEvent, TurnLimits
+from portico.errors import (
+    ArgumentsInvalid,
+    FunctionFailed,
+    FunctionNotFound,
+    PorticoError,
+    ResponseInvalid,
+    TurnLimitExceeded,
+)
+
+if TYPE_CHECKING:
+    from portico._functions.functions import Function
+    from portico._ports.chat_service import ChatService
+    from portico._ports.kernel import KernelLike
+    from portico._selection.selection import Selection
+
+
+async def carried_out(kernel: KernelLike, call: ToolCall, offered: Toolset | None) -> ToolResult:
+    """Carry out a call, of the functions offered or of all; see `Kernel.call_tool`."""
+    context = ToolCallInvocation(call)
+
+    async def final() -> ToolResult:
+        return ToolResult(context.call.id, context.call.name, await _text(kernel, context.call, offered))
+
+    try:
+        if not kernel.middleware.tool_call:
+            return await final()
+        result = await run_middleware(kernel.middleware.tool_call, context, final)
+    except PorticoError as error:
+        cause = error.__cause__ if isinstance(error, FunctionFailed) else error
+        return ToolResult(context.call.id, context.call.name, str(error), error=True, cause=cause or error)
+    if not isinstance(result, ToolResult):
+        raise TypeError(f"a tool call filter returned {result!r}, not a ToolResult, such as proceed() gives")
+    return result
+
+
+async def _text(kernel: KernelLike, call: ToolCall, offered: Toolset | None) -> str:
+    function = kernel.function(call.name) if offered is None else _offered(kernel, call.name, offered)
+    try:
+        arguments = json.loads(call.arguments or "{}")
+    except (ValueError, RecursionError) as error:
+        raise ArgumentsInvalid(function.full_name, [f"the arguments are not JSON: {error}"]) from error
+    if not isinstance(arguments, dict):
+        raise ArgumentsInvalid(function.full_name, ["the arguments must be one JSON object"])
+    result = await kernel.invoke_json(function, arguments, lenient=True)
+    try:
+        return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise FunctionFailed(function.full_name, error) from error
+
+
+def _offered(kernel: KernelLike, name: str, offered: Toolset) -> Function:
+    """Find an offered function; one of an earlier turn, which the model has seen, may be there and not be offered."""
+    try:
+        return offered.find(name)
+    except FunctionNotFound:
+        if name in kernel.functions:
+            raise FunctionNotFound(name, tuple(offered.functions), offered=False) from None
+        raise
+
+
+T = TypeVar("T")
+
+Choose: TypeAlias = "Callable[[], Awaitable[tuple[Toolset, Selection | None]]]"
+"""Chooses what is offered, and says how it was chosen; None where nothing was left out."""
+
+_NO_TOOLS = Toolset(())
+_OPEN = "A limit of the turn was reached before this call had a result."
+_HALF = (
+    "The reply was cut short before this call was whole, so nothing was called. "
+    "Call again with shorter arguments, and with fewer words before the call."
+)
+
+
+async def take_turn(
+    kernel: KernelLike,
+    chat: ChatService,
+    request: ChatRequest,
+    *,
+    toolset: Toolset,
+    choose: Choose | None = None,
+    format: ResponseFormat[Any] | None = None,
+    limits: TurnLimits | None = None,
+    streamed: bool = False,
+) -> AsyncGenerator[TurnEvent[Any], None]:
+    """Take a turn and yield what happens, the `Turn` last; `ChatDelta` and `PartialValue` only when ``streamed``.
+
+    ``request`` offers the tools of ``toolset``, and only those can be called. With ``choose`` it is asked for them when
+    the turn begins, within the turn's time.
+    Raises ``TurnLimitExceeded``; ``ResponseInvalid`` for a reply that is not of its form after all repairs, or
+    was cut short; what the service raises. A function that fails is a message to the model, never an error here.
+    """
+    turn = _Turn(kernel, chat, request, format=format, limits=limits or TurnLimits())
+    if choose is not None:
+        toolset, turn.selection = await turn.within(choose())
+        if turn.selection is not None:
+            yield FunctionsOffered(turn.selection)
+    turn.offer(toolset)
+    async with aclosing(turn.events(streamed=streamed)) as events:
+        async for event in events:
+            yield event
+
+
+class _Turn:
+    """The state of one turn."""
+
+    def __init__(
+        self,
+        kernel: KernelLike,
+        chat: ChatService,
+        request: ChatRequest,
+        *,
+        format: ResponseFormat[Any] | None,
+        limits: TurnLimits,
+    ) -> None:
+        if not chat.capabilities.sources and _has_sources(request.messages):
+            request = replace(request, messages=render_sources(request.messages))
+        self.kernel = kernel
+        self.chat = chat
+        self.toolset = _NO_TOOLS
+        self.selection: Selection | None = None
+        self.format = format
+        self.limits = limits
+        self.manner: Manner = "schema"
+        self.unformed = self.request = request
+        self.rounds = self.calls = self.repairs = 0
+        self.usage = Usage()
+        self.added: list[Message] = []
+        self.reply: ChatReply | None = None
+        self.deadline = None if limits.seconds is None else asyncio.get_running_loop().time() + limits.seconds
+
+    def offer(self, toolset: Toolset) -> None:
+        """Make the request ready, with these tools."""
+        self.toolset = toolset
+        request = self.unformed
+        if request.tools is not toolset.tools:
+            request = self.unformed = replace(request, tools=toolset.tools)
+        if self.format is not None:
+            self.manner = self.format.manner(self.chat.capabilities, tools=bool(request.offered))
+            request = self.format.ask(request, self.manner)
+        self.request = request
+
+    async def events(self, *, streamed: bool) -> AsyncGenerator[TurnEvent[Any], None]:
+        while True:
+            request = self.next_request()
+            if streamed:
+                async with aclosing(self.ask_streamed(request)) as pieces:
+                    async for piece in pieces:
+                        yield piece
+            else:
+                self.reply = await self.within(self.chat.complete(request))
+            reply = self.taken()
+            if reply.tool_calls:
+                async with aclosing(self.carry_out(reply)) as steps:
+                    async for step in steps:
+                        yield step
+                continue
+            try:
+                value = self.value_of(reply)
+            except ReplyFault as fault:
+                self.send_back(reply, fault)
+                continue
+            yield Turn(value, reply, tuple(self.added), self.usage, self.rounds, self.selection)
+            return
+
+    def next_request(self) -> ChatRequest:
+        """Return what to ask next; a limit that was reached ends the turn here."""
+        limits = self.limits
+        if self.rounds >= limits.rounds:
+            raise self.exceeded(f"{limits.rounds} rounds")
+        spent = self.usage.input_tokens + self.usage.output_tokens
+        if limits.tokens is not None and spent >= limits.tokens:
+            raise self.exceeded(f"{limits.tokens} tokens ({spent} were used)")
+        self.rounds += 1
+        if not self.added:
+            return self.request
+        return replace(self.request, messages=(*self.request.messages, *self.added))
+
+    async def ask_streamed(self, request: ChatRequest) -> AsyncGenerator[ChatDelta | PartialValue[Any], None]:
+        self.reply = None
+        drafts = DraftReader(self.format, self.manner) if self.format is not None else None
+        stream = self.chat.stream(request)
+        try:
+            while (delta := await self.within(anext(stream, None))) is not None:
+                if delta.reply is not None:
+                    self.reply = delta.reply
+                yield delta
+                if drafts is not None and delta.text:
+                    draft = drafts.feed(delta.text)
+                    if draft is not NOTHING:
+                        yield PartialValue(draft)
+        finally:
+            close = getattr(stream, "aclose", None)
+            if close is not None:
+                await close()
+
+    def taken(self) -> ChatReply:
+        """Take note of the reply."""
+        reply = self.reply
+        if reply is None:
+            raise ResponseInvalid(f"The chat service {self.chat.name!r} ended its stream without a reply.")
+        self.usage += reply.usage
+        self.added.append(reply.message)
+        return reply
+
+    async def carry_out(self, reply: ChatReply) -> AsyncGenerator[ToolStarted | ToolFinished, None]:
+        """Carry out the calls of one reply, side by side where there are several."""
+        calls = reply.tool_calls
+        self.calls += len(calls)
+        if self.calls > self.limits.calls:
+            raise self.exceeded(f"{self.limits.calls} tool calls (the last reply asks for {len(calls)})")
+        # A model may call what it was told of, and in mode "none" that is nothing.
+        toolset = self.toolset if self.request.tool_choice.mode != "none" else _NO_TOOLS
+        plain = [toolset.plain(call) for call in calls]
+        half = plain[-1] if reply.finish == "length" and not _is_whole(plain[-1]) else None
+        if len(calls) == 1:
+            yield ToolStarted(plain[0])
+            finished = await self.within(self.timed(plain[0], toolset, half))
+            yield finished
+            results = [finished.result]
+        else:
+            results = []
+            async with aclosing(self.side_by_side(plain, toolset, half, results)) as steps:
+                async for step in steps:
+                    yield step
+        answers = tuple(
+            self.cut(ToolResult(call.id, call.name, result.content, result.error, result.cause))
+            for call, result in zip(calls, results, strict=True)
+        )
+        self.added.append(Message("tool", answers))
+        if self.request.tool_choice.mode == "required":
+            # It has called; asked again in this mode, it could never answer.
+            choice = replace(self.request.tool_choice, mode="auto")
+            self.request = replace(self.request, tool_choice=choice)
+
+    async def side_by_side(
+        self, calls: Sequence[ToolCall], toolset: Toolset, half: ToolCall | None, results: list[ToolResult]
+    ) -> AsyncGenerator[ToolStarted | ToolFinished, None]:
+        """Run the calls at once, yield each when it is done, and append the results in the order of the calls."""
+        tasks = [asyncio.ensure_future(self.timed(call, toolset, half)) for call in calls]
+        try:
+            for call in calls:
+                yield ToolStarted(call)
+            waiting = set(tasks)
+            while waiting:
+                done, waiting = await self.within(asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED))
+                for task in [task for task in tasks if task in done]:
+                    yield task.result()
+            results += [task.result().result for task in tasks]
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def timed(self, call: ToolCall, toolset: Toolset, half: ToolCall | None) -> ToolFinished:
+        clock = asyncio.get_running_loop().time
+        started = clock()
+        try:
+            if call is half:
+                result = ToolResult(call.id, call.name, _HALF, error=True)
+            else:
+                result = await self.kernel.call_tool(call, offered=toolset)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # Nobody has cancelled the turn: what the function waited for was, and that is a failure of its own.
+            words = f"The function {call.name} did not end: something that it waited for was cancelled."
+            result = ToolResult(call.id, call.name, words, error=True, cause=error)
+        return ToolFinished(call, result, clock() - started)
+
+    def cut(self, result: ToolResult) -> ToolResult:
+        """Keep a result within what the model is shown."""
+        most = self.limits.result_characters
+        if len(result.content) <= most:
+            return result
+        note = f"\n[cut here: the result has {len(result.content):,} characters, {most:,} are shown]"
+        return replace(result, content=result.content[:most] + note)
+
+    def value_of(self, reply: ChatReply) -> Any:
+        if self.format is None:
+            return reply.text
+        if reply.finish == "length":
+            raise ResponseInvalid(
+                f"The reply of {self.chat.name!r} was cut short after {reply.usage.output_tokens} tokens, so it is no "
+                f"{self.format.name}. Allow more with max_tokens.",
+                text=reply.text,
+            )
+        return self.format.read(reply.text, self.manner)
+
+    def send_back(self, reply: ChatReply, fault: ReplyFault) -> None:
+        """Have a reply that is not of its form mended."""
+        self.repairs += 1
+        if self.format is None or self.repairs > self.limits.repairs:
+            raise ResponseInvalid(
+                f"The reply of {self.chat.name!r} is not of the form asked for, after {self.limits.repairs} attempts "
+                f"to mend it: {fault}.",
+                text=reply.text,
+            ) from fault
+        if self.manner == "instruct" and self.chat.capabilities.response_schema:
+            # Tools kept the service from being held to the schema; to mend a reply it needs none.
+            self.manner = "schema"
+            choice = ToolChoice("none")
+            self.request = self.format.ask(replace(self.unformed, tool_choice=choice), self.manner)
+        faults = "\n".join(f"- {sentence}" for sentence in fault.faults)
+        self.added.append(
+            Message.of(
+                "user",
+                f"Your reply is not of the form asked for:\n{faults}\n"
+                "Answer again with the whole corrected JSON and nothing else.",
+            )
+        )
+
+    def exceeded(self, limit: str) -> TurnLimitExceeded:
+        calls = [part for part in self.added[-1].content if isinstance(part, ToolCall)] if self.added else []
+        # Services refuse a conversation with a call that has no answer, and this one may be gone on with.
+        answers = tuple(ToolResult(call.id, call.name, _OPEN, error=True) for call in calls)
+        return TurnLimitExceeded(
+            f"The turn reached its limit of {limit} before the model answered. Allow more with limits=TurnLimits(…).",
+            messages=(*self.added, Message("tool", answers)) if answers else self.added,
+            usage=self.usage,
+        )
+
+    async def within(self, awaitable: Awaitable[T]) -> T:
+        """Wait for no longer than the turn may take."""
+        if self.deadline is None:
+            return await awaitable
+        try:
+            async with asyncio.timeout_at(self.deadline) as limit:
+                return await awaitable
+        except TimeoutError as error:
+            if not limit.expired():  # the service's own
+                raise
+            raise self.exceeded(f"{self.limits.seconds:g} seconds") from error
+
+
+def _is_whole(call: ToolCall) -> bool:
+    """Tell whether a call's arguments are all there; empty ones stand for none only where the reply went on."""
+    try:
+        json.loads(call.arguments)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _has_sources(messages: Sequence[Message]) -> bool:
+    return any(isinstance(part, Source) for message in messages for part in message.content)

@@ -1,0 +1,227 @@
+"""Replies with a form: a JSON Schema or a Python type, asked for in the way that a service can."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
+
+from portico._chat.messages import ChatCapabilities, ChatRequest, Message
+from portico._tool_loop.partial_json import NOTHING, PartialJson, values_in
+from portico._types.compiled import Mismatch
+from portico.errors import SchemaUnsupported
+
+if TYPE_CHECKING:
+    from portico._ports.schema_validator import SchemaValidator
+    from portico._ports.type_codec import TypeCodec
+    from portico._schema.strict import StrictForm
+
+
+T = TypeVar("T")
+
+Manner: TypeAlias = Literal["strict", "schema", "instruct"]
+"""How a service is asked: the schema in strict form, the schema as it is, or in words."""
+
+_NAME = re.compile(r"[^0-9A-Za-z_-]+")
+_FAULTS_SHOWN = 20
+_VALUES_A_CHARACTER = 16
+"""How many values of a reply are made anew for each character of it that has come, at most."""
+
+
+class ReplyFault(ValueError):
+    """A reply that is not of its form; ``faults`` are sentences, one for each place."""
+
+    def __init__(self, faults: Iterable[str]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("; ".join(self.faults))
+
+
+class ResponseFormat(Generic[T]):
+    """The form that a reply must have, made ready once.
+
+    >>> format = ResponseFormat.of(dict[str, int])
+    >>> format.read('{"a": 1}', "schema")
+    {'a': 1}
+    >>> format.read('{"a": "x"}', "schema")
+    Traceback (most recent call last):
+    portico._tool_loop.structured.ReplyFault: $.a: expected an integer, got 'x'
+    """
+
+    def __init__(
+        self,
+        schema: Mapping[str, Any],
+        structure: Callable[[Any], T],
+        draft: Callable[[Any], T],
+        *,
+        name: str = "reply",
+    ) -> None:
+        self.schema = schema
+        self.name = _NAME.sub("_", name)[:64] or "reply"
+        self._structure = structure
+        self._draft = draft
+        self._strict: StrictForm | Literal["not tried"] | None = "not tried"
+
+    @classmethod
+    def of(
+        cls,
+        returns: object,
+        *,
+        codecs: Iterable[TypeCodec] = (),
+        validator: SchemaValidator | None = None,
+    ) -> ResponseFormat[Any]:
+        """Make the form of a type, or of a JSON Schema given as a mapping.
+
+        A type's reply is an object of it; a schema's is the JSON value. Raises ``SchemaUnsupported``.
+        """
+        if isinstance(returns, Mapping):
+            return _of_schema(returns, validator)
+        from portico._types.compiling import compile_type
+
+        compiled = compile_type(returns, codecs)
+        name = getattr(returns, "__name__", "reply")
+        return ResponseFormat(compiled.schema, compiled.structure, compiled.draft or compiled.structure, name=name)
+
+    def manner(self, capabilities: ChatCapabilities, *, tools: bool) -> Manner:
+        """Choose how to ask a service.
+
+        A service that is held to a schema by a grammar cannot call tools meanwhile; only strict ones do both.
+        """
+        if capabilities.strict and self.strict is not None:
+            return "strict"
+        return "schema" if capabilities.response_schema and not tools else "instruct"
+
+    @property
+    def strict(self) -> StrictForm | None:
+        """The strict form, made when first needed; None where strict mode cannot hold the schema."""
+        if self._strict == "not tried":
+            from portico._schema.strict import strict_form
+
+            try:
+                self._strict = strict_form(self.schema)
+            except SchemaUnsupported:
+                self._strict = None
+        return self._strict
+
+    def ask(self, request: ChatRequest, manner: Manner) -> ChatRequest:
+        """Return the request that asks for a reply of this form.
+
+        Strict services show the schema to the model. Others only keep its words within the schema, and a model that
+        does not know what is wanted fills it with anything: those are told in words too.
+        """
+        if manner == "strict" and self.strict is not None:
+            return replace(request, response_schema=self.strict.schema, response_name=self.name, response_strict=True)
+        request = replace(request, messages=(*self._instructed(request.messages),))
+        if manner == "instruct":
+            return request
+        return replace(request, response_schema=self.schema, response_name=self.name)
+
+    def _instructed(self, messages: Iterable[Message]) -> list[Message]:
+        """Put the instruction behind the system's words: many services take them at the beginning only."""
+        told = list(messages)
+        instruction = (
+            "Answer with one JSON value and nothing else: no words around it, no code fence. "
+            f"It must be valid under this JSON Schema:\n{json.dumps(self.schema, ensure_ascii=False)}"
+        )
+        if told and told[0].role == "system":
+            told[0] = replace(told[0], content=(*told[0].content, *Message.of("system", f"\n\n{instruction}").content))
+        else:
+            told.insert(0, Message.of("system", instruction))
+        return told
+
+    def read(self, text: str, manner: Manner) -> T:
+        """Make the value of a whole reply; raises `ReplyFault` with everything that does not fit.
+
+        A model that was asked in words may put others around the value, and JSON of another form in them: the first
+        value that is of the form is taken, and the faults are those of the last.
+        """
+        try:
+            values = list(values_in(text)) if manner == "instruct" else [json.loads(text)]
+        except (ValueError, RecursionError) as error:
+            raise ReplyFault([f"it is not JSON: {error}"]) from error
+        for value in values[:-1]:
+            try:
+                return self._value(value, manner)
+            except ReplyFault:
+                continue
+        return self._value(values[-1], manner)
+
+    def _value(self, value: Any, manner: Manner) -> T:
+        try:
+            if manner == "strict" and self.strict is not None and not self.strict.identity:
+                value = self.strict.decode(value)
+            return self._structure(value)
+        except Mismatch as error:
+            raise ReplyFault(map(str, error.faults[:_FAULTS_SHOWN])) from error
+        except RecursionError as error:
+            raise ReplyFault(["it is nested too deeply"]) from error
+
+    def draft(self, value: Any, manner: Manner) -> T:
+        """Make a value of what has come of a reply's JSON; raises `Mismatch` where there is nothing to show."""
+        if manner == "strict" and self.strict is not None and not self.strict.identity:
+            value = self.strict.decode(value)
+        return self._draft(value)
+
+
+class DraftReader(Generic[T]):
+    """Makes values of a reply while it streams: each time that there is more to show.
+
+    Of a reply of many parts only each time that some more characters have come: every value is made of the whole
+    text, and a long reply would otherwise take time that grows with its square.
+    A reply that turns out to be no JSON has no drafts any more; reading it whole says what is wrong.
+    """
+
+    def __init__(self, format: ResponseFormat[T], manner: Manner) -> None:
+        self._format = format
+        self._manner = manner
+        self._reader: PartialJson | None = PartialJson(search=manner == "instruct")
+        self._read = self._due = 0
+        self._nothing: T = NOTHING
+        self._last = self._nothing
+
+    def feed(self, text: str) -> T:
+        """Take more of the reply's text; return the value so far where it has changed, else `NOTHING`."""
+        if self._reader is None:
+            return self._nothing
+        try:
+            reader = self._reader
+            value = reader.feed(text)
+            self._read += len(text)
+            if value is NOTHING or (self._read < self._due and not reader.complete):
+                return self._nothing
+            self._due = self._read + reader.values // _VALUES_A_CHARACTER
+            if reader.complete and self._manner == "instruct":
+                self._reader = None  # what follows are words
+            draft = self._format.draft(value, self._manner)
+        except Mismatch:
+            return self._nothing
+        except (ValueError, RecursionError):
+            self._reader = None
+            return self._nothing
+        if not self._is_news(draft):
+            return self._nothing
+        self._last = draft
+        return draft
+
+    def _is_news(self, draft: T) -> bool:
+        try:
+            return self._last is NOTHING or draft != self._last
+        except Exception:  # noqa: BLE001 - a class may know how to compare whole values only
+            return True
+
+
+def _of_schema(schema: Mapping[str, Any], validator: SchemaValidator | None) -> ResponseFormat[Any]:
+    from portico._schema.validate import PlainSchemaValidator
+    from portico._types.scalars import copied
+
+    validate = (validator or PlainSchemaValidator()).compile(schema)
+
+    def structure(value: Any) -> Any:
+        faults = validate(value)
+        if faults:
+            raise ReplyFault(faults[:_FAULTS_SHOWN])
+        return value
+
+    title = schema.get("title")
+    return ResponseFormat(schema, structure, copied, name=title if isinstance(title, str) else "reply")

@@ -1,0 +1,201 @@
+"""What a Python type becomes: its JSON Schema, and how values are read and written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+_SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One place where a JSON value does not fit a type: its path from ``$``, what was expected, what came."""
+
+    path: tuple[str | int, ...]
+    expected: str
+    got: str
+
+    def __str__(self) -> str:
+        return f"{place(self.path)}: expected {self.expected}, got {self.got}"
+
+
+class Mismatch(ValueError):
+    """A JSON value does not fit a type; ``faults`` are all the places."""
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("; ".join(map(str, self.faults)))
+
+    def under(self, key: str | int) -> list[Fault]:
+        """Return the faults as they are seen from one level further out."""
+        return [Fault((key, *fault.path), fault.expected, fault.got) for fault in self.faults]
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A type made ready: its JSON Schema, and functions from JSON values and to them.
+
+    ``structure`` raises `Mismatch`; ``unstructure`` trusts its argument. ``draft`` makes a value from what has come
+    of a JSON value so far: fields that are missing have their default or None, and what does not fit yet is left
+    out; it raises `Mismatch` when there is nothing to show. Without one, only whole values are shown.
+
+    ``whole`` says that ``unstructure`` writes every property of the schema, also those that are not required: in a
+    union, keys and tags with a default then tell its members apart. A codec's schema may have ``$defs`` of its own.
+    """
+
+    schema: Mapping[str, Any]
+    structure: Callable[[Any], Any]
+    unstructure: Callable[[Any], Any]
+    draft: Callable[[Any], Any] | None = None
+    whole: bool = False
+
+
+def place(path: Sequence[str | int]) -> str:
+    """Write a path into a JSON value for people."""
+    return "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+
+
+def likely(schemas: Sequence[Any], value: object, definitions: Mapping[str, Any]) -> list[int]:
+    """Return the indexes of the alternatives that are worth trying on a value; all of them for no object.
+
+    The keys and tags of an object choose first. Trying every alternative of every level of a deep value would
+    take time without bound, and would report the faults of alternatives that nobody meant.
+    """
+    if type(value) is not dict:
+        return list(range(len(schemas)))
+    resolved = [_resolved(schema, definitions) for schema in schemas]
+    fitting = [index for index, schema in enumerate(resolved) if _may_fit(schema, value)]
+    return fitting or [max(range(len(resolved)), key=lambda index: _keys_known(resolved[index], value))]
+
+
+def _resolved(schema: Any, definitions: Mapping[str, Any]) -> Any:
+    reference = schema.get("$ref") if isinstance(schema, Mapping) else None
+    return definitions.get(reference.removeprefix("#/$defs/"), {}) if isinstance(reference, str) else schema
+
+
+def _may_fit(schema: Any, value: dict[str, Any]) -> bool:
+    if not isinstance(schema, Mapping):
+        return schema is not False
+    if isinstance(schema.get("type"), str) and schema["type"] != "object":
+        return False
+    properties = schema.get("properties", {})
+    closed = schema.get("additionalProperties") is False
+    return (
+        all(name in value for name in schema.get("required", ()))
+        and not (closed and any(key not in properties for key in value))
+        and all(
+            value[name] in member["enum"]
+            for name, member in properties.items()
+            if name in value and isinstance(member, Mapping) and "enum" in member
+        )
+    )
+
+
+def _keys_known(schema: Any, value: dict[str, Any]) -> int:
+    properties = schema.get("properties", {}) if isinstance(schema, Mapping) else {}
+    return sum(key in properties for key in value)
+
+
+def refuse(expected: str, value: object) -> NoReturn:
+    """Raise the `Mismatch` of a value that is wrong as a whole."""
+    raise Mismatch([Fault((), expected, _describe(value))])
+
+
+def _describe(value: object) -> str:
+    """Show a JSON value in an error: its kind, and its text when short."""
+    kinds: dict[type, str] = {dict: "an object", list: "an array", type(None): "null"}
+    kind = kinds.get(type(value))
+    if kind is not None:
+        return kind
+    if isinstance(value, int) and abs(value) >= 10**_SHOWN:
+        return f"a number of more than {_SHOWN} digits"
+    text = repr(value[: _SHOWN + 1] if isinstance(value, str) else value)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
+
+
+def drafting(compiled: Compiled) -> Callable[[Any], Any]:
+    """Return what makes drafts of a type: its own, or only whole values."""
+    return compiled.draft or compiled.structure
+
+
+def drafts(draft: Callable[[Any], Any], elements: Iterable[Any]) -> list[Any]:
+    """Return the drafts of those elements of which there is something to show."""
+    shown: list[Any] = []
+    for element in elements:
+        try:
+            shown.append(draft(element))
+        except Mismatch:
+            continue
+    return shown
+
+
+def agreed(options: Iterable[Callable[[Any], Any]], value: Any) -> Any:
+    """Return the one draft that all of the options make, if they can make any.
+
+    Where they differ it is too early to say which is meant: raises `Mismatch`.
+    """
+    made = [drawn for option in options for drawn in drafts(option, [value])]
+    if not made or any(type(other) is not type(made[0]) or other != made[0] for other in made[1:]):
+        refuse("more of the value", value)
+    return made[0]
+
+
+def may_become(
+    schema: Any, value: Any, definitions: Mapping[str, Any], known: dict[tuple[int, int], bool] | None = None
+) -> bool:
+    """Tell whether more of an unfinished JSON value may make it valid under a schema.
+
+    Keys and elements may follow, and strings may go on. Formats and keywords that it does not know are not looked
+    at. ``known`` holds what was found about parts of the value, so that each is looked at once.
+
+    >>> may_become({"enum": ["north", "south"]}, "no", {})
+    True
+    """
+    if not isinstance(schema, Mapping):
+        return schema is not False
+    if "$ref" in schema:
+        schema = definitions.get(str(schema["$ref"]).removeprefix("#/$defs/"), {})
+    known = {} if known is None else known
+    key = (id(schema), id(value))
+    if key not in known:
+        known[key] = False
+        known[key] = _may_become(schema, value, definitions, known)
+    return known[key]
+
+
+def _may_become(
+    schema: Mapping[str, Any], value: Any, definitions: Mapping[str, Any], known: dict[tuple[int, int], bool]
+) -> bool:
+    options = schema.get("anyOf") or schema.get("oneOf")
+    if options:
+        return any(may_become(option, value, definitions, known) for option in options)
+    if "enum" in schema:
+        return any(
+            value == option or (isinstance(value, str) and isinstance(option, str) and option.startswith(value))
+            for option in schema["enum"]
+            if isinstance(value, bool) == isinstance(option, bool)
+        )
+    names = schema.get("type")
+    if names is not None and not any(_is_kind(value, name) for name in ([names] if isinstance(names, str) else names)):
+        return False
+    if isinstance(value, dict):
+        properties, rest = schema.get("properties", {}), schema.get("additionalProperties", True)
+        return all(may_become(properties.get(name, rest), inner, definitions, known) for name, inner in value.items())
+    if isinstance(value, list):
+        fixed, rest = schema.get("prefixItems", ()), schema.get("items", True)
+        return len(value) <= schema.get("maxItems", len(value)) and all(
+            may_become(fixed[index] if index < len(fixed) else rest, element, definitions, known)
+            for index, element in enumerate(value)
+        )
+    return True
+
+
+def _is_kind(value: Any, name: str) -> bool:
+    if isinstance(value, bool) or name == "boolean":
+        return isinstance(value, bool) and name == "boolean"
+    if isinstance(value, float):
+        return name == "number" or (name == "integer" and value.is_integer())
+    kinds = {"string": str, "integer": int, "number": int, "null": type(None), "array": list, "object": dict}
+    return isinstance(value, kinds.get(name, ()))

@@ -1,0 +1,437 @@
+"""Compiles Python types: containers, classes, unions and the rest."""
+
+from __future__ import annotations
+
+import collections.abc
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, is_dataclass, replace
+from enum import Enum
+from typing import Any, Literal, Protocol
+
+from portico._schema.definitions import free_name, hoisted, with_definitions
+from portico._types.classes import QUALIFIERS, class_members, note, object_of
+from portico._types.compiled import Compiled, Fault, Mismatch, drafting, drafts, refuse
+from portico._types.docstrings import describe_class
+from portico._types.overlap import AS_IT_IS, Form
+from portico._types.scalars import SCALARS, choice, copied
+from portico._types.unions import Tried, UnionOf
+from portico.errors import PorticoError, SchemaUnsupported
+
+
+def array(inner: Compiled, make: Callable[[list[Any]], Any], *, unique: bool = False) -> Compiled:
+    """Compile an array of any number of elements; ``make`` is list, tuple, set or frozenset."""
+    schema: dict[str, Any] = {"type": "array", "items": inner.schema}
+    if unique:
+        schema["uniqueItems"] = True
+    structure_inner, unstructure_inner, draft_inner = inner.structure, inner.unstructure, drafting(inner)
+
+    def structure(value: Any) -> Any:
+        if type(value) is not list:
+            refuse("an array", value)
+        elements: list[Any] = []
+        faults: list[Fault] = []
+        for index, element in enumerate(value):
+            try:
+                elements.append(structure_inner(element))
+            except Mismatch as error:
+                faults.extend(error.under(index))
+        if faults:
+            raise Mismatch(faults)
+        made = whole(elements, value)
+        if unique and len(made) < len(value):
+            refuse("an array whose elements are all different", value)
+        return made
+
+    def whole(elements: list[Any], value: Any) -> Any:
+        if make is list:
+            return elements
+        try:
+            return make(elements)
+        except TypeError:
+            refuse("an array of strings, numbers, bools or null", value)
+
+    def unstructure(value: Any) -> Any:
+        return [unstructure_inner(element) for element in value]
+
+    def draft(value: Any) -> Any:
+        if type(value) is not list:
+            refuse("an array", value)
+        return whole(drafts(draft_inner, value), value)
+
+    return Compiled(schema, structure, unstructure, draft)
+
+
+def fixed(inner: Sequence[Compiled]) -> Compiled:
+    """Compile a tuple of a fixed number of elements."""
+    schema = {
+        "type": "array",
+        "prefixItems": [compiled.schema for compiled in inner],
+        "minItems": len(inner),
+        "maxItems": len(inner),
+    }
+    structures = [compiled.structure for compiled in inner]
+    unstructures = [compiled.unstructure for compiled in inner]
+
+    def structure(value: Any) -> Any:
+        if type(value) is not list or len(value) != len(inner):
+            refuse(f"an array of {len(inner)}", value)
+        elements: list[Any] = []
+        faults: list[Fault] = []
+        for index, element in enumerate(value):
+            try:
+                elements.append(structures[index](element))
+            except Mismatch as error:
+                faults.extend(error.under(index))
+        if faults:
+            raise Mismatch(faults)
+        return tuple(elements)
+
+    def unstructure(value: Any) -> Any:
+        return [write(element) for write, element in zip(unstructures, value, strict=True)]
+
+    def draft(value: Any) -> Any:
+        if type(value) is not list or len(value) > len(inner):
+            refuse(f"an array of {len(inner)}", value)
+        shown = [
+            next(iter(drafts(drafting(each), [element])), None) for each, element in zip(inner, value, strict=False)
+        ]
+        return tuple(shown + [None] * (len(inner) - len(shown)))
+
+    return Compiled(schema, structure, unstructure, draft)
+
+
+def mapping(inner: Compiled) -> Compiled:
+    """Compile an object whose keys are data."""
+    structure_inner, unstructure_inner, draft_inner = inner.structure, inner.unstructure, drafting(inner)
+
+    def structure(value: Any) -> Any:
+        if type(value) is not dict:
+            refuse("an object", value)
+        members: dict[str, Any] = {}
+        faults: list[Fault] = []
+        for key, element in value.items():
+            try:
+                members[key] = structure_inner(element)
+            except Mismatch as error:
+                faults.extend(error.under(key))
+        if faults:
+            raise Mismatch(faults)
+        return members
+
+    def unstructure(value: Any) -> Any:
+        return {key: unstructure_inner(element) for key, element in value.items()}
+
+    def draft(value: Any) -> Any:
+        if type(value) is not dict:
+            refuse("an object", value)
+        return {key: shown for key, element in value.items() for shown in drafts(draft_inner, [element])}
+
+    return Compiled({"type": "object", "additionalProperties": inner.schema}, structure, unstructure, draft)
+
+
+_LISTS = (Sequence, Iterable, collections.abc.Collection, collections.abc.MutableSequence)
+_MAPPINGS = (Mapping, collections.abc.MutableMapping)
+_SETS = (Set, collections.abc.MutableSet)
+
+
+class _Codec(Protocol):
+    def compile(self, hint: object, inner: Callable[[object], Compiled]) -> Compiled | None: ...
+
+
+def compile_type(hint: object, codecs: Iterable[_Codec] = ()) -> Compiled:
+    """Compile a resolved type hint (no strings, no forward references).
+
+    >>> from typing import Annotated
+    >>> compiled = compile_type(dict[str, Annotated[int, "how many"]])
+    >>> compiled.schema["additionalProperties"]
+    {'type': 'integer', 'description': 'how many'}
+    >>> compiled.structure({"a": 2.0})
+    {'a': 2}
+
+    Every value comes back from JSON as it was, but for those of no declared type, which come back as plain JSON.
+    Raises ``SchemaUnsupported`` for a type that JSON cannot hold or that no codec knows, and for a union whose
+    members JSON would not tell apart.
+    """
+    compiler = _Compiler(tuple(codecs))
+    compiled = compiler.compile(hint)
+    compiler.settle()
+    draft = compiled.draft and compiler.bounded(compiled.draft, total=True)
+    if not compiler.definitions:
+        return replace(compiled, draft=draft)
+    schema = with_definitions(compiled.schema, compiler.definitions)
+    return Compiled(schema, compiler.bounded(compiled.structure), compiled.unstructure, draft)
+
+
+def json_default(compiled: Compiled, default: object) -> dict[str, Any]:
+    """Return the ``default`` of a schema, as a keyword or none: a default may have no JSON form, or not fit.
+
+    >>> json_default(compile_type(int | None), None)
+    {'default': None}
+    >>> json_default(compile_type(int), None)
+    {}
+    """
+    import json
+
+    try:
+        written = compiled.unstructure(default)
+        compiled.structure(written)
+        json.dumps(written, allow_nan=False)
+    except Exception:  # noqa: BLE001 - whatever stands for "not given" was not made to be written
+        return {}
+    return {"default": written}
+
+
+@dataclass(frozen=True, slots=True)
+class _Default:
+    """A default that is written into its field's schema when all types are compiled."""
+
+    schema: dict[str, Any]
+    compiled: Compiled
+    value: object
+
+
+class _Compiler:
+    def __init__(self, codecs: tuple[_Codec, ...]) -> None:
+        self.codecs = codecs
+        self.definitions: dict[str, Mapping[str, Any]] = {}
+        self.open: dict[object, list[Compiled]] = {}
+        self.recursive: dict[object, str] = {}
+        self.done: dict[object, Compiled] = {}
+        self.forms: dict[int, tuple[Mapping[str, Any], Form]] = {}
+        """How the values of each schema made here are read; by identity, since equal schemas may be of two types."""
+        self.unions: list[UnionOf] = []
+        self.defaults: list[_Default] = []
+        self.tried = Tried()
+        self.written_by: dict[type, Callable[[Any], Any]] = {}
+        self.raised_inside: list[Exception] = []
+
+    def settle(self) -> None:
+        """Finish what had to wait until every definition was there."""
+        for union in self.unions:
+            union.settle(self.form)
+        for default in self.defaults:
+            default.schema.update(json_default(default.compiled, default.value))
+
+    def bounded(self, structure: Callable[[Any], Any], *, total: bool = False) -> Callable[[Any], Any]:
+        """Give a recursive type's values an end: a bound on their depth, and each alternative tried once.
+
+        ``total`` lets no other error out than a `Mismatch`.
+        """
+
+        def bounded(value: Any) -> Any:
+            outer, self.tried.outcomes = self.tried.outcomes, {}
+            try:
+                return structure(value)
+            except RecursionError:
+                refuse("a value that is nested less deeply", value)
+            except Mismatch:
+                raise
+            except Exception as error:
+                if not total:
+                    raise
+                raise Mismatch([Fault((), "more of the value", str(error))]) from error
+            finally:
+                self.tried.outcomes = outer
+
+        return bounded
+
+    def form(self, schema: Mapping[str, Any]) -> Form | None:
+        """Return how values of a schema are read; None for one that was not made here."""
+        found = self.forms.get(id(schema))
+        return found[1] if found else None
+
+    def read_as(self, compiled: Compiled, kind: object) -> Compiled:
+        """Note how the values of a compiled type are read, at its schema and at the definition it refers to."""
+        schema: Mapping[str, Any] | None = compiled.schema
+        while schema is not None and id(schema) not in self.forms:
+            self.forms[id(schema)] = (schema, Form(kind, compiled.whole))
+            schema = self.definitions.get(str(schema.get("$ref")).removeprefix("#/$defs/"))
+        return compiled
+
+    def saying(self, compiled: Compiled, **keywords: object) -> Compiled:
+        """Add to what a schema says, not to what it allows."""
+        more = replace(compiled, schema={**compiled.schema, **keywords})
+        form = self.form(compiled.schema)
+        return self.read_as(more, form.kind) if form else more
+
+    def compile(self, hint: object) -> Compiled:
+        for codec in self.codecs:
+            compiled = self.compiled_by(codec, hint)
+            if compiled is not None:
+                return self.from_codec(hint, compiled)
+        if hint is None:
+            hint = types.NoneType
+        simple = SCALARS.get(f"{hint.__module__}.{hint.__qualname__}") if isinstance(hint, type) else None
+        if simple is not None:
+            return self.read_as(simple(), hint)
+        if hint is Any or hint is object:
+            return self.read_as(Compiled({}, copied, self.write), AS_IT_IS)
+        origin = typing.get_origin(hint)
+        if origin is typing.Annotated:
+            return self.annotated(hint)
+        if origin is typing.Union or origin is types.UnionType:
+            return self.union(typing.get_args(hint))
+        if origin is Literal:
+            return self.literal(typing.get_args(hint))
+        if origin in QUALIFIERS:
+            return self.compile(typing.get_args(hint)[0])
+        supertype = getattr(hint, "__supertype__", None)
+        if supertype is not None:
+            return self.compile(supertype)
+        if hasattr(hint, "__value__"):
+            return self.named(hint)
+        container = self.container(origin or hint, typing.get_args(hint))
+        if container is not None:
+            return container
+        if isinstance(hint, type):
+            if issubclass(hint, Enum):
+                return self.enumeration(hint)
+            if (
+                is_dataclass(hint)
+                or typing.is_typeddict(hint)
+                or (issubclass(hint, tuple) and hasattr(hint, "_fields"))
+            ):
+                return self.named(hint)
+        raise SchemaUnsupported(
+            f"The type {getattr(hint, '__qualname__', hint)} has no JSON form here. Use standard-library kinds, "
+            "or install a package with a type codec for it."
+        )
+
+    def compiled_by(self, codec: _Codec, hint: object) -> Compiled | None:
+        """Ask a codec for a type. What it raises is told as its own: it is asked about types of everybody's."""
+        try:
+            return codec.compile(hint, self.inner)
+        except PorticoError:
+            raise
+        except Exception as error:
+            if any(error is each for each in self.raised_inside):
+                raise  # no fault of the codec's
+            name = getattr(codec, "name", None) or type(codec).__qualname__
+            raise SchemaUnsupported(
+                f"The type codec {name!r} failed when it was asked for {hint!r:.200}: {type(error).__name__}: {error}. "
+                "Tell its author, or uninstall its package where the type is none of its kind."
+            ) from error
+
+    def inner(self, hint: object) -> Compiled:
+        """Compile a type for a codec, in whose own types it is."""
+        try:
+            return self.compile(hint)
+        except Exception as error:
+            self.raised_inside.append(error)
+            raise
+
+    def from_codec(self, hint: object, compiled: Compiled) -> Compiled:
+        """Take over what a codec made: its definitions move to the root, and its values are read in its own way."""
+        reserved = set(self.recursive.values())
+        schema = hoisted(compiled.schema, self.definitions, taken=reserved, settled=lambda part: id(part) in self.forms)
+        return self.read_as(replace(compiled, schema=dict(schema)), hint)
+
+    def annotated(self, hint: object) -> Compiled:
+        compiled = self.compile(typing.get_args(hint)[0])
+        description = note(hint)
+        return compiled if description is None else self.saying(compiled, description=description)
+
+    def union(self, hints: Sequence[object]) -> Compiled:
+        members = [self.compile(hint) for hint in hints]
+        union = UnionOf(hints, members, self.definitions, self.tried, self.write)
+        self.unions.append(union)
+        return union.compiled
+
+    def literal(self, options: Sequence[object]) -> Compiled:
+        compiled = choice(options)
+        kinds = {type(option) if isinstance(option, Enum) else AS_IT_IS for option in options}
+        return self.read_as(compiled, kinds.pop()) if len(kinds) == 1 else compiled
+
+    def enumeration(self, hint: type[Enum]) -> Compiled:
+        if not len(hint):
+            raise SchemaUnsupported(f"The enumeration {hint.__qualname__} has no members, so it has no values.")
+        compiled = self.read_as(choice(hint), hint)
+        summary = describe_class(hint).summary
+        return self.saying(compiled, description=summary) if summary else compiled
+
+    def container(self, origin: object, arguments: tuple[Any, ...]) -> Compiled | None:
+        if not isinstance(origin, type):
+            return None
+        if issubclass(origin, tuple) and not hasattr(origin, "_fields"):
+            if not arguments or (len(arguments) == 2 and arguments[1] is Ellipsis):
+                return self.read_as(array(self.compile(arguments[0] if arguments else Any), tuple), tuple)
+            return self.read_as(fixed([self.compile(hint) for hint in arguments]), tuple)
+        item = arguments[0] if arguments else Any
+        if issubclass(origin, set | frozenset) or origin in _SETS:
+            kind = frozenset if issubclass(origin, frozenset) else set
+            return self.read_as(array(self.compile(item), kind, unique=True), kind)
+        if issubclass(origin, list) or origin in _LISTS:
+            return self.read_as(array(self.compile(item), list), list)
+        if (issubclass(origin, dict) or origin in _MAPPINGS) and not typing.is_typeddict(origin):
+            if arguments and arguments[0] is not str:
+                raise SchemaUnsupported(f"The keys of a JSON object are strings, not {arguments[0]!r}.")
+            return self.read_as(mapping(self.compile(arguments[1] if arguments else Any)), dict)
+        return None
+
+    def named(self, hint: Any) -> Compiled:
+        """Compile a class with fields or an alias; what contains itself becomes a definition with references."""
+        kind = dict if typing.is_typeddict(hint) else hint
+        if hint in self.open:
+            name = self.recursive.setdefault(
+                hint, free_name(hint.__name__, {*self.recursive.values(), *self.definitions})
+            )
+            cell = self.open[hint]
+            reference = Compiled(
+                {"$ref": f"#/$defs/{name}"},
+                lambda value: cell[0].structure(value),  # noqa: PLW0108 - the cell is filled later
+                lambda value: cell[0].unstructure(value),  # noqa: PLW0108
+                lambda value: drafting(cell[0])(value),  # noqa: PLW0108
+            )
+            return self.read_as(reference, kind)
+        if hint in self.done:
+            return self.done[hint]
+        cell = self.open[hint] = []
+        try:
+            compiled = self.read_as(self.object(hint) if isinstance(hint, type) else self.compile(hint.__value__), kind)
+        finally:
+            del self.open[hint]
+        cell.append(compiled)
+        if hint in self.recursive:
+            self.definitions[self.recursive[hint]] = compiled.schema
+            reference = replace(compiled, schema={"$ref": f"#/$defs/{self.recursive[hint]}"})
+            compiled = self.read_as(reference, kind)
+        self.done[hint] = compiled
+        return compiled
+
+    def object(self, hint: Any) -> Compiled:
+        members = class_members(hint)
+        inner: dict[str, Compiled] = {}
+        for name, member in members.hints.items():
+            compiled = self.compile(member)
+            description = members.documentation.parameters.get(name)
+            if description and note(member) is None:
+                compiled = self.saying(compiled, description=description)
+            if name in members.defaults:
+                schema = dict(compiled.schema)
+                form = self.form(compiled.schema)
+                compiled = replace(compiled, schema=schema)
+                if form is not None:
+                    self.read_as(compiled, form.kind)
+                self.defaults.append(_Default(schema, compiled, members.defaults[name]))
+            inner[name] = compiled
+        return object_of(hint, members, inner)
+
+    def write(self, value: Any) -> Any:
+        """Write a value of no declared type as JSON, by the type that it has."""
+        kind = type(value)
+        if kind in (str, int, float, bool, types.NoneType):
+            return value
+        if kind in (list, tuple):
+            return [self.write(element) for element in value]
+        if kind is dict:
+            for key in value:
+                if not isinstance(key, str):
+                    raise SchemaUnsupported(f"The keys of a JSON object are strings, not {key!r}.")
+            return {key: self.write(element) for key, element in value.items()}
+        if kind is object:
+            raise SchemaUnsupported("A bare object has no JSON form.")
+        if kind not in self.written_by:
+            self.written_by[kind] = compile_type(kind, self.codecs).unstructure
+        return self.written_by[kind](value)

@@ -1,0 +1,135 @@
+"""Reading docstrings of callables and classes: Google, NumPy and Sphinx styles."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import takewhile
+from textwrap import dedent
+from typing import Any
+
+_PARAMETERS = ("Args", "Arguments", "Parameters", "Params", "Attributes")
+_RETURNS = ("Returns", "Return")
+_HEADINGS = (*_PARAMETERS, *_RETURNS, "Yields", "Raises", "Example", "Examples", "Note", "Notes", "See Also", "Warning")
+_GOOGLE_HEADING = re.compile(rf"(?:{'|'.join(_HEADINGS)}):\s*")
+_GOOGLE_ENTRY = re.compile(r"\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.*)")
+_NUMPY_ENTRY = re.compile(r"\*{0,2}(\w+)(?:\s*:.*)?()")
+_SPHINX_ENTRY = re.compile(r":(?:param|parameter|arg|ivar|cvar|var) (?:[^:]*\s)?\*{0,2}(\w+):\s*(.*)")
+_SPHINX_RETURNS = re.compile(r":(returns?):\s*(.*)")
+_SPHINX_FIELD = re.compile(r":\w+(?: [^:]+)?:(?:\s|$)")
+# A name or a type before the words on a result: one word, perhaps with brackets and alternatives.
+_TYPE = re.compile(r"[\w.]+(?:\[[^\]]*\]+)?(?:\s*\|\s*[\w.]+(?:\[[^\]]*\]+)?)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Documentation:
+    """The content of a docstring: first paragraph, the text on each parameter or attribute, and on the result."""
+
+    summary: str = ""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    returns: str = ""
+
+
+def describe(callable: Callable[..., Any]) -> Documentation:
+    """Read the docstring of a callable. For an object, it is that of ``__call__`` or else of its class.
+
+    >>> def add(a, b):
+    ...     '''Add numbers.
+    ...
+    ...     Args:
+    ...         a: The one.
+    ...
+    ...     Returns:
+    ...         The sum.
+    ...     '''
+    >>> describe(add)
+    Documentation(summary='Add numbers.', parameters={'a': 'The one.'}, returns='The sum.')
+    """
+    doc = inspect.getdoc(callable)
+    if not inspect.isroutine(callable) and not isinstance(callable, type):
+        doc = inspect.getdoc(type(callable).__call__) or doc
+    return _read(doc or "")
+
+
+def describe_class(kind: type) -> Documentation:
+    """Read the docstring of a class, and what its base classes say about attributes.
+
+    Signatures that Python writes for a dataclass or a named tuple do not count.
+    """
+    attributes: dict[str, str] = {}
+    own = Documentation()
+    for base in reversed(kind.__mro__[:-1]):
+        own = _read(_written(base))
+        attributes |= own.parameters
+    return Documentation(own.summary, attributes)
+
+
+def _written(kind: type) -> str:
+    """Return the docstring that is written in a class."""
+    doc = kind.__dict__.get("__doc__")
+    if not isinstance(doc, str) or doc.startswith(f"{kind.__name__}("):
+        return ""
+    return "" if kind.__module__ in ("builtins", "typing", "enum") else inspect.cleandoc(doc)
+
+
+def _read(doc: str) -> Documentation:
+    lines = doc.splitlines()
+    summary: list[str] = []
+    for index, line in enumerate(lines):
+        underlined = index + 1 < len(lines) and _is_rule(lines[index + 1])
+        if not line.strip() or underlined or _SPHINX_FIELD.match(line) or _GOOGLE_HEADING.fullmatch(line):
+            break
+        summary.append(line.strip())
+    parameters = _entries(lines, _SPHINX_ENTRY.match)
+    for name in _PARAMETERS:
+        body, underlined = _section(lines, (name,))
+        parameters = _entries(body, _NUMPY_ENTRY.fullmatch if underlined else _GOOGLE_ENTRY.match) | parameters
+    returns = next(iter(_entries(lines, _SPHINX_RETURNS.match).values()), "") or _returns(*_section(lines, _RETURNS))
+    return Documentation(" ".join(summary), parameters, returns)
+
+
+def _section(lines: list[str], names: tuple[str, ...]) -> tuple[list[str], bool]:
+    """Return the lines under a heading without their indent, and whether it is underlined, as in NumPy style."""
+    for at, line in enumerate(lines):
+        below = lines[at + 1 :]
+        if line.rstrip() in [f"{name}:" for name in names]:
+            body = takewhile(lambda each: not each.strip() or each[:1] == " ", below)
+            return dedent("\n".join(body)).splitlines(), False
+        if line.strip() in names and below and _is_rule(below[0]):
+            end = next((place for place in range(2, len(below)) if _is_rule(below[place])), len(below) + 1)
+            return below[1 : end - 1], True
+    return [], False
+
+
+def _returns(body: list[str], underlined: bool) -> str:
+    """Return the words on a result without its type."""
+    if underlined:
+        indented = [line.strip() for line in body if line[:1] == " "]
+        told = indented or [line.strip() for line in body]
+        text = " ".join(filter(None, told))
+        return "" if not indented and _TYPE.fullmatch(text) else text
+    text = " ".join(line.strip() for line in takewhile(str.strip, body))
+    kind, colon, rest = text.partition(": ")
+    return rest.strip() if colon and _TYPE.fullmatch(kind) else text
+
+
+def _is_rule(line: str) -> bool:
+    return set(line.strip()) == {"-"}
+
+
+def _entries(lines: list[str], entry: Callable[[str], re.Match[str] | None]) -> dict[str, str]:
+    """Read ``name: text`` with the indented lines that continue it."""
+    found: dict[str, str] = {}
+    current: str | None = None
+    for line in lines:
+        match = entry(line)
+        if match:
+            current = match[1]
+            found[current] = match[2].strip()
+        elif current is not None and line.strip() and line[:1] == " ":
+            found[current] = f"{found[current]} {line.strip()}".strip()
+        else:
+            current = None
+    return found

@@ -1,0 +1,174 @@
+"""The types whose JSON form is one string, number, bool or null; and those that say nothing of their form."""
+
+from __future__ import annotations
+
+import math
+import types
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+from typing import Any
+
+from portico._types.compiled import Compiled, Mismatch, refuse
+from portico._types.overlap import Format
+from portico.errors import SchemaUnsupported
+
+
+def choice(members: Iterable[Any]) -> Compiled:
+    """Compile an enumeration of JSON values or `Enum` members.
+
+    As in JSON Schema, 1 and 1.0 are one value, and 1 and true are two.
+    """
+    pairs = [(member.value if isinstance(member, Enum) else member, member) for member in members]
+    for value, _ in pairs:
+        if not isinstance(value, str | int | float | bool | types.NoneType):
+            raise SchemaUnsupported(f"{value!r} is not a JSON value: an enumeration needs strings, numbers or bools.")
+    by_key = {(type(value) is bool, value): member for value, member in pairs}
+    expected = "one of " + ", ".join(repr(value) for value, _ in pairs)
+
+    def structure(value: Any) -> Any:
+        try:
+            return by_key[type(value) is bool, value]
+        except (KeyError, TypeError):
+            return refuse(expected, value)
+
+    def unstructure(value: Any) -> Any:
+        return value.value if isinstance(value, Enum) else value
+
+    return Compiled({"enum": [value for value, _ in pairs]}, structure, unstructure)
+
+
+def copied(value: Any) -> Any:
+    """Copy a JSON value, so that who is given it cannot change another's."""
+    if type(value) is list:
+        return [copied(element) for element in value]
+    if type(value) is dict:
+        return {key: copied(element) for key, element in value.items()}
+    return value
+
+
+def strict_integer(value: Any) -> int:
+    """Take an integer that is written as one: ``int | float`` keeps 2 and 2.0 apart."""
+    return value if type(value) is int else refuse("an integer", value)
+
+
+def _text(value: Any) -> str:
+    return value if type(value) is str else refuse("a string", value)
+
+
+def _integer(value: Any) -> int:
+    if type(value) is int:
+        return value
+    return int(value) if type(value) is float and value.is_integer() else refuse("an integer", value)
+
+
+def _number(value: Any) -> float:
+    # JSON has neither NaN nor infinity; Python's parser lets both in.
+    if type(value) is float and math.isfinite(value):
+        return value
+    try:
+        return float(value) if type(value) is int else refuse("a number", value)
+    except OverflowError:
+        return refuse("a number that a float can hold", value)
+
+
+def _boolean(value: Any) -> bool:
+    return value if type(value) is bool else refuse("true or false", value)
+
+
+def _null(value: Any) -> None:
+    if value is not None:
+        refuse("null", value)
+
+
+def _parsed(expected: str, parse: Callable[[str], Any]) -> Callable[[Any], Any]:
+    def structure(value: Any) -> Any:
+        if type(value) is not str:
+            refuse(expected, value)
+        try:
+            return parse(value)
+        except (ValueError, ArithmeticError):
+            return refuse(expected, value)
+
+    return structure
+
+
+def _textual(format: str, expected: str, load: Callable[[], tuple[Any, Any]]) -> Callable[[], Compiled]:
+    def build() -> Compiled:
+        parse, show = load()
+        return Compiled({"type": "string", "format": format}, _parsed(expected, parse), show)
+
+    return build
+
+
+def _date_time() -> Any:
+    from datetime import datetime
+
+    return datetime.fromisoformat, datetime.isoformat
+
+
+def _date() -> Any:
+    from datetime import date
+
+    return date.fromisoformat, date.isoformat
+
+
+def _time() -> Any:
+    from datetime import time
+
+    return time.fromisoformat, time.isoformat
+
+
+def _uuid() -> Any:
+    from uuid import UUID
+
+    return UUID, str
+
+
+def _decimal() -> Any:
+    from decimal import Decimal
+
+    return Decimal, str
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _plain(kind: str, structure: Callable[[Any], Any]) -> Callable[[], Compiled]:
+    return lambda: Compiled({"type": kind}, structure, _same)
+
+
+# By name, so that types which a program never uses are never imported.
+SCALARS: Mapping[str, Callable[[], Compiled]] = {
+    "builtins.str": _plain("string", _text),
+    "builtins.int": _plain("integer", _integer),
+    "builtins.float": _plain("number", _number),
+    "builtins.bool": _plain("boolean", _boolean),
+    "builtins.NoneType": _plain("null", _null),
+    "datetime.datetime": _textual("date-time", "a date and time (ISO 8601)", _date_time),
+    "datetime.date": _textual("date", "a date (ISO 8601)", _date),
+    "datetime.time": _textual("time", "a time of day (ISO 8601)", _time),
+    "uuid.UUID": _textual("uuid", "a UUID", _uuid),
+    "decimal.Decimal": _textual("decimal", "a decimal number in a string", _decimal),
+}
+
+
+def _format(name: str, *taken_by: str) -> Format:
+    def fits(text: str) -> bool:
+        try:
+            SCALARS[name]().structure(text)
+        except Mismatch:
+            return False
+        return True
+
+    return Format(fits, frozenset(taken_by))
+
+
+FORMATS: Mapping[str, Format] = {
+    "date-time": _format("datetime.datetime"),
+    "date": _format("datetime.date", "date-time"),
+    "time": _format("datetime.time"),
+    "uuid": _format("uuid.UUID"),
+    "decimal": _format("decimal.Decimal", "date-time", "date", "time", "uuid"),
+}
+"""The formats written here. Python reads digits alone as dates, times and UUIDs, too."""

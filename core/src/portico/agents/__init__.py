@@ -1,1 +1,0 @@
-"""Agents: a name, instructions and functions, in a conversation that is kept."""

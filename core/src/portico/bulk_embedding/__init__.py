@@ -1,1 +1,0 @@
-"""Filling a vector store with the embeddings of many texts: here, or in batches by worker processes."""

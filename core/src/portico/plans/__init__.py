@@ -1,1 +1,0 @@
-"""Plans as artefacts: what a planner proposes, checked before it runs."""

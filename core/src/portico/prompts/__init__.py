@@ -1,1 +1,0 @@
-"""Prompts: the Semantic Kernel template language, and what every template language needs."""
