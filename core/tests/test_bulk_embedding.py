@@ -10,12 +10,10 @@ from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from portico import Kernel
-from portico._bulk_embedding import workers as filling_module
-from portico._bulk_embedding import workers as workers_module
+from portico._bulk_embedding import workers as filling_module, workers as workers_module
 from portico._bulk_embedding.batch import EmbeddingBatch, embed_batch
 from portico._bulk_embedding.jobs import KIND, EmbeddingJobs, job_of, names_of
 from portico._bulk_embedding.workers import StoreFilling

@@ -10,8 +10,7 @@ from decimal import Decimal
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from portico._schema.coerce import structure_leniently
 from portico._types.compiled import Mismatch

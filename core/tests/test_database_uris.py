@@ -6,8 +6,7 @@ from urllib.parse import quote, urlsplit
 
 import attrs
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from portico._plugins.registration import Secret, database_uri, place_of
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple, TypedDict
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from portico._types.compiling import compile_type
 from portico._types.docstrings import Documentation, describe, describe_class

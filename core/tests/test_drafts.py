@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from portico._tool_loop.partial_json import NOTHING, PartialJson
 from portico._types.compiled import Compiled, Mismatch, may_become

@@ -6,8 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from portico._search.filters import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Range, check_filter, matches
 from portico.errors import UnsupportedFilter

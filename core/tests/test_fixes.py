@@ -8,8 +8,7 @@ from functools import cache
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from portico._functions.functions import Function, FunctionManual, function
 from portico._plans.check import check_plan

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from portico._functions.functions import Function, FunctionPlugin, function
 from portico._kernel import Kernel

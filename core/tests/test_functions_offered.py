@@ -6,8 +6,7 @@ from contextlib import aclosing
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from portico._chat.messages import ChatCapabilities, ChatRequest, Message, Text, ToolCall, ToolChoice, ToolResult
 from portico._functions.functions import Function, FunctionPlugin, function

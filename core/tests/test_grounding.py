@@ -7,8 +7,7 @@ import logging
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from portico import Kernel, function, search_plugin
 from portico._agents.agent import ChatAgent

@@ -9,8 +9,7 @@ from email.utils import format_datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from portico._plugins.http import HttpRequest, HttpResponse, retry_after, service_error
 from portico._plugins.registration import Secret

@@ -6,8 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from portico._chat.messages import Tool
 from portico._functions.functions import Function, FunctionManual

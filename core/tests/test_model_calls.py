@@ -6,8 +6,7 @@ import json
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from portico._functions.functions import Function
 from portico._functions.names import find_function, find_name

@@ -6,8 +6,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from portico._types.overlap import AS_IT_IS, Form, Format, Overlap, json_kinds, overlap
 from portico_testkit.strategies import json_values

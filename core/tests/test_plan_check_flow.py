@@ -10,8 +10,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import event, given, target
-from hypothesis import strategies as st
+from hypothesis import event, given, strategies as st, target
 
 from portico._functions.functions import Function, FunctionManual, function
 from portico._plans.check import check_plan

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from portico import Kernel, function
 from portico._functions.middleware import RequireApproval, StepRun

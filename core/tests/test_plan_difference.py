@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from portico._plans.difference import plan_difference, with_renamed_references
 from portico._plans.plan import From, ListOf, Plan, Step, TextOf, Value

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from portico._functions.middleware import RequireApproval
 from portico._plans.plan import From, ListOf, ObjectOf, Plan, Step, TextOf, Value, evaluate

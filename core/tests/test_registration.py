@@ -11,8 +11,7 @@ import traceback
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from portico._plugins.registration import Registration, Secret
 

@@ -6,8 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from portico._planning.model_calls import plan_number, same_at_the_end
 from portico._planning.prompts import FittedManual, one_line, told_of

@@ -9,8 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from portico._functions.functions import function
 from portico._functions.middleware import PlanReview, RequireApproval, StepRun, current_step

@@ -12,8 +12,7 @@ from enum import Enum
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from portico._kernel import Kernel
 from portico._search.filters import And, AnyOf, Equal, Filter, FilterSupport, Range

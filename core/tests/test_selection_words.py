@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from portico._functions.functions import FunctionManual
-from portico._selection.lexical import function_text, spaced, words
+from portico._selection.words import spaced, words
+from portico_basics.contextual.lexical import function_text
 
 
 @given(st.text())

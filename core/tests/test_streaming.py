@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from portico._chat.messages import ChatDelta, ChatReply, ChatRequest, Message, Source, Usage
 from portico._planning.asking import AnswerWords, ask_streamed

@@ -9,8 +9,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import event, given, reject
-from hypothesis import strategies as st
+from hypothesis import event, given, reject, strategies as st
 
 from portico._schema.strict import StrictForm, strict_form
 from portico._types.compiled import Mismatch

@@ -11,8 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from portico._jobs import Job
 from portico._kernel import Kernel

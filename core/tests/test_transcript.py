@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from portico._chat.messages import estimated_tokens
 from portico._planning.prompts import Round, as_data, as_text, fit_rounds, one_line, shortened

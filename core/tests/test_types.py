@@ -13,8 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple, NewType, NotRequired, Re
 from uuid import UUID
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from portico._schema.validate import PlainSchemaValidator
 from portico._types.compiled import Compiled, Mismatch

@@ -15,8 +15,7 @@ from uuid import UUID
 
 import jsonschema
 import pytest
-from hypothesis import assume, event, given
-from hypothesis import strategies as st
+from hypothesis import assume, event, given, strategies as st
 
 from portico._schema.validate import PlainSchemaValidator
 from portico._types.compiled import Compiled, Mismatch, refuse

@@ -7,8 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from portico._plugins.registration import ValueForm, one_of
 from portico._search.filters import And, AnyOf, Equal, Filter, Range, matches, wanted

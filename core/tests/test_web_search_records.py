@@ -10,8 +10,7 @@ from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from portico._search.web import Verbatim, WebAddress, plain_text, read_record
 from portico_testkit.strategies import json_values, near

@@ -18,8 +18,8 @@ import pytest
 
 import portico_host
 from portico import ChatAgent, Kernel, Message, Thread, function
-from portico._agents.contextual_functions import ContextualFunctionOptions, ContextualFunctionProvider
 from portico._chat.messages import ChatCapabilities, ChatRequest, ToolCall, ToolResult
+from portico_basics.contextual import ContextualFunctionOptions, ContextualFunctionProvider
 from portico_faiss.store import FaissVectorStore
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_wordllama.embeddings import WordllamaEmbeddings

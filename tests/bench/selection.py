@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from portico._functions.functions import FunctionManual
-from portico._selection.contextual import ContextualSelector
-from portico._selection.lexical import LexicalIndex, RequestScores, function_text, fuse
+from portico_basics.contextual import ContextualSelector
+from portico_basics.contextual.lexical import LexicalIndex, RequestScores, function_text, fuse
 from portico_faiss.config import FaissSettings
 from portico_faiss.store import FaissVectorStore
 from portico_wordllama.embeddings import WordllamaEmbeddings

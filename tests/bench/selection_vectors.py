@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from portico import Vectors
 from portico._functions.functions import FunctionManual
-from portico._selection.records import FunctionRecords, RecentFunctions
+from portico_basics.contextual.records import FunctionRecords, RecentFunctions
 from portico_faiss.config import FaissSettings
 from portico_faiss.store import FaissVectorStore
 

@@ -23,8 +23,8 @@ from tests.eval.selection_format import Query, read_functions, read_queries
 
 from portico._functions.functions import FunctionManual
 from portico._search.vectors import VectorRecord
-from portico._selection.contextual import ContextualSelector, SelectionOptions
-from portico._selection.lexical import LexicalIndex, function_text
+from portico_basics.contextual import ContextualSelector, SelectionOptions
+from portico_basics.contextual.lexical import LexicalIndex, function_text
 from portico_faiss.config import FaissSettings
 from portico_faiss.store import FaissVectorStore
 from portico_wordllama.embeddings import WordllamaEmbeddings

@@ -11,8 +11,7 @@ from enum import Enum
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from portico._chat.messages import ChatCapabilities, ChatReply, Message, ToolCall
 from portico._functions.functions import function

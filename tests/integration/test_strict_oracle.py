@@ -6,8 +6,7 @@ from enum import Enum
 from typing import Annotated, Any, Literal, Optional
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from openai.lib._pydantic import to_strict_json_schema
 from pydantic import BaseModel, Field, create_model
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tests.mutation.__main__ import HERE, report
 from tests.mutation.imports import Calls, WithoutCaches
 from tests.mutation.noticing import Noticing, noticed_by

@@ -9,8 +9,7 @@ from urllib.parse import quote
 
 import psycopg
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from sqlalchemy.exc import OperationalError
 
 from portico._plugins.registration import Secret

@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
-from dataclasses import field as member
+from dataclasses import dataclass, field as member
 from enum import Enum
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 from attrs import field, frozen, validators
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from jsonschema import Draft202012Validator
 
 import portico_host

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 from attrs import field, frozen
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from portico._plugins.registration import Secret
 from portico_host.configuration import read_configuration

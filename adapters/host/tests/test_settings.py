@@ -3,16 +3,14 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from dataclasses import field as member
+from dataclasses import dataclass, field as member
 from enum import Enum, IntEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal, NewType
 
 import pytest
 from attrs import field, frozen, validators
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from jsonschema import Draft202012Validator
 
 from portico._plugins.registration import Secret

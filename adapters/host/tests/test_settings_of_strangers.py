@@ -12,8 +12,7 @@ import math
 import typing
 import uuid
 from collections.abc import Callable, Collection, MutableSequence
-from dataclasses import dataclass, make_dataclass
-from dataclasses import field as member
+from dataclasses import dataclass, field as member, make_dataclass
 from pathlib import Path, PurePath
 from typing import Any, Literal
 

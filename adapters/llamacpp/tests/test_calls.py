@@ -7,8 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from jsonschema import Draft202012Validator
 
 from portico._chat.messages import ChatDelta, ChatRequest, Message, Tool, ToolCall, ToolChoice, ToolResult

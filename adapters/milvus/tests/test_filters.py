@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 from milvus_lite.search.filter import parse_expr
 from milvus_lite.search.filter.eval.python_backend import _eval_row
 

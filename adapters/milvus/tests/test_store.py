@@ -10,8 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 
 from portico import VectorRecord, Vectors
 from portico._search.filters import And, AnyOf, Equal, Not, Or, Range, matches

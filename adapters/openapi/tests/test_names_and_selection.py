@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from portico.errors import ConfigurationError
 from portico_openapi._names import distinct, function_names, parameter_names, word

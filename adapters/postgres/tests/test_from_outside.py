@@ -7,8 +7,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 from psycopg import sql
 
 from portico._plugins.registration import Secret

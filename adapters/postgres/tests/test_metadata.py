@@ -10,8 +10,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from portico._search.filters import AnyOf, Equal, Filter, Range, matches
 from portico._search.vectors import VectorRecord

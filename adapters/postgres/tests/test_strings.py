@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from portico_postgres._texts import LONGEST_KEY, key, stored
-from portico_postgres._texts import given as given_back
+from portico_postgres._texts import LONGEST_KEY, given as given_back, key, stored
 from portico_postgres._words import asked_words, searched_words
 
 # Half surrogates too, which `st.text` leaves out by itself, and often what is escaped.

@@ -5,8 +5,7 @@ from __future__ import annotations
 from urllib.parse import quote, unquote
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from psycopg.conninfo import conninfo_to_dict
 
 from portico._plugins.registration import Secret

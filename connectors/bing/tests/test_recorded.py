@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from portico import And, Equal, Kernel, Range, TextSearchOptions, search_plugin
 from portico._plugins.http import HttpResponse

@@ -1,8 +1,7 @@
 """Cutting sections into passages."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from portico_documents.chunking import cut
 from portico_documents.passages import Section

@@ -6,8 +6,7 @@ import types
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from portico_documents import folder
 from portico_documents.folder import Found, Skipped, walk

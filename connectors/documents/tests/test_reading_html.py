@@ -4,8 +4,7 @@ import codecs
 from pathlib import PurePath
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from portico_documents.chunking import cut
 from portico_documents.reading import Unreadable, read_sections

@@ -3,8 +3,7 @@
 from pathlib import PurePath
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from portico_documents.chunking import cut
 from portico_documents.reading import read_sections

@@ -7,8 +7,7 @@ from itertools import pairwise
 from pathlib import PurePath
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from portico_documents.chunking import cut
 from portico_documents.reading import Unreadable, read_sections

@@ -10,8 +10,7 @@ from pathlib import Path
 import attrs
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from portico._search.filters import And, AnyOf, Equal, Filter, Not, Or, matches
 from portico._search.results import TextSearchOptions

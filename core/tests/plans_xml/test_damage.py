@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from portico._plans.plan import From, Plan, Step, TextOf, Value
 from portico._plans.xml_form.reading import XmlPlan, plan_from_xml, read_plan

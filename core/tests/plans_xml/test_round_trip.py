@@ -6,8 +6,7 @@ import string
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from portico._functions.functions import FunctionManual
 from portico._plans.json_form import plan_to_json

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from portico._prompts.calling import CallPlaces, FunctionCall
 from portico._prompts.semantic_kernel import SemanticKernelTemplates

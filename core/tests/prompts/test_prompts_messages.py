@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from portico._chat.messages import Image, Message, Text
 from portico._prompts.prompt import Piece, Prompt, Trusted, encoded

@@ -7,8 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from portico._prompts.prompt import Prompt
 from portico._prompts.semantic_kernel import (

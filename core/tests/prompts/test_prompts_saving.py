@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from portico._chat.messages import Image, Message, Text
 from portico._prompts.prompt import Piece, Prompt, encoded, url_of

@@ -8,8 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from portico._chat.messages import ChatCapabilities, ChatDelta, ChatReply, ChatRequest, Message, Usage
 from portico._functions.functions import function

@@ -12,8 +12,7 @@ from datetime import date
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
 from portico._chat.messages import ChatCapabilities, ChatRequest
 from portico._functions.functions import Function, FunctionManual, Parameter

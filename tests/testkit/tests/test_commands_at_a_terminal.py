@@ -11,8 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from portico_testkit.terminal import CTRL_C, CTRL_D, Shown, at_terminal, without_escapes
 

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from portico._functions.functions import FunctionManual
-from portico._selection.contextual import ContextualSelector, SelectionOptions
+from portico_basics.contextual.choosing import ContextualSelector, SelectionOptions
 from portico_faiss.config import FaissSettings
 from portico_faiss.store import FaissVectorStore
 from portico_testkit.fakes.embedding_generator import HashingEmbeddings
@@ -28,10 +28,7 @@ async def choose(folder: Path, seed: int, rounds: int) -> None:
     functions: dict[str, FunctionManual] = {}
 
     def selector(place: FaissVectorStore) -> ContextualSelector:
-        # A lease that runs out all the time, so that each takes away what the other was slow to renew.
-        return ContextualSelector(
-            place, HashingEmbeddings(64), options=SelectionOptions(limit=3), remembered=1, lease=0.2
-        )
+        return ContextualSelector(place, HashingEmbeddings(64), options=SelectionOptions(limit=3), remembered=1)
 
     chosen = selector(store)
     for _ in range(rounds):
@@ -48,7 +45,6 @@ async def choose(folder: Path, seed: int, rounds: int) -> None:
         fresh = await selector(FaissVectorStore()).select(manuals, context)
         if found.names != fresh.names:
             sys.exit(f"{found.names} were chosen, a fresh build chooses {fresh.names}")
-    await chosen.aclose()
     await store.aclose()
     print(rounds)
 

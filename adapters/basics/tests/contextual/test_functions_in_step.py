@@ -10,14 +10,13 @@ from typing import Any, Literal, TypeVar
 from zlib import crc32
 
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis import HealthCheck, settings, strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from portico_basics.choosing import choosing
+from portico_basics.choosing.choosing import ContextualSelector, SelectionOptions
 
 from portico._functions.functions import FunctionManual
 from portico._search.vectors import Vectors
-from portico._selection import contextual
-from portico._selection.contextual import ContextualSelector, SelectionOptions
 from portico._selection.selection import Selection
 from portico_testkit.fakes.vector_store import DictVectorStore
 
@@ -25,26 +24,17 @@ T = TypeVar("T")
 
 WORDS = ("mail", "rain", "song", "door", "bread", "train", "moon", "paper")
 NAMES = tuple(f"Do-{word}" for word in WORDS)
-LEASE = 100.0
 
 
 class Weather:
-    """What the machine decides for a run: when others come in between, and what the clock shows then."""
+    """What the machine decides for a run: when others come in between."""
 
     def __init__(self) -> None:
-        self.now = 0.0
         self.random = random.Random(0)
-        self.jumps = 0
-
-    def clock(self) -> float:
-        return self.now
 
     async def pause(self) -> None:
         for _ in range(self.random.randrange(4)):
             await asyncio.sleep(0)
-        if self.jumps and self.random.random() < 0.1:
-            self.jumps -= 1
-            self.now += self.random.choice((1.0, LEASE / 3, LEASE * 2))
 
 
 class Crowded:
@@ -124,14 +114,12 @@ def named(each: FunctionManual) -> str:
 TEXTS = {"described": described, "named": named}
 
 
-def made(store: Any, embeddings: Any, text: str, remembered: int, weather: Weather | None = None) -> ContextualSelector:
+def made(store: Any, embeddings: Any, text: str, remembered: int) -> ContextualSelector:
     return ContextualSelector(
         store,
         embeddings,
         options=SelectionOptions(limit=2, function_text=TEXTS[text]),
         remembered=remembered,
-        clock=weather.clock if weather else lambda: 0.0,
-        lease=LEASE,
     )
 
 
@@ -157,9 +145,7 @@ class Provider:
         self.restart()
 
     def restart(self) -> None:
-        self.selector = made(
-            self.store, Counting(self.dimensions, self.weather), self.text, self.remembered, self.weather
-        )
+        self.selector = made(self.store, Counting(self.dimensions, self.weather), self.text, self.remembered)
 
     async def select(self, context: Sequence[str]) -> None:
         functions = tuple(self.functions.values())
@@ -175,19 +161,17 @@ which = st.integers(0, 2)
 
 
 class ProvidersOnOneStore(RuleBasedStateMachine):
-    """Three providers, any of which may change, restart, be cut short, sleep, or ask at the same time as others."""
+    """Three providers, any of which may change, restart, be cut short, or ask at the same time as others."""
 
     @initialize(
         models=st.tuples(*(st.sampled_from((5, 5, 7)) for _ in range(3))),
         texts=st.tuples(*(st.sampled_from(sorted(TEXTS)) for _ in range(3))),
         remembered=st.tuples(*(st.sampled_from((1, 3)) for _ in range(3))),
         given=st.dictionaries(st.sampled_from(NAMES), descriptions, min_size=5),
-        jumps=st.booleans(),
     )
-    def begin(self, models: Any, texts: Any, remembered: Any, given: dict[str, str], jumps: bool) -> None:
+    def begin(self, models: Any, texts: Any, remembered: Any, given: dict[str, str]) -> None:
         self.runner = asyncio.Runner()
         self.weather = Weather()
-        self.jumping = jumps
         self.plain = DictVectorStore()
         store = Crowded(self.plain, self.weather)
         self.providers = [Provider(store, self.weather, *each) for each in zip(models, texts, remembered, strict=True)]
@@ -196,7 +180,6 @@ class ProvidersOnOneStore(RuleBasedStateMachine):
 
     def begin_rule(self, seed: int) -> None:
         self.weather.random.seed(seed)
-        self.weather.jumps = 2 * self.jumping
 
     @rule(which=which, name=st.sampled_from(NAMES), description=descriptions)
     def add_or_change(self, which: int, name: str, description: str) -> None:
@@ -206,21 +189,15 @@ class ProvidersOnOneStore(RuleBasedStateMachine):
     def remove(self, which: int, name: str) -> None:
         self.providers[which].functions.pop(name, None)
 
-    @rule(which=which, closed=st.booleans(), seed=st.integers(0, 1_000))
-    def restart(self, which: int, closed: bool, seed: int) -> None:
+    @rule(which=which, seed=st.integers(0, 1_000))
+    def restart(self, which: int, seed: int) -> None:
         self.begin_rule(seed)
-        if closed:
-            self.runner.run(self.providers[which].selector.aclose())
         self.providers[which].restart()
 
     @rule(which=which, text=st.sampled_from(sorted(TEXTS)), dimensions=st.sampled_from((5, 7)))
     def change_the_text_and_the_model(self, which: int, text: str, dimensions: int) -> None:
         self.providers[which].text, self.providers[which].dimensions = text, dimensions
         self.providers[which].restart()
-
-    @rule(seconds=st.sampled_from((1.0, LEASE * 0.6, LEASE * 1.05, LEASE * 3)))
-    def wait(self, seconds: float) -> None:
-        self.weather.now += seconds
 
     @rule(asking=st.lists(st.tuples(which, contexts), min_size=1, max_size=5), seed=st.integers(0, 1_000))
     def select_at_once(self, asking: list[tuple[int, list[str]]], seed: int) -> None:
@@ -256,28 +233,6 @@ class ProvidersOnOneStore(RuleBasedStateMachine):
 
         self.runner.run(cut_short())
 
-    @precondition(lambda self: not self.jumping)
-    @rule(which=which, seed=st.integers(0, 1_000))
-    def what_nobody_needs_is_gone_in_the_end(self, which: int, seed: int) -> None:
-        """When all others are silent for longer than their leases, the store has what one provider has, and no more."""
-        self.begin_rule(seed)
-        provider = self.providers[which]
-        if len(provider.functions) <= 2:
-            return
-        self.weather.now += LEASE * 3
-        provider.restart()
-        self.runner.run(provider.select(["mail"]))
-        texts = {name: TEXTS[provider.text](each) for name, each in provider.functions.items()}
-
-        async def kept() -> dict[str, int]:
-            return {
-                str(dimensions): await self.plain.count(f"functions/vectors/counting-{dimensions}")
-                for dimensions in (5, 7)
-            }
-
-        counts = self.runner.run(kept())
-        assert counts == {"5": 0, "7": 0} | {str(provider.dimensions): len(texts)}, "records that nobody needs are kept"
-
     def teardown(self) -> None:
         if hasattr(self, "runner"):
             self.runner.close()
@@ -286,7 +241,7 @@ class ProvidersOnOneStore(RuleBasedStateMachine):
 @pytest.fixture(autouse=True)
 def few_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look at few functions, so that one that is missing in the store is missed in the selection."""
-    monkeypatch.setattr(contextual, "_LOOKED_AT", 2)
+    monkeypatch.setattr(choosing, "_LOOKED_AT", 2)
 
 
 class TestProvidersOnOneStore(ProvidersOnOneStore.TestCase):

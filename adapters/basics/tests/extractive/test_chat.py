@@ -8,8 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from portico._chat.messages import ChatReply, ChatRequest, Message, Source
 from portico.errors import ConfigurationError, PluginNotInstalled, ServiceUnavailable

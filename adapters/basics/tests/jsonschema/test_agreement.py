@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import jsonschema
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from portico_basics.jsonschema.validator import JsonschemaValidator
 from portico_testkit.strategies import json_values

@@ -6,8 +6,7 @@ import asyncio
 import random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from portico import From, Kernel, Plan, Step, Value, function
 from portico._plans.functions import plan_function

@@ -6,8 +6,7 @@ import json
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from portico_basics.prompts._documents import read_document
 from portico_basics.prompts._prompt import PromptSettings

@@ -11,8 +11,7 @@ import attr
 import attrs
 import pytest
 from attrs import converters, field, validators
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from portico._types.compiled import Mismatch
 from portico._types.compiling import compile_type

@@ -8,8 +8,7 @@ from uuid import UUID
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from portico._types.compiled import Mismatch

@@ -12,8 +12,7 @@ import annotated_types
 import attrs
 import pydantic
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field
 
 from portico._types.compiled import Mismatch

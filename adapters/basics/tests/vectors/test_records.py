@@ -13,8 +13,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from portico._search.filters import Equal, FilterSupport, Range
 from portico._search.functions import search_plugin

@@ -49,8 +49,7 @@ def closed(place: str) -> StoreError:
 def mapped_errors(place: str) -> Iterator[None]:
     """Raise ``StoreError`` or one of its kinds for what goes wrong around the database at ``place``."""
     from dbos import error as dbos_errors
-    from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-    from sqlalchemy.exc import TimeoutError as PoolTimeout
+    from sqlalchemy.exc import DBAPIError, SQLAlchemyError, TimeoutError as PoolTimeout
 
     try:
         yield

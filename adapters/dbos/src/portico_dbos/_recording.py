@@ -158,8 +158,7 @@ class _Step:
             self._task.cancel()
 
     async def _run(self) -> None:
-        from dbos import DBOS
-        from dbos import error as dbos_errors
+        from dbos import DBOS, error as dbos_errors
 
         recording = self._recording
         try:

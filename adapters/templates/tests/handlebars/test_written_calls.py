@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from portico._prompts.calling import FunctionCall
 from portico.errors import FunctionNotFound, PorticoError

@@ -6,8 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from portico.errors import FunctionNotFound, LimitExceeded, PorticoError
 from portico_templates.jinja2 import _rendering

@@ -10,8 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from urllib.parse import parse_qsl
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from portico._plugins.http import HttpRequest, HttpResponse
 from portico._plugins.registration import Secret

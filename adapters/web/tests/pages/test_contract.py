@@ -10,13 +10,13 @@ import pytest
 from portico._ports.page_reader import PageReader
 from portico._ports.text_search import TextSearch
 from portico._search.filters import Equal
-from portico._search.pages import FullPages
 from portico_testkit.fakes.page_reader import ShelfReader
 from portico_testkit.fakes.services import FixedServices
 from portico_testkit.fakes.text_search import ListEntry, ListSearch
 from portico_testkit.page_reader import KnownPage, PageReaderKit
 from portico_testkit.text_search import TextSearchKit
 from portico_web.pages.config import FullPagesSettings, WebPagesSettings
+from portico_web.pages.full_pages import FullPages
 from portico_web.pages.reader import WebPagesPageReader, full_pages
 
 # No test here is about this limit: a host that is busy may take long to start the process that reads.

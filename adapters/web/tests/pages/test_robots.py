@@ -7,8 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from portico.errors import AccessRefused, RateLimited, ServiceTimeout
 from portico_web.pages.robots import Robots

@@ -8,8 +8,7 @@ import gzip
 import zlib
 from collections.abc import AsyncIterator
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from portico.errors import LimitExceeded, PorticoError
 from portico_web._unpacking import unpacked

@@ -15,7 +15,7 @@ from portico._functions.functions import FunctionManual
 from portico._functions.names import text_manual
 from portico._plans.task import Infeasible, Task
 from portico._schema.values import resolve
-from portico._selection.lexical import words
+from portico._selection.words import words
 from portico.errors import LimitExceeded, PlanError
 
 _BYTES_A_TOKEN = 3

@@ -7,8 +7,7 @@ from collections import Counter
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from portico._jobs import Job, JobStatus
 from portico._ports.job_queue import JobQueue

@@ -7,8 +7,7 @@ import math
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 
 from portico._ports.vector_store import VectorStore
 from portico._search.filters import Equal, Filter, FilterSupport

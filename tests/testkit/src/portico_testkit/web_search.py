@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 import pytest_asyncio
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from portico._plugins.http import HttpRequest, HttpResponse
 from portico._plugins.registration import Services

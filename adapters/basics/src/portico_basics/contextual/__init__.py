@@ -1,1 +1,6 @@
-"""Offers a model the few functions that its conversation is about, of many: for Portico."""
+"""Offers a model the few functions that its conversation is about, of many."""
+
+from portico_basics.contextual.choosing import ContextualSelector, SelectionOptions
+from portico_basics.contextual.provider import ContextualFunctionOptions, ContextualFunctionProvider
+
+__all__ = ["ContextualFunctionOptions", "ContextualFunctionProvider", "ContextualSelector", "SelectionOptions"]

@@ -13,8 +13,7 @@ from portico_cli.failures import Misused
 from portico_cli.invocation import Invocation, RunOptions, overrides_of, pass_invocation, run_options
 from portico_cli.runs import begun_with
 from portico_cli.show.answer import show_and_exit
-from portico_cli.sources import choose_sources
-from portico_cli.sources import run as run_to_end
+from portico_cli.sources import choose_sources, run as run_to_end
 
 __all__ = ["command"]
 

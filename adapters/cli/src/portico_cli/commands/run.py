@@ -15,8 +15,7 @@ from portico_cli.runs import origin_of
 from portico_cli.show.answer import show_and_exit
 from portico_cli.show.layout import count_words
 from portico_cli.show.output import safe_text, show, write_json
-from portico_cli.sources import choose_sources
-from portico_cli.sources import run as run_to_end
+from portico_cli.sources import choose_sources, run as run_to_end
 
 __all__ = ["command"]
 

@@ -251,8 +251,7 @@ class _Bar:
         self._task: Any = None
 
     def start(self) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-        from rich.progress import Progress as Bar
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress as Bar, TextColumn
         from rich.table import Column
 
         console = console_for(sys.stderr)

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter, itemgetter
 from typing import Any
 
-from attrs import fields as attrs_fields
-from attrs import has as is_attrs
+from attrs import fields as attrs_fields, has as is_attrs
 
 from portico._ports.type_codec import TypeCodec
 from portico._types.compiling import compile_type

@@ -6,8 +6,7 @@ import re
 from collections.abc import Sequence
 from types import TracebackType
 
-from jinja2 import Environment, TemplateNotFound, TemplateSyntaxError
-from jinja2 import Template as CompiledTemplate
+from jinja2 import Environment, Template as CompiledTemplate, TemplateNotFound, TemplateSyntaxError
 from jinja2.exceptions import TemplateError as JinjaError
 
 from portico._prompts.prompt import fault

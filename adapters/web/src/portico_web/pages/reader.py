@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from portico._plugins.registration import Services
 from portico._ports.page_reader import Page, PageReader
 from portico._ports.text_search import TextSearch
-from portico._search.pages import FullPages
 from portico.errors import PluginNotInstalled, PorticoError, ResponseInvalid, ServiceTimeout, ServiceUnavailable
 from portico_web.pages._wire import kind_of
 from portico_web.pages.addresses import Allowed
 from portico_web.pages.config import FullPagesSettings, WebPagesSettings
 from portico_web.pages.extraction import Extractors, Job
+from portico_web.pages.full_pages import FullPages
 from portico_web.pages.links import LinkRules, shown
 from portico_web.pages.robots import MOST_BYTES
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from portico._selection.lexical import Fused, LexicalScores, Ranking, RequestScores, fuse
+from portico_basics.contextual.lexical import Fused, LexicalScores, Ranking, RequestScores, fuse
 
 NAMES = st.sampled_from([f"f{number}" for number in range(14)])
 # Sixteenths: their sums are exact, so that no rounding stands between what is compared.

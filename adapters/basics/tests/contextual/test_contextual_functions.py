@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from portico import Function, FunctionPlugin, function
-from portico._agents.contextual_functions import ContextualFunctionOptions, ContextualFunctionProvider
-from portico._agents.thread import AgentTurn, Context, Thread, TurnOutcome
+from portico._agents.thread import AgentTurn, Context, Thread
 from portico._chat.messages import Message, ToolResult
 from portico.errors import FunctionNotFound
+from portico_basics.contextual.provider import ContextualFunctionOptions, ContextualFunctionProvider
 from portico_testkit.fakes.embedding_generator import HashingEmbeddings
 from portico_testkit.fakes.vector_store import DictVectorStore
 
@@ -165,14 +165,6 @@ async def test_those_that_are_always_offered_come_first_and_do_not_count() -> No
 async def test_without_words_only_those_are_offered_that_always_are() -> None:
     assert names(await asked(provider(), "", " ")) == []
     assert names(await asked(provider(always=("play",)), "")) == ["play"]
-
-
-async def test_it_can_be_closed_and_used_again() -> None:
-    given = provider()
-    await asked(given, "play songs")
-    await given.aclose()
-    await given.after(AgentTurn("guide", Thread(), (), ()), TurnOutcome())
-    assert names(await asked(given, "play songs")) == ["play"]
 
 
 async def test_a_negative_number_of_messages_is_refused() -> None:

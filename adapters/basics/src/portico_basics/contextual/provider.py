@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from portico._agents.thread import AgentTurn, Context, TurnOutcome
 from portico._chat.messages import Message
 from portico._functions.functions import Function, FunctionManual, FunctionPlugin
-from portico._selection.contextual import ContextualSelector, SelectionOptions
-from portico._selection.lexical import Ranking, function_text
 from portico.errors import FunctionNotFound
+from portico_basics.contextual.choosing import ContextualSelector, SelectionOptions
+from portico_basics.contextual.lexical import Ranking, function_text
 
 if TYPE_CHECKING:
     from portico._ports.embedding_generator import EmbeddingGenerator
@@ -70,7 +70,7 @@ class ContextualFunctionProvider:
     more. What was chosen, what was left out and why, and what changed in the store is the context's ``selection``.
 
     Raises ``FunctionNotFound`` at a turn for a name in ``always`` that no function has, with the nearest;
-    ``StoreError`` that names the store; and what embedding raises. `aclose` lets others remove what nobody needs.
+    ``StoreError`` that names the store; and what embedding raises.
     """
 
     def __init__(
@@ -117,10 +117,6 @@ class ContextualFunctionProvider:
 
     async def after(self, turn: AgentTurn, outcome: TurnOutcome) -> None:
         """Do nothing: the next turn's context has what was said."""
-
-    async def aclose(self) -> None:
-        """Take back what this provider claims in the store. The provider can be used again."""
-        await self._selector.aclose()
 
     async def _texts(self, turn: AgentTurn) -> tuple[str, ...]:
         earlier, new = (tuple(filter(_has_words, some)) for some in (turn.earlier, turn.new))

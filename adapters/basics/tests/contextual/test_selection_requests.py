@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
-from portico._selection.contextual import requests_in
-from portico._selection.lexical import words
+from portico._selection.words import words
+from portico_basics.contextual.choosing import requests_in
 
 PIECES = st.sampled_from(
     [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,10 +12,11 @@ from typing import TYPE_CHECKING
 from portico._chat.messages import several_texts
 from portico._functions.functions import FunctionManual
 from portico._functions.names import find_name
-from portico._selection.lexical import Fused, LexicalScores, Ranking, RequestScores, function_text, fuse, words
-from portico._selection.records import LEASE, FunctionRecords, KnownFunctions, Near, RecentFunctions
 from portico._selection.selection import Changes, Considered, Reason, Selection
+from portico._selection.words import words
 from portico.errors import FunctionNotFound
+from portico_basics.contextual.lexical import Fused, LexicalScores, Ranking, RequestScores, function_text, fuse
+from portico_basics.contextual.records import FunctionRecords, KnownFunctions, Near, RecentFunctions
 
 if TYPE_CHECKING:
     from portico._ports.embedding_generator import EmbeddingGenerator
@@ -135,10 +135,9 @@ class ContextualSelector:
 
     The vectors lie in ``store``, in namespaces whose names begin with ``namespace``, and are kept in step with the
     functions, before anything is chosen: see `FunctionRecords`. Several selectors and processes may share a
-    namespace; one of its own for each saves their looking past the others' functions. ``remembered`` is how many sets
-    of functions are kept there: with 1, functions that are not given any more are removed with the next
-    selection; with more, parts of a catalogue can be given in turn. ``ranking`` "lexical" needs no store and no
-    embeddings.
+    namespace. ``remembered`` is how many sets
+    of functions are kept in memory: more than 1, and parts of a catalogue can be given in turn. ``ranking`` "lexical"
+    needs no store and no embeddings.
 
     Only functions that share a word with the context, or have a vector on its side, are ever chosen: there may be fewer
     than ``limit``. Of a long context the last 8,000 characters count. A name in ``always`` that none of the functions
@@ -157,8 +156,6 @@ class ContextualSelector:
         namespace: str = "functions",
         options: SelectionOptions | None = None,
         remembered: int = _REMEMBERED,
-        clock: Callable[[], float] = time.time,
-        lease: float = LEASE,
     ) -> None:
         if remembered < 1:
             raise ValueError(f"remembered is how many sets of functions are kept, at least 1, not {remembered}")
@@ -170,7 +167,7 @@ class ContextualSelector:
                 raise ValueError(
                     f"the ranking {self.options.ranking!r} needs a vector store and embeddings; 'lexical' does without"
                 )
-            self._records = FunctionRecords(store, embeddings, namespace, self._recent, clock=clock, lease=lease)
+            self._records = FunctionRecords(store, embeddings, namespace, self._recent)
 
     @property
     def limit(self) -> int:
@@ -198,11 +195,6 @@ class ContextualSelector:
         chosen, left_out = self._split([each for each in ranked if each.name not in always], limit)
         return Selection((*offered, *chosen), left_out, count, requests, changes, absent)
 
-    async def aclose(self) -> None:
-        """Take back what this selector claims in the store, so that others may remove what nobody needs any more."""
-        if self._records is not None:
-            await self._records.aclose()
-
     async def _ranked(self, known: KnownFunctions, requests: Sequence[str], wanted: int) -> tuple[list[Fused], Changes]:
         looked_at = max(_LOOKED_AT, 2 * wanted)
         words = [LexicalScores() for _ in requests]
@@ -212,9 +204,8 @@ class ContextualSelector:
         cosines: Sequence[Near] = [{} for _ in requests]
         changes = Changes()
         if self._records is not None:
-            with self._recent.using(known):
-                queries = await self._records.embedded(requests)
-                cosines, changes = await self._records.cosines(known, queries, looked_at, by_words)
+            queries = await self._records.embedded(requests)
+            cosines, changes = await self._records.cosines(known, queries, looked_at, by_words)
         candidates = {name for some in (*by_words, *cosines) for name in some}
         words = [_among(candidates, known, request, each) for request, each in zip(requests, words, strict=True)]
         return fuse(list(map(RequestScores, words, cosines)), self.options.ranking), changes

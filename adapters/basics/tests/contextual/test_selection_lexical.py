@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from portico._selection.lexical import LexicalIndex, LexicalScores
+from portico_basics.contextual.lexical import LexicalIndex, LexicalScores
 
 NAMES = st.sampled_from(["a", "b", "c", "d", "e"])
 TEXTS = st.lists(st.sampled_from(["rain", "city", "poem", "mail", "send", "天气", "the"]), max_size=8).map(" ".join)
