@@ -18,7 +18,7 @@ from portico._kernel import Kernel
 from portico._plans.plan import Plan, Value
 from portico._plans.task import Answer, Budget
 from portico._runs.outcome import LONGEST_RUN, checked_run
-from portico._runs.runners import durable_of, jobs_of, require_jobs
+from portico._runs.runners import require_jobs
 from portico._runs.submitting import JOB_VERSION, PURSUIT, Submitted, pursuit_job, submitted
 from portico.errors import RunError, StoreDamaged, StoreError, UnsupportedOption
 from portico_testkit.fakes.durable_runs import MemoryDurableRunner
@@ -177,16 +177,11 @@ class Plain:
 async def test_a_runner_without_workers_takes_no_goal(runner: Any, words: str) -> None:
     with pytest.raises(UnsupportedOption, match=f"^{re.escape(words)}$"):
         await Kernel(runner=runner).submit("g")
-    assert jobs_of(runner) is None
 
 
 def test_a_runner_is_asked_for_what_else_it_can(queue: MemoryJobQueue) -> None:
     runner = MemoryDurableRunner(jobs=queue)
-    assert jobs_of(runner) is require_jobs(runner) is queue
-    assert durable_of(runner) is runner.durable
-    assert durable_of(Plain()) is None
-    assert durable_of(None) is None
-    assert jobs_of(None) is None
+    assert require_jobs(runner) is queue
 
 
 @given(st.dictionaries(st.sampled_from(["version", "planner", "input", "budget", "more"]), json_values()))

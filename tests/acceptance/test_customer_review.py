@@ -17,8 +17,7 @@ from typing import Annotated, Any
 import pytest
 
 import portico_host
-from portico import ChatAgent, Kernel, Message, Thread, function
-from portico._chat.messages import ChatCapabilities, ChatRequest, ToolCall, ToolResult
+from portico import ChatAgent, ChatCapabilities, ChatRequest, Kernel, Message, Thread, ToolCall, ToolResult, function
 from portico_basics.contextual import ContextualFunctionOptions, ContextualFunctionProvider
 from portico_faiss.store import FaissVectorStore
 from portico_testkit.fakes.chat_service import ScriptedChat

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from portico import FunctionPlugin, function
-from portico._plugins.registration import Registration
+from portico.plugins import Registration
 
 SEEN = []
 

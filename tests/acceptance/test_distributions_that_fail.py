@@ -19,7 +19,7 @@ import pytest
 pytestmark = pytest.mark.skipif(shutil.which("uv") is None, reason="the environment is made with uv")
 
 REGISTERING = """
-from portico._plugins.registration import Registration
+from portico.plugins import Registration
 
 def portico_text_searches():
     return [Registration(name="acme", factory="{module}:Search", summary="Search Acme.")]

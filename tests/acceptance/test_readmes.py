@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from portico._plugins.http import HttpRequest
+from portico.plugins import HttpRequest
 from portico_testkit.fakes.http_client import RecordedHttpClient
 from portico_testkit.postgres_server import postgres_server
 from portico_testkit.recorded_server import RecordedServer

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from portico._ports.table import PORTS, PortInfo
+from portico.ports import PORTS, PortInfo
 
 ROOT = Path(__file__).parents[2]
 SENTENCE = "With their types:"

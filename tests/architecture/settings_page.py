@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from portico._ports.table import PORTS, PortInfo
+from portico.ports import PORTS, PortInfo
 from portico_host.discovery import discover
 from portico_host.host_tables import LoopBudget, PluginChoice, SecretRules
 from portico_host.loading import settings_class_of

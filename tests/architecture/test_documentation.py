@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from portico import errors
-from portico._plugins.registration import Registration
-from portico._ports.table import PORTS, PortInfo
+from portico.plugins import Registration
+from portico.ports import PORTS, PortInfo
 from portico_cli.failures import described
 
 ROOT = Path(__file__).parents[2]

@@ -14,7 +14,7 @@ import pytest
 
 import portico
 from portico import errors
-from portico._ports.table import PORTS, PortInfo
+from portico.ports import PORTS, PortInfo
 
 PLUGINS = Path(__file__).parents[2] / "docs/plugins"
 SIGNATURES = runpy.run_path(str(Path(__file__).parent / "port_signatures.py"))

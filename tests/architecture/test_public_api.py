@@ -252,4 +252,4 @@ def test_modules_that_are_private_and_names_outside_the_surface_are_not_told(sur
 
 def test_the_versions_of_the_ports_are_in_the_snapshot() -> None:
     text = SNAPSHOTS[SCRIPT.FOLDER / "portico-core.txt"]
-    assert "portico._ports.table.PORTS has PortInfo('ChatService', 'chat service', 1, " in text
+    assert "portico.ports.PORTS has PortInfo('ChatService', 'chat service', 1, " in text

@@ -215,10 +215,8 @@ class Ours:
     """The service and the kernel on it."""
 
     def __init__(self, address: str) -> None:
-        from portico import Kernel
-        from portico._chat.messages import ChatRequest, Message, Tool
-        from portico._plugins.registration import Secret
-        from portico._types.compiling import compile_type
+        from portico import ChatRequest, Kernel, Message, Tool
+        from portico.plugins import Secret, compile_type
         from portico_openai.chat import OpenAIChat
         from portico_openai.config import OpenAIChatSettings
 

@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from portico._plugins.registration import Secret
+from portico.plugins import Secret
 from portico_dbos._process import PROCESS
 from portico_dbos.config import DbosSettings
 from portico_dbos.runner import DbosRunner

@@ -21,7 +21,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from portico._search.vectors import Vectors
+from portico.search import Vectors
 from portico_basics.cached_embeddings.embeddings import CachedEmbeddings
 from portico_wordllama.embeddings import WordllamaEmbeddings
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from portico import Kernel, function
-from portico._prompts.calling import caller
+from portico.plugins import caller
 from portico_templates.handlebars.language import HandlebarsTemplates
 
 try:

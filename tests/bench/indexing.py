@@ -41,8 +41,7 @@ def write_documents(folder: Path, count: int) -> None:
 
 async def index(folder: Path, base: Path) -> dict[str, Any]:
     """Index the folder and return what it took; runs in a process of its own."""
-    from portico._ports.embedding_generator import EmbeddingGenerator
-    from portico._ports.vector_store import VectorStore
+    from portico.ports import EmbeddingGenerator, VectorStore
     from portico_documents.config import DocumentsSettings
     from portico_documents.search import DocumentsSearch
     from portico_faiss.config import FaissSettings

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from portico import VectorRecord, Vectors
-from portico._search.filters import Equal
+from portico.search import Equal
 from portico_milvus._filters import expression
 from portico_milvus.config import MilvusSettings
 from portico_milvus.store import MilvusVectorStore

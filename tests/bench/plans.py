@@ -34,11 +34,8 @@ from pathlib import Path
 from typing import Any
 
 from portico import Function, Kernel
-from portico._plans.check import check_plan
-from portico._plans.json_form import plan_from_json, plan_to_json
-from portico._plans.plan import From, ListOf, Plan, Step, Value
-from portico._plans.xml_form.reading import plan_from_xml
-from portico._ports.run_store import Lease, RunStore
+from portico.plans import From, ListOf, Plan, Step, Value, check_plan, plan_from_json, plan_from_xml, plan_to_json
+from portico.ports import Lease, RunStore
 from portico_testkit.fakes.run_store import MemoryRunStore
 
 LIMIT = 10.0

@@ -29,8 +29,8 @@ import numpy as np
 import psycopg
 
 from portico import VectorRecord, Vectors
-from portico._plugins.registration import Secret
-from portico._search.filters import Equal
+from portico.plugins import Secret
+from portico.search import Equal
 from portico_postgres._vectors import PackedDumper, PackedVector, as_rows, packed
 from portico_postgres.vector_config import PostgresVectorSettings
 from portico_postgres.vector_store import PostgresVectorStore

@@ -18,7 +18,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from portico._functions.functions import FunctionManual
+from portico import FunctionManual
 from portico_basics.contextual import ContextualSelector
 from portico_basics.contextual.lexical import LexicalIndex, RequestScores, function_text, fuse
 from portico_faiss.config import FaissSettings

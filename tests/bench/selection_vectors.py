@@ -21,8 +21,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from portico import Vectors
-from portico._functions.functions import FunctionManual
+from portico import FunctionManual, Vectors
 from portico_basics.contextual.records import FunctionRecords, RecentFunctions
 from portico_faiss.config import FaissSettings
 from portico_faiss.store import FaissVectorStore

@@ -17,8 +17,7 @@ from collections.abc import Awaitable, Callable
 from time import perf_counter
 
 from portico import Kernel, function
-from portico._prompts.calling import caller
-from portico._prompts.semantic_kernel import SemanticKernelTemplates
+from portico.plugins import SemanticKernelTemplates, caller
 
 try:
     import jinja2

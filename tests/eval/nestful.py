@@ -19,14 +19,10 @@ from typing import Any
 
 from tests.eval.nestful_format import Callable, Task, Unreadable, plan_of, read_functions, read_tasks
 
-from portico import Answer, Function, Kernel, Plan
-from portico._functions.functions import Parameter
-from portico._plans.check import check_plan
-from portico._plans.json_form import plan_from_json, plan_to_json
-from portico._plans.plan import Step
-from portico._prompts.functions import compiled_input
-from portico._types.compiled import Mismatch
+from portico import Answer, Function, Kernel, Parameter, Plan
 from portico.errors import PorticoError, SchemaUnsupported
+from portico.plans import Step, check_plan, plan_from_json, plan_to_json
+from portico.plugins import Mismatch, compiled_input
 from portico_basics.jsonschema.config import JsonschemaSettings
 from portico_basics.jsonschema.validator import JsonschemaValidator
 

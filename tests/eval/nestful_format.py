@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from portico._plans.plan import Expression, From, ListOf, ObjectOf, Plan, Step, TextOf, Value
+from portico.plans import Expression, From, ListOf, ObjectOf, Plan, Step, TextOf, Value
 
 __all__ = ["Callable", "Task", "Unreadable", "plan_of", "read_functions", "read_tasks", "schema_of"]
 

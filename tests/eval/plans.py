@@ -15,11 +15,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from portico._functions.functions import FunctionManual
-from portico._plans.check import check_plan
-from portico._plans.json_form import plan_to_json
-from portico._plans.xml_form.reading import read_plan
+from portico import FunctionManual
 from portico.errors import PlanFormatError
+from portico.plans import check_plan, plan_to_json, read_plan
 
 __all__ = ["add_arguments", "catalogue", "describe", "run"]
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
 
-from portico._plugins.registration import Secret
+from portico.plugins import Secret
 from portico_postgres.vector_config import PostgresVectorSettings
 from portico_postgres.vector_store import PostgresVectorStore
 from portico_testkit.postgres_server import PostgresServer, postgres_server

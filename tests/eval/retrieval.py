@@ -23,9 +23,7 @@ from attrs import evolve
 from tests.eval.measures import ndcg, recall
 from tests.eval.trec import Document, read_documents, read_judgements, read_topics, same_id
 
-from portico._ports.embedding_generator import EmbeddingGenerator
-from portico._ports.search_index import IndexProgress
-from portico._ports.vector_store import VectorStore
+from portico.ports import EmbeddingGenerator, IndexProgress, VectorStore
 from portico_documents.config import DocumentsSettings
 from portico_documents.ranking import LEXICAL, VECTOR, Weights
 from portico_documents.search import DocumentsSearch

@@ -21,8 +21,8 @@ from typing import Any
 from tests.eval.measures import recall
 from tests.eval.selection_format import Query, read_functions, read_queries
 
-from portico._functions.functions import FunctionManual
-from portico._search.vectors import VectorRecord
+from portico import FunctionManual
+from portico.search import VectorRecord
 from portico_basics.contextual import ContextualSelector, SelectionOptions
 from portico_basics.contextual.lexical import LexicalIndex, function_text
 from portico_faiss.config import FaissSettings

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from portico._functions.functions import FunctionManual
+from portico import FunctionManual
 
 __all__ = ["Query", "read_functions", "read_queries"]
 

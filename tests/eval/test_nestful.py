@@ -14,7 +14,7 @@ from tests.eval.__main__ import main
 from tests.eval.nestful import measure
 from tests.eval.nestful_format import plan_of, read_functions, read_tasks, schema_of
 
-from portico._plans.plan import From, ListOf, ObjectOf, TextOf, Value
+from portico.plans import From, ListOf, ObjectOf, TextOf, Value
 from portico_testkit.virtual_time import on_virtual_time
 
 COLLECTION = Path(__file__).parent / "collection"

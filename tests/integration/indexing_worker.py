@@ -18,7 +18,7 @@ import portico_documents.search
 import portico_faiss.store
 import portico_host
 import portico_wordllama.embeddings
-from portico._ports.text_search import TextSearch
+from portico.ports import TextSearch
 
 
 def application(base: Path) -> portico_host.Application:

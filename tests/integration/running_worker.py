@@ -18,12 +18,9 @@ from typing import Any
 
 import portico_basics.sqlite.store
 import portico_host
-from portico import Kernel
-from portico._functions.functions import FunctionPlugin, function
-from portico._plans.plan import Expression, From, ListOf, Plan, Step, TextOf, Value
-from portico._plans.task import Answer
-from portico._runs.outcome import Pursuit
+from portico import FunctionPlugin, Kernel, Pursuit, function
 from portico.errors import PorticoError
+from portico.plans import Answer, Expression, From, ListOf, Plan, Step, TextOf, Value
 
 SECONDS = 0.006
 """How long a step works before what it does, and once more after it."""

@@ -12,10 +12,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from portico import Answer, Infeasible, Plan, Registration, Services, Step, Task, function
-from portico._functions.functions import FunctionPlugin
-from portico._plans.plan import Expression, From, ListOf, Value
-from portico._plans.task import Emit
+from portico import Answer, FunctionPlugin, Infeasible, Plan, Registration, Services, Step, Task, function
+from portico.plans import Emit, Expression, From, ListOf, Value
 
 WORK, PAY = "steps-Work", "steps-Pay"
 FIRST = {"s1": [], "s2": ["s1"], "s3": ["s1"], "s4": ["s2", "s3"], "s5": ["s4"]}

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from portico._chat.messages import ToolCall
+from portico import ToolCall
 from portico_testkit.replayed_model import ReplayedModel
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import portico_host
-from portico._ports.text_search import TextSearch
+from portico.ports import TextSearch
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import pytest
 
 from portico import (
     From,
+    Held,
     Kernel,
     ListOf,
     ObjectOf,
@@ -25,11 +26,9 @@ from portico import (
     plan_from_json,
     plan_to_json,
 )
-from portico._plans.plan import parse_path
-from portico._plans.xml_form.reading import plan_from_xml
-from portico._runs.journal import RunState
-from portico._runs.outcome import Held
-from portico._search.vectors import Vectors
+from portico.plans import parse_path, plan_from_xml
+from portico.plugins import RunState
+from portico.search import Vectors
 from portico_basics.plan_folder.config import PlanFolderSettings
 from portico_basics.plan_folder.store import FolderPlanStore
 from portico_basics.sqlite.config import SqliteSettings

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import portico_host
-from portico._ports.text_search import TextSearch
-from portico._search.results import TextSearchOptions
 from portico.errors import ConfigurationError
+from portico.ports import TextSearch
+from portico.search import TextSearchOptions
 
 PAGES = {"docs": "# Ports\n\nA port is a protocol.\n", "wiki": "# Harbours\n\nA port is a harbour.\n"}
 

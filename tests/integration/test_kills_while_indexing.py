@@ -14,8 +14,8 @@ from types import ModuleType
 
 import pytest
 
-from portico._ports.text_search import TextSearch
-from portico._search.results import TextSearchOptions
+from portico.ports import TextSearch
+from portico.search import TextSearchOptions
 from portico_testkit.forking import Forking, forking, is_running
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and kill")

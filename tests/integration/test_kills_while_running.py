@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from portico._runs.journal import RunState
+from portico.plugins import RunState
 from portico_basics.sqlite.config import SqliteSettings
 from portico_basics.sqlite.store import SqliteRunStore
 from portico_testkit.forking import Forking, forking, is_running

@@ -20,8 +20,7 @@ from typing import Any
 import pytest
 from tests.integration.ten_steps import PAID
 
-from portico._plugins.registration import Secret
-from portico._runs.journal import RunState
+from portico.plugins import RunState, Secret
 from portico_postgres.config import PostgresRunSettings
 from portico_postgres.run_store import PostgresRunStore
 from portico_testkit.postgres_server import PostgresServer, postgres_server

@@ -18,10 +18,8 @@ from typing import Any
 import pytest
 
 import portico_host
-from portico._chat.messages import ToolCall
-from portico._plans.plan import From, Plan, references
-from portico._plans.task import Answer, Event, TextDelta
-from portico._runs.outcome import Pursuit
+from portico import Pursuit, ToolCall
+from portico.plans import Answer, Event, From, Plan, TextDelta, references
 from portico_testkit.replayed_model import ReplayedModel, Saying
 
 ENGLISH = "Write a poem about John Doe, then translate it into Chinese."
@@ -189,7 +187,7 @@ async def test_what_was_done_can_be_replayed_without_a_model_for_the_planner(
 
 
 def _as_json(pursuit: Pursuit) -> dict[str, Any]:
-    from portico._plans.json_form import plan_to_json
+    from portico.plans import plan_to_json
 
     return plan_to_json(pursuit.plan)
 

@@ -13,14 +13,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from portico._chat.messages import ChatCapabilities, ChatReply, Message, ToolCall
-from portico._functions.functions import function
-from portico._kernel import Kernel
-from portico._plans.task import Answer, Budget, Infeasible
-from portico._ports.chat_service import ChatService
-from portico._ports.planner import Planner
-from portico._ports.template_language import TemplateLanguage
+from portico import ChatCapabilities, ChatReply, Kernel, Message, ToolCall, function
 from portico.errors import PorticoError
+from portico.plans import Answer, Budget, Infeasible
+from portico.ports import ChatService, Planner, TemplateLanguage
 from portico_function_calling_planner.config import FunctionCallingSettings
 from portico_function_calling_planner.planner import FunctionCallingPlanner
 from portico_sequential_planner.config import SequentialSettings

@@ -14,15 +14,10 @@ from typing import Any
 
 import pytest
 
-from portico._chat.messages import ChatCapabilities, ChatReply, ChatRequest, Reasoning, Text, ToolCall
-from portico._functions.functions import function
-from portico._kernel import Kernel
-from portico._plans.task import Answer
-from portico._ports.chat_service import ChatService
-from portico._ports.planner import Planner
-from portico._ports.template_language import TemplateLanguage
-from portico._runs.outcome import Pursuit
+from portico import ChatCapabilities, ChatReply, ChatRequest, Kernel, Pursuit, Reasoning, Text, ToolCall, function
 from portico.errors import PorticoError, RunEnded
+from portico.plans import Answer
+from portico.ports import ChatService, Planner, TemplateLanguage
 from portico_function_calling_planner.config import FunctionCallingSettings
 from portico_function_calling_planner.planner import FunctionCallingPlanner
 from portico_sequential_planner.config import SequentialSettings

@@ -8,11 +8,9 @@ from pathlib import Path
 import pytest
 
 import portico_host
-from portico import Kernel, Prompt, function
-from portico._chat.messages import ChatCapabilities, ToolCall
-from portico._plans.plan import From, Plan, Step, Value
-from portico._plans.task import Answer
+from portico import ChatCapabilities, Kernel, Prompt, ToolCall, function
 from portico.errors import ArgumentsInvalid, TemplateError
+from portico.plans import Answer, From, Plan, Step, Value
 from portico_testkit.fakes.chat_service import ScriptedChat
 
 TEXTS = (
@@ -158,7 +156,7 @@ class _Chatting:
         self.services, self.chat = services, chat
 
     def get(self, port, name=None):
-        from portico._ports.chat_service import ChatService
+        from portico.ports import ChatService
 
         return self.chat if port is ChatService else self.services.get(port, name)
 

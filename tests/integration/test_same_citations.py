@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import portico_host
-from portico._chat.messages import Citation
-from portico._plans.task import Answer
-from portico._ports.text_search import TextSearch
+from portico import Citation
+from portico.plans import Answer
+from portico.ports import TextSearch
 from portico_testkit.postgres_server import PostgresServer, postgres_server
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the server's package has none for Windows")

@@ -15,10 +15,8 @@ import pytest
 from pytest_httpserver import HTTPServer
 
 import portico_host
-from portico._chat.messages import ToolCall, ToolChoice
-from portico._plans.task import Answer, Event, Infeasible
-from portico._selection.selection import FunctionsOffered
-from portico._tool_loop.values import ToolFinished
+from portico import FunctionsOffered, ToolCall, ToolChoice, ToolFinished
+from portico.plans import Answer, Event, Infeasible
 from portico_testkit.replayed_model import ReplayedModel, Saying
 
 VERBS = (

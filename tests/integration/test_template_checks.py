@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from portico import Answer, Kernel, function
-from portico._plans.plan import From, Plan, PlanTemplate, Step, Value
 from portico.errors import PlanInvalid, PorticoError
+from portico.plans import From, Plan, PlanTemplate, Step, Value
 from portico_templates.handlebars.language import HandlebarsTemplates
 from portico_templates.jinja2.language import Jinja2Templates
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import pytest
 
 from portico import Kernel, function
-from portico._plans.functions import plan_function
-from portico._plans.plan import From, Plan, PlanTemplate, Step, Value
-from portico._plans.task import Answer
-from portico._runs.journal import RunState
 from portico.errors import StepFailed
+from portico.plans import Answer, From, Plan, PlanTemplate, Step, Value, plan_function
+from portico.plugins import RunState
 from portico_templates.handlebars.language import HandlebarsTemplates
 from portico_templates.jinja2.language import Jinja2Templates
 from portico_testkit.fakes.run_store import MemoryRunStore

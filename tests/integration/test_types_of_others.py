@@ -14,8 +14,7 @@ import pydantic
 import pytest
 
 import portico_host
-from portico._chat.messages import ToolCall
-from portico._functions.functions import function
+from portico import ToolCall, function
 from portico.errors import ArgumentsInvalid
 
 

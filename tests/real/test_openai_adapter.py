@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from portico import ChatRequest, Kernel, Message, ToolCall, ToolResult
-from portico._plugins.registration import Secret
 from portico.errors import AuthenticationFailed, ContextOverflow, ServiceError
+from portico.plugins import Secret
 from portico_llamacpp.server import LlamaCppServer
 from portico_openai.chat import OpenAIChat
 from portico_openai.config import OpenAIChatSettings, OpenAIEmbeddingsSettings

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from portico import Equal, Kernel, TurnLimits, search_plugin
-from portico._chat.messages import Message, ToolCall, ToolResult
-from portico._plugins.registration import Secret
-from portico._ports.http_client import HttpClient
+from portico import Equal, Kernel, Message, ToolCall, ToolResult, TurnLimits, search_plugin
 from portico.errors import TurnLimitExceeded
+from portico.plugins import Secret
+from portico.ports import HttpClient
 from portico_bing.config import BingSettings
 from portico_bing.search import BingTextSearch
 from portico_llamacpp.chat import LlamaCppChat

@@ -15,13 +15,9 @@ from typing import Any, Literal
 import pytest
 
 from portico import Kernel, function
-from portico._plans.check import check_plan
-from portico._plans.json_form import plan_from_json, plan_to_json
-from portico._plans.plan import Plan, references
-from portico._plans.task import Answer, Event, Proposed, Task
-from portico._ports.chat_service import ChatService
-from portico._ports.planner import Planner
 from portico.errors import PorticoError
+from portico.plans import Answer, Event, Plan, Proposed, Task, check_plan, plan_from_json, plan_to_json, references
+from portico.ports import ChatService, Planner
 from portico_llamacpp.chat import LlamaCppChat
 from portico_sequential_planner.config import SequentialSettings
 from portico_sequential_planner.planner import SequentialPlanner

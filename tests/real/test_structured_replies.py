@@ -16,10 +16,9 @@ from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 import pytest
 from jsonschema import Draft202012Validator
 
-from portico import ChatRequest, Kernel, Message
-from portico._ports.chat_service import ChatService
-from portico._tool_loop.values import PartialValue, Turn, TurnOptions
-from portico._types.compiling import compile_type
+from portico import ChatRequest, Kernel, Message, PartialValue, Turn, TurnOptions
+from portico.plugins import compile_type
+from portico.ports import ChatService
 from portico_llamacpp.chat import LlamaCppChat
 from portico_openai.chat import OpenAIChat
 from portico_openai.config import OpenAIChatSettings

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from portico._kernel import Kernel
-from portico._plans.plan import Plan
-from portico._runs.outcome import Held, Pursuit
+from portico import Held, Kernel, Pursuit
+from portico.plans import Plan
 
 
 def test_an_answer_comes_with_its_place_its_service_and_what_was_searched(in_process: Any, configured: Path) -> None:

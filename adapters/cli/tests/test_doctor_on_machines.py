@@ -15,7 +15,7 @@ NO_JOURNAL = '[runs]\nuse = "none"\n'
 VECTORS = '[vectors]\nuse = "faiss"\n[vectors.faiss]\npath = "vectors"\n'
 SHARED = '[runs]\nuse = "shared"\n[vectors]\nuse = "shared"\n'
 FAR = """
-from portico._plugins.registration import Registration
+from portico.plugins import Registration
 from portico_testkit.fakes.job_queue import MemoryJobQueue
 from portico_testkit.fakes.run_store import MemoryRunStore
 from portico_testkit.fakes.vector_store import DictVectorStore

@@ -44,7 +44,7 @@ Make = Callable[..., None]
             id="a module of its own is missing",
         ),
         pytest.param(
-            "from portico._plugins.registration import Enrolment",
+            "from portico.plugins import Enrolment",
             ["Requires-Dist: portico-core>=99"],
             "cannot import name 'Enrolment'",
             CORE,

@@ -139,7 +139,7 @@ def test_what_another_package_lacks_is_no_failure_of_who_stands_on_it(package: M
 
 PLANNING = """
 from types import SimpleNamespace
-from portico._plugins.registration import Registration
+from portico.plugins import Registration
 
 class Modelled:
     name, asks_model = "modelled", True

@@ -72,7 +72,7 @@ def test_plugins_shows_what_is_wrong_and_the_rest_works(
         "portico-twin",
         {"portico": {"twin": "portico_twin"}},
         portico_twin=(
-            "from portico._plugins.registration import Registration\n"
+            "from portico.plugins import Registration\n"
             "def portico_text_searches():\n"
             "    return [Registration(name='shelf', factory='a:b', summary='Another shelf.')]\n"
         ),

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from portico._ports.table import PORTS
+from portico.ports import PORTS
 from portico_cli.failures import Misused
 from portico_cli.new_package import (
     KINDS,

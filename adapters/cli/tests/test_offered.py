@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 FEW = """
-from portico._plans.task import Answer, Infeasible
-from portico._plans.plan import Plan, Step, Value
-from portico._plugins.registration import Registration
-from portico._selection.selection import Considered, Selection
+from portico.plans import Answer, Infeasible, Plan, Step, Value
+from portico.plugins import Registration
+from portico import Considered, Selection
 
 
 def portico_function_selectors():

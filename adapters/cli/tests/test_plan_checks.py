@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from portico._plans.plan import Plan, Step
 from portico.errors import PlanFormatError
+from portico.plans import Plan, Step
 from portico_cli.plan_files import written_plan
 
 SHOUT = {"id": "s1", "function": "tools-shout", "arguments": {"text": {"value": "hey"}}}

@@ -11,7 +11,7 @@ import pytest
 REGISTERING = """
 from dataclasses import dataclass, field
 from typing import Literal
-from portico._plugins.registration import Registration, Secret
+from portico.plugins import Registration, Secret
 
 @dataclass
 class Settings:
@@ -135,7 +135,7 @@ def test_settings_that_cannot_be_read_are_told_of_and_the_rest_is_shown(
 def test_a_package_whose_factory_fails_is_shown_as_broken_configured_or_not(
     portico: Any, install: Install, folder: Path, site: Path, factory: str, said: str, configuration: str
 ) -> None:
-    source = "from portico._plugins.registration import Registration\ndef portico_text_searches():\n"
+    source = "from portico.plugins import Registration\ndef portico_text_searches():\n"
     source += "    return [Registration(name='shop', factory='portico_shop:make', summary='Shop.')]\n"
     install("portico-shop", {"portico": {"shop": "portico_shop"}}, portico_shop=source + factory)
     (folder / "portico.toml").write_text(configuration)
@@ -171,7 +171,7 @@ def test_odd_settings_of_one_package_cost_nobody_the_schema(
 ) -> None:
     source = (
         "import enum\nfrom typing import Literal\nfrom collections.abc import Callable\n"
-        "from dataclasses import dataclass\nfrom portico._plugins.registration import Registration\n"
+        "from dataclasses import dataclass\nfrom portico.plugins import Registration\n"
         "class Kind(enum.Enum):\n    OBJECT = object()\n"
         "@dataclass\nclass Inner:\n    b: 'Nope' = 1\n"
         f"@dataclass\nclass Settings:\n{settings}\n"

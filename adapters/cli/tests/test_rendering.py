@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, strategies as st
 from rich.console import Console
 
-from portico._ports.search_index import IndexProgress
-from portico._search.results import TextSearchResult
+from portico.ports import IndexProgress
+from portico.search import TextSearchResult
 from portico_cli.show.layout import AnswerText, place_of
 from portico_cli.show.output import plain
 from portico_cli.show.search import result_lines, snippet

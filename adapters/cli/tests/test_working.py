@@ -7,19 +7,16 @@ from typing import Any
 
 import pytest
 
-from portico import From, Kernel, Plan, Step, Value, function
-from portico._jobs import Job, JobStatus
-from portico._plans.task import Answer, Event, Infeasible, StepFailure, StepFinished, StepStarted, Task
-from portico._ports.planner import Planner
-from portico._runs.outcome import Held
+from portico import From, Held, Kernel, Plan, Step, Value, function
 from portico.errors import StoreError, StoreUnavailable
+from portico.plans import Answer, Event, Infeasible, StepFailure, StepFinished, StepStarted, Task
+from portico.ports import Job, JobStatus, Planner
 from portico_cli.execution import RunFailed, ended_jobs, ended_run, follow
 from portico_cli.invocation import Invocation
 from portico_cli.runs import list_runs
 from portico_cli.terminal.progress import Progress
 from portico_cli.worker import (
     EMPTY,
-    KINDS,
     TOLD,
     JobBegun,
     JobEnded,
@@ -27,7 +24,6 @@ from portico_cli.worker import (
     Stopping,
     WorkerEvent,
     Working,
-    carry_outs,
 )
 from portico_testkit.fakes.durable_runs import MemoryDurableRunner
 from portico_testkit.fakes.job_queue import MemoryJobQueue
@@ -92,12 +88,6 @@ async def stopped(task: asyncio.Task[str]) -> str:
     """Tell a worker to stop, and wait until it has."""
     task.cancel()
     return await asyncio.wait_for(task, 10)
-
-
-def test_every_kind_of_job_has_a_function_that_carries_it_out() -> None:
-    assert set(carry_outs()) == set(KINDS)
-    assert all(callable(carry_out) for carry_out in carry_outs().values())
-    assert "pursuit" in KINDS
 
 
 async def test_a_worker_that_is_to_end_when_the_queue_is_empty_does() -> None:

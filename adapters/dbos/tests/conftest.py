@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from portico._plugins.registration import Secret
+from portico.plugins import Secret
 from portico_dbos.config import DbosSettings
 from portico_dbos.runner import DbosRunner
 from portico_testkit.postgres_server import PostgresServer, postgres_server

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from portico._plugins.registration import Secret
-from portico._ports.runner import Runner
+from portico.plugins import Secret
+from portico.ports import Runner
 from portico_dbos.config import DbosSettings
 from portico_dbos.jobs import DbosJobs
 from portico_dbos.runner import DbosRunner
@@ -123,7 +123,7 @@ class TestDbosJobs(JobQueueKit):
         return worker_process(
             f"""
 from pathlib import Path
-from portico._plugins.registration import Secret
+from portico.plugins import Secret
 from portico_dbos.config import DbosSettings
 from portico_dbos.runner import DbosRunner
 

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from portico._jobs import Job
-from portico._plugins.registration import Secret
+from portico.plugins import Secret
+from portico.ports import Job
 from portico_dbos.config import DbosSettings
 from portico_dbos.runner import DbosRunner
 from portico_testkit.processes import killed_at_the_end

@@ -21,9 +21,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from portico._jobs import Job, JobStatus
-from portico._plugins.registration import Secret
 from portico.errors import StoreBusy, StoreError, StoreUnavailable
+from portico.plugins import Secret
+from portico.ports import Job, JobStatus
 from portico_dbos._database import Opened
 from portico_dbos._heartbeat import tidy
 from portico_dbos.config import DbosSettings, Rate
@@ -247,7 +247,7 @@ def test_a_process_that_forgets_to_close_ends_all_the_same_and_says_nothing(tmp_
     program = f"""
 import asyncio
 from pathlib import Path
-from portico._jobs import Job
+from portico.ports import Job
 from portico_dbos.config import DbosSettings
 from portico_dbos.runner import DbosRunner
 async def main():

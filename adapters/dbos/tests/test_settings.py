@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, strategies as st
 from sqlalchemy.exc import OperationalError
 
-from portico._plugins.registration import Secret
 from portico.errors import StoreUnavailable
+from portico.plugins import Secret
 from portico_dbos._errors import mapped_errors
 from portico_dbos._names import attempt_id, id_of, kind_of, name_of, queue_of, step_name, workflow_of
 from portico_dbos.config import DbosSettings, Rate

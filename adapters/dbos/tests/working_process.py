@@ -15,8 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from portico._jobs import Job
-from portico._plugins.registration import Secret
+from portico.plugins import Secret
+from portico.ports import Job
 from portico_dbos.config import DbosSettings
 from portico_dbos.runner import DbosRunner
 

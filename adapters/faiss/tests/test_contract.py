@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from portico._search.vectors import VectorRecord, Vectors
+from portico.search import VectorRecord, Vectors
 from portico_faiss.config import FaissSettings
 from portico_faiss.store import FaissVectorStore
 from portico_testkit.package import PackageKit

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from portico import VectorRecord, Vectors
-from portico._search.filters import Equal
+from portico.search import Equal
 from portico_faiss.config import FaissSettings
 from portico_faiss.store import FaissVectorStore
 

@@ -14,8 +14,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from portico import VectorRecord, Vectors
-from portico._search.filters import Equal, Range, matches
-from portico._search.vectors import plain_metadata
+from portico.search import Equal, Range, matches, plain_metadata
 from portico_faiss import _plugin
 from portico_faiss._metadata import decoded, encoded, prefilter
 from portico_faiss._names import folder_name

@@ -65,7 +65,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 ACME_PLUGIN = """
-    from portico._plugins.registration import Registration
+    from portico.plugins import Registration
 
     def portico_text_searches():
         return [
@@ -89,7 +89,7 @@ ACME_CONFIG = """
     from pathlib import Path
     from typing import Literal
     from attrs import field, frozen, validators
-    from portico._plugins.registration import Secret
+    from portico.plugins import Secret
 
     @frozen
     class Limits:
@@ -115,10 +115,9 @@ ACME_CONFIG = """
 """
 
 ACME_SEARCH = """
-    from portico._functions.functions import Function, FunctionPlugin
-    from portico._search.results import SearchCapabilities
-    from portico._ports.chat_service import ChatService
-    from portico._ports.text_search import TextSearch
+    from portico import Function, FunctionPlugin
+    from portico.search import SearchCapabilities
+    from portico.ports import ChatService, TextSearch
 
     closed = []
 

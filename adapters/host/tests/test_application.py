@@ -9,12 +9,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import portico_host
-from portico._plans.task import Budget
-from portico._ports.function_source import FunctionSource
-from portico._ports.http_client import HttpClient
-from portico._ports.page_reader import PageReader
-from portico._ports.text_search import TextSearch
 from portico.errors import ConfigurationError, PluginBroken, PluginNotInstalled
+from portico.plans import Budget
+from portico.ports import FunctionSource, HttpClient, PageReader, TextSearch
 
 pytestmark = pytest.mark.usefixtures("work")
 
@@ -203,7 +200,7 @@ def test_a_vendor_that_does_not_load_is_found_only_when_chosen(site: Any) -> Non
     site.install(
         "portico-lazy",
         """
-        from portico._plugins.registration import Registration
+        from portico.plugins import Registration
         def portico_chat_services():
             return [Registration(name="lazy", factory="portico_lazy.chat:Chat", summary="s")]
         """,

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from portico._ports.table import PORTS
 from portico.errors import ConfigurationError
+from portico.ports import PORTS
 from portico_host.configuration import Configuration, read_configuration
 from portico_host.packages import port_named
 

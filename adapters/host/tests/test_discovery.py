@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 import portico_host
-from portico._ports.table import PORTS
 from portico.errors import PluginBroken, PluginConflict, PluginNotInstalled
+from portico.ports import PORTS
 from portico_host.checking import package_problems
 from portico_host.packages import Plugins, distribution_for, port_named
 
 GOOD = """
-    from portico._plugins.registration import Registration
+    from portico.plugins import Registration
 
     def portico_text_searches():
         return [Registration(name="{name}", factory="{package}.search:Search", summary="Search.")]
@@ -106,7 +106,7 @@ def test_what_a_hook_returns_is_checked(site: Any, returned: str, problem: str) 
     site.install(
         "portico-odd",
         f"""
-        from portico._plugins.registration import Registration
+        from portico.plugins import Registration
         def portico_text_searches():
             ok = Registration(name="odd", factory="x:y", summary="s")
             return {returned}

@@ -10,12 +10,12 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import portico_host
-from portico._ports.function_selector import FunctionSelector
 from portico.errors import ConfigurationError, PluginBroken, PluginNotInstalled
+from portico.ports import FunctionSelector
 from portico_host.configuration import read_configuration
 
 PLUGIN = """
-    from portico._plugins.registration import Registration
+    from portico.plugins import Registration
 
     def portico_function_selectors():
         return [
@@ -38,8 +38,7 @@ CONFIG = """
 """
 
 SELECTOR = """
-    from portico._functions.functions import Function, FunctionPlugin
-    from portico._selection.selection import Considered, Selection
+    from portico import Considered, Function, FunctionPlugin, Selection
 
     class FewSelector:
         name = "few"

@@ -46,7 +46,7 @@ def build_wheel(directory, settings=None, metadata=None):
 """
 
 REGISTERING = """
-from portico._plugins.registration import Registration
+from portico.plugins import Registration
 def portico_vector_stores():
     return [Registration(name={name!r}, factory="{package}._plugin:Store", summary="A store.")]
 class Store:
@@ -58,8 +58,7 @@ class Store:
 REPORT = """
 import json, portico_host
 from portico.errors import PluginError
-from portico._ports.chat_service import ChatService
-from portico._ports.vector_store import VectorStore
+from portico.ports import ChatService, VectorStore
 application = portico_host.load()
 def chosen(port, name):
     try:

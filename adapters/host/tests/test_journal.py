@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 import portico_host
-from portico._ports.run_store import RunStore
-from portico._ports.runner import Runner
 from portico.errors import ConfigurationError, PluginNotInstalled, StoreError
+from portico.ports import Runner, RunStore
 from portico_basics.sqlite.store import SqliteRunStore
 
 
@@ -131,7 +130,7 @@ def test_without_end_is_said_by_leaving_it_out(key: str) -> None:
 
 
 PLANS = """
-    from portico._plugins.registration import Registration
+    from portico.plugins import Registration
 
     def portico_plan_stores():
         return [Registration(name="shelf", factory="portico_shelved._plugin:Shelf", summary="Plans on a shelf.")]

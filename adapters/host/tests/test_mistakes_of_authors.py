@@ -12,9 +12,9 @@ from urllib.request import pathname2url
 import pytest
 
 import portico_host
-from portico._plugins.registration import Registration
-from portico._ports.text_search import TextSearch
 from portico.errors import PluginBroken, PluginConflict, PluginNotInstalled
+from portico.plugins import Registration
+from portico.ports import TextSearch
 from portico_host.checking import package_problems, problems_of
 from portico_host.packages import Offer, Package, Plugins, port_named
 from portico_host.shipped import SHIPPED
@@ -23,7 +23,7 @@ from portico_host.typed_words import quoted
 pytestmark = pytest.mark.usefixtures("work")
 
 PLUGIN = """
-from portico._plugins.registration import Registration
+from portico.plugins import Registration
 
 def portico_text_searches():
     return [Registration(name="mine", factory="portico_mine.search:make", summary="Mine.")]
@@ -169,7 +169,7 @@ def test_the_doctor_tells_what_mends_a_chosen_package_that_offers_nothing(
     [
         ("\nimport os\nos.environ['NO_SUCH']", "KeyError: 'NO_SUCH'. See portico_mine/_plugin.py:3.", "saved"),
         ("def portico_text_searches(:", "SyntaxError: invalid syntax (_plugin.py, line 1).", "saved"),
-        ("from portico._plugins.registration import Enrolment", " See portico_mine/_plugin.py:1.", "saved"),
+        ("from portico.plugins import Enrolment", " See portico_mine/_plugin.py:1.", "saved"),
         ("import json.nothing", "No module named 'json.nothing'. See portico_mine/_plugin.py:1.", "metadata"),
         (
             "import portico_mine.searhc",

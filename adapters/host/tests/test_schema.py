@@ -16,8 +16,8 @@ from hypothesis import given, settings, strategies as st
 from jsonschema import Draft202012Validator
 
 import portico_host
-from portico._plugins.registration import Secret, ValueForm, one_of
-from portico._ports.table import PORTS
+from portico.plugins import Secret, ValueForm, one_of
+from portico.ports import PORTS
 from portico_host.configuration import can_be_none
 from portico_host.fields import limits_of
 from portico_host.schema import settings_schema
@@ -306,7 +306,7 @@ def summary_of(plugins: Any, port: str, name: str) -> str:
 def test_what_a_chosen_service_cannot_do_without_must_be_there(site: Any, work: Path) -> None:
     site.install(
         "portico-needy",
-        "from portico._plugins.registration import Registration\n"
+        "from portico.plugins import Registration\n"
         "def portico_chat_services():\n"
         "    return [Registration(name='needy', factory='a:b', settings='portico_needy.c:Needs', summary='Needs.')]",
         {"c": "from dataclasses import dataclass\n@dataclass\nclass Needs:\n    model: str\n"},

@@ -9,7 +9,7 @@ import pytest
 from attrs import field, frozen
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from portico._plugins.registration import Secret
+from portico.plugins import Secret
 from portico_host.configuration import read_configuration
 from portico_host.fields import secret_values
 from portico_host.mistakes import SettingsInvalid

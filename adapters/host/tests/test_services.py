@@ -10,14 +10,9 @@ from typing import Any
 import pytest
 
 import portico_host
-from portico._plugins.registration import Services
-from portico._ports.chat_service import ChatService
-from portico._ports.embedding_generator import EmbeddingGenerator
-from portico._ports.function_source import FunctionSource
-from portico._ports.runner import Runner
-from portico._ports.text_search import TextSearch
-from portico._ports.vector_store import VectorStore
 from portico.errors import ConfigurationError, PluginBroken, PluginNotInstalled
+from portico.plugins import Services
+from portico.ports import ChatService, EmbeddingGenerator, FunctionSource, Runner, TextSearch, VectorStore
 from portico_host import HostServices
 
 pytestmark = pytest.mark.usefixtures("work")
@@ -117,7 +112,7 @@ def test_a_variable_reaches_a_plugin_with_a_hyphen_in_its_name(site: Any, monkey
         "portico-two-words",
         """
         from dataclasses import dataclass
-        from portico._plugins.registration import Registration
+        from portico.plugins import Registration
         @dataclass
         class Settings:
             size: int = 1
@@ -140,7 +135,7 @@ def test_a_circle_of_services_is_told(acme: Any) -> None:
     acme.install(
         "portico-around",
         """
-        from portico._plugins.registration import Registration
+        from portico.plugins import Registration
         def portico_text_searches():
             return [Registration(name="around", factory="portico_acme.search:AroundSearch", summary="s")]
         """,
@@ -182,7 +177,7 @@ def test_what_a_registration_names_is_checked_when_chosen(site: Any, factory: st
         "portico-odd",
         f"""
         from dataclasses import dataclass
-        from portico._plugins.registration import Registration
+        from portico.plugins import Registration
         VALUE = 5
         @dataclass
         class Unresolved:
@@ -346,7 +341,7 @@ def test_the_default_asks_nothing_of_a_store_without_a_path(site: Any, monkeypat
         "portico-other-faiss",
         """
         from dataclasses import dataclass
-        from portico._plugins.registration import Registration
+        from portico.plugins import Registration
         @dataclass
         class Settings:
             size: int = 1

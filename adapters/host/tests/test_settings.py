@@ -13,8 +13,8 @@ from attrs import field, frozen, validators
 from hypothesis import given, strategies as st
 from jsonschema import Draft202012Validator
 
-from portico._plugins.registration import Secret
 from portico.errors import SchemaUnsupported
+from portico.plugins import Secret
 from portico_host.schema import settings_schema
 from portico_host.secret_source import SecretSource
 from portico_host.settings import Structurer, Unfit

@@ -21,15 +21,15 @@ from attrs import field, frozen, make_class, validators
 from jsonschema import Draft202012Validator
 
 import portico_host
-from portico._ports.text_search import TextSearch
 from portico.errors import PluginBroken, SchemaUnsupported
+from portico.ports import TextSearch
 from portico_host.fields import limited, limits_of
 from portico_host.schema import offered_schema, settings_schema
 from portico_host.secret_source import SecretSource
 from portico_host.settings import Structurer, Unfit
 
 PLUGIN = """
-    from portico._plugins.registration import Registration
+    from portico.plugins import Registration
 
     def portico_text_searches():
         return [Registration(name="mine", factory="portico_mine.search:MineSearch",

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import portico_host
-from portico._search.functions import SEARCH_TAG
+from portico.search import SEARCH_TAG
 from portico_host import SettingsInvalid
 
 PLUGIN = """
-from portico._plugins.registration import Registration
+from portico.plugins import Registration
 
 def portico_type_codecs():
     return [Registration(name="coins", factory="portico_mint.coins:Coins", summary="Coins.")]
@@ -24,7 +24,7 @@ def portico_text_searches():
 
 COINS = """
 from portico import SearchConnector, SearchResults, TextSearchResult
-from portico._types.compiled import Compiled
+from portico.plugins import Compiled
 
 class Coin:
     pass
@@ -57,7 +57,7 @@ async def test_records_of_a_source_are_of_the_form_that_a_codec_gives_them(site:
 
 
 WRAPS = """
-from portico._plugins.registration import Registration
+from portico.plugins import Registration
 
 def portico_text_searches():
     return [

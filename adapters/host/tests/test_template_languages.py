@@ -11,7 +11,7 @@ import portico_host
 from portico.errors import PluginNotInstalled
 
 PLUGIN = """
-    from portico._plugins.registration import Registration
+    from portico.plugins import Registration
 
     def portico_template_languages():
         return [Registration(name="shouting", factory="portico_shouting.language:Shouting",

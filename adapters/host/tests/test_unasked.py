@@ -9,15 +9,14 @@ from typing import Any
 import pytest
 
 import portico_host
-from portico._functions.functions import function
-from portico._ports.schema_validator import SchemaValidator
-from portico._ports.type_codec import TypeCodec
+from portico import function
 from portico.errors import ConfigurationError, PluginBroken, PluginConflict, PluginNotInstalled, SchemaUnsupported
+from portico.ports import SchemaValidator, TypeCodec
 
 pytestmark = pytest.mark.usefixtures("work")
 
 REGISTERING = """
-from portico._plugins.registration import Registration
+from portico.plugins import Registration
 from dataclasses import dataclass
 
 @dataclass
@@ -38,7 +37,7 @@ def portico_schema_validators():
 """
 
 CODEC = """
-from portico._types.compiled import Compiled
+from portico.plugins import Compiled
 
 class Coin:
     pass

@@ -10,16 +10,14 @@ import pytest
 from hypothesis import given, strategies as st
 
 import portico_host
-from portico._plugins.registration import Registration
-from portico._ports.schema_validator import SchemaValidator
-from portico._ports.table import PORTS
-from portico._ports.text_search import TextSearch
 from portico.errors import PluginIncompatible
+from portico.plugins import Registration
+from portico.ports import PORTS, SchemaValidator, TextSearch
 
 pytestmark = pytest.mark.usefixtures("work")
 
 REGISTERING = """
-from portico._plugins.registration import Registration
+from portico.plugins import Registration
 
 def {hook}():
     return [
@@ -110,7 +108,7 @@ def test_it_is_not_silently_the_default(
 ) -> None:
     monkeypatch.setenv("PORTICO_DISABLE", "portico-faiss")
     site.install("portico-thing", REGISTERING.format(name=name, hook=f"portico_{hook}", versions=[2]))
-    from portico._ports.vector_store import VectorStore
+    from portico.ports import VectorStore
 
     with pytest.raises(
         PluginIncompatible, match=f"'{name}' of portico-thing was built for version 2 of the port {port}"

@@ -14,8 +14,7 @@ from uuid import UUID
 import pytest
 from jsonschema import Draft202012Validator
 
-from portico._chat.messages import ChatRequest, Message, Tool, ToolCall, ToolChoice, ToolResult
-from portico._types.compiling import compile_type
+from portico import ChatRequest, Message, Tool, ToolCall, ToolChoice, ToolResult
 from portico.errors import (
     ConfigurationError,
     ContextOverflow,
@@ -23,6 +22,7 @@ from portico.errors import (
     ServiceError,
     ServiceUnavailable,
 )
+from portico.plugins import compile_type
 from portico_llamacpp.chat import LlamaCppChat
 from portico_llamacpp.config import LlamaCppSettings
 

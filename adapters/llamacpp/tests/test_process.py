@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from portico._chat.messages import ChatDelta, ChatRequest, Message, Tool
+from portico import ChatDelta, ChatRequest, Message, Tool
 from portico.errors import (
     ConfigurationError,
     ServiceTimeout,
@@ -200,7 +200,7 @@ async def test_a_process_that_dies_is_an_error_and_the_next_call_starts_another(
 
 PROGRAM = """
 import asyncio, sys
-from portico._chat.messages import ChatDelta, ChatRequest, Message
+from portico import ChatDelta, ChatRequest, Message
 from portico_llamacpp.chat import LlamaCppChat
 from portico_llamacpp.config import LlamaCppSettings
 
@@ -256,7 +256,7 @@ async def test_the_model_ends_with_the_program_however_that_ends(stop: str) -> N
 
 FORK = """
 import asyncio, os, sys
-from portico._chat.messages import ChatRequest, Message
+from portico import ChatRequest, Message
 from portico_llamacpp.chat import LlamaCppChat
 from portico_llamacpp.config import LlamaCppSettings
 

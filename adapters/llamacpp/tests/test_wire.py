@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
-from portico._chat.messages import (
+from portico import (
     ChatDelta,
     ChatReply,
     ChatRequest,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from portico._search.vectors import VectorRecord, Vectors
+from portico.search import VectorRecord, Vectors
 from portico_milvus.config import MilvusSettings
 from portico_milvus.store import MilvusVectorStore
 from portico_testkit.package import PackageKit

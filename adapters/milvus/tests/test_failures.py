@@ -21,8 +21,8 @@ from milvus_lite.adapter.grpc.server import start_server_in_thread
 from pymilvus.grpc_gen import common_pb2, milvus_pb2, milvus_pb2_grpc
 
 from portico import VectorRecord, Vectors
-from portico._plugins.registration import Secret
 from portico.errors import StoreBusy, StoreError
+from portico.plugins import Secret
 from portico_milvus.config import MilvusSettings
 from portico_milvus.store import MilvusVectorStore
 

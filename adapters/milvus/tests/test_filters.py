@@ -9,8 +9,7 @@ from hypothesis import assume, given, strategies as st
 from milvus_lite.search.filter import parse_expr
 from milvus_lite.search.filter.eval.python_backend import _eval_row
 
-from portico._search.filters import And, AnyOf, Equal, Filter, Not, Or, Range, matches
-from portico._search.vectors import VectorRecord, plain_metadata
+from portico.search import And, AnyOf, Equal, Filter, Not, Or, Range, VectorRecord, matches, plain_metadata
 from portico_milvus._filters import _sort_key, _term, bounds, expression, terms
 from portico_milvus._metadata import decoded, encoded
 from portico_milvus._names import as_text, collection_name, from_text, key

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings, strategies as st
 
 from portico import VectorRecord, Vectors
-from portico._search.filters import And, AnyOf, Equal, Not, Or, Range, matches
+from portico.search import And, AnyOf, Equal, Not, Or, Range, matches
 from portico_milvus import _plugin, _search
 from portico_milvus.config import MilvusSettings
 from portico_milvus.store import MilvusVectorStore

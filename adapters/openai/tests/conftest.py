@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from llmock.testing import LLMockServer
 
-from portico._plugins.registration import Secret
+from portico.plugins import Secret
 from portico_openai.chat import OpenAIChat
 from portico_openai.config import OpenAIChatSettings, OpenAIEmbeddingsSettings
 from portico_openai.embeddings import OpenAIEmbeddings

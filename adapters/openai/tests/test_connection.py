@@ -11,9 +11,9 @@ import threading
 import httpx2
 import pytest
 
-from portico._chat.messages import ChatRequest, Image, Message
-from portico._plugins.registration import Secret
+from portico import ChatRequest, Image, Message
 from portico.errors import AuthenticationFailed, ServiceError
+from portico.plugins import Secret
 from portico_openai.chat import OpenAIChat
 from portico_openai.config import OpenAIChatSettings, OpenAIEmbeddingsSettings
 from portico_openai.embeddings import OpenAIEmbeddings

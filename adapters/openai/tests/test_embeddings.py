@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from portico._chat.messages import Usage
+from portico import Usage
 from portico.errors import (
     AuthenticationFailed,
     ContextOverflow,

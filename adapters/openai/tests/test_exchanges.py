@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from portico._chat.messages import ChatReply, ChatRequest, Message, Part, Reasoning, Text, ToolCall, Usage
+from portico import ChatReply, ChatRequest, Message, Part, Reasoning, Text, ToolCall, Usage
 from portico.errors import (
     AuthenticationFailed,
     ContentFiltered,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from portico._chat.messages import ChatReply, ChatRequest, Message
+from portico import ChatReply, ChatRequest, Message
 from portico.errors import ResponseInvalid, ServiceUnavailable
 from portico_openai.chat import OpenAIChat
 

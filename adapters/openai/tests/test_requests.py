@@ -9,19 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from portico._chat.messages import (
-    ChatRequest,
-    File,
-    Image,
-    Message,
-    Reasoning,
-    Source,
-    Text,
-    Tool,
-    ToolCall,
-    ToolChoice,
-    ToolResult,
-)
+from portico import ChatRequest, File, Image, Message, Reasoning, Source, Text, Tool, ToolCall, ToolChoice, ToolResult
 from portico.errors import UnsupportedOption
 from portico_openai._tools import ToolTexts
 from portico_openai._wire import EXTRAS, capabilities, request_body

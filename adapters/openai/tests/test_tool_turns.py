@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from portico._chat.messages import ChatReply, ChatRequest, Message, Tool, ToolCall, ToolChoice, ToolResult
+from portico import ChatReply, ChatRequest, Message, Tool, ToolCall, ToolChoice, ToolResult
 from portico_openai.chat import OpenAIChat
 from portico_openai.config import OpenAIChatSettings
 

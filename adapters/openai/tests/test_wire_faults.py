@@ -12,7 +12,7 @@ from email.utils import formatdate
 
 import pytest
 
-from portico._chat.messages import ChatRequest, Message
+from portico import ChatRequest, Message
 from portico.errors import RateLimited, ResponseInvalid, ServiceError, ServiceTimeout, ServiceUnavailable
 
 REQUEST = ChatRequest([Message.of("user", "Say hello.")])

@@ -15,8 +15,7 @@ import pytest_asyncio
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from portico._functions.functions import FunctionPlugin
-from portico._kernel import Kernel
+from portico import FunctionPlugin, Kernel
 from portico_openapi.config import OpenAPISettings
 from portico_openapi.functions import OpenAPIFunctions
 

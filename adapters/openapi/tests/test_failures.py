@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from portico._kernel import Kernel
+from portico import Kernel
 from portico.errors import (
     ArgumentsInvalid,
     AuthenticationFailed,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from portico._kernel import Kernel
+from portico import Kernel
 
 STYLES = [
     ("path", "simple"),

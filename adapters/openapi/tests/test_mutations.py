@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from portico._functions.functions import FunctionPlugin
+from portico import FunctionPlugin
 from portico.errors import ArgumentsInvalid, PorticoError
 from portico_openapi.config import OpenAPISettings
 from portico_openapi.functions import LostOperation, OpenAPIFunctions

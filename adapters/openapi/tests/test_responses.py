@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from portico._plans.check import path_problem
 from portico.errors import LimitExceeded, ResponseInvalid
+from portico.plans import path_problem
 
 PET = {"type": "object", "properties": {"name": {"type": "string"}, "key": {"type": "string", "writeOnly": True}}}
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 from jsonschema import Draft202012Validator
 
-from portico._types.compiled import Mismatch
+from portico.plugins import Mismatch
 from portico_openapi._documents import Documents
 from portico_openapi._parsing import Parsed
 from portico_openapi._schemas import Direction, Schemas

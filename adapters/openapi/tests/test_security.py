@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from portico._plugins.registration import Secret
 from portico.errors import AuthenticationFailed, ConfigurationError, ServiceError
+from portico.plugins import Secret
 from portico_openapi.config import OpenAPISettings
 from portico_openapi.functions import OpenAPIFunctions
 

@@ -14,7 +14,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from portico._plugins.registration import Secret
+from portico.plugins import Secret
 from portico_postgres.config import PostgresRunSettings
 from portico_postgres.run_store import PostgresRunStore
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from psycopg import sql
 
-from portico._plugins.registration import Secret
+from portico.plugins import Secret
 from portico_postgres.config import PostgresRunSettings
 from portico_postgres.run_store import PostgresRunStore
 from portico_testkit.postgres_server import PostgresServer, postgres_server

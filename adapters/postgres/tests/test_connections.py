@@ -17,8 +17,8 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from portico._plugins.registration import Secret
 from portico.errors import ConfigurationError, StoreError, StoreUnavailable
+from portico.plugins import Secret
 from portico_postgres.config import PostgresRunSettings
 from portico_postgres.run_store import PostgresRunStore
 

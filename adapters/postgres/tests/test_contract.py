@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from portico._plugins.registration import Secret
-from portico._ports.run_store import RunStore
+from portico.plugins import Secret
+from portico.ports import RunStore
 from portico_postgres.config import PostgresRunSettings
 from portico_postgres.run_store import PostgresRunStore
 from portico_postgres.vector_config import PostgresVectorSettings

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import settings, strategies as st
 from psycopg import sql
 
-from portico._plugins.registration import Secret
-from portico._search.filters import And, AnyOf, Equal, Filter, Not, Or, Range, matches
-from portico._search.vectors import VectorRecord, Vectors
+from portico.plugins import Secret
+from portico.search import And, AnyOf, Equal, Filter, Not, Or, Range, VectorRecord, Vectors, matches
 from portico_postgres.vector_config import PostgresVectorSettings
 from portico_postgres.vector_store import PostgresVectorStore
 from portico_testkit.postgres_server import PostgresServer

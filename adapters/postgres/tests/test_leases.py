@@ -54,7 +54,7 @@ async def test_the_clock_of_a_process_counts_for_nothing(opened: Any, monkeypatc
 
 HOLD = """
 import asyncio, os, sys
-from portico._plugins.registration import Secret
+from portico.plugins import Secret
 from portico_postgres.config import PostgresRunSettings
 from portico_postgres.run_store import PostgresRunStore
 

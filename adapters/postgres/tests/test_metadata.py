@@ -1,4 +1,4 @@
-"""Metadata come back as they were, and PostgreSQL keeps by a filter what `portico._search.filters.matches` keeps."""
+"""Metadata come back as they were, and PostgreSQL keeps by a filter what `portico.search.matches` keeps."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
-from portico._search.filters import AnyOf, Equal, Filter, Range, matches
-from portico._search.vectors import VectorRecord
 from portico.errors import StoreDamaged
+from portico.search import AnyOf, Equal, Filter, Range, VectorRecord, matches
 from portico_postgres._conditions import condition_of
 from portico_postgres._metadata import comparable, decoded, encoded
 from portico_testkit.postgres_server import PostgresServer

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from psycopg import sql
 
-from portico._plugins.registration import Secret
 from portico.errors import StoreDamaged, StoreError
+from portico.plugins import Secret
 from portico_postgres._connections import Connections
 from portico_postgres._migrations import Part
 from portico_postgres.config import ConnectionSettings
 
 BEGIN = """
 import asyncio, os, sys
-from portico._plugins.registration import Secret
+from portico.plugins import Secret
 from portico_postgres.config import PostgresRunSettings
 from portico_postgres.run_store import PostgresRunStore
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from psycopg import sql
 
-from portico._plugins.registration import Secret
 from portico.errors import StoreBusy, StoreError, StoreUnavailable
+from portico.plugins import Secret
 from portico_postgres import _connections
 from portico_postgres.config import PostgresRunSettings
 from portico_postgres.run_store import PostgresRunStore

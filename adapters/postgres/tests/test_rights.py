@@ -13,9 +13,9 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from portico._plugins.registration import Secret
-from portico._search.vectors import VectorRecord, Vectors
 from portico.errors import StoreError, StoreUnavailable
+from portico.plugins import Secret
+from portico.search import VectorRecord, Vectors
 from portico_postgres.config import PostgresRunSettings
 from portico_postgres.run_store import PostgresRunStore
 from portico_postgres.vector_config import PostgresVectorSettings

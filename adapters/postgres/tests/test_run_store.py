@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from psycopg import sql
 
-from portico._plugins.registration import Secret
-from portico._ports.run_store import Lease
 from portico.errors import StoreBusy, StoreDamaged, StoreError
+from portico.plugins import Secret
+from portico.ports import Lease
 from portico_postgres.config import PostgresRunSettings
 from portico_postgres.run_store import PostgresRunStore
 

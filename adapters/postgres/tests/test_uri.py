@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 from psycopg.conninfo import conninfo_to_dict
 
-from portico._plugins.registration import Secret
+from portico.plugins import Secret
 from portico_postgres._door import server_of
 from portico_postgres.config import ConnectionSettings
 

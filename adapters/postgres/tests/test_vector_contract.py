@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from portico._plugins.registration import Secret
+from portico.plugins import Secret
 from portico_postgres.vector_config import PostgresVectorSettings
 from portico_postgres.vector_store import PostgresVectorStore
 from portico_testkit.hybrid_search import HybridSearchKit

@@ -7,9 +7,9 @@ import asyncio
 import numpy as np
 import pytest
 
-from portico._plugins.registration import Secret
-from portico._search.vectors import VectorRecord, Vectors
 from portico.errors import StoreUnavailable
+from portico.plugins import Secret
+from portico.search import VectorRecord, Vectors
 from portico_postgres.vector_config import PostgresVectorSettings
 from portico_postgres.vector_store import PostgresVectorStore
 from portico_testkit.postgres_server import PostgresServer

@@ -12,10 +12,9 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from portico._plugins.registration import Secret
-from portico._search.filters import Equal, Range
-from portico._search.vectors import VectorRecord, Vectors
 from portico.errors import ConfigurationError, StoreDamaged, StoreError
+from portico.plugins import Secret
+from portico.search import Equal, Range, VectorRecord, Vectors
 from portico_postgres import _plugin
 from portico_postgres.vector_config import PostgresVectorSettings
 from portico_postgres.vector_store import PostgresVectorStore

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any
 
-from portico._plugins.registration import Secret, Services
-from portico._search.filters import And, AnyOf, Equal, Range
 from portico.errors import AuthenticationFailed, QuotaExceeded, RateLimited, ServiceError, ServiceUnavailable
+from portico.plugins import Secret, Services
+from portico.search import And, AnyOf, Equal, Range
 from portico_bing.config import BingSettings
 from portico_bing.search import BingPage, BingTextSearch
 from portico_testkit.package import PackageKit

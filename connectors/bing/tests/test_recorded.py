@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from portico import And, Equal, Kernel, Range, TextSearchOptions, search_plugin
-from portico._plugins.http import HttpResponse
-from portico._plugins.registration import Secret
-from portico._ports.http_client import HttpClient
 from portico.errors import PorticoError, UnsupportedFilter
+from portico.plugins import HttpResponse, Secret
+from portico.ports import HttpClient
 from portico_bing._wire import BingArticle
 from portico_bing.config import BingSettings
 from portico_bing.search import BingTextSearch

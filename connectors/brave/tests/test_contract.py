@@ -8,9 +8,9 @@ from datetime import date
 from typing import Any
 from urllib.parse import urlsplit
 
-from portico._plugins.registration import Secret
-from portico._search.filters import And, Equal, Range
 from portico.errors import AuthenticationFailed, QuotaExceeded, RateLimited, ServiceError
+from portico.plugins import Secret
+from portico.search import And, Equal, Range
 from portico_brave.config import BraveSettings
 from portico_brave.search import BraveTextSearch
 from portico_testkit.package import PackageKit

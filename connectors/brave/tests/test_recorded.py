@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from portico._plugins.registration import Secret
-from portico._ports.http_client import HttpClient
-from portico._search.results import TextSearchOptions
+from portico.plugins import Secret
+from portico.ports import HttpClient
+from portico.search import TextSearchOptions
 from portico_brave.config import BraveSettings
 from portico_brave.search import BraveTextSearch
 from portico_testkit.fakes.http_client import RecordedHttpClient

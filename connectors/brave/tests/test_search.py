@@ -7,14 +7,11 @@ from typing import Any
 
 import pytest
 
-from portico._kernel import Kernel
-from portico._plugins.http import HttpRequest
-from portico._plugins.registration import Secret
-from portico._ports.http_client import HttpClient
-from portico._search.filters import And, AnyOf, Equal, Filter, Range
-from portico._search.functions import search_plugin
-from portico._search.results import TextSearchOptions
+from portico import Kernel
 from portico.errors import UnsupportedFilter, UnsupportedOption
+from portico.plugins import HttpRequest, Secret
+from portico.ports import HttpClient
+from portico.search import And, AnyOf, Equal, Filter, Range, TextSearchOptions, search_plugin
 from portico_brave.config import BraveSettings
 from portico_brave.search import BraveTextSearch
 from portico_testkit.fakes.http_client import RecordedHttpClient

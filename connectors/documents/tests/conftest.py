@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from portico._ports.embedding_generator import EmbeddingGenerator
-from portico._ports.vector_store import VectorStore
+from portico.ports import EmbeddingGenerator, VectorStore
 from portico_documents.config import DocumentsSettings
 from portico_documents.search import DocumentsSearch
 from portico_testkit.fakes.embedding_generator import HashingEmbeddings

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from portico._search.filters import And, AnyOf, Equal, FilterSupport, Not, Or
+from portico.search import And, AnyOf, Equal, FilterSupport, Not, Or
 from portico_documents.conditions import metadata_of
 from portico_testkit.fakes.hybrid_search import DictHybridStore
 from portico_testkit.package import PackageKit

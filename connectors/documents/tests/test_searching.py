@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from portico._search.filters import And, AnyOf, Equal, Filter, Not, Or, matches
-from portico._search.results import TextSearchOptions
+from portico.search import And, AnyOf, Equal, Filter, Not, Or, TextSearchOptions, matches
 from portico_documents import catalogue
 from portico_documents.conditions import metadata_of, to_sql
 from portico_documents.config import DocumentsSettings

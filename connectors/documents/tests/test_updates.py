@@ -14,10 +14,8 @@ import pytest
 from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from portico._ports.embedding_generator import EmbeddingGenerator
-from portico._ports.search_index import IndexProgress, IndexReport
-from portico._ports.vector_store import VectorStore
 from portico.errors import ConfigurationError, ServiceUnavailable, StoreError
+from portico.ports import EmbeddingGenerator, IndexProgress, IndexReport, VectorStore
 from portico_documents import catalogue, scan
 from portico_documents.config import DocumentsSettings
 from portico_documents.search import DocumentsSearch
@@ -266,7 +264,7 @@ async def test_vectors_that_nobody_knows_are_removed(make_search, folder, store)
     await search.index.update()
     before = await vectors(search)
     mirror = search._mirror()
-    from portico._search.vectors import VectorRecord
+    from portico.search import VectorRecord
 
     await store.upsert(mirror.namespace, [VectorRecord("stray")], await mirror.embeddings.embed(["alpha"]))
     assert [hit.path for hit in await search.rank("alpha", 5)] == ["a.md"]

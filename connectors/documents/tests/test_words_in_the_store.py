@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from portico._search.filters import Equal, FilterSupport
 from portico.errors import ConfigurationError
+from portico.search import Equal, FilterSupport
 from portico_documents import catalogue
 from portico_documents.ranking import LEXICAL, VECTOR
 from portico_testkit.fakes.hybrid_search import DictHybridStore
@@ -90,7 +90,7 @@ async def test_both_ways_live_beside_each_other(make_search, folder, store) -> N
 
 
 async def test_what_the_store_has_and_the_catalogue_has_not_is_passed_over(make_search, folder, store) -> None:
-    from portico._search.vectors import VectorRecord
+    from portico.search import VectorRecord
 
     for number in range(3):
         write(folder / f"{number}.md", f"Alpha {number}.\n")

@@ -15,11 +15,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from portico import Kernel
 from portico._bulk_embedding import workers
 from portico._bulk_embedding.jobs import KIND, EmbeddingJobs
-from portico._ports.embedding_generator import EmbeddingGenerator
-from portico._ports.runner import Runner
-from portico._ports.search_index import IndexProgress
-from portico._ports.vector_store import VectorStore
 from portico.errors import ServiceError
+from portico.ports import EmbeddingGenerator, IndexProgress, Runner, VectorStore
 from portico_documents import catalogue, scan, vector_mirror
 from portico_testkit.fakes.embedding_generator import HashingEmbeddings
 from portico_testkit.fakes.job_queue import MemoryJobQueue

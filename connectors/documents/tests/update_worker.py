@@ -20,10 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from portico._ports.embedding_generator import EmbeddingGenerator
-from portico._ports.vector_store import VectorStore
-from portico._search.filters import FilterSupport, matches
-from portico._search.vectors import VectorMatch, VectorRecord, Vectors
+from portico.ports import EmbeddingGenerator, VectorStore
+from portico.search import FilterSupport, VectorMatch, VectorRecord, Vectors, matches
 from portico_documents import scan
 from portico_documents.config import DocumentsSettings
 from portico_documents.search import DocumentsSearch

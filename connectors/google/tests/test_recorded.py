@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from portico import And, AnyOf, Equal, Range, TextSearchOptions
-from portico._plugins.http import HttpResponse
-from portico._plugins.registration import Secret
-from portico._ports.http_client import HttpClient
 from portico.errors import ServiceError, UnsupportedFilter
+from portico.plugins import HttpResponse, Secret
+from portico.ports import HttpClient
 from portico_google.config import GoogleSettings
 from portico_google.search import GoogleTextSearch
 from portico_testkit.fakes.http_client import RecordedHttpClient

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from portico._plugins.registration import Services
-from portico._search.filters import AnyOf, Equal
 from portico.errors import AuthenticationFailed, RateLimited, ResponseInvalid, ServiceError, ServiceUnavailable
+from portico.plugins import Services
+from portico.search import AnyOf, Equal
 from portico_mediawiki.config import MediaWikiSettings
 from portico_mediawiki.search import MediaWikiTextSearch, WikiPage
 from portico_testkit.package import PackageKit

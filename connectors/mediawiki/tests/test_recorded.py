@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from portico._plugins.http import HttpRequest
-from portico._ports.http_client import HttpClient
-from portico._search.filters import Equal
-from portico._search.results import TextSearchOptions
 from portico.errors import UnsupportedFilter
+from portico.plugins import HttpRequest
+from portico.ports import HttpClient
+from portico.search import Equal, TextSearchOptions
 from portico_mediawiki.config import MediaWikiSettings
 from portico_mediawiki.search import MediaWikiTextSearch
 from portico_testkit.fakes.http_client import RecordedHttpClient

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from portico._plugins.registration import Services
-from portico._search.filters import And, AnyOf, Equal
 from portico.errors import AuthenticationFailed, RateLimited, ServiceError, ServiceUnavailable
+from portico.plugins import Services
+from portico.search import And, AnyOf, Equal
 from portico_searxng.config import SearxngSettings
 from portico_searxng.search import SearxngTextSearch, WebResult
 from portico_testkit.package import PackageKit

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from portico._plugins.http import HttpRequest
-from portico._ports.http_client import HttpClient
-from portico._search.filters import Equal
-from portico._search.results import TextSearchOptions, search_methods
 from portico.errors import ServiceUnavailable
+from portico.plugins import HttpRequest
+from portico.ports import HttpClient
+from portico.search import Equal, TextSearchOptions, search_methods
 from portico_searxng.config import SearxngSettings
 from portico_searxng.search import SearxngTextSearch, WebResult
 from portico_testkit.fakes.http_client import RecordedHttpClient

@@ -8,9 +8,9 @@ from email.utils import format_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from portico._plugins.registration import Secret
-from portico._search.filters import And, AnyOf, Equal, Range
 from portico.errors import AuthenticationFailed, QuotaExceeded, RateLimited, ServiceError
+from portico.plugins import Secret
+from portico.search import And, AnyOf, Equal, Range
 from portico_tavily.config import TavilySettings
 from portico_tavily.search import TavilyTextSearch
 from portico_testkit.package import PackageKit

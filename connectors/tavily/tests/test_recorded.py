@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from portico._plugins.registration import Secret
-from portico._ports.http_client import HttpClient
+from portico.plugins import Secret
+from portico.ports import HttpClient
 from portico_tavily.config import TavilySettings
 from portico_tavily.search import TavilyTextSearch
 from portico_testkit.fakes.http_client import RecordedHttpClient

@@ -6,14 +6,11 @@ from typing import Any
 
 import pytest
 
-from portico._kernel import Kernel
-from portico._plugins.http import HttpRequest
-from portico._plugins.registration import Secret
-from portico._ports.http_client import HttpClient
-from portico._search.filters import And, AnyOf, Equal, Filter, Range
-from portico._search.functions import search_plugin
-from portico._search.results import TextSearchOptions
+from portico import Kernel
 from portico.errors import UnsupportedFilter
+from portico.plugins import HttpRequest, Secret
+from portico.ports import HttpClient
+from portico.search import And, AnyOf, Equal, Filter, Range, TextSearchOptions, search_plugin
 from portico_tavily.config import TavilySettings
 from portico_tavily.search import TavilyTextSearch
 from portico_testkit.fakes.http_client import RecordedHttpClient

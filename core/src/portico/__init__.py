@@ -11,12 +11,21 @@ from typing import TYPE_CHECKING
 from portico._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from portico._agents.agent import AgentReply as AgentReply, ChatAgent as ChatAgent
-    from portico._agents.grounding import SearchContextProvider as SearchContextProvider
+    from portico._agents.agent import (
+        AgentEvent as AgentEvent,
+        AgentReply as AgentReply,
+        ChatAgent as ChatAgent,
+    )
+    from portico._agents.grounding import (
+        number_search_results as number_search_results,
+        Passages as Passages,
+        SearchContextProvider as SearchContextProvider,
+    )
     from portico._agents.reducing import (
         DropOldest as DropOldest,
         Reduced as Reduced,
         Reducer as Reducer,
+        split_turns as split_turns,
         Summarise as Summarise,
     )
     from portico._agents.thread import (
@@ -26,32 +35,56 @@ if TYPE_CHECKING:
         Thread as Thread,
         TurnOutcome as TurnOutcome,
     )
+    from portico._chat.citations import (
+        check_citations as check_citations,
+        numbered_sources as numbered_sources,
+        unfound_quotations as unfound_quotations,
+    )
     from portico._chat.messages import (
         ChatCapabilities as ChatCapabilities,
         ChatDelta as ChatDelta,
         ChatReply as ChatReply,
         ChatRequest as ChatRequest,
         Citation as Citation,
+        File as File,
+        Image as Image,
         Message as Message,
+        Part as Part,
+        Reasoning as Reasoning,
         Source as Source,
         Text as Text,
+        Tool as Tool,
         ToolCall as ToolCall,
+        ToolCallDelta as ToolCallDelta,
         ToolChoice as ToolChoice,
         ToolResult as ToolResult,
         Usage as Usage,
     )
     from portico._functions.functions import (
         Function as Function,
-        FunctionPlugin as FunctionPlugin,
         function as function,
+        FunctionManual as FunctionManual,
+        FunctionPlugin as FunctionPlugin,
+        Parameter as Parameter,
     )
     from portico._functions.middleware import (
+        current_step as current_step,
+        FunctionInvocation as FunctionInvocation,
         Middleware as Middleware,
+        PlanReview as PlanReview,
         RequireApproval as RequireApproval,
+        StepRun as StepRun,
     )
-    from portico._jobs import Job as Job, JobStatus as JobStatus
-    from portico._kernel import Kernel as Kernel
-    from portico._plans.functions import plan_function as plan_function
+    from portico._jobs import (
+        Job as Job,
+        JobStatus as JobStatus,
+    )
+    from portico._kernel import (
+        Kernel as Kernel,
+    )
+    from portico._plans.functions import (
+        plan_function as plan_function,
+    )
     from portico._plans.json_form import (
         plan_from_json as plan_from_json,
         plan_to_json as plan_to_json,
@@ -81,33 +114,76 @@ if TYPE_CHECKING:
         Secret as Secret,
         Services as Services,
     )
-    from portico._ports.chat_service import ChatService as ChatService
-    from portico._ports.durable_runs import DurableRuns as DurableRuns
-    from portico._ports.embedding_generator import EmbeddingGenerator as EmbeddingGenerator
-    from portico._ports.function_selector import FunctionSelector as FunctionSelector
-    from portico._ports.function_source import FunctionSource as FunctionSource
-    from portico._ports.http_client import HttpClient as HttpClient
-    from portico._ports.job_queue import JobQueue as JobQueue
-    from portico._ports.page_reader import PageReader as PageReader
-    from portico._ports.plan_store import PlanStore as PlanStore
-    from portico._ports.planner import Planner as Planner
-    from portico._ports.run_store import RunStore as RunStore
-    from portico._ports.runner import Runner as Runner
-    from portico._ports.schema_validator import SchemaValidator as SchemaValidator
-    from portico._ports.search_index import SearchIndex as SearchIndex
-    from portico._ports.template_language import TemplateLanguage as TemplateLanguage
-    from portico._ports.text_search import TextSearch as TextSearch
-    from portico._ports.type_codec import TypeCodec as TypeCodec
-    from portico._ports.vector_store import VectorStore as VectorStore
+    from portico._ports.chat_service import (
+        ChatService as ChatService,
+    )
+    from portico._ports.durable_runs import (
+        DurableRuns as DurableRuns,
+    )
+    from portico._ports.embedding_generator import (
+        EmbeddingGenerator as EmbeddingGenerator,
+    )
+    from portico._ports.function_selector import (
+        FunctionSelector as FunctionSelector,
+    )
+    from portico._ports.function_source import (
+        FunctionSource as FunctionSource,
+    )
+    from portico._ports.http_client import (
+        HttpClient as HttpClient,
+    )
+    from portico._ports.job_queue import (
+        JobQueue as JobQueue,
+    )
+    from portico._ports.page_reader import (
+        PageReader as PageReader,
+    )
+    from portico._ports.plan_store import (
+        PlanStore as PlanStore,
+    )
+    from portico._ports.planner import (
+        Planner as Planner,
+    )
+    from portico._ports.run_store import (
+        RunStore as RunStore,
+    )
+    from portico._ports.runner import (
+        Runner as Runner,
+    )
+    from portico._ports.schema_validator import (
+        SchemaValidator as SchemaValidator,
+    )
+    from portico._ports.search_index import (
+        SearchIndex as SearchIndex,
+    )
+    from portico._ports.template_language import (
+        TemplateLanguage as TemplateLanguage,
+    )
+    from portico._ports.text_search import (
+        TextSearch as TextSearch,
+    )
+    from portico._ports.type_codec import (
+        TypeCodec as TypeCodec,
+    )
+    from portico._ports.vector_store import (
+        VectorStore as VectorStore,
+    )
     from portico._prompts.functions import (
-        PromptInput as PromptInput,
         prompt_function as prompt_function,
+        PromptInput as PromptInput,
     )
     from portico._prompts.prompt import (
         Prompt as Prompt,
         Trusted as Trusted,
     )
-    from portico._runs.outcome import Pursuit as Pursuit
+    from portico._runs.approval import (
+        approve_effects as approve_effects,
+        approve_plans as approve_plans,
+    )
+    from portico._runs.outcome import (
+        Held as Held,
+        Pursuit as Pursuit,
+    )
     from portico._search.filters import (
         And as And,
         AnyOf as AnyOf,
@@ -118,32 +194,41 @@ if TYPE_CHECKING:
         Range as Range,
     )
     from portico._search.functions import (
-        SearchParameter as SearchParameter,
         search_plugin as search_plugin,
+        SearchParameter as SearchParameter,
     )
-    from portico._search.fused import FusedSearch as FusedSearch
+    from portico._search.fused import (
+        FusedSearch as FusedSearch,
+    )
     from portico._search.results import (
+        search_method as search_method,
         SearchCapabilities as SearchCapabilities,
         SearchConnector as SearchConnector,
         SearchResults as SearchResults,
         TextSearchOptions as TextSearchOptions,
         TextSearchResult as TextSearchResult,
-        search_method as search_method,
     )
-    from portico._search.vectors import VectorRecord as VectorRecord, Vectors as Vectors
-    from portico._search.web import WebSearchConnector as WebSearchConnector
-    from portico._selection.selection import FunctionsOffered as FunctionsOffered
+    from portico._search.vectors import (
+        VectorRecord as VectorRecord,
+        Vectors as Vectors,
+    )
+    from portico._search.web import (
+        WebSearchConnector as WebSearchConnector,
+    )
+    from portico._selection.selection import (
+        Changes as Changes,
+        Considered as Considered,
+        FunctionsOffered as FunctionsOffered,
+        Selection as Selection,
+    )
     from portico._tool_loop.values import (
+        ChosenFunctions as ChosenFunctions,
         PartialValue as PartialValue,
         ToolFinished as ToolFinished,
         ToolStarted as ToolStarted,
         Turn as Turn,
         TurnLimits as TurnLimits,
+        TurnOptions as TurnOptions,
     )
-    from portico.errors import (
-        ConfigurationError as ConfigurationError,
-        PorticoError as PorticoError,
-        ServiceError as ServiceError,
-    )
-
-__getattr__, __dir__ = lazy_names(__name__)
+else:
+    __getattr__, __dir__ = lazy_names(__name__)

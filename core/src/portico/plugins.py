@@ -39,30 +39,30 @@ if TYPE_CHECKING:
         without_secrets as without_secrets,
     )
     from portico._plugins.registration import (
-        Registration as Registration,
-        Secret as Secret,
-        Services as Services,
-        ValueForm as ValueForm,
         database_uri as database_uri,
         one_of as one_of,
         place_of as place_of,
+        Registration as Registration,
+        Secret as Secret,
         service_address as service_address,
         service_key as service_key,
+        Services as Services,
+        ValueForm as ValueForm,
     )
     from portico._prompts.calling import (
+        caller as caller,
         CallPlaces as CallPlaces,
         FunctionCall as FunctionCall,
         TextForm as TextForm,
-        caller as caller,
     )
     from portico._prompts.functions import (
-        REQUIRED as REQUIRED,
         compiled_input as compiled_input,
         parameter_of as parameter_of,
+        REQUIRED as REQUIRED,
     )
     from portico._prompts.prompt import (
-        Piece as Piece,
         fault as fault,
+        Piece as Piece,
     )
     from portico._prompts.semantic_kernel import SemanticKernelTemplates as SemanticKernelTemplates
     from portico._runs.journal import (
@@ -88,15 +88,19 @@ if TYPE_CHECKING:
         with_definitions as with_definitions,
     )
     from portico._schema.strict import (
-        StrictForm as StrictForm,
         strict_form as strict_form,
+        StrictForm as StrictForm,
         within_limits as within_limits,
     )
     from portico._schema.validate import PlainSchemaValidator as PlainSchemaValidator
     from portico._schema.values import (
-        ANNOTATIONS as ANNOTATIONS,
         accepts as accepts,
+        ANNOTATIONS as ANNOTATIONS,
         resolve as resolve,
+    )
+    from portico._selection.words import (
+        spaced as spaced,
+        words as words,
     )
     from portico._tool_loop.partial_json import (
         NOTHING as NOTHING,
@@ -108,8 +112,8 @@ if TYPE_CHECKING:
     from portico._types.compiled import (
         Compiled as Compiled,
         Fault as Fault,
-        Mismatch as Mismatch,
         likely as likely,
+        Mismatch as Mismatch,
         place as place,
         refuse as refuse,
     )
@@ -118,8 +122,8 @@ if TYPE_CHECKING:
         json_default as json_default,
     )
     from portico._types.docstrings import (
-        Documentation as Documentation,
         describe_class as describe_class,
+        Documentation as Documentation,
     )
-
-__getattr__, __dir__ = lazy_names(__name__)
+else:
+    __getattr__, __dir__ = lazy_names(__name__)

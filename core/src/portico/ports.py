@@ -46,8 +46,8 @@ if TYPE_CHECKING:
         SearchIndex as SearchIndex,
     )
     from portico._ports.table import (
-        PORTS as PORTS,
         PortInfo as PortInfo,
+        PORTS as PORTS,
     )
     from portico._ports.template_language import (
         CallFunction as CallFunction,
@@ -57,5 +57,5 @@ if TYPE_CHECKING:
     from portico._ports.text_search import TextSearch as TextSearch
     from portico._ports.type_codec import TypeCodec as TypeCodec
     from portico._ports.vector_store import VectorStore as VectorStore
-
-__getattr__, __dir__ = lazy_names(__name__)
+else:
+    __getattr__, __dir__ = lazy_names(__name__)

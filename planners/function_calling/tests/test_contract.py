@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from portico._chat.messages import ChatCapabilities, ChatRequest, Part, Reasoning, ToolCall, ToolResult
-from portico._functions.functions import function
-from portico._kernel import Kernel
-from portico._ports.chat_service import ChatService
+from portico import ChatCapabilities, ChatRequest, Kernel, Part, Reasoning, ToolCall, ToolResult, function
 from portico.errors import ServiceUnavailable
+from portico.ports import ChatService
 from portico_function_calling_planner.config import FunctionCallingSettings
 from portico_function_calling_planner.planner import FunctionCallingPlanner
 from portico_testkit.fakes.chat_service import ScriptedChat

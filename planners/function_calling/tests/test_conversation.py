@@ -6,16 +6,9 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from portico._chat.messages import ChatCapabilities, Reasoning, Text, ToolCall, ToolResult
-from portico._functions.functions import function
-from portico._functions.middleware import RequireApproval
-from portico._kernel import Kernel
-from portico._plans.findings import Finding
-from portico._plans.json_form import plan_from_json, plan_to_json
-from portico._plans.plan import Plan, Step, Value
-from portico._plans.task import Answer, Refusal, StepRecord, Task
-from portico._ports.chat_service import ChatService
-from portico._runs.outcome import Held
+from portico import ChatCapabilities, Held, Kernel, Reasoning, RequireApproval, Text, ToolCall, ToolResult, function
+from portico.plans import Answer, Finding, Plan, Refusal, Step, StepRecord, Task, Value, plan_from_json, plan_to_json
+from portico.ports import ChatService
 from portico_function_calling_planner.config import FunctionCallingSettings
 from portico_function_calling_planner.planner import FunctionCallingPlanner
 from portico_testkit.fakes.chat_service import ScriptedChat

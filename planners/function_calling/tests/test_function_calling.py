@@ -10,13 +10,21 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from portico._chat.messages import ChatCapabilities, ChatDelta, ChatReply, ChatRequest, Message, ToolCall, Usage
-from portico._functions.functions import function
-from portico._kernel import Kernel
-from portico._plans.task import Answer, Budget, ChatUsed, Event, Infeasible, Proposed
-from portico._ports.chat_service import ChatService
-from portico._runs.outcome import Pursuit
+from portico import (
+    ChatCapabilities,
+    ChatDelta,
+    ChatReply,
+    ChatRequest,
+    Kernel,
+    Message,
+    Pursuit,
+    ToolCall,
+    Usage,
+    function,
+)
 from portico.errors import LimitExceeded, PlanError, ResponseInvalid, UnsupportedOption
+from portico.plans import Answer, Budget, ChatUsed, Event, Infeasible, Proposed
+from portico.ports import ChatService
 from portico_function_calling_planner.config import FunctionCallingSettings
 from portico_function_calling_planner.planner import FunctionCallingPlanner
 from portico_testkit.fakes.chat_service import ScriptedChat

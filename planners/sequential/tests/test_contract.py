@@ -7,10 +7,8 @@ from xml.sax.saxutils import unescape
 
 import pytest
 
-from portico._chat.messages import ChatRequest
-from portico._functions.functions import function
-from portico._kernel import Kernel
-from portico._ports.chat_service import ChatService
+from portico import ChatRequest, Kernel, function
+from portico.ports import ChatService
 from portico_sequential_planner.config import SequentialSettings
 from portico_sequential_planner.planner import SequentialPlanner
 from portico_testkit.fakes.services import FixedServices

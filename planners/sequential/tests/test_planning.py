@@ -9,15 +9,25 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from portico._chat.messages import ChatRequest
-from portico._functions.functions import function
-from portico._kernel import Kernel
-from portico._planning.asking import ReplyProblem
-from portico._plans.findings import Finding
-from portico._plans.plan import From, ListOf, ObjectOf, Plan, Step, TextOf, Value
-from portico._plans.task import Event, Infeasible, Refusal, StepRecord, Task
-from portico._ports.chat_service import ChatService
+from portico import ChatRequest, Kernel, function
 from portico.errors import PlanFormatError
+from portico.plans import (
+    Event,
+    Finding,
+    From,
+    Infeasible,
+    ListOf,
+    ObjectOf,
+    Plan,
+    Refusal,
+    ReplyProblem,
+    Step,
+    StepRecord,
+    Task,
+    TextOf,
+    Value,
+)
+from portico.ports import ChatService
 from portico_sequential_planner._reply import read_reply
 from portico_sequential_planner.config import SequentialSettings
 from portico_sequential_planner.planner import SequentialPlanner
@@ -117,7 +127,7 @@ async def test_the_model_is_told_of_the_functions_in_the_text_manual() -> None:
 
 
 async def test_the_examples_are_plans_that_can_be_read() -> None:
-    from portico._plans.xml_form.reading import read_plan
+    from portico.plans import read_plan
 
     made = planner(SHOUT)
     await proposed(made, task())

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from portico import prompt_function
-from portico._chat.messages import ChatRequest
-from portico._functions.middleware import FunctionInvocation
-from portico._kernel import Kernel
-from portico._plans.task import Answer, Event, Infeasible, Proposed
-from portico._ports.chat_service import ChatService
+from portico import ChatRequest, FunctionInvocation, Kernel, prompt_function
 from portico.errors import PlanInvalid
+from portico.plans import Answer, Event, Infeasible, Proposed
+from portico.ports import ChatService
 from portico_sequential_planner.config import SequentialSettings
 from portico_sequential_planner.planner import SequentialPlanner
 from portico_testkit.fakes.chat_service import ScriptedChat

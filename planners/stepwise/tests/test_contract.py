@@ -6,11 +6,9 @@ import json
 
 import pytest
 
-from portico._chat.messages import ChatCapabilities, ChatRequest
-from portico._functions.functions import function
-from portico._kernel import Kernel
-from portico._ports.chat_service import ChatService
+from portico import ChatCapabilities, ChatRequest, Kernel, function
 from portico.errors import ServiceUnavailable
+from portico.ports import ChatService
 from portico_stepwise_planner.config import StepwiseSettings
 from portico_stepwise_planner.planner import StepwisePlanner
 from portico_testkit.fakes.chat_service import ScriptedChat

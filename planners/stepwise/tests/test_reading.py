@@ -7,9 +7,8 @@ import json
 import pytest
 from hypothesis import given, strategies as st
 
-from portico._planning.asking import AnswerWords
-from portico._plans.task import Event, TextDelta
-from portico._tool_loop.structured import ReplyFault
+from portico.plans import AnswerWords, Event, TextDelta
+from portico.plugins import ReplyFault
 from portico_stepwise_planner._reading import Action, Final, read_reply
 from portico_stepwise_planner._words import LinesWatch
 

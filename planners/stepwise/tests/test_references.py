@@ -8,14 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from portico._chat.messages import ChatCapabilities
-from portico._functions.functions import function
-from portico._kernel import Kernel
-from portico._plans.plan import From, Value
-from portico._plans.task import Answer
-from portico._ports.chat_service import ChatService
-from portico._runs.outcome import Pursuit
-from portico._tool_loop.structured import ReplyFault
+from portico import ChatCapabilities, Kernel, Pursuit, function
+from portico.plans import Answer, From, Value
+from portico.plugins import ReplyFault
+from portico.ports import ChatService
 from portico_stepwise_planner._arguments import read_arguments, written_argument
 from portico_stepwise_planner.config import StepwiseSettings
 from portico_stepwise_planner.planner import StepwisePlanner

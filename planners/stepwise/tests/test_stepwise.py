@@ -10,15 +10,25 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from portico._chat.messages import ChatCapabilities, ChatDelta, ChatReply, ChatRequest, Message, Usage
-from portico._functions.functions import function
-from portico._kernel import Kernel
-from portico._plans.findings import Finding
-from portico._plans.plan import From, Plan, Step, TextOf, Value
-from portico._plans.task import Answer, Budget, Event, Infeasible, Proposed, Refusal, StepRecord, Task
-from portico._ports.chat_service import ChatService
-from portico._runs.outcome import Pursuit
+from portico import ChatCapabilities, ChatDelta, ChatReply, ChatRequest, Kernel, Message, Pursuit, Usage, function
 from portico.errors import LimitExceeded, PlanError, PlanInvalid
+from portico.plans import (
+    Answer,
+    Budget,
+    Event,
+    Finding,
+    From,
+    Infeasible,
+    Plan,
+    Proposed,
+    Refusal,
+    Step,
+    StepRecord,
+    Task,
+    TextOf,
+    Value,
+)
+from portico.ports import ChatService
 from portico_stepwise_planner.config import StepwiseSettings
 from portico_stepwise_planner.planner import StepwisePlanner
 from portico_testkit.fakes.chat_service import ScriptedChat

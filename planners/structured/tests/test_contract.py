@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 
-from portico._chat.messages import ChatCapabilities, ChatRequest
-from portico._functions.functions import function
-from portico._kernel import Kernel
-from portico._ports.chat_service import ChatService
+from portico import ChatCapabilities, ChatRequest, Kernel, function
 from portico.errors import ServiceUnavailable
+from portico.ports import ChatService
 from portico_structured_planner.config import StructuredSettings
 from portico_structured_planner.planner import StructuredPlanner
 from portico_testkit.fakes.chat_service import ScriptedChat

@@ -10,15 +10,27 @@ from typing import Any
 
 import pytest
 
-from portico import Kernel, function
-from portico._chat.messages import ChatCapabilities, ChatReply, ChatRequest, Message, Usage
-from portico._functions.functions import FunctionManual
-from portico._plans.findings import Finding
-from portico._plans.plan import From, ListOf, Plan, Step, TextOf, Value
-from portico._plans.task import Answer, Budget, ChatUsed, Event, Infeasible, Proposed, Refusal, StepRecord, Task
-from portico._ports.chat_service import ChatService
-from portico._runs.outcome import Pursuit
+from portico import ChatCapabilities, ChatReply, ChatRequest, FunctionManual, Kernel, Message, Pursuit, Usage, function
 from portico.errors import PlanError, PorticoError, ServiceUnavailable
+from portico.plans import (
+    Answer,
+    Budget,
+    ChatUsed,
+    Event,
+    Finding,
+    From,
+    Infeasible,
+    ListOf,
+    Plan,
+    Proposed,
+    Refusal,
+    Step,
+    StepRecord,
+    Task,
+    TextOf,
+    Value,
+)
+from portico.ports import ChatService
 from portico_structured_planner.config import StructuredSettings
 from portico_structured_planner.planner import StructuredPlanner
 from portico_testkit.fakes.chat_service import ScriptedChat

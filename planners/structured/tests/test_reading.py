@@ -9,13 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from portico._functions.functions import Function
-from portico._planning.prompts import shape
-from portico._plans.json_form import plan_from_json, plan_to_json
-from portico._plans.plan import INPUT, Plan, Step
-from portico._schema.validate import PlainSchemaValidator
-from portico._tool_loop.structured import ReplyFault
+from portico import Function
 from portico.errors import SchemaUnsupported
+from portico.plans import INPUT, Plan, Step, plan_from_json, plan_to_json, shape
+from portico.plugins import PlainSchemaValidator, ReplyFault
 from portico_structured_planner.bounds import Bounds, bounded
 from portico_structured_planner.forms import ParameterForm
 from portico_structured_planner.origins import Forms, Origin, schema_of

@@ -14,14 +14,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
-from portico._chat.messages import ChatCapabilities, ChatRequest
-from portico._functions.functions import Function, FunctionManual, Parameter
-from portico._plans.check import check_plan
-from portico._plans.json_form import plan_from_json, plan_to_json
-from portico._plans.plan import From, Plan, references
-from portico._plans.task import Event, Infeasible, Task
-from portico._ports.chat_service import ChatService
-from portico._types.compiling import compile_type
+from portico import ChatCapabilities, ChatRequest, Function, FunctionManual, Parameter
+from portico.plans import Event, From, Infeasible, Plan, Task, check_plan, plan_from_json, plan_to_json, references
+from portico.plugins import compile_type
+from portico.ports import ChatService
 from portico_structured_planner.config import StructuredSettings
 from portico_structured_planner.planner import StructuredPlanner
 from portico_testkit.fakes.chat_service import ScriptedChat

@@ -21,8 +21,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings, strategies as st
 
-from portico._plans.plan import From, Plan, Step, TextOf
-from portico._plans.text_form import plan_to_mermaid
+from portico.plans import From, Plan, Step, TextOf, plan_to_mermaid
 from portico_testkit.strategies import plans
 
 HERE = Path(__file__).parent

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from portico._chat.messages import (
+from portico import (
     ChatCapabilities,
     ChatDelta,
     ChatReply,

@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from portico._agents.thread import Context
-from portico._chat.messages import Message
-from portico._functions.functions import Function
+from portico import Context, Function, Message
 from portico_testkit.context_provider import ContextProviderKit
 from portico_testkit.kit_failures import Fault, KnownFaults
 

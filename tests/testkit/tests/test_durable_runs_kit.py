@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import pytest
 
-from portico._ports.runner import Runner
 from portico.errors import StoreError
+from portico.ports import Runner
 from portico_testkit.durable_runs import DurableRunsKit, Reopen
 from portico_testkit.fakes.durable_runs import MemoryDurableRunner, MemoryDurableRuns
 from portico_testkit.fakes.job_queue import MemoryJobQueue

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from portico._search.vectors import Vectors
 from portico.errors import ContextOverflow, ServiceUnavailable
+from portico.search import Vectors
 from portico_testkit.embedding_generator import EmbeddingGeneratorKit
 from portico_testkit.fakes.embedding_generator import HashingEmbeddings
 from portico_testkit.kit_failures import Fault, KnownFaults

@@ -6,13 +6,9 @@ import asyncio
 
 import pytest
 
-from portico._jobs import Job, JobStatus
-from portico._plans.findings import Finding
-from portico._plans.plan import Plan
-from portico._plans.task import Answer, Refusal, Task
-from portico._ports.planner import Planner
-from portico._ports.text_search import TextSearch
 from portico.errors import PlanError, PluginNotInstalled, StoreBusy, StoreError
+from portico.plans import Answer, Finding, Plan, Refusal, Task
+from portico.ports import Job, JobStatus, Planner, TextSearch
 from portico_testkit.fakes.durable_runs import MemoryDurableRunner
 from portico_testkit.fakes.job_queue import MemoryJobQueue
 from portico_testkit.fakes.planner import ScriptedPlanner

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from portico._functions.functions import Function, FunctionPlugin, Parameter
-from portico._types.compiled import Compiled
-from portico._types.compiling import compile_type
+from portico import Function, FunctionPlugin, Parameter
 from portico.errors import ConfigurationError
+from portico.plugins import Compiled, compile_type
 from portico_testkit.function_source import FunctionSourceKit
 from portico_testkit.kit_failures import Fault, KnownFaults
 

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from portico._search.filters import FilterSupport
-from portico._search.vectors import VectorRecord, Vectors
 from portico.errors import StoreError
+from portico.search import FilterSupport, VectorRecord, Vectors
 from portico_testkit.fakes.hybrid_search import DictHybridSearch, DictHybridStore
 from portico_testkit.hybrid_search import HybridSearchKit
 from portico_testkit.kit_failures import Fault, KnownFaults

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from portico._jobs import Job, JobState, JobStatus, Worker
-from portico._ports.job_queue import JobQueue
 from portico.errors import StoreError
+from portico.ports import Job, JobQueue, JobState, JobStatus, Worker
 from portico_testkit.fakes.job_queue import MemoryJobQueue
 from portico_testkit.job_queue import JobQueueKit
 from portico_testkit.job_workers import Elsewhere, OtherWorker, noted, worker_process

@@ -17,7 +17,7 @@ from portico_testkit.job_workers import notes_of, worker_process
 # A queue with one job, whose name is the number of the process that carries it out.
 SOURCE = """
 import os
-from portico._jobs import Job
+from portico.ports import Job
 
 class Queue:
     async def work(self, carry_out, *, emit=None):

@@ -27,7 +27,7 @@ Requires-Dist: hypothesis; extra == "fuzz"
 
 {README}
 """
-PLUGIN = """from portico._plugins.registration import Registration
+PLUGIN = """from portico.plugins import Registration
 
 
 def portico_text_searches():
@@ -44,7 +44,7 @@ CONFIG = """from __future__ import annotations
 
 from attrs import field, frozen
 
-from portico._plugins.registration import Secret
+from portico.plugins import Secret
 
 
 @frozen

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from portico._ports.page_reader import Page
 from portico.errors import ResponseInvalid
+from portico.ports import Page
 from portico_testkit.fakes.page_reader import ShelfReader
 from portico_testkit.kit_failures import Fault, KnownFaults
 from portico_testkit.page_reader import KnownPage, PageReaderKit

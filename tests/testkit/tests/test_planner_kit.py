@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 
-from portico._functions.functions import function
-from portico._kernel import Kernel
-from portico._plans.plan import Plan, Step, Value
-from portico._plans.task import Answer, Emit, Infeasible, Task, TextDelta
+from portico import Kernel, function
 from portico.errors import PlanError, ServiceUnavailable
+from portico.plans import Answer, Emit, Infeasible, Plan, Step, Task, TextDelta, Value
 from portico_testkit.kit_failures import Fault, KnownFaults
 from portico_testkit.planner import PlannerKit
 

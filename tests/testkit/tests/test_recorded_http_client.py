@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from portico._plugins.http import HttpRequest, HttpResponse
-from portico._plugins.registration import Secret
 from portico.errors import ServiceTimeout
+from portico.plugins import HttpRequest, HttpResponse, Secret
 from portico_testkit.fakes.http_client import RecordedHttpClient
 
 FIND = "https://api.example/find"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from portico._chat.messages import ToolCall
+from portico import ToolCall
 from portico_testkit.replayed_model import ReplayedModel, Saying
 
 CALL = ToolCall("c1", "Clock-Now", '{"town": "Oslo"}')

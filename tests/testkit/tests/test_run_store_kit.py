@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from portico._ports.run_store import Lease, RunStore
 from portico.errors import StoreError
+from portico.ports import Lease, RunStore
 from portico_testkit.fakes.run_store import MemoryRunStore
 from portico_testkit.kit_failures import Fault, KnownFaults
 from portico_testkit.run_store import Reopen, RunStoreKit

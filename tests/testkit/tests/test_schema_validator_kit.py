@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from portico._schema.validate import PlainSchemaValidator
+from portico.plugins import PlainSchemaValidator
 from portico_testkit.kit_failures import Fault, KnownFaults
 from portico_testkit.schema_validator import SchemaValidatorKit
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from portico._ports.search_index import IndexProgress, IndexReport
 from portico.errors import ConfigurationError
+from portico.ports import IndexProgress, IndexReport
 from portico_testkit.fakes.text_search import ListEntry, ListSearch
 from portico_testkit.kit_failures import Fault, KnownFaults
 from portico_testkit.search_index import SearchIndexKit

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from portico._prompts.calling import CallPlaces, TextForm
-from portico._prompts.prompt import Piece, Prompt, Trusted, fault
+from portico import Prompt, Trusted
 from portico.errors import ArgumentsInvalid, FunctionNotFound, TemplateError
+from portico.plugins import CallPlaces, Piece, TextForm, fault
 from portico_testkit.kit_failures import Fault, KnownFaults
 from portico_testkit.template_language import TemplateLanguageKit
 

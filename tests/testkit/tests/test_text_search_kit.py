@@ -7,9 +7,18 @@ from typing import Any
 
 import pytest
 
-from portico._search.filters import And, AnyOf, Equal, FilterSupport, Range
-from portico._search.results import SearchCapabilities, SearchResults, TextSearchOptions, search_method
 from portico.errors import ServiceUnavailable
+from portico.search import (
+    And,
+    AnyOf,
+    Equal,
+    FilterSupport,
+    Range,
+    SearchCapabilities,
+    SearchResults,
+    TextSearchOptions,
+    search_method,
+)
 from portico_testkit.fakes.text_search import ListEntry, ListSearch
 from portico_testkit.kit_failures import Fault, KnownFaults
 from portico_testkit.text_search import TextSearchKit

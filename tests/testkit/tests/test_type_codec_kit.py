@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from portico._types.compiled import Compiled, Fault, Mismatch, refuse
+from portico.plugins import Compiled, Fault, Mismatch, refuse
 from portico_testkit import kit_failures
 from portico_testkit.kit_failures import KnownFaults
 from portico_testkit.type_codec import Chain, CodecCase, TypeCodecKit

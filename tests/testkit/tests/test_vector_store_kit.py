@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import Phase, settings
 
-from portico._search.filters import FilterSupport
 from portico.errors import StoreDamaged, StoreError
+from portico.search import FilterSupport
 from portico_testkit.fakes.vector_store import DictVectorStore
 from portico_testkit.kit_failures import Fault, KnownFaults
 from portico_testkit.vector_store import VectorStoreKit

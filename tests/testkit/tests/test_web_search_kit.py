@@ -13,13 +13,19 @@ from typing import Any, ClassVar
 
 import pytest
 
-from portico._plugins.http import HttpRequest, HttpResponse
-from portico._plugins.registration import Secret
-from portico._ports.http_client import HttpClient
-from portico._search.filters import Equal, FilterSupport
-from portico._search.results import SearchCapabilities, TextSearchResult
-from portico._search.web import FoundPage, WebAddress, WebSearchConnector, read_record
 from portico.errors import PorticoError, QuotaExceeded, ResponseInvalid, ServiceUnavailable
+from portico.plugins import HttpRequest, HttpResponse, Secret
+from portico.ports import HttpClient
+from portico.search import (
+    Equal,
+    FilterSupport,
+    FoundPage,
+    SearchCapabilities,
+    TextSearchResult,
+    WebAddress,
+    WebSearchConnector,
+    read_record,
+)
 from portico_testkit.fakes.services import FixedServices
 from portico_testkit.kit_failures import Fault, KnownFaults
 from portico_testkit.web_search import Failure, WebSearchKit

@@ -1,6 +1,6 @@
 """What portico-basics registers: one function a hook, one line a registration."""
 
-from portico._plugins.registration import Registration
+from portico.plugins import Registration
 
 
 def portico_chat_services() -> list[Registration]:
@@ -157,7 +157,9 @@ def portico_type_codecs() -> list[Registration]:
 
 
 def _offer(name: str, factory: str, settings: str | None, summary: str) -> Registration:
-    places = {"factory": f"portico_basics.{factory}"}
-    if settings is not None:
-        places["settings"] = f"portico_basics.{settings}"
-    return Registration(name=name, summary=summary, **places)
+    return Registration(
+        name=name,
+        summary=summary,
+        factory=f"portico_basics.{factory}",
+        settings=settings and f"portico_basics.{settings}",
+    )

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import pytest
 
-from portico._search.vectors import Vectors
+from portico.search import Vectors
 from portico_basics.cached_embeddings.embeddings import CachedEmbeddings
 from portico_testkit.fakes.embedding_generator import HashingEmbeddings
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from portico._ports.embedding_generator import EmbeddingGenerator
-from portico._search.vectors import Vectors
 from portico.errors import PluginNotInstalled, ResponseInvalid
+from portico.ports import EmbeddingGenerator
+from portico.search import Vectors
 from portico_basics.cached_embeddings.config import CachedEmbeddingsSettings
 from portico_basics.cached_embeddings.embeddings import CachedEmbeddings, from_services
 from portico_testkit.fakes.embedding_generator import HashingEmbeddings

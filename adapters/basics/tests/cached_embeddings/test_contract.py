@@ -8,8 +8,8 @@ from typing import Literal
 
 import pytest
 
-from portico._search.vectors import Vectors
 from portico.errors import ServiceUnavailable
+from portico.search import Vectors
 from portico_basics.cached_embeddings.embeddings import CachedEmbeddings
 from portico_testkit.embedding_generator import EmbeddingGeneratorKit
 from portico_testkit.fakes.embedding_generator import HashingEmbeddings

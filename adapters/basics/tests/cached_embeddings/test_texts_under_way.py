@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from portico._search.vectors import Vectors
 from portico.errors import RateLimited
+from portico.search import Vectors
 from portico_basics.cached_embeddings.embeddings import CachedEmbeddings
 from portico_testkit.event_loop import heartbeat
 

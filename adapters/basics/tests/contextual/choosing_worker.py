@@ -13,7 +13,7 @@ import random
 import sys
 from pathlib import Path
 
-from portico._functions.functions import FunctionManual
+from portico import FunctionManual
 from portico_basics.contextual.choosing import ContextualSelector, SelectionOptions
 from portico_faiss.config import FaissSettings
 from portico_faiss.store import FaissVectorStore

@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from portico import Function, FunctionPlugin, function
-from portico._agents.thread import AgentTurn, Context, Thread
-from portico._chat.messages import Message, ToolResult
+from portico import AgentTurn, Context, Function, FunctionPlugin, Message, Thread, ToolResult, function
 from portico.errors import FunctionNotFound
 from portico_basics.contextual.provider import ContextualFunctionOptions, ContextualFunctionProvider
 from portico_testkit.fakes.embedding_generator import HashingEmbeddings

@@ -9,12 +9,9 @@ from typing import Any
 
 import pytest
 
-from portico import ChatAgent, Kernel
-from portico._chat.messages import ChatCapabilities
-from portico._functions.functions import FunctionManual
-from portico._search.vectors import Vectors
-from portico._selection.selection import Changes
+from portico import Changes, ChatAgent, ChatCapabilities, FunctionManual, Kernel
 from portico.errors import FunctionNotFound, ResponseInvalid, StoreBusy, StoreError
+from portico.search import Vectors
 from portico_basics.contextual.choosing import ContextualSelector, SelectionOptions
 from portico_faiss.config import FaissSettings
 from portico_faiss.store import FaissVectorStore

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from portico._ports.embedding_generator import EmbeddingGenerator
-from portico._ports.function_selector import FunctionSelector
-from portico._ports.vector_store import VectorStore
+from portico.ports import EmbeddingGenerator, FunctionSelector, VectorStore
 from portico_basics.contextual.config import ContextualSettings
 from portico_basics.contextual.selector import contextual_selector
 from portico_faiss.config import FaissSettings

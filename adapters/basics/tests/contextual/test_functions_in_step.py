@@ -15,9 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from portico_basics.choosing import choosing
 from portico_basics.choosing.choosing import ContextualSelector, SelectionOptions
 
-from portico._functions.functions import FunctionManual
-from portico._search.vectors import Vectors
-from portico._selection.selection import Selection
+from portico import FunctionManual, Selection
+from portico.search import Vectors
 from portico_testkit.fakes.vector_store import DictVectorStore
 
 T = TypeVar("T")

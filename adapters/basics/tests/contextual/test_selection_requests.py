@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given, strategies as st
 
-from portico._selection.words import words
+from portico.plugins import words
 from portico_basics.contextual.choosing import requests_in
 
 PIECES = st.sampled_from(

@@ -10,7 +10,7 @@ import sys
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from portico._chat.messages import ChatReply, ChatRequest, Message, Source
+from portico import ChatReply, ChatRequest, Message, Source
 from portico.errors import ConfigurationError, PluginNotInstalled, ServiceUnavailable
 from portico_basics.extractive.chat import ExtractiveChat
 from portico_basics.extractive.config import ExtractiveSettings

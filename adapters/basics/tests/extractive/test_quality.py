@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from portico._chat.messages import ChatReply, ChatRequest, Message, Source
+from portico import ChatReply, ChatRequest, Message, Source
 from portico_basics.extractive.chat import ExtractiveChat
 
 

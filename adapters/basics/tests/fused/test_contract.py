@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from portico._ports.text_search import TextSearch
-from portico._search.filters import Equal
 from portico.errors import ServiceUnavailable
+from portico.ports import TextSearch
+from portico.search import Equal
 from portico_basics._plugin import portico_text_searches
 from portico_basics.fused.config import FusedSettings
 from portico_basics.fused.search import FusedTextSearch

@@ -9,11 +9,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from portico import From, Kernel, Plan, Step, Value, function
-from portico._plans.functions import plan_function
-from portico._plans.plan import ListOf, PlanTemplate
-from portico._plans.task import Answer
-from portico._runs.journal import RunState
 from portico.errors import StepFailed
+from portico.plans import Answer, ListOf, PlanTemplate, plan_function
+from portico.plugins import RunState
 from portico_basics.local_runner.config import LocalRunnerSettings
 from portico_basics.local_runner.runner import LocalRunner
 from portico_testkit.fakes.run_store import MemoryRunStore

@@ -17,10 +17,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from portico import Kernel, function
-from portico._plans.json_form import plan_to_json
-from portico._plans.plan import From, Plan, Step
-from portico._ports.plan_store import SavedPlan
 from portico.errors import ConfigurationError, StoreDamaged, StoreError
+from portico.plans import From, Plan, Step, plan_to_json
+from portico.ports import SavedPlan
 from portico_basics.plan_folder._wire import SAVED_NAME, file_name, read_saved, written
 from portico_basics.plan_folder.config import PlanFilesSettings, PlanFolderSettings
 from portico_basics.plan_folder.functions import PlanFiles
@@ -135,7 +134,7 @@ async def test_nothing_but_plans_is_left_behind(store: FolderPlanStore) -> None:
 KILLED = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from portico._ports.plan_store import SavedPlan
+from portico.ports import SavedPlan
 from portico_basics.plan_folder.config import PlanFolderSettings
 from portico_basics.plan_folder.store import FolderPlanStore
 os.fsync = lambda descriptor: os.kill(os.getpid(), signal.SIGKILL)
@@ -209,7 +208,7 @@ WRITER = """
 import asyncio, sys
 from dataclasses import replace
 from pathlib import Path
-from portico._ports.plan_store import SavedPlan
+from portico.ports import SavedPlan
 from portico_basics.plan_folder.config import PlanFolderSettings
 from portico_basics.plan_folder.store import FolderPlanStore
 store = FolderPlanStore(PlanFolderSettings(path=Path(sys.argv[1])))

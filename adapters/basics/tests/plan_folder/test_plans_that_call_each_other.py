@@ -11,12 +11,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from portico import FunctionPlugin, Kernel
-from portico._plans.check import check_plan
-from portico._plans.functions import plans_of
-from portico._plans.json_form import plan_to_json
-from portico._plans.plan import From, Plan, Step, Value
-from portico._plans.task import Answer
 from portico.errors import PlanInvalid
+from portico.plans import Answer, From, Plan, Step, Value, check_plan, plan_to_json, plans_of
 from portico_basics.plan_folder.config import PlanFilesSettings
 from portico_basics.plan_folder.functions import PlanFiles
 

@@ -10,13 +10,10 @@ from typing import Any
 
 import pytest
 
-from portico import Function, Kernel, Prompt
-from portico._chat.messages import ChatCapabilities
-from portico._ports.chat_service import ChatService
-from portico._ports.schema_validator import SchemaValidator
-from portico._ports.template_language import TemplateLanguage
-from portico._prompts.prompt import Piece
+from portico import ChatCapabilities, Function, Kernel, Prompt
 from portico.errors import ConfigurationError, PluginNotInstalled
+from portico.plugins import Piece
+from portico.ports import ChatService, SchemaValidator, TemplateLanguage
 from portico_basics.prompts.config import PromptFilesSettings
 from portico_basics.prompts.functions import PromptFiles
 from portico_testkit.fakes.chat_service import ScriptedChat

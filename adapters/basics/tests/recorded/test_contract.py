@@ -10,13 +10,10 @@ from typing import Any
 
 import pytest
 
-from portico._functions.functions import function
-from portico._kernel import Kernel
-from portico._plans.json_form import plan_to_json
-from portico._plans.plan import From, Plan, Step, TextOf, Value
-from portico._plans.task import Answer
-from portico._ports.run_store import RunStore
+from portico import Kernel, function
 from portico.errors import StoreDamaged
+from portico.plans import Answer, From, Plan, Step, TextOf, Value, plan_to_json
+from portico.ports import RunStore
 from portico_basics.recorded.config import RecordedSettings
 from portico_basics.recorded.planner import RecordedPlanner
 from portico_testkit.fakes.run_store import MemoryRunStore

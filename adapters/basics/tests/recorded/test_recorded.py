@@ -9,15 +9,7 @@ from typing import Any
 
 import pytest
 
-from portico._chat.messages import Citation
-from portico._functions.functions import function
-from portico._functions.middleware import RequireApproval
-from portico._kernel import Kernel
-from portico._plans.json_form import plan_to_json
-from portico._plans.plan import From, Plan, Step, TextOf, Value
-from portico._plans.task import Answer, Budget, Emit, Event, Infeasible, Task, TextDelta, Warned
-from portico._ports.run_store import RunStore
-from portico._runs.outcome import Held
+from portico import Citation, Held, Kernel, RequireApproval, function
 from portico.errors import (
     ConfigurationError,
     PlanError,
@@ -26,6 +18,23 @@ from portico.errors import (
     PluginNotInstalled,
     RunNotFound,
 )
+from portico.plans import (
+    Answer,
+    Budget,
+    Emit,
+    Event,
+    From,
+    Infeasible,
+    Plan,
+    Step,
+    Task,
+    TextDelta,
+    TextOf,
+    Value,
+    Warned,
+    plan_to_json,
+)
+from portico.ports import RunStore
 from portico_basics.recorded.config import RecordedSettings
 from portico_basics.recorded.planner import RecordedPlanner
 from portico_testkit.fakes.run_store import MemoryRunStore
@@ -194,7 +203,7 @@ async def test_functions_that_changed_are_a_warning_or_say_why_the_plan_cannot_r
 
     def kernel_with(shout: Any) -> Kernel:
         shout.__name__ = "shout"
-        from portico._functions.functions import FunctionPlugin
+        from portico import FunctionPlugin
 
         class Changed:
             pass

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from portico._chat.messages import ChatRequest
-from portico._kernel import Kernel
-from portico._ports.chat_service import ChatService
-from portico._search.functions import search_plugin
+from portico import ChatRequest, Kernel
 from portico.errors import ServiceUnavailable
+from portico.ports import ChatService
+from portico.search import search_plugin
 from portico_basics.retrieval.config import RetrievalSettings
 from portico_basics.retrieval.planner import RetrievalPlanner
 from portico_testkit.fakes.chat_service import ScriptedChat

@@ -10,32 +10,32 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from portico._chat.messages import (
+from portico import (
     ChatCapabilities,
     ChatDelta,
     ChatReply,
     ChatRequest,
     Citation,
+    Kernel,
     Message,
+    Pursuit,
     Source,
     Usage,
+    function,
 )
-from portico._functions.functions import function
-from portico._kernel import Kernel
-from portico._plans.task import Answer, Event, Infeasible, TextDelta
-from portico._ports.chat_service import ChatService
-from portico._ports.text_search import TextSearch
-from portico._runs.outcome import Pursuit
-from portico._search.filters import FilterSupport
-from portico._search.functions import SearchParameter, search_plugin
-from portico._search.results import (
+from portico.errors import PlanError, ResponseInvalid, ServiceUnavailable
+from portico.plans import Answer, Event, Infeasible, TextDelta
+from portico.ports import ChatService, TextSearch
+from portico.search import (
+    FilterSupport,
     SearchCapabilities,
     SearchConnector,
+    SearchParameter,
     SearchResults,
     TextSearchOptions,
     TextSearchResult,
+    search_plugin,
 )
-from portico.errors import PlanError, ResponseInvalid, ServiceUnavailable
 from portico_basics.retrieval._queries import query_for
 from portico_basics.retrieval.config import RetrievalSettings
 from portico_basics.retrieval.planner import RetrievalPlanner

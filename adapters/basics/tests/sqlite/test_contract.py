@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from portico._ports.run_store import RunStore
+from portico.ports import RunStore
 from portico_basics.sqlite.config import SqliteSettings
 from portico_basics.sqlite.store import SqliteRunStore
 from portico_testkit.run_store import Reopen, RunStoreKit

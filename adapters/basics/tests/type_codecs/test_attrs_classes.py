@@ -13,9 +13,8 @@ import pytest
 from attrs import converters, field, validators
 from hypothesis import given, strategies as st
 
-from portico._types.compiled import Mismatch
-from portico._types.compiling import compile_type
 from portico.errors import SchemaUnsupported
+from portico.plugins import Mismatch, compile_type
 from portico_basics.type_codecs.codecs import AttrsTypeCodec
 
 CODEC = AttrsTypeCodec()

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given, strategies as st
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from portico._types.compiled import Mismatch
-from portico._types.compiling import compile_type
 from portico.errors import SchemaUnsupported
+from portico.plugins import Mismatch, compile_type
 from portico_basics.type_codecs.codecs import MsgspecTypeCodec
 
 CODEC = MsgspecTypeCodec()

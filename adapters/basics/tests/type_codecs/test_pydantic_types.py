@@ -15,9 +15,8 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field
 
-from portico._types.compiled import Mismatch
-from portico._types.compiling import compile_type
 from portico.errors import SchemaUnsupported
+from portico.plugins import Mismatch, compile_type
 from portico_basics.type_codecs.codecs import AttrsTypeCodec, PydanticTypeCodec
 
 CODEC = PydanticTypeCodec()
@@ -373,7 +372,7 @@ def test_pydantic_is_not_imported_for_types_of_others() -> None:
 import sys
 import attrs
 from typing import Annotated
-from portico._types.compiling import compile_type
+from portico.plugins import compile_type
 from portico_basics.type_codecs.codecs import AttrsTypeCodec, MsgspecTypeCodec, PydanticTypeCodec
 codecs = [AttrsTypeCodec(), MsgspecTypeCodec(), PydanticTypeCodec()]
 Room = attrs.make_class("Room", {"number": attrs.field(type=int)})

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from portico._ports.embedding_generator import EmbeddingGenerator
-from portico._ports.vector_store import VectorStore
-from portico._search.filters import And, AnyOf, Equal, Range
+from portico.ports import EmbeddingGenerator, VectorStore
+from portico.search import And, AnyOf, Equal, Range
 from portico_basics.vectors.config import VectorsSettings
 from portico_basics.vectors.search import VectorsTextSearch, configured
 from portico_faiss.config import FaissSettings

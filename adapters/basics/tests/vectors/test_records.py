@@ -15,12 +15,9 @@ from uuid import UUID
 import pytest
 from hypothesis import given, strategies as st
 
-from portico._search.filters import Equal, FilterSupport, Range
-from portico._search.functions import search_plugin
-from portico._search.results import TextSearchOptions
-from portico._search.vectors import VectorRecord
-from portico._types.compiled import Compiled
 from portico.errors import ConfigurationError, SchemaUnsupported, StoreDamaged, StoreError, UnsupportedFilter
+from portico.plugins import Compiled
+from portico.search import Equal, FilterSupport, Range, TextSearchOptions, VectorRecord, search_plugin
 from portico_basics.vectors._records import Records
 from portico_basics.vectors.config import VectorsSettings
 from portico_basics.vectors.search import Hit, VectorsTextSearch

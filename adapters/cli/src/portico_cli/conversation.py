@@ -10,13 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from portico._agents.grounding import Passages, SearchContextProvider, number_search_results
-from portico._functions.functions import FunctionPlugin
-from portico._ports.chat_service import ChatService
-from portico._ports.text_search import TextSearch
-from portico._search.functions import SEARCH_TAG
-from portico._tool_loop.values import ChosenFunctions
+from portico import ChosenFunctions, FunctionPlugin, Passages, SearchContextProvider, number_search_results
 from portico.errors import PorticoError, nearest
+from portico.ports import ChatService, TextSearch
+from portico.search import SEARCH_TAG
 from portico_cli.failures import DONE, FAILED, Misused
 from portico_cli.loops import KeptOpen, run_on
 from portico_cli.show.chat import JsonScreen, PlainScreen, TerminalScreen, Turn
@@ -32,11 +29,8 @@ from portico_host.typed_words import quoted
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from portico._agents.agent import ChatAgent
-    from portico._agents.thread import Thread
-    from portico._functions.functions import FunctionManual
-    from portico._kernel import Kernel
-    from portico._ports.search_index import IndexReport
+    from portico import ChatAgent, FunctionManual, Kernel, Thread
+    from portico.ports import IndexReport
     from portico_cli.invocation import Invocation
     from portico_cli.sources import Chosen
 
@@ -139,8 +133,7 @@ def hold_conversation(
     invocation: Invocation, chosen: Chosen, instructions: str, file: ThreadFile | None, *, yes: bool
 ) -> int:
     """Open the kernel, update the indexes, talk, and close everything; return the exit code."""
-    from portico._agents.agent import ChatAgent
-    from portico._agents.thread import Thread
+    from portico import ChatAgent, Thread
 
     thread = (file.load() if file is not None else None) or Thread()
     person_types = not invocation.json and sys.stdin.isatty() and sys.stdout.isatty()
@@ -265,7 +258,7 @@ class Conversation:
 
     def _take(self, text: str) -> Turn:
         """Take a turn; if the conversation is too long for the model, without its oldest turns."""
-        from portico._chat.messages import Message
+        from portico import Message
         from portico.errors import ContextOverflow
 
         new = self._thread.count_tokens(Message.of("user", text))
@@ -291,8 +284,7 @@ class Conversation:
         return left > 0
 
     async def _stream(self, text: str, turn: Turn) -> None:
-        from portico._agents.agent import AgentReply
-        from portico._tool_loop.values import ToolFinished
+        from portico import AgentReply, ToolFinished
 
         self._task = asyncio.current_task()
         async with aclosing(self._agent.stream(text, self._thread)) as events:

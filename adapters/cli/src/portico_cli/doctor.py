@@ -14,13 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import portico_host
-from portico._ports.chat_service import ChatService
-from portico._ports.planner import Planner
-from portico._ports.run_store import RunStore
-from portico._ports.table import PORTS, PortInfo
-from portico._ports.text_search import TextSearch
-from portico._ports.vector_store import VectorStore
 from portico.errors import ConfigurationError, PluginBroken, PluginError, PluginNotInstalled, PorticoError, StoreError
+from portico.ports import PORTS, ChatService, Planner, PortInfo, RunStore, TextSearch, VectorStore
 from portico_cli.command_table import loaded, reached, unreached
 from portico_cli.runs import queue_of
 from portico_host.checking import problems_of

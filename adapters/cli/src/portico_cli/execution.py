@@ -18,13 +18,10 @@ from portico_cli.terminal.progress import Progress
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from portico._jobs import JobState, JobStatus
-    from portico._kernel import Kernel
-    from portico._plans.task import Answer, Emit, Event, Infeasible
-    from portico._ports.job_queue import JobQueue
-    from portico._ports.run_store import RunStore
-    from portico._runs.journal import RunState, StartedStep
-    from portico._runs.outcome import Held, Pursuit
+    from portico import Held, Kernel, Pursuit
+    from portico.plans import Answer, Emit, Event, Infeasible
+    from portico.plugins import RunState, StartedStep
+    from portico.ports import JobQueue, JobState, JobStatus, RunStore
     from portico_cli.invocation import Invocation, RunOptions
 
 __all__ = ["Ended", "RunFailed", "carry_out", "ended_jobs", "ended_run", "follow"]
@@ -67,8 +64,8 @@ async def carry_out(
 
     ``remarks`` are shown to the person first. If the run breaks off, ``invocation`` gets what resumes it.
     """
-    from portico._plans.task import Resumed, Started
-    from portico._runs.outcome import Held
+    from portico import Held
+    from portico.plans import Resumed, Started
     from portico_cli.terminal.person import add_approvals
 
     store, name = kernel.run_store, ""
@@ -137,8 +134,8 @@ async def ended_run(invocation: Invocation, store: RunStore, status: JobStatus) 
 
     Raises `RunFailed` if it failed or was cancelled, and notes in ``invocation`` what resumes it.
     """
-    from portico._plans.plan import Plan
-    from portico._runs.outcome import Held, Pursuit
+    from portico import Held, Pursuit
+    from portico.plans import Plan
 
     outcome: Answer | Infeasible | Held | None
     state = await _state_of(store, status.name)
@@ -176,7 +173,7 @@ async def _looks(queue: JobQueue, names: Sequence[str]) -> AsyncIterator[list[Jo
 
 
 async def _state_of(store: RunStore, run: str) -> RunState | None:
-    from portico._runs.journal import RunState
+    from portico.plugins import RunState
 
     entries = await store.read(run)
     return RunState.of(entries) if entries else None
@@ -184,7 +181,7 @@ async def _state_of(store: RunStore, run: str) -> RunState | None:
 
 def _show_news(before: RunState | None, after: RunState | None, emit: Emit) -> None:
     """Emit the events of the steps that began or ended between two looks."""
-    from portico._plans.task import StepFailure, StepFinished, StepStarted
+    from portico.plans import StepFailure, StepFinished, StepStarted
 
     if after is None:
         return

@@ -19,8 +19,8 @@ from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 
 import portico_host
-from portico._ports.table import PORTS
 from portico.errors import StoreError
+from portico.ports import PORTS
 from portico_cli.failures import Misused
 from portico_cli.show.output import plain
 from portico_host.configuration import NONE

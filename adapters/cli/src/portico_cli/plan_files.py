@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from portico._plans.plan import Plan
 from portico.errors import PlanFormatError
+from portico.plans import Plan
 from portico_cli.arguments import read_bytes
 from portico_cli.failures import DONE, FAILED, Misused
 from portico_cli.json_places import JsonPlaces
@@ -24,10 +24,8 @@ from portico_cli.sources import Chosen, run
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from portico._functions.functions import FunctionManual
-    from portico._kernel import Kernel
-    from portico._plans.findings import Finding
-    from portico._plans.xml_form.reading import XmlPlan
+    from portico import FunctionManual, Kernel
+    from portico.plans import Finding, XmlPlan
     from portico_cli.invocation import Invocation
 
 __all__ = [
@@ -83,11 +81,11 @@ def written_plan(plan: Plan, format: Format, catalogue: Mapping[str, FunctionMan
     """Write a plan in one of its forms. Raises ``PlanError`` if XML cannot hold it."""
     match format:
         case "text":
-            from portico._plans.text_form import plan_to_text
+            from portico.plans import plan_to_text
 
             return plan_to_text(plan, catalogue=catalogue)
         case "xml":
-            from portico._plans.xml_form.reading import plan_to_xml
+            from portico.plans import plan_to_xml
 
             try:
                 return plan_to_xml(plan, catalogue, bare=True)
@@ -95,11 +93,11 @@ def written_plan(plan: Plan, format: Format, catalogue: Mapping[str, FunctionMan
                 error.add_note("JSON holds every plan.")
                 raise
         case "mermaid":
-            from portico._plans.text_form import plan_to_mermaid
+            from portico.plans import plan_to_mermaid
 
             return plan_to_mermaid(plan)
         case _:
-            from portico._plans.json_form import plan_to_json
+            from portico.plans import plan_to_json
 
             return json.dumps(plan_to_json(plan), ensure_ascii=False, indent=2)
 
@@ -146,11 +144,11 @@ def _parse(
         raise PlanFormatError(f"{shown}: the file is empty; a plan is JSON or XML.")
     try:
         if text.lstrip().startswith("<") if xml is None else xml:
-            from portico._plans.xml_form.reading import read_plan
+            from portico.plans import read_plan
 
             found = read_plan(text, catalogue)
             return PlanFile(found.plan, text, shown, found)
-        from portico._plans.json_form import plan_from_json
+        from portico.plans import plan_from_json
 
         return PlanFile(plan_from_json(_json(text)), text, shown)
     except PlanFormatError as error:
@@ -198,8 +196,7 @@ def _json(text: str) -> object:
 
 def check(kernel: Kernel, plan: Plan, manuals: Mapping[str, FunctionManual] | None = None) -> list[Finding]:
     """Check a plan against the functions of a kernel, or against ``manuals`` only."""
-    from portico._plans.check import check_plan
-    from portico._plans.functions import plans_of
+    from portico.plans import check_plan, plans_of
 
     return check_plan(
         plan,
@@ -239,7 +236,7 @@ def finding_lines(name: str, findings: Sequence[Placed]) -> Iterator[RenderableT
 
 def placed_to_json(each: Placed) -> dict[str, Any]:
     """Return a finding as JSON values."""
-    from portico._plans.json_form import plan_to_json
+    from portico.plans import plan_to_json
 
     finding, fix = each.finding, None
     if finding.fix is not None:
@@ -305,8 +302,7 @@ def check_file(invocation: Invocation, chosen: Chosen, name: str, output: Path |
 
 
 async def _check(chosen: Chosen, name: str, *, fix: bool) -> _Checked:
-    from portico._plans.findings import apply_fixes
-    from portico._plans.xml_form.reading import read_plan
+    from portico.plans import apply_fixes, read_plan
 
     async with chosen.application.kernel(chosen.sources) as kernel:
         text, shown = _read_text(name), _shown_name(name)

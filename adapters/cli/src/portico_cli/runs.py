@@ -10,17 +10,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from portico._ports.run_store import RunStore
-from portico._runs.journal import RunState
 from portico.errors import StoreBusy, StoreError
+from portico.plugins import RunState
+from portico.ports import RunStore
 from portico_cli.failures import Misused
 from portico_cli.invocation import Invocation
 from portico_host.typed_words import quoted
 
 if TYPE_CHECKING:
-    from portico._jobs import JobState, JobStatus, Worker
-    from portico._plugins.registration import Services
-    from portico._ports.job_queue import JobQueue
+    from portico.plugins import Services
+    from portico.ports import JobQueue, JobState, JobStatus, Worker
     from portico_host import Application
 
 __all__ = [
@@ -183,10 +182,9 @@ def host_of(worker: str) -> str:
 
 def queue_of(services: Services) -> JobQueue | None:
     """Return the queue of the configured runner, or None."""
-    from portico._ports.runner import Runner
-    from portico._runs.runners import jobs_of
+    from portico.ports import Runner
 
-    return jobs_of(services.get(Runner)) if services.names(Runner) else None
+    return services.get(Runner).jobs if services.names(Runner) else None
 
 
 async def find_run(store: RunStore, wanted: str, queue: JobQueue | None = None) -> str:
@@ -283,9 +281,7 @@ async def _read_journal(store: RunStore, name: str) -> RunEntry:
 
 async def _unjournalled(queue: JobQueue, limit: int | None = None, *, body: bool = False) -> list[JobStatus]:
     """Return the newest jobs that may have no run in the journal, the newest first."""
-    from portico._runs.submitting import PURSUIT
-
-    return await queue.jobs(PURSUIT, states=_LISTED, limit=limit or _MOST_WAITING, body=body)
+    return await queue.jobs("pursuit", states=_LISTED, limit=limit or _MOST_WAITING, body=body)
 
 
 def _goal(job: JobStatus) -> str:

@@ -88,8 +88,8 @@ def refuse_mistakes(application: Application) -> None:
     What is chosen by name is looked at when the kernel opens. A package that cannot be used is no mistake as long
     as nothing asks for it.
     """
-    from portico._ports.table import PORTS
     from portico.errors import PluginError
+    from portico.ports import PORTS
 
     services = application.services(())
     for info in PORTS:

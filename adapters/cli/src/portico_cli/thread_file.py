@@ -14,7 +14,7 @@ from portico_cli.arguments import read_bytes
 from portico_cli.failures import Misused
 
 if TYPE_CHECKING:
-    from portico._agents.thread import Thread
+    from portico import Thread
 
 __all__ = ["ThreadFile"]
 
@@ -37,7 +37,7 @@ class ThreadFile:
 
         Raises ``StoreDamaged`` for a file that is not a thread, ``Misused`` for one that cannot be read.
         """
-        from portico._agents.thread import Thread
+        from portico import Thread
 
         target = self.path.resolve()
         try:

@@ -5,29 +5,25 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from portico.errors import StoreUnavailable
+from portico.plans import JobHandler, job_handlers
 from portico_cli.terminal.progress import called_by
 
 if TYPE_CHECKING:
-    from portico._functions.middleware import StepRun
-    from portico._jobs import Job, JobStatus
-    from portico._kernel import Kernel
-    from portico._plans.task import Emit, Event
-    from portico._ports.job_queue import JobQueue
+    from portico import Kernel, StepRun
+    from portico.plans import Event
+    from portico.ports import Job, JobQueue, JobStatus
 
 __all__ = [
     "EMPTY",
-    "KINDS",
     "TOLD",
-    "CarryOut",
     "JobBegun",
     "JobEnded",
     "Ready",
@@ -38,39 +34,15 @@ __all__ = [
     "Tell",
     "WorkerEvent",
     "Working",
-    "carry_outs",
     "event_to_json",
 ]
 
-# What carries out each kind of job: a function of core, or a class of which a worker makes one.
-KINDS: Mapping[str, str] = {
-    "pursuit": "portico._runs.submitting:carry_out",
-    "embed": "portico._bulk_embedding.jobs:EmbeddingJobs",
-}
 # Why a worker stops.
 EMPTY, TOLD = "the queue is empty", "told to stop"
 # A goal may be a book: only so many characters of it are shown.
 _LONGEST_ABOUT = 500
 # Seconds between two looks whether the queue is empty.
 _SECONDS = 0.5
-
-
-class CarryOut(Protocol):
-    """Carry out a job and return its result as JSON."""
-
-    async def __call__(self, kernel: Kernel, job: Job, *, emit: Emit | None = None) -> Any:
-        """Do it with the services of the kernel; ``emit`` gets the events of a run."""
-        ...
-
-
-def carry_outs() -> dict[str, CarryOut]:
-    """Import and return what carries out each kind."""
-    found = {}
-    for kind, reference in KINDS.items():
-        module, _, name = reference.partition(":")
-        known = getattr(import_module(module), name)
-        found[kind] = known() if isinstance(known, type) else known
-    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +176,7 @@ class Working:
 
         Raises the errors of the queue and of the listener. A cancellation is the wish to stop, and is not raised.
         """
-        kinds = carry_outs()
+        kinds = job_handlers()
         handlers: dict[str, Callable[[Job], Awaitable[Any]]] = {
             kind: partial(self._carry_out, carry_out) for kind, carry_out in kinds.items()
         }
@@ -254,7 +226,7 @@ class Working:
                     return
             await asyncio.sleep(_SECONDS)
 
-    async def _carry_out(self, carry_out: CarryOut, job: Job) -> Any:
+    async def _carry_out(self, carry_out: JobHandler, job: Job) -> Any:
         goal = job.body.get("goal")
         about = " ".join(goal[:_LONGEST_ABOUT].split()) if isinstance(goal, str) else ""
         self._begin(job.name, job.kind, about)
@@ -291,7 +263,7 @@ class Working:
         self._tell(JobEnded(name, job.kind, state, time.monotonic() - job.began, reason))
 
     def _event(self, name: str, event: Event) -> None:
-        from portico._plans.task import StepFailure, StepFinished, StepStarted
+        from portico.plans import StepFailure, StepFinished, StepStarted
 
         job = self._jobs.get(name)
         if job is None:

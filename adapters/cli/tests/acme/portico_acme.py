@@ -1,6 +1,6 @@
 """The plugin module of `portico-acme`, a package made up for the tests of `portico doctor`, which vary its text."""
 
-from portico._plugins.registration import Registration
+from portico.plugins import Registration
 
 
 def portico_text_searches():

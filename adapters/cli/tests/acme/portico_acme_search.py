@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from portico._plugins.registration import Secret
+from portico.plugins import Secret
 
 
 @dataclass

@@ -8,7 +8,7 @@ from contextlib import suppress
 from contextvars import Context
 from typing import Literal
 
-from portico._jobs import Job, JobState
+from portico.ports import Job, JobState
 
 __all__ = ["Carrying", "JobFailed", "Stopped"]
 

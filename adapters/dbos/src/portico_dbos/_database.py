@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from portico._plugins.registration import Secret, place_of
+from portico.plugins import Secret, place_of
 from portico_dbos._errors import closed, mapped_errors
 from portico_dbos._no_pickle import no_pickle
 from portico_dbos._workers_table import WorkersTable

@@ -10,8 +10,8 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from portico._plugins.databases import is_busy, is_damaged, plain_code
 from portico.errors import StoreBusy, StoreDamaged, StoreError, StoreUnavailable
+from portico.plugins import is_busy, is_damaged, plain_code
 
 __all__ = ["closed", "mapped_errors", "other_database", "own_dbos", "second_worker"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from portico._jobs import JobState
+from portico.ports import JobState
 from portico_dbos._database import Opened
 from portico_dbos._names import PURSUIT
 from portico_dbos._statuses import PUT_BACK, status_of

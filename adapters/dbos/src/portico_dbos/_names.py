@@ -15,7 +15,7 @@ _LONGEST = 1_000
 _ESCAPED = re.compile("[%#\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _EMPTY = "%"
 _JOBS = "portico.job."
-PURSUIT = "portico._runs.run"
+PURSUIT = "portico.pursuit"
 """The name of the workflow of a pursuit in an application."""
 
 

@@ -1,6 +1,6 @@
 """What portico-dbos registers."""
 
-from portico._plugins.registration import Registration
+from portico.plugins import Registration
 
 
 def portico_runners() -> list[Registration]:

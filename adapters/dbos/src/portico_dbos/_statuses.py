@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from portico._jobs import JobState, JobStatus
+from portico.ports import JobState, JobStatus
 from portico_dbos._names import kind_of, name_of
 from portico_dbos._workers_table import moment
 

@@ -14,8 +14,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from portico._jobs import Job, JobStatus
 from portico.errors import StoreError
+from portico.ports import Job, JobStatus
 from portico_dbos._carrying import Carrying, JobFailed, Stopped
 from portico_dbos._database import Database, Opened
 from portico_dbos._heartbeat import Seen, beat, put_back, take_over, tidy

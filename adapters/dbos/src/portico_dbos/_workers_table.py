@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from portico._jobs import Worker
+from portico.ports import Worker
 
 if TYPE_CHECKING:
     import sqlalchemy as sa

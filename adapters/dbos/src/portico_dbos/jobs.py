@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from portico._jobs import Job, JobState, JobStatus, Worker
+from portico.ports import Job, JobState, JobStatus, Worker
 from portico_dbos._database import Database, Opened
 from portico_dbos._heartbeat import remove_ended
 from portico_dbos._json import json_text

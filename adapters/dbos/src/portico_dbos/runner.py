@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from portico._plugins.registration import Services
-from portico._ports.runner import Runner
+from portico.plugins import Services
+from portico.ports import Runner
 from portico_dbos._database import Database
 from portico_dbos._process import PROCESS
 from portico_dbos._recordings import Recordings

@@ -10,7 +10,7 @@ import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
-from portico._plugins.databases import use_log, writing
+from portico.plugins import use_log, writing
 from portico_faiss._errors import damaged
 from portico_faiss._names import DATABASE, generation_of_vectors
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from portico._plugins.databases import is_busy, is_damaged
 from portico.errors import StoreBusy, StoreDamaged, StoreError
+from portico.plugins import is_busy, is_damaged
 
 
 def damaged(file: Path, why: str) -> StoreDamaged:

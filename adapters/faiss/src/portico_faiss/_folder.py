@@ -8,9 +8,8 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
-from portico._search.filters import Filter
-from portico._search.vectors import VectorMatch, VectorRecord
 from portico.errors import StoreDamaged
+from portico.search import Filter, VectorMatch, VectorRecord
 from portico_faiss._database import decoded_id, encoded_id
 from portico_faiss._errors import mapped_errors
 from portico_faiss._graph import Graph, is_behind

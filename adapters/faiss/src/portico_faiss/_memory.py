@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from portico._search.filters import Filter
-from portico._search.vectors import VectorMatch, VectorRecord
+from portico.search import Filter, VectorMatch, VectorRecord
 from portico_faiss._graph import Graph, is_behind
 from portico_faiss._search import Entry, LoadedEntries, View, search
 from portico_faiss._vectors import Rows, unit_blocks

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from portico._search.filters import And, AnyOf, Equal, Filter, Not, Or, Range, Scalar
-from portico._search.vectors import Metadata
 from portico.errors import StoreError
+from portico.search import And, AnyOf, Equal, Filter, Metadata, Not, Or, Range, Scalar
 
 _LONGEST_CONDITION = 200
 """Terms in a prefilter. SQLite refuses expressions deeper than 1,000 and a longer one gains little."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from portico._search.filters import Filter, matches
+from portico.search import Filter, matches
 from portico_faiss._database import State, check, connect, decoded_id, identity, read_state
 from portico_faiss._errors import damaged, mapped_errors
 from portico_faiss._metadata import decoded, prefilter

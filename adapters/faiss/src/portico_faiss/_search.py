@@ -8,8 +8,7 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from portico._search.filters import Filter, matches
-from portico._search.vectors import Metadata, VectorMatch
+from portico.search import Filter, Metadata, VectorMatch, matches
 from portico_faiss._graph import Graph
 from portico_faiss._vectors import Rows, Slots, best, margin, ranked
 

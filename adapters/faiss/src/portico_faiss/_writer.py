@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from portico._plugins.databases import writing
+from portico.plugins import writing
 from portico_faiss._database import State, create, encoded_id, identity, read_state, write_state
 from portico_faiss._errors import mapped_errors
 from portico_faiss._graph_files import remove_if_possible

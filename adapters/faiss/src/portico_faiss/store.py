@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 
-from portico._plugins.registration import Services
-from portico._ports.vector_store import VectorStore
-from portico._search.filters import Filter, FilterSupport, check_filter
-from portico._search.vectors import VectorMatch, VectorRecord, Vectors, plain_metadata
+from portico.plugins import Services
+from portico.ports import VectorStore
+from portico.search import Filter, FilterSupport, VectorMatch, VectorRecord, Vectors, check_filter, plain_metadata
 from portico_faiss._folder import FolderNamespace
 from portico_faiss._memory import MemoryNamespace
 from portico_faiss._search import LoadedEntries, View, search

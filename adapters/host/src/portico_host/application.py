@@ -22,9 +22,8 @@ from portico_host.packages import Plugins, port_named
 from portico_host.services import HostServices
 
 if TYPE_CHECKING:
-    from portico._functions.functions import FunctionPlugin
-    from portico._kernel import Kernel
-    from portico._plans.task import Budget
+    from portico import FunctionPlugin, Kernel
+    from portico.plans import Budget
 
 __all__ = ["Application", "Diagnosis", "diagnose", "load", "open"]
 
@@ -68,7 +67,7 @@ class Application:
     @property
     def budget(self) -> Budget:
         """The loop's budget as ``[planner]`` has it; the kernel pursues within it."""
-        from portico._plans.task import Budget
+        from portico.plans import Budget
 
         own = self.configuration.budget
         return Budget(
@@ -97,12 +96,9 @@ class Application:
         Every mistake in what is configured is raised first, all at once, as ``SettingsInvalid``; then any
         ``PluginError``. On leaving, services are closed in reverse order.
         """
-        from portico._kernel import Kernel
-        from portico._ports.function_source import FunctionSource
-        from portico._ports.plan_store import PlanStore
-        from portico._ports.runner import Runner
-        from portico._ports.text_search import TextSearch
-        from portico._search.functions import search_plugin
+        from portico import Kernel
+        from portico.ports import FunctionSource, PlanStore, Runner, TextSearch
+        from portico.search import search_plugin
         from portico_host.unasked import function_selector, run_store, schema_validator, type_codecs
 
         async with self.services(sources) as services:
@@ -209,8 +205,8 @@ def _if_chosen(services: HostServices, port: Callable[..., P]) -> P | None:
 
 async def _loaded(services: HostServices, name: str) -> FunctionPlugin:
     """Load a function source; one that fails in a way of its own is its package's fault, and said so."""
-    from portico._functions.functions import FunctionPlugin
-    from portico._ports.function_source import FunctionSource
+    from portico import FunctionPlugin
+    from portico.ports import FunctionSource
 
     try:
         loaded: object = await services.get(FunctionSource, name).load(_function_name(name))

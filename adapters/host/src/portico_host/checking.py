@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from portico._ports.table import PORTS
 from portico.errors import ConfigurationError, PluginConflict, PluginNotInstalled, PorticoError
+from portico.ports import PORTS
 from portico_host.configuration import FILE_NAME, Configuration
 from portico_host.entry_points import Damaged, damaged_entry_points, folded
 from portico_host.fields import secret_values

@@ -11,8 +11,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from portico._ports.table import PORTS, PortInfo
 from portico.errors import ConfigurationError, nearest
+from portico.ports import PORTS, PortInfo
 from portico_host.host_tables import LoopBudget, PluginChoice, SecretRules
 from portico_host.mistakes import Mistake, SettingsInvalid, kind_of, unknown_word
 from portico_host.secret_source import SecretSource

@@ -13,9 +13,9 @@ from typing import Any
 
 from pluggy import HookspecMarker, PluginManager
 
-from portico._plugins.registration import Registration
-from portico._ports.table import PORTS, PortInfo
 from portico.errors import nearest
+from portico.plugins import Registration
+from portico.ports import PORTS, PortInfo
 from portico_host.calling_out import import_quietly, printing_to_stderr
 from portico_host.entry_points import COMMANDS, GROUP, disabled_by_environment, entry_points_of, folded, names_of
 from portico_host.packages import Defect, Offer, Package, Plugins, State, title

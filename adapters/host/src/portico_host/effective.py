@@ -8,9 +8,9 @@ from enum import Enum
 from pathlib import PurePath
 from typing import Any
 
-from portico._plugins.registration import Secret
-from portico._ports.table import PORTS
 from portico.errors import PorticoError
+from portico.plugins import Secret
+from portico.ports import PORTS
 from portico_host.configuration import NONE, Configuration, Entry
 from portico_host.fields import Field, bare, holds_secret, is_settings_class, secret_values, settings_fields
 from portico_host.host_tables import LoopBudget, PluginChoice, SecretRules, default_settings

@@ -15,7 +15,7 @@ from functools import cache, reduce
 from pathlib import PurePath
 from typing import Any, TypeGuard
 
-from portico._plugins.registration import Secret
+from portico.plugins import Secret
 
 __all__ = [
     "Field",
@@ -227,7 +227,7 @@ _PYTHONS_OWN = re.compile(r"\(\?(?![:=!])|\\[AZ]|[+*?}]\+")
 def limits_of(validator: object) -> dict[str, Any]:
     """Return the keywords that a field's validator stands for; none for one that is code and nothing else.
 
-    Understood are attrs' own, by what they show of themselves, and ``portico._plugins.registration.ValueForm``. Of those that hold
+    Understood are attrs' own, by what they show of themselves, and ``portico.plugins.ValueForm``. Of those that hold
     others only what asks for all of them is looked into: ``not_`` means the opposite of what is in it.
     """
     if isinstance(validator, list | tuple):

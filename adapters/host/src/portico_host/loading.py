@@ -6,8 +6,8 @@ import inspect
 from functools import cache
 from typing import Any
 
-from portico._ports.table import PortInfo
 from portico.errors import PluginBroken
+from portico.ports import PortInfo
 from portico_host.calling_out import import_quietly
 from portico_host.fields import is_settings_class, settings_classes
 from portico_host.packages import Offer

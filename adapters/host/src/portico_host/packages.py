@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from portico._plugins.registration import Registration
-from portico._ports.table import PORTS, PortInfo
 from portico.errors import PluginBroken, PluginConflict, PluginIncompatible, PluginNotInstalled, nearest
+from portico.plugins import Registration
+from portico.ports import PORTS, PortInfo
 from portico_host.entry_points import folded
 from portico_host.shipped import SHIPPED
 

@@ -11,9 +11,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from portico._plugins.registration import Secret
-from portico._ports.table import PORTS, PortInfo
 from portico.errors import PluginBroken, PorticoError, SchemaUnsupported
+from portico.plugins import Secret
+from portico.ports import PORTS, PortInfo
 from portico_host.configuration import NAME_PATTERN, NONE, can_be_none, is_beside, names_what_it_uses
 from portico_host.fields import (
     NotJson,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from portico._plugins.registration import Secret
+from portico.plugins import Secret
 from portico_host.mistakes import Wrong, kind_of, unknown_word
 from portico_host.tree import Given
 from portico_host.typed_words import quoted

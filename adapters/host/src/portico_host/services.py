@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
-from portico._ports.table import PORTS, PortInfo
 from portico.errors import (
     ConfigurationError,
     PluginBroken,
@@ -18,6 +17,7 @@ from portico.errors import (
     SchemaUnsupported,
     nearest,
 )
+from portico.ports import PORTS, PortInfo
 from portico_host.calling_out import call_out, is_from_outside
 from portico_host.configuration import FILE_NAME, NONE, Configuration, Entry
 from portico_host.fields import settings_fields
@@ -46,7 +46,7 @@ class Prepared:
 
 
 class HostServices:
-    """The services of one application, as `portico._plugins.registration.Services` has it.
+    """The services of one application, as `portico.plugins.Services` has it.
 
     ``sources`` limits the text searches that `names` lists, in that order; None lists all that are configured.
     Use it as an async context manager, or call `aclose`. `get` may be called from any thread.

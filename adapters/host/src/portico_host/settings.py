@@ -24,8 +24,8 @@ from cattrs import BaseValidationError, Converter
 from cattrs.errors import AttributeValidationNote
 from cattrs.gen import make_dict_structure_fn
 
-from portico._plugins.registration import Secret
 from portico.errors import SchemaUnsupported
+from portico.plugins import Secret
 from portico_host.fields import bare, holds_secret, is_settings_class, named_elements, settings_fields, union_members
 from portico_host.mistakes import Wrong, kind_of, shown, unknown_word
 from portico_host.secret_source import EXPECTED, SecretSource

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from portico._ports.table import PORTS
+from portico.ports import PORTS
 from portico_host.mistakes import Mistake
 
 __all__ = ["NONE", "Given", "Key", "Tree", "dotted", "leaves", "origin_of", "overriding", "parsed"]

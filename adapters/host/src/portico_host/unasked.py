@@ -6,17 +6,13 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from portico._ports.function_selector import FunctionSelector
-from portico._ports.run_store import Lease, RunStore
-from portico._ports.schema_validator import SchemaValidator
-from portico._ports.type_codec import TypeCodec
 from portico.errors import ConfigurationError, PorticoError, StoreBusy, StoreError
+from portico.ports import FunctionSelector, Lease, RunStore, SchemaValidator, TypeCodec
 from portico_host.services import HostServices
 
 if TYPE_CHECKING:
-    from portico._functions.functions import FunctionManual
-    from portico._selection.selection import Selection
-    from portico._types.compiled import Compiled
+    from portico import FunctionManual, Selection
+    from portico.plugins import Compiled
     from portico_host.services import HostServices
 
 __all__ = ["LateSelector", "function_selector", "run_store", "schema_validator", "type_codecs"]

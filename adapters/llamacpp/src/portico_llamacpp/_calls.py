@@ -13,7 +13,7 @@ from dataclasses import replace
 from secrets import token_hex
 from typing import Any, Literal
 
-from portico._chat.messages import ChatDelta, ChatRequest, Message, Tool, ToolCall, ToolCallDelta, ToolResult
+from portico import ChatDelta, ChatRequest, Message, Tool, ToolCall, ToolCallDelta, ToolResult
 from portico_llamacpp._schemas import moved
 from portico_llamacpp._wire import Guard, result_text
 

@@ -5,18 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from portico._chat.messages import (
-    ChatDelta,
-    ChatReply,
-    ChatRequest,
-    Message,
-    Part,
-    Reasoning,
-    Text,
-    ToolCall,
-    ToolCallDelta,
-    Usage,
-)
+from portico import ChatDelta, ChatReply, ChatRequest, Message, Part, Reasoning, Text, ToolCall, ToolCallDelta, Usage
 from portico.errors import ResponseInvalid
 from portico_llamacpp._calls import CallReader, instruction, reply_schema, told, with_instruction
 from portico_llamacpp._schemas import prepared

@@ -1,6 +1,6 @@
 """What portico-llamacpp registers."""
 
-from portico._plugins.registration import Registration
+from portico.plugins import Registration
 
 
 def portico_chat_services() -> list[Registration]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from portico._chat.messages import ChatRequest, Message, Reasoning, Tool, ToolCall, ToolResult, Usage
+from portico import ChatRequest, Message, Reasoning, Tool, ToolCall, ToolResult, Usage
 
 Guard = Callable[[str], str]
 """Makes a text harmless to the tokenizer."""

@@ -7,9 +7,9 @@ import threading
 import weakref
 from collections.abc import AsyncIterator
 
-from portico._chat.messages import ChatCapabilities, ChatDelta, ChatReply, ChatRequest, check_request
-from portico._plugins.registration import Services
+from portico import ChatCapabilities, ChatDelta, ChatReply, ChatRequest
 from portico.errors import PorticoError, ServiceTimeout, ServiceUnavailable
+from portico.plugins import Services, check_request
 from portico_llamacpp._errors import refusal
 from portico_llamacpp._exchange import ReplyReader, body_of
 from portico_llamacpp._process import Call, Event, ModelProcess

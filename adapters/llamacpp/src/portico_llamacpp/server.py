@@ -7,8 +7,8 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from types import TracebackType
 from typing import Literal, Self
 
-from portico._plugins.registration import Secret
 from portico.errors import ServiceTimeout, ServiceUnavailable
+from portico.plugins import Secret
 from portico_llamacpp._process import ModelProcess
 from portico_llamacpp._starting import start
 from portico_llamacpp._wire import About

@@ -11,7 +11,7 @@ Two columns beside the metadata make that possible, and hold no matter what is i
 - ``bounds``, a JSON object: for each field that has numbers, and for each that has texts, the least and the greatest,
   as texts that sort as the values do.
 
-An expression keeps all that the filter keeps. In two cases it keeps more, so `portico._search.filters.matches` has the last
+An expression keeps all that the filter keeps. In two cases it keeps more, so `portico.search.matches` has the last
 word: a range with two ends over a list of several values, and an end that is an integer no float holds or a text
 longer than a key.
 """
@@ -24,8 +24,7 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
-from portico._search.filters import And, AnyOf, Equal, Filter, Not, Or, Range, Scalar
-from portico._search.vectors import Metadata
+from portico.search import And, AnyOf, Equal, Filter, Metadata, Not, Or, Range, Scalar
 
 Expression: TypeAlias = str | bool
 """An expression in Milvus's language; True and False are told apart before it is asked."""

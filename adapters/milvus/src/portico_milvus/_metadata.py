@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from portico._search.vectors import Metadata
 from portico.errors import StoreError
+from portico.search import Metadata
 from portico_milvus._names import as_text, from_text, is_valid
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from portico._search.vectors import VectorRecord
+from portico.search import VectorRecord
 from portico_milvus._connection import Connection, Link
 from portico_milvus._errors import WrongDimensions, is_answer, is_missing
 from portico_milvus._names import collection_name, key

@@ -1,6 +1,6 @@
 """What portico-milvus registers."""
 
-from portico._plugins.registration import Registration
+from portico.plugins import Registration
 
 
 def portico_vector_stores() -> list[Registration]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from portico._search.vectors import Metadata, VectorRecord, plain_metadata
+from portico.search import Metadata, VectorRecord, plain_metadata
 from portico_milvus._filters import bounds, terms
 from portico_milvus._metadata import decoded, encoded
 from portico_milvus._names import as_text, from_text, key

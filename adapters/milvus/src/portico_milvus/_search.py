@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from portico._search.filters import Filter, matches
-from portico._search.vectors import VectorMatch
+from portico.search import Filter, VectorMatch, matches
 from portico_milvus._connection import Link
 from portico_milvus._errors import WrongDimensions
 from portico_milvus._filters import Expression, expression

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from portico._search.vectors import Vectors
+from portico.search import Vectors
 
 Rows: TypeAlias = npt.NDArray[np.float32]
 

@@ -8,10 +8,9 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from portico._plugins.registration import Services
-from portico._ports.vector_store import VectorStore
-from portico._search.filters import Filter, FilterSupport, check_filter
-from portico._search.vectors import VectorMatch, VectorRecord, Vectors
+from portico.plugins import Services
+from portico.ports import VectorStore
+from portico.search import Filter, FilterSupport, VectorMatch, VectorRecord, Vectors, check_filter
 from portico_milvus._connection import Connection
 from portico_milvus._namespaces import Namespaces
 from portico_milvus._rows import entries, read_id

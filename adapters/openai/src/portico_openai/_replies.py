@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from portico._chat.messages import ChatDelta, ChatReply, Message, Part, Reasoning, Text, ToolCall, ToolCallDelta, Usage
+from portico import ChatDelta, ChatReply, Message, Part, Reasoning, Text, ToolCall, ToolCallDelta, Usage
 from portico.errors import ContentFiltered, ContentRefused, ServiceUnavailable
 from portico_openai._errors import Peer, filtered_categories, invalid, reported
 from portico_openai._wire import REASONING_FIELDS

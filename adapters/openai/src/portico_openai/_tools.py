@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from portico._chat.messages import Tool
+from portico import Tool
 from portico_openai._json import encoded
 
 _LISTS = 16

@@ -8,18 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from portico._chat.messages import (
-    ChatCapabilities,
-    ChatRequest,
-    File,
-    Image,
-    Message,
-    Part,
-    Reasoning,
-    Text,
-    ToolCall,
-    ToolResult,
-)
+from portico import ChatCapabilities, ChatRequest, File, Image, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from portico_openai._json import encoded
 from portico_openai._tools import ToolTexts
 from portico_openai.config import OpenAIChatSettings

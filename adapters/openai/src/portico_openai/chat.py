@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
-from portico._chat.messages import ChatDelta, ChatReply, ChatRequest, check_request
-from portico._plugins.registration import Services
+from portico import ChatDelta, ChatReply, ChatRequest
 from portico.errors import ResponseInvalid
+from portico.plugins import Services, check_request
 from portico_openai._connection import Connection, Incoming
 from portico_openai._errors import invalid
 from portico_openai._replies import Gathering, decoded

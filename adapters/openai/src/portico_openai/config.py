@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from attrs import Attribute, field, frozen, validators
 
-from portico._plugins.registration import Secret
+from portico.plugins import Secret
 
 __all__ = ["ConnectionSettings", "OpenAIChatSettings", "OpenAIEmbeddingsSettings"]
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from portico._chat.messages import Usage, several_texts
-from portico._plugins.registration import Services
-from portico._search.vectors import Vectors
+from portico import Usage
 from portico.errors import ContextOverflow
+from portico.plugins import Services, several_texts
+from portico.search import Vectors
 from portico_openai._connection import Connection
 from portico_openai._errors import invalid
 from portico_openai._vectors import Rows, batches_of, mean_row, pieces_of, request_body, unit_rows

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from portico._functions.functions import Parameter
+from portico import Parameter
 from portico_openapi import _styles
 from portico_openapi._documents import Target
 from portico_openapi._files import FILE_SCHEMA, content_of

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from portico._functions.functions import Parameter
+from portico import Parameter
 from portico_openapi import _styles
 from portico_openapi._media_types import is_json, is_text
 from portico_openapi._names import parameter_names

@@ -1,6 +1,6 @@
 """What portico-openapi registers."""
 
-from portico._plugins.registration import Registration
+from portico.plugins import Registration
 
 
 def portico_function_plugins() -> list[Registration]:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 from urllib.parse import quote
 
-from portico._plugins.registration import Secret
 from portico.errors import ConfigurationError, nearest
+from portico.plugins import Secret
 from portico_openapi._documents import Documents
 from portico_openapi._wrong import Wrong, described, listing, mapping, shown, text
 

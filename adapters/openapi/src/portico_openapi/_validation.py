@@ -8,7 +8,7 @@ from functools import cache
 from itertools import islice
 from typing import Any
 
-from portico._types.compiled import Compiled, Fault, Mismatch, likely, refuse
+from portico.plugins import Compiled, Fault, Mismatch, likely, refuse
 from portico_openapi._keywords import compiled_pattern
 from portico_openapi._wrong import shortened
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from attrs import field, frozen, validators
 
-from portico._plugins.registration import Secret
+from portico.plugins import Secret
 
 __all__ = ["OpenAPISettings"]
 

@@ -7,9 +7,9 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from portico._functions.functions import Function, FunctionPlugin
-from portico._plugins.registration import Secret, Services
+from portico import Function, FunctionPlugin
 from portico.errors import ConfigurationError
+from portico.plugins import Secret, Services
 from portico_openapi._bodies import read_body
 from portico_openapi._calls import Call, Caller, Plan, written_path
 from portico_openapi._client import Client

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from portico._search.filters import And, AnyOf, Equal, Filter, Not, Or, Range, Scalar
+from portico.search import And, AnyOf, Equal, Filter, Not, Or, Range, Scalar
 from portico_postgres._metadata import comparable, fields_of
 from portico_postgres._texts import stored
 
@@ -29,7 +29,7 @@ _BOUNDS = (("at_least", ">="), ("at_most", "<="), ("above", ">"), ("below", "<")
 
 
 def condition_of(filter: Filter | None) -> Condition:
-    """Return the condition that keeps what ``filter`` keeps, by `portico._search.filters.matches`."""
+    """Return the condition that keeps what ``filter`` keeps, by `portico.search.matches`."""
     if filter is None:
         return EVERYTHING
     values: dict[str, object] = {}

@@ -1,6 +1,6 @@
 """Metadata in two forms: a text that gives back what was put in, and a jsonb that filters ask.
 
-The jsonb has a list for each field, whose elements compare as `portico._search.filters.matches` compares: numbers exactly, texts
+The jsonb has a list for each field, whose elements compare as `portico.search.matches` compares: numbers exactly, texts
 by code point. A jsonb alone could not do both: it takes no NUL, no NaN and no infinity, and makes 1e300 a whole number.
 """
 
@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 import math
 
-from portico._search.filters import Scalar
-from portico._search.vectors import Metadata, VectorRecord, plain_metadata
 from portico.errors import StoreDamaged
+from portico.search import Metadata, Scalar, VectorRecord, plain_metadata
 from portico_postgres._texts import stored
 
 __all__ = ["comparable", "decoded", "encoded", "fields_of"]

@@ -1,6 +1,6 @@
 """What portico-postgres registers."""
 
-from portico._plugins.registration import Registration
+from portico.plugins import Registration
 
 
 def portico_run_stores() -> list[Registration]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from psycopg import AsyncPipeline
 
-from portico._search.vectors import HybridMatch, VectorMatch, VectorRecord, Vectors
+from portico.search import HybridMatch, VectorMatch, VectorRecord, Vectors
 from portico_postgres._conditions import EVERYTHING, Condition
 from portico_postgres._hybrid import ALL_ANSWERED, BOTH, SOME_ANSWERED, WORDS
 from portico_postgres._metadata import decoded

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from psycopg import AsyncCopy, errors
 
-from portico._search.vectors import VectorRecord, Vectors
 from portico.errors import StoreError
+from portico.search import VectorRecord, Vectors
 from portico_postgres._metadata import encoded
 from portico_postgres._texts import key, stored
 from portico_postgres._vector_tables import Connection, Namespace

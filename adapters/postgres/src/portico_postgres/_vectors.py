@@ -15,7 +15,7 @@ import numpy.typing as npt
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
 
-from portico._search.vectors import Vectors
+from portico.search import Vectors
 
 __all__ = [
     "MOST_DIMENSIONS",

@@ -6,7 +6,7 @@ from typing import Any
 
 from attrs import Attribute, field, frozen, validators
 
-from portico._plugins.registration import Secret, database_uri
+from portico.plugins import Secret, database_uri
 
 __all__ = ["ConnectionSettings", "PostgresRunSettings"]
 

@@ -10,10 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from portico._plugins.registration import Services
-from portico._ports.run_store import Lease, RunStore
-from portico._runs.rows import ending, entry_of, entry_text, name_bytes, name_of, name_shown, stale
 from portico.errors import StoreBusy, StoreDamaged, StoreError, StoreUnavailable
+from portico.plugins import Services, ending, entry_of, entry_text, name_bytes, name_of, name_shown, stale
+from portico.ports import Lease, RunStore
 from portico_postgres._connections import Connections
 from portico_postgres._door import Connection
 from portico_postgres._presence import Presence

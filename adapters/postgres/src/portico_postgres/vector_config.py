@@ -22,7 +22,7 @@ def _enough_to_choose_from(settings: PostgresVectorSettings, attribute: Attribut
 class PostgresVectorSettings(ConnectionSettings):
     """``[vectors.postgres]`` in `portico.toml`.
 
-    >>> from portico._plugins.registration import Secret
+    >>> from portico.plugins import Secret
     >>> PostgresVectorSettings(uri=Secret("postgresql://db.example/portico")).index
     'exact'
     """

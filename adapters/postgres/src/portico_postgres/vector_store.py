@@ -5,10 +5,9 @@ from __future__ import annotations
 import operator
 from collections.abc import AsyncIterator, Sequence
 
-from portico._plugins.registration import Services
-from portico._ports.vector_store import VectorStore
-from portico._search.filters import Filter, FilterSupport, check_filter
-from portico._search.vectors import HybridMatch, VectorMatch, VectorRecord, Vectors
+from portico.plugins import Services
+from portico.ports import VectorStore
+from portico.search import Filter, FilterSupport, HybridMatch, VectorMatch, VectorRecord, Vectors, check_filter
 from portico_postgres import _vector_searching as searching
 from portico_postgres._conditions import Condition, condition_of
 from portico_postgres._texts import given, key, stored
@@ -32,7 +31,7 @@ _MOST_RECORDS = 10**12
 class PostgresVectorStore(VectorStore):
     """The VectorStore port on PostgreSQL with pgvector, with hybrid search.
 
-    >>> from portico._plugins.registration import Secret
+    >>> from portico.plugins import Secret
     >>> store = PostgresVectorStore(PostgresVectorSettings(uri=Secret("postgresql://ada@db.example/portico")))
     >>> store.persistent
     True
@@ -53,7 +52,7 @@ class PostgresVectorStore(VectorStore):
     def __init__(self, settings: PostgresVectorSettings, services: Services | None = None) -> None:
         self._access = Access(settings)
         self.hybrid = PostgresHybridSearch(self._access)
-        """`portico._ports.hybrid_search.HybridSearch` over the same records."""
+        """`portico.ports.HybridSearch` over the same records."""
 
     async def upsert(self, namespace: str, records: Sequence[VectorRecord], vectors: Vectors) -> None:
         """Add records or replace those of the same id, all or none; with their texts, for hybrid search."""

@@ -1,6 +1,6 @@
 """What portico-templates registers."""
 
-from portico._plugins.registration import Registration
+from portico.plugins import Registration
 
 
 def portico_template_languages() -> list[Registration]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from portico import Kernel, function
-from portico._prompts.calling import caller
+from portico.plugins import caller
 from portico_templates.handlebars.language import HandlebarsTemplates
 
 Render = Callable[..., Awaitable[str]]

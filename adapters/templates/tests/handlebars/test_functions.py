@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from portico._prompts.calling import caller
 from portico.errors import TemplateError
+from portico.plugins import caller
 from portico_templates.handlebars.language import HandlebarsTemplates
 
 

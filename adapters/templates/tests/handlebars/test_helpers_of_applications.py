@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from portico._prompts.prompt import Prompt
+from portico import Prompt
 from portico.errors import TemplateError
 from portico_templates.handlebars.values import SafeString
 

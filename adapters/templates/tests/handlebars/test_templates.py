@@ -9,7 +9,7 @@ from datetime import date
 import attrs
 import pytest
 
-from portico._prompts.prompt import Prompt, Trusted
+from portico import Prompt, Trusted
 from portico.errors import LimitExceeded, TemplateError
 from portico_templates.handlebars.config import HandlebarsSettings
 from portico_templates.handlebars.language import HandlebarsTemplates, factory

@@ -7,9 +7,8 @@ import asyncio
 import pytest
 from hypothesis import given, strategies as st
 
-from portico import Kernel, function
-from portico._prompts.calling import caller
-from portico._prompts.prompt import Prompt, Trusted
+from portico import Kernel, Prompt, Trusted, function
+from portico.plugins import caller
 from portico_templates.handlebars.language import HandlebarsTemplates
 from portico_testkit.template_cases import Calls
 

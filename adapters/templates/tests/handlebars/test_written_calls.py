@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 import pytest
 from hypothesis import given, strategies as st
 
-from portico._prompts.calling import FunctionCall
 from portico.errors import FunctionNotFound, PorticoError
+from portico.plugins import FunctionCall
 from portico_templates.handlebars.language import HandlebarsTemplates
 
 LANGUAGE = HandlebarsTemplates(helpers={"shout": lambda options, text="": text.upper()})

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import attrs
 import pytest
 
-from portico import Kernel, function
-from portico._prompts.calling import caller
-from portico._prompts.prompt import Prompt, Trusted
+from portico import Kernel, Prompt, Trusted, function
 from portico.errors import LimitExceeded, TemplateError
+from portico.plugins import caller
 from portico_templates._plugin import portico_template_languages
 from portico_templates.jinja2.config import Jinja2Settings
 from portico_templates.jinja2.language import Jinja2Templates, factory

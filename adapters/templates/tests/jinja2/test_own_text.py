@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from portico._chat.messages import Message
-from portico._prompts.prompt import Prompt, Trusted
+from portico import Message, Prompt, Trusted
 from portico.errors import PorticoError
 from portico_templates.jinja2.config import Jinja2Settings
 from portico_templates.jinja2.language import Jinja2Templates

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from portico._prompts.calling import FunctionCall
+from portico.plugins import FunctionCall
 from portico_templates.jinja2.language import Jinja2Templates
 
 LANGUAGE = Jinja2Templates()

@@ -7,15 +7,23 @@ from typing import Any
 
 import pytest
 
-from portico._chat.messages import ChatRequest
-from portico._functions.functions import function
-from portico._kernel import Kernel
-from portico._plans.findings import Finding
-from portico._plans.plan import From, Plan, PlanTemplate, Step, Value
-from portico._plans.task import Answer, Event, Infeasible, Refusal, StepRecord, Task
-from portico._ports.chat_service import ChatService
-from portico._ports.template_language import TemplateLanguage
+from portico import ChatRequest, Kernel, function
 from portico.errors import PlanInvalid, PluginNotInstalled
+from portico.plans import (
+    Answer,
+    Event,
+    Finding,
+    From,
+    Infeasible,
+    Plan,
+    PlanTemplate,
+    Refusal,
+    Step,
+    StepRecord,
+    Task,
+    Value,
+)
+from portico.ports import ChatService, TemplateLanguage
 from portico_templates.handlebars.language import HandlebarsTemplates
 from portico_templates.planner.config import HandlebarsPlannerSettings
 from portico_templates.planner.planner import HandlebarsPlanner

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from portico import prompt_function
-from portico._chat.messages import ChatRequest
-from portico._kernel import Kernel
-from portico._plans.task import Answer
-from portico._ports.chat_service import ChatService
-from portico._ports.template_language import TemplateLanguage
+from portico import ChatRequest, Kernel, prompt_function
+from portico.plans import Answer
+from portico.ports import ChatService, TemplateLanguage
 from portico_templates.handlebars.language import HandlebarsTemplates
 from portico_templates.planner.config import HandlebarsPlannerSettings
 from portico_templates.planner.planner import HandlebarsPlanner

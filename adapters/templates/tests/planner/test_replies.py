@@ -7,9 +7,8 @@ import re
 import pytest
 from hypothesis import given, strategies as st
 
-from portico._functions.functions import FunctionManual
-from portico._planning.asking import ReplyProblem
-from portico._plans.task import Infeasible
+from portico import FunctionManual
+from portico.plans import Infeasible, ReplyProblem
 from portico_templates.handlebars.language import HandlebarsTemplates
 from portico_templates.planner._checks import template_problems
 from portico_templates.planner._reply import Written, read_reply

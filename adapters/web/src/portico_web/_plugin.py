@@ -1,6 +1,6 @@
 """What portico-web registers."""
 
-from portico._plugins.registration import Registration
+from portico.plugins import Registration
 
 
 def portico_http_clients() -> list[Registration]:

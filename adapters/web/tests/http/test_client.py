@@ -15,9 +15,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from portico._plugins.http import HttpRequest
-from portico._plugins.registration import Secret
 from portico.errors import ConfigurationError, ServiceTimeout, ServiceUnavailable
+from portico.plugins import HttpRequest, Secret
 from portico_testkit.http_cases import hanging, silent
 from portico_testkit.raw_server import RawRequest, RawServer, whole
 from portico_testkit.tasks import no_tasks_but

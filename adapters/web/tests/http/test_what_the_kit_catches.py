@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import pytest
 
-from portico._plugins.http import HttpRequest, HttpResponse
 from portico.errors import ServiceUnavailable
+from portico.plugins import HttpRequest, HttpResponse
 from portico_testkit.http_client import HttpClientKit
 from portico_testkit.kit_failures import Fault, KnownFaults
 from portico_web.http.client import HttpxHttpClient

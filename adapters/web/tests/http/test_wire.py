@@ -12,9 +12,8 @@ from urllib.parse import parse_qsl
 import pytest
 from hypothesis import given, strategies as st
 
-from portico._plugins.http import HttpRequest, HttpResponse
-from portico._plugins.registration import Secret
 from portico.errors import ConfigurationError, LimitExceeded, PorticoError
+from portico.plugins import HttpRequest, HttpResponse, Secret
 from portico_testkit.raw_server import RawServer
 from portico_web.http._wire import body_of, header_pairs, place_of, read_body, url_of
 from portico_web.http.client import HttpxHttpClient

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from portico._ports.page_reader import PageReader
-from portico._ports.text_search import TextSearch
-from portico._search.filters import Equal
+from portico.ports import PageReader, TextSearch
+from portico.search import Equal
 from portico_testkit.fakes.page_reader import ShelfReader
 from portico_testkit.fakes.services import FixedServices
 from portico_testkit.fakes.text_search import ListEntry, ListSearch

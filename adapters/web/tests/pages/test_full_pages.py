@@ -13,10 +13,9 @@ from hypothesis import given, strategies as st
 from portico_web.full_pages import full_pages
 from portico_web.full_pages.full_pages import FullPage, FullPages
 
-from portico._ports.page_reader import Page
-from portico._search.filters import Equal
-from portico._search.results import SearchCapabilities, SearchResults, TextSearchOptions, TextSearchResult
 from portico.errors import LimitExceeded, ServiceTimeout, ServiceUnavailable
+from portico.ports import Page
+from portico.search import Equal, SearchCapabilities, SearchResults, TextSearchOptions, TextSearchResult
 from portico_testkit.fakes.page_reader import ShelfReader
 from portico_testkit.fakes.text_search import ListEntry, ListSearch
 from portico_testkit.text_search import TextSearchKit

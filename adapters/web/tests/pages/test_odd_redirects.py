@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from portico._plugins.registration import Secret
 from portico.errors import AccessRefused, PorticoError
+from portico.plugins import Secret
 from portico_web.pages.addresses import Allowed
 from portico_web.pages.config import WebPagesSettings
 from portico_web.pages.links import LinkRules

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from portico._plugins.registration import Secret
 from portico.errors import AccessRefused
+from portico.plugins import Secret
 from portico_web.pages.config import WebPagesSettings
 from portico_web.pages.reader import WebPagesPageReader
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from portico._ports.page_reader import PageReader
-from portico._ports.text_search import TextSearch
 from portico.errors import ConfigurationError
+from portico.ports import PageReader, TextSearch
 from portico_testkit.fakes.services import FixedServices
 from portico_testkit.fakes.text_search import ListEntry, ListSearch
 from portico_web import _plugin

@@ -1,6 +1,6 @@
 """What portico-wordllama registers."""
 
-from portico._plugins.registration import Registration
+from portico.plugins import Registration
 
 
 def portico_embedding_generators() -> list[Registration]:

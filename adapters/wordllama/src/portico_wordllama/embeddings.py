@@ -7,9 +7,8 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from portico._chat.messages import several_texts
-from portico._plugins.registration import Services
-from portico._search.vectors import Vectors
+from portico.plugins import Services, several_texts
+from portico.search import Vectors
 from portico_wordllama.config import WordllamaSettings
 
 if TYPE_CHECKING:

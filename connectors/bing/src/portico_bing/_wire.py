@@ -6,12 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
-from portico._plugins.http import HttpRequest
-from portico._plugins.registration import ValueForm, one_of
-from portico._search.filters import FilterSupport
-from portico._search.results import SearchCapabilities
-from portico._search.web import AskedPage, FoundPage, WebAddress, plain_text, read_record
 from portico.errors import UnsupportedFilter
+from portico.plugins import HttpRequest, ValueForm, one_of
+from portico.search import AskedPage, FilterSupport, FoundPage, SearchCapabilities, WebAddress, plain_text, read_record
 from portico_bing.config import LANGUAGE, MARKET, BingSettings
 
 __all__ = ["NEWS", "WEB", "BingArticle", "asked_of", "read_news"]

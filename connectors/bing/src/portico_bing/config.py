@@ -6,7 +6,7 @@ from typing import Literal
 
 from attrs import field, frozen, validators
 
-from portico._plugins.registration import Secret, ValueForm, service_address, service_key
+from portico.plugins import Secret, ValueForm, service_address, service_key
 
 __all__ = ["LANGUAGE", "MARKET", "BingSettings"]
 

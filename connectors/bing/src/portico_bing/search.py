@@ -6,10 +6,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 
-from portico._plugins.http import HttpRequest, HttpResponse
-from portico._search.results import SearchResults, TextSearchOptions, TextSearchResult, search_method
-from portico._search.web import AskedPage, FoundPage, WebAddress, WebSearchConnector, read_record
 from portico.errors import QuotaExceeded, ServiceError
+from portico.plugins import HttpRequest, HttpResponse
+from portico.search import (
+    AskedPage,
+    FoundPage,
+    SearchResults,
+    TextSearchOptions,
+    TextSearchResult,
+    WebAddress,
+    WebSearchConnector,
+    read_record,
+    search_method,
+)
 from portico_bing._wire import NEWS, WEB, BingArticle, asked_of, read_news
 
 __all__ = ["BingPage", "BingTextSearch"]
@@ -32,7 +41,7 @@ class BingPage:
 class BingTextSearch(WebSearchConnector[BingPage]):
     """Search the web, and the news, with a service that speaks the Bing v7 interface.
 
-    >>> from portico._plugins.registration import Secret
+    >>> from portico.plugins import Secret
     >>> from portico_bing.config import BingSettings
     >>> search = BingTextSearch(BingSettings(api_key=Secret("k")), None)
     >>> sorted(search.capabilities.filter.fields["site"])

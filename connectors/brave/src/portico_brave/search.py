@@ -7,17 +7,21 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from portico._plugins.http import HttpRequest, HttpResponse
-from portico._search.filters import FilterSupport
-from portico._search.results import (
+from portico.errors import AuthenticationFailed, QuotaExceeded, ServiceError
+from portico.plugins import HttpRequest, HttpResponse
+from portico.search import (
+    AskedPage,
+    FilterSupport,
+    FoundPage,
     SearchCapabilities,
     SearchResults,
     TextSearchOptions,
     TextSearchResult,
+    WebAddress,
+    WebSearchConnector,
+    read_record,
     search_method,
 )
-from portico._search.web import AskedPage, FoundPage, WebAddress, WebSearchConnector, read_record
-from portico.errors import AuthenticationFailed, QuotaExceeded, ServiceError
 from portico_brave.config import FORMS
 
 __all__ = ["BravePage", "BraveTextSearch"]

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from portico._plugins.databases import is_no_text, plain_code, writing
 from portico.errors import StoreDamaged, StoreError
+from portico.plugins import is_no_text, plain_code, writing
 
 __all__ = [
     "CatalogueDamaged",

@@ -1,11 +1,11 @@
-"""Filters as SQL conditions on the catalogue's files, with the very meaning of `portico._search.filters.matches`."""
+"""Filters as SQL conditions on the catalogue's files, with the very meaning of `portico.search.matches`."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 
-from portico._search.filters import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Range, Scalar
+from portico.search import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Range, Scalar
 
 __all__ = ["FILTERS", "metadata_of", "to_sql"]
 

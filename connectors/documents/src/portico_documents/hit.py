@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote_from_bytes
 
-from portico._search.results import TextSearchResult
+from portico.search import TextSearchResult
 
 __all__ = ["DocumentHit", "link_to", "shown"]
 

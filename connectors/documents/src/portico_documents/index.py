@@ -9,10 +9,9 @@ from contextlib import asynccontextmanager, suppress
 
 from filelock import FileLock, Timeout
 
-from portico._bulk_embedding.workers import StoreFilling
-from portico._ports.job_queue import JobQueue
-from portico._ports.search_index import IndexProgress, IndexReport
 from portico.errors import StoreDamaged, StoreError
+from portico.plugins import StoreFilling
+from portico.ports import IndexProgress, IndexReport, JobQueue
 from portico_documents import catalogue
 from portico_documents.catalogue import CatalogueDamaged, CatalogueOutdated, store_errors
 from portico_documents.config import DocumentsSettings

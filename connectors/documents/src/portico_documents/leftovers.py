@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 
-from portico._plugins.databases import writing
+from portico.plugins import writing
 
 __all__ = [
     "discarded",

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from portico._search.filters import Filter
-from portico._search.vectors import Vectors
+from portico.search import Filter, Vectors
 from portico_documents.lexical import LexicalScores, score_words
 from portico_documents.ranking import Weights, weights_for
 from portico_documents.rows import Ranked, ids_of, numbers_allowed, numbers_of

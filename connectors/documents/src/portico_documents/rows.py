@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from portico._search.filters import Filter
+from portico.search import Filter
 from portico_documents import catalogue
 from portico_documents.conditions import to_sql
 from portico_documents.hit import DocumentHit, link_to

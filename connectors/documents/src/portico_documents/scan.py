@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path, PurePath
 
-from portico._plugins.databases import reading
 from portico.errors import ConfigurationError
+from portico.plugins import reading
 from portico_documents.catalogue import FileEntry, PassageEntry
 from portico_documents.chunking import cut
 from portico_documents.conditions import metadata_of

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from portico._plugins.registration import Services
-from portico._ports.embedding_generator import EmbeddingGenerator
-from portico._ports.job_queue import JobQueue
-from portico._ports.runner import Runner
-from portico._ports.vector_store import VectorStore
-from portico._runs.runners import jobs_of
-from portico._search.filters import Filter, check_filter
-from portico._search.results import (
+from portico.errors import UnsupportedFilter
+from portico.plugins import Services
+from portico.ports import EmbeddingGenerator, JobQueue, Runner, VectorStore
+from portico.search import (
+    Filter,
     SearchCapabilities,
     SearchConnector,
     SearchResults,
     TextSearchOptions,
     TextSearchResult,
+    Vectors,
+    check_filter,
 )
-from portico._search.vectors import Vectors
-from portico.errors import UnsupportedFilter
 from portico_documents import catalogue
 from portico_documents.conditions import FILTERS
 from portico_documents.config import DocumentsSettings
@@ -99,7 +96,7 @@ class DocumentsSearch(SearchConnector[DocumentHit]):
             await in_thread(connection.close)
 
     def _queue(self) -> JobQueue | None:
-        return jobs_of(self._services.get(Runner)) if self._services.names(Runner) else None
+        return self._services.get(Runner).jobs if self._services.names(Runner) else None
 
     def _mirror(self) -> VectorMirror:
         if self._opened is None:

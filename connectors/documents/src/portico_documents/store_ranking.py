@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 
-from portico._ports.hybrid_search import HybridSearch
-from portico._ports.vector_store import VectorStore
 from portico.errors import ConfigurationError
+from portico.ports import HybridSearch, VectorStore
 from portico_documents.own_ranking import Question
 from portico_documents.ranking import Weights
 from portico_documents.rows import Ranked, numbers_allowed, numbers_of

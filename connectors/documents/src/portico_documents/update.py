@@ -9,10 +9,8 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
-from portico._bulk_embedding.batch import EmbeddingBatch
-from portico._bulk_embedding.workers import StoreFilling
-from portico._plugins.databases import writing
-from portico._ports.search_index import IndexProgress, IndexReport
+from portico.plugins import EmbeddingBatch, StoreFilling, writing
+from portico.ports import IndexProgress, IndexReport
 from portico_documents import catalogue, leftovers
 from portico_documents.scan import Batch, Scan
 from portico_documents.threads import in_thread

@@ -10,12 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from portico._bulk_embedding.batch import EmbeddingBatch
-from portico._bulk_embedding.workers import StoreFilling
-from portico._plugins.databases import reading
-from portico._ports.embedding_generator import EmbeddingGenerator
-from portico._ports.vector_store import VectorStore
-from portico._search.vectors import VectorRecord, Vectors
+from portico.plugins import EmbeddingBatch, StoreFilling, reading
+from portico.ports import EmbeddingGenerator, VectorStore
+from portico.search import VectorRecord, Vectors
 from portico_documents import catalogue, leftovers
 from portico_documents.catalogue import FileEntry
 from portico_documents.conditions import metadata_of

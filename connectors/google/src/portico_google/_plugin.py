@@ -1,6 +1,6 @@
 """What portico-google registers."""
 
-from portico._plugins.registration import Registration
+from portico.plugins import Registration
 
 
 def portico_text_searches() -> list[Registration]:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from portico._plugins.http import HttpRequest
-from portico._plugins.registration import ValueForm
-from portico._search.filters import FilterSupport
-from portico._search.results import SearchCapabilities
-from portico._search.web import AskedPage
+from portico.plugins import HttpRequest, ValueForm
+from portico.search import AskedPage, FilterSupport, SearchCapabilities
 from portico_google.config import COUNTRY, LANGUAGE, GoogleSettings
 
 __all__ = ["WEB", "asked_of"]

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 
-from portico._plugins.http import HttpRequest, HttpResponse
-from portico._search.results import TextSearchResult
-from portico._search.web import AskedPage, FoundPage, WebAddress, WebSearchConnector, read_record
 from portico.errors import AuthenticationFailed, QuotaExceeded, RateLimited, ServiceError
+from portico.plugins import HttpRequest, HttpResponse
+from portico.search import AskedPage, FoundPage, TextSearchResult, WebAddress, WebSearchConnector, read_record
 from portico_google._wire import WEB, asked_of
 
 __all__ = ["GooglePage", "GoogleTextSearch"]
@@ -38,7 +37,7 @@ _KINDS = {_QUOTA: QuotaExceeded, _RATE: RateLimited, _KEY: AuthenticationFailed}
 class GoogleTextSearch(WebSearchConnector[GooglePage]):
     """Search with a Programmable Search Engine: the web, or your own sites.
 
-    >>> from portico._plugins.registration import Secret
+    >>> from portico.plugins import Secret
     >>> from portico_google.config import GoogleSettings
     >>> search = GoogleTextSearch(GoogleSettings(api_key=Secret("k"), search_engine_id="0123:abc"), None)
     >>> search.page_size, search.capabilities.most

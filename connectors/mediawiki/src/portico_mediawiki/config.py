@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 from attrs import Attribute, field, frozen, validators
 
-from portico._plugins.registration import ValueForm, service_address
+from portico.plugins import ValueForm, service_address
 
 __all__ = ["NAMESPACE", "MediaWikiSettings"]
 

@@ -7,11 +7,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 
-from portico._plugins.http import HttpRequest, HttpResponse
-from portico._search.filters import FilterSupport
-from portico._search.results import SearchCapabilities, TextSearchResult
-from portico._search.web import AskedPage, FoundPage, Verbatim, WebAddress, WebSearchConnector, read_record
 from portico.errors import AuthenticationFailed, RateLimited, ServiceError, ServiceUnavailable
+from portico.plugins import HttpRequest, HttpResponse
+from portico.search import (
+    AskedPage,
+    FilterSupport,
+    FoundPage,
+    SearchCapabilities,
+    TextSearchResult,
+    Verbatim,
+    WebAddress,
+    WebSearchConnector,
+    read_record,
+)
 from portico_mediawiki.config import NAMESPACE
 
 __all__ = ["MediaWikiTextSearch", "WikiPage"]

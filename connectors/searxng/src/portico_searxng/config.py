@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import Attribute, field, frozen, validators
 
-from portico._plugins.registration import service_address
+from portico.plugins import service_address
 
 __all__ = ["SearxngSettings"]
 

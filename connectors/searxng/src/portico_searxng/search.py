@@ -7,17 +7,21 @@ from datetime import datetime
 from functools import partial
 from typing import Annotated, Any, ClassVar, TypeAlias
 
-from portico._plugins.http import HttpRequest
-from portico._search.filters import FilterSupport
-from portico._search.results import (
+from portico.errors import ServiceUnavailable
+from portico.plugins import HttpRequest
+from portico.search import (
+    AskedPage,
+    FilterSupport,
+    FoundPage,
     SearchCapabilities,
     SearchResults,
     TextSearchOptions,
     TextSearchResult,
+    WebAddress,
+    WebSearchConnector,
+    read_record,
     search_method,
 )
-from portico._search.web import AskedPage, FoundPage, WebAddress, WebSearchConnector, read_record
-from portico.errors import ServiceUnavailable
 
 __all__ = ["SearxngTextSearch", "WebResult"]
 

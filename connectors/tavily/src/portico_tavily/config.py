@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import field, frozen, validators
 
-from portico._plugins.registration import Secret, ValueForm, one_of, service_address, service_key
+from portico.plugins import Secret, ValueForm, one_of, service_address, service_key
 
 __all__ = ["CLAUSES", "FORMS", "SITE", "TavilySettings"]
 

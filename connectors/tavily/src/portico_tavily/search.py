@@ -7,18 +7,22 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from portico._plugins.http import HttpRequest, HttpResponse
-from portico._plugins.registration import Secret
-from portico._search.filters import FilterSupport
-from portico._search.results import (
+from portico.errors import QuotaExceeded, ServiceError
+from portico.plugins import HttpRequest, HttpResponse, Secret
+from portico.search import (
+    AskedPage,
+    FilterSupport,
+    FoundPage,
     SearchCapabilities,
     SearchResults,
     TextSearchOptions,
     TextSearchResult,
+    Verbatim,
+    WebAddress,
+    WebSearchConnector,
+    read_record,
     search_method,
 )
-from portico._search.web import AskedPage, FoundPage, Verbatim, WebAddress, WebSearchConnector, read_record
-from portico.errors import QuotaExceeded, ServiceError
 from portico_tavily.config import CLAUSES, FORMS, SITE
 
 __all__ = ["TavilyPage", "TavilyTextSearch"]

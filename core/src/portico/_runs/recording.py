@@ -15,7 +15,6 @@ from portico._plans.plan import Plan
 from portico._plans.task import Answer, ChatUsed, Emit, Event, Infeasible, Refusal, Task, Warned
 from portico._runs.journal import refusal_body
 from portico._runs.outcome import outcome_body, outcome_of
-from portico._runs.runners import durable_of
 from portico.errors import PlanFormatError, StoreDamaged, StoreError, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -128,7 +127,7 @@ def recording_of(kernel: KernelLike, run: str) -> Recording | None:
     A pursuit that a step of another one makes is part of that step, which is recorded as a whole.
     """
     runner = kernel.runner
-    durable = durable_of(runner)
+    durable = None if runner is None else runner.durable
     if runner is None or durable is None or current_step() is not None:
         return None
     return Recording(runner, durable, run)

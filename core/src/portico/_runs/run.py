@@ -16,7 +16,6 @@ from portico._runs.execution import Execution
 from portico._runs.journal import RunState, entry
 from portico._runs.loop import FIXED, Loop
 from portico._runs.outcome import Pursuit, checked_budget, checked_goal, checked_input, checked_run, new_run
-from portico._runs.runners import durable_of
 from portico._runs.writing import Journal, kept
 from portico._schema.validate import PlainSchemaValidator
 from portico.errors import RunEnded, RunError, RunNotFound, SchemaUnsupported, StoreDamaged, nearest
@@ -268,7 +267,7 @@ async def _from_the_beginning(
 
 
 def _recording(kernel: KernelLike, run: str) -> Recording | None:
-    if durable_of(kernel.runner) is None:
+    if kernel.runner is None or kernel.runner.durable is None:
         return None
     from portico._runs.recording import recording_of
 

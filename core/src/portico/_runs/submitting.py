@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 from portico._jobs import Job
 from portico._plans.task import Budget, Emit
@@ -246,3 +246,18 @@ class _Outage:
     def pause(self) -> float:
         pause, self._pause = self._pause, min(2 * self._pause, _LONGEST_PAUSE)
         return pause
+
+
+class JobHandler(Protocol):
+    """Carries out a job and returns its result as JSON."""
+
+    async def __call__(self, kernel: KernelLike, job: Job, *, emit: Emit | None = None) -> Any:
+        """Do it with the services of the kernel; ``emit`` gets the events of a run."""
+        ...
+
+
+def job_handlers() -> dict[str, JobHandler]:
+    """Return what carries out each kind of job, for one worker."""
+    from portico._bulk_embedding.jobs import KIND, EmbeddingJobs
+
+    return {PURSUIT: carry_out, KIND: EmbeddingJobs()}

@@ -7,11 +7,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from portico._chat.messages import Message, Reasoning, Text, ToolCall, ToolResult, estimated_tokens
-from portico._functions.names import wire_name
-from portico._planning.model_calls import arguments_given, own_steps
-from portico._planning.prompts import Round, as_text, fit_rounds, one_line, shortened
-from portico._plans.task import Refusal, StepRecord, Task
+from portico import Message, Reasoning, Text, ToolCall, ToolResult
+from portico.plans import (
+    Refusal,
+    Round,
+    StepRecord,
+    Task,
+    arguments_given,
+    as_text,
+    fit_rounds,
+    one_line,
+    own_steps,
+    shortened,
+)
+from portico.plugins import estimated_tokens, wire_name
 from portico_function_calling_planner._notes import Carried, Exchange, exchanges_from
 
 __all__ = ["conversation", "exchanges_of", "failed_in_a_row"]

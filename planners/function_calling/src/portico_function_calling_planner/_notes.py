@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from portico._chat.messages import ChatReply, Message, Part, Reasoning, Text, ToolCall
+from portico import ChatReply, Message, Part, Reasoning, Text, ToolCall
 
 __all__ = ["Carried", "Exchange", "exchanges_from", "exchanges_to", "own_ids"]
 

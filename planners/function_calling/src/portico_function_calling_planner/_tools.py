@@ -5,17 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
-from portico._chat.messages import Tool, ToolCall
-from portico._functions.functions import FunctionManual
-from portico._functions.names import find_name, tool
-from portico._planning.model_calls import call_step, object_in, step_faults
-from portico._planning.prompts import fitted_manual
-from portico._plans.plan import Step
-from portico._schema.definitions import free_name
-from portico._tool_loop.toolset import tool_form
-from portico._types.compiled import Mismatch
+from portico import FunctionManual, Tool, ToolCall
 from portico.errors import ArgumentsInvalid
-from portico.plugins import StrictForm
+from portico.plans import Step, call_step, fitted_manual, object_in, step_faults
+from portico.plugins import Mismatch, StrictForm, find_name, free_name, tool, tool_form
 
 __all__ = ["Offer"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from portico._planning.asking import AnswerWords
+from portico.plans import AnswerWords
 
 __all__ = ["HeldWords"]
 

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from portico._chat.messages import ChatReply, ChatRequest, Message, ToolCall, ToolChoice
-from portico._planning.asking import AnswerWords, ask_streamed, whole
-from portico._planning.model_calls import fresh_ids, given_up, object_in
-from portico._planning.prompts import require_functions, told_of
-from portico._plans.plan import Plan, Step
-from portico._plans.task import Answer, Emit, Infeasible, Task
-from portico._plugins.registration import Services
-from portico._ports.chat_service import ChatService
+from portico import ChatReply, ChatRequest, Message, ToolCall, ToolChoice
 from portico.errors import FunctionError, PlanError, UnsupportedOption
+from portico.plans import (
+    Answer,
+    AnswerWords,
+    Emit,
+    Infeasible,
+    Plan,
+    Step,
+    Task,
+    ask_streamed,
+    fresh_ids,
+    given_up,
+    object_in,
+    require_functions,
+    told_of,
+    whole,
+)
+from portico.plugins import Services
+from portico.ports import ChatService
 from portico_function_calling_planner._conversation import conversation, exchanges_of, failed_in_a_row
 from portico_function_calling_planner._notes import Carried, Exchange, exchanges_to, own_ids
 from portico_function_calling_planner._tools import Offer
@@ -32,8 +43,7 @@ _NOT_ALONE = (
 class FunctionCallingPlanner:
     """Let a model call functions as its service does it, and make each reply's calls one plan.
 
-    >>> from portico import Kernel, function
-    >>> from portico._chat.messages import ChatCapabilities, ToolCall
+    >>> from portico import ChatCapabilities, function, Kernel, ToolCall
     >>> from portico_testkit.fakes.chat_service import ScriptedChat
     >>> from portico_testkit.fakes.services import FixedServices
     >>> @function

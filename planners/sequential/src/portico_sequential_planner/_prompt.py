@@ -11,16 +11,9 @@ from collections.abc import Iterable
 from typing import Any
 from xml.sax.saxutils import escape
 
-from portico._chat.messages import Message
-from portico._functions.functions import FunctionManual
-from portico._planning.model_calls import own_steps
-from portico._planning.prompts import as_data
-from portico._plans.findings import Finding
-from portico._plans.plan import Plan
-from portico._plans.task import StepRecord, Task
-from portico._plans.text_form import plan_to_text
-from portico._plans.xml_form.reading import plan_to_xml
+from portico import FunctionManual, Message
 from portico.errors import PlanFormatError
+from portico.plans import Finding, Plan, StepRecord, Task, as_data, own_steps, plan_to_text, plan_to_xml
 
 __all__ = ["MISSING_MARK", "finished_steps", "messages_for", "repair", "written_of"]
 

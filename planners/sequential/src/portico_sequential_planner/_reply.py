@@ -7,11 +7,22 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from portico._functions.functions import FunctionManual
-from portico._planning.asking import ReplyProblem
-from portico._plans.plan import INPUT, Expression, From, ListOf, ObjectOf, Plan, Step, TextOf, references
-from portico._plans.task import Infeasible
-from portico._plans.xml_form.reading import XmlPlan, read_plan
+from portico import FunctionManual
+from portico.plans import (
+    INPUT,
+    Expression,
+    From,
+    Infeasible,
+    ListOf,
+    ObjectOf,
+    Plan,
+    ReplyProblem,
+    Step,
+    TextOf,
+    XmlPlan,
+    read_plan,
+    references,
+)
 from portico_sequential_planner._prompt import MISSING_MARK
 
 __all__ = ["read_reply"]

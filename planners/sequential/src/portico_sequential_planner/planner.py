@@ -5,15 +5,27 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from portico._chat.messages import Message
-from portico._planning.asking import ask_until_usable, sampled_request
-from portico._planning.model_calls import plan_number
-from portico._planning.prompts import fitted_manual, require_functions, told_of
-from portico._plans.plan import Expression, From, Plan, TextOf, references
-from portico._plans.task import Answer, Emit, Infeasible, Task
-from portico._plans.xml_form.reading import XmlPlan
-from portico._plugins.registration import Services
-from portico._ports.chat_service import ChatService
+from portico import Message
+from portico.plans import (
+    Answer,
+    Emit,
+    Expression,
+    From,
+    Infeasible,
+    Plan,
+    Task,
+    TextOf,
+    XmlPlan,
+    ask_until_usable,
+    fitted_manual,
+    plan_number,
+    references,
+    require_functions,
+    sampled_request,
+    told_of,
+)
+from portico.plugins import Services
+from portico.ports import ChatService
 from portico_sequential_planner._prompt import finished_steps, messages_for, repair
 from portico_sequential_planner._reply import read_reply
 from portico_sequential_planner.config import SequentialSettings

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from portico._plans.plan import Expression, From, Value, parse_path, print_path
-from portico._tool_loop.structured import ReplyFault
 from portico.errors import PlanFormatError
+from portico.plans import Expression, From, Value, parse_path, print_path
+from portico.plugins import ReplyFault
 
 __all__ = ["REFERENCE", "read_arguments", "written_argument"]
 

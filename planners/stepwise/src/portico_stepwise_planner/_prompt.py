@@ -5,12 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from portico._chat.messages import Message, estimated_tokens
-from portico._planning.model_calls import arguments_given, own_steps, same_at_the_end
-from portico._planning.prompts import Round, as_text, fit_rounds, one_line, shortened
-from portico._plans.findings import Finding
-from portico._plans.plan import INPUT, From, Step, Value
-from portico._plans.task import StepRecord, Task
+from portico import Message
+from portico.plans import (
+    INPUT,
+    Finding,
+    From,
+    Round,
+    Step,
+    StepRecord,
+    Task,
+    Value,
+    arguments_given,
+    as_text,
+    fit_rounds,
+    one_line,
+    own_steps,
+    same_at_the_end,
+    shortened,
+)
+from portico.plugins import estimated_tokens
 from portico_stepwise_planner._arguments import written_argument
 
 __all__ = ["OBSERVATION_STOP", "conversation", "fault_message"]

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from portico._planning.model_calls import object_in
-from portico._tool_loop.structured import ReplyFault
+from portico.plans import object_in
+from portico.plugins import ReplyFault
 
 __all__ = ["Action", "Final", "Mark", "marks_in", "read_reply"]
 

@@ -7,13 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from portico._chat.messages import ChatCapabilities, ChatRequest
-from portico._functions.functions import FunctionManual
-from portico._schema.definitions import free_name, hoisted, with_definitions
-from portico._tool_loop.structured import ReplyFault
-from portico._types.compiled import Mismatch
+from portico import ChatCapabilities, ChatRequest, FunctionManual
 from portico.errors import SchemaUnsupported
-from portico.plugins import StrictForm, strict_form
+from portico.plugins import Mismatch, ReplyFault, StrictForm, free_name, hoisted, strict_form, with_definitions
 from portico_stepwise_planner._arguments import REFERENCE
 
 __all__ = ["TurnSchema", "turn_schema"]

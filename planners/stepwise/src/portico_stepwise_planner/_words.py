@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from portico._planning.asking import AnswerWords
-from portico._tool_loop.partial_json import NOTHING, PartialJson
+from portico.plans import AnswerWords
+from portico.plugins import NOTHING, PartialJson
 from portico_stepwise_planner._reading import marks_in
 from portico_stepwise_planner._schema import TurnSchema
 

@@ -5,17 +5,35 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from portico._chat.messages import ChatCapabilities, ChatReply, ChatRequest, Message
-from portico._planning.asking import AnswerWords, ask_streamed, said_before, whole
-from portico._planning.model_calls import call_step, fresh_ids, given_up, own_steps, same_at_the_end
-from portico._planning.prompts import FittedManual, fitted_manual, require_functions, signatures, told_of
-from portico._plans.plan import Expression, Plan, Step, Value
-from portico._plans.task import Answer, Emit, Infeasible, Task, TextDelta
-from portico._plugins.registration import Services
-from portico._ports.chat_service import ChatService
-from portico._schema.definitions import free_name
-from portico._tool_loop.structured import ReplyFault
+from portico import ChatCapabilities, ChatReply, ChatRequest, Message
 from portico.errors import FunctionNotFound, PlanError
+from portico.plans import (
+    Answer,
+    AnswerWords,
+    Emit,
+    Expression,
+    FittedManual,
+    Infeasible,
+    Plan,
+    Step,
+    Task,
+    TextDelta,
+    Value,
+    ask_streamed,
+    call_step,
+    fitted_manual,
+    fresh_ids,
+    given_up,
+    own_steps,
+    require_functions,
+    said_before,
+    same_at_the_end,
+    signatures,
+    told_of,
+    whole,
+)
+from portico.plugins import ReplyFault, Services, free_name
+from portico.ports import ChatService
 from portico_stepwise_planner._arguments import read_arguments
 from portico_stepwise_planner._prompt import OBSERVATION_STOP, conversation, fault_message
 from portico_stepwise_planner._reading import Action, Final, read_reply

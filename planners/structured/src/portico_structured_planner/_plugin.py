@@ -1,6 +1,6 @@
 """What portico-structured-planner registers."""
 
-from portico._plugins.registration import Registration
+from portico.plugins import Registration
 
 
 def portico_planners() -> list[Registration]:

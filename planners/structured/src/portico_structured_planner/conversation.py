@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from portico._chat.messages import Message
-from portico._planning.asking import said_before
-from portico._planning.prompts import one_line, shape
-from portico._plans.json_form import plan_to_json
-from portico._plans.plan import Plan
-from portico._plans.task import Refusal, StepRecord, Task
+from portico import Message
+from portico.plans import Plan, Refusal, StepRecord, Task, one_line, plan_to_json, said_before, shape
 from portico_structured_planner.steps import StepForm
 
 __all__ = ["after_step", "faulty", "opening"]

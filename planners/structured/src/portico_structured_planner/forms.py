@@ -9,12 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
-from portico._functions.functions import FunctionManual
-from portico._ports.schema_validator import SchemaValidator
-from portico._schema.compare import meeting
-from portico._schema.values import ANNOTATIONS, accepts, resolve
+from portico import FunctionManual
 from portico.errors import SchemaUnsupported
-from portico.plugins import StrictForm, strict_form
+from portico.plugins import ANNOTATIONS, StrictForm, accepts, meeting, resolve, strict_form
+from portico.ports import SchemaValidator
 from portico_structured_planner.bounds import Bounds, bounded
 
 __all__ = ["FunctionForm", "ParameterForm"]

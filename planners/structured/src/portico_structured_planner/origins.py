@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from portico._functions.functions import FunctionManual
-from portico._plans.plan import JsonPath
-from portico._schema.compare import fitting_paths
+from portico import FunctionManual
+from portico.plans import JsonPath
+from portico.plugins import fitting_paths
 from portico_structured_planner.forms import FunctionForm, ParameterForm
 
 __all__ = ["Forms", "Origin", "schema_of"]

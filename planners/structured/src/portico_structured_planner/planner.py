@@ -5,20 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from portico._chat.messages import ChatRequest, Message
-from portico._functions.functions import FunctionManual
-from portico._planning.asking import ask
-from portico._planning.model_calls import own_steps
-from portico._planning.prompts import FittedManual, fitted_manual, require_functions, signatures, told_of
-from portico._plans.plan import INPUT, Plan, Step, references
-from portico._plans.task import Answer, Emit, Infeasible, Task
-from portico._plugins.registration import Services
-from portico._ports.chat_service import ChatService
-from portico._ports.schema_validator import SchemaValidator
-from portico._schema.validate import PlainSchemaValidator
-from portico._tool_loop.structured import ReplyFault
+from portico import ChatRequest, FunctionManual, Message
 from portico.errors import PlanError, SchemaUnsupported
-from portico.plugins import within_limits
+from portico.plans import (
+    INPUT,
+    Answer,
+    Emit,
+    FittedManual,
+    Infeasible,
+    Plan,
+    Step,
+    Task,
+    ask,
+    fitted_manual,
+    own_steps,
+    references,
+    require_functions,
+    signatures,
+    told_of,
+)
+from portico.plugins import PlainSchemaValidator, ReplyFault, Services, within_limits
+from portico.ports import ChatService, SchemaValidator
 from portico_structured_planner.bounds import Bounds
 from portico_structured_planner.config import StructuredSettings
 from portico_structured_planner.conversation import after_step, faulty, opening

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from portico._plans.plan import (
+from portico.errors import PlanFormatError, nearest
+from portico.plans import (
     Expression,
     From,
     JsonPath,
@@ -19,11 +20,8 @@ from portico._plans.plan import (
     print_path,
     references,
 )
-from portico._ports.schema_validator import SchemaValidator
-from portico._tool_loop.partial_json import values_in
-from portico._tool_loop.structured import ReplyFault
-from portico._types.compiled import Mismatch
-from portico.errors import PlanFormatError, nearest
+from portico.plugins import Mismatch, ReplyFault, values_in
+from portico.ports import SchemaValidator
 from portico_structured_planner.forms import ParameterForm
 from portico_structured_planner.steps import ANYTHING, StepForm
 

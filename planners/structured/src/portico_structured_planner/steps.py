@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from portico._functions.functions import FunctionManual
-from portico._plans.plan import JsonPath, print_path
+from portico import FunctionManual
+from portico.plans import JsonPath, print_path
 from portico_structured_planner.bounds import Bounds
 from portico_structured_planner.forms import FunctionForm, ParameterForm
 from portico_structured_planner.origins import Forms, Origin

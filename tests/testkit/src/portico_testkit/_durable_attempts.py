@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from portico._ports.durable_runs import DurableRuns
-from portico._ports.runner import Runner
-from portico._runs import runners
+from portico.ports import DurableRuns, Runner
 from portico_testkit._run_store_cases import short
 from portico_testkit.tasks import in_time
 
@@ -119,7 +117,7 @@ class Doing:
 
 def durable_of(runner: Runner) -> DurableRuns:
     """Return what the runner records with."""
-    durable = runners.durable_of(runner)
+    durable = runner.durable
     assert durable is not None, "the runner has no `durable`: give the fixture `runner` one that records"
     return durable
 

@@ -8,9 +8,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from portico._jobs import Job
-from portico._ports.runner import Runner
-from portico._runs.runners import jobs_of
+from portico.ports import Job, Runner
 from portico_testkit._durable_attempts import Attempt, Call, Doing, durable_of
 from portico_testkit._job_cases import at_work, until
 from portico_testkit.event_loop import leaves_the_event_loop_free
@@ -130,7 +128,7 @@ class DurablePursuits:
     @pytest.mark.asyncio
     async def test_a_job_goes_on_in_the_run_of_its_name(self, runner: Runner) -> None:
         """Its worker stops, and the next one takes from the record what is there."""
-        queue = jobs_of(runner)
+        queue = runner.jobs
         if queue is None:
             pytest.skip("this runner has no `jobs`")
         durable, doing = durable_of(runner), Doing(runner, "job")

@@ -8,9 +8,9 @@ from typing import ClassVar, TypeVar
 
 import pytest
 
-from portico._plugins.http import HttpRequest
-from portico._ports.http_client import HttpClient
 from portico.errors import LimitExceeded, ServiceTimeout, ServiceUnavailable
+from portico.plugins import HttpRequest
+from portico.ports import HttpClient
 from portico_testkit.http_cases import SLOW, bomb, endless
 from portico_testkit.raw_server import Play, RawServer, whole
 from portico_testkit.tasks import in_time

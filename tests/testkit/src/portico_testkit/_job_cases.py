@@ -10,8 +10,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from portico._jobs import Job, JobState, JobStatus
-from portico._ports.job_queue import JobQueue
+from portico.ports import Job, JobQueue, JobState, JobStatus
 from portico_testkit.tasks import in_time
 
 __all__ = [

@@ -9,9 +9,8 @@ from typing import ClassVar
 
 import pytest
 
-from portico._jobs import Job
-from portico._ports.job_queue import JobQueue
 from portico.errors import StoreError
+from portico.ports import Job, JobQueue
 from portico_testkit._failing import fails_as
 from portico_testkit._job_cases import at_work, echo, known, there_are_workers, until
 from portico_testkit.job_workers import Elsewhere, OtherWorker, noted, notes_of

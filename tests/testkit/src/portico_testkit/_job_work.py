@@ -6,8 +6,7 @@ import asyncio
 
 import pytest
 
-from portico._jobs import Job
-from portico._ports.job_queue import JobQueue
+from portico.ports import Job, JobQueue
 from portico_testkit._job_cases import ENDED, Held, at_work, echo, filled, known, until
 from portico_testkit._job_sharing import JobSharing
 from portico_testkit.event_loop import leaves_the_event_loop_free

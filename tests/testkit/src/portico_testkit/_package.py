@@ -23,9 +23,9 @@ from typing import Any, TypeVar
 import pytest
 from packaging.requirements import Requirement
 
-from portico._plugins.registration import Registration, Secret
-from portico._ports.table import PORTS, PortInfo
 from portico.errors import PluginNotInstalled
+from portico.plugins import Registration, Secret
+from portico.ports import PORTS, PortInfo
 
 __all__ = ["InstalledPackage", "Offered", "SettingsField", "StandIns", "folded", "instance_of", "settings_fields"]
 
@@ -36,8 +36,8 @@ _PROBE = """
 import importlib, json, sys
 task = json.loads(sys.stdin.read())
 sys.path[:] = task["path"]
-from portico._ports.table import PORTS
-from portico._plugins.registration import Registration
+from portico.ports import PORTS
+from portico.plugins import Registration
 before = set(sys.modules)
 for name in task["modules"]:
     module = importlib.import_module(name)
@@ -56,7 +56,7 @@ _FAKES: dict[str, tuple[str, tuple[Any, ...]]] = {
     "PlanStore": ("portico_testkit.fakes.plan_store:MemoryPlanStore", ()),
     "Planner": ("portico_testkit.fakes.planner:ScriptedPlanner", ()),
     "RunStore": ("portico_testkit.fakes.run_store:MemoryRunStore", ()),
-    "SchemaValidator": ("portico._schema.validate:PlainSchemaValidator", ()),
+    "SchemaValidator": ("portico.plugins:PlainSchemaValidator", ()),
     "TextSearch": ("portico_testkit.fakes.text_search:ListSearch", ([],)),
     "VectorStore": ("portico_testkit.fakes.vector_store:DictVectorStore", ()),
 }
@@ -65,7 +65,7 @@ _FAKES: dict[str, tuple[str, tuple[Any, ...]]] = {
 class StandIns:
     """Services that have a fake for each port, under every name.
 
-    >>> from portico._ports.chat_service import ChatService
+    >>> from portico.ports import ChatService
     >>> StandIns().get(ChatService, "any").name
     'scripted'
     """

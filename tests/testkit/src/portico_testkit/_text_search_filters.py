@@ -7,10 +7,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from portico._ports.text_search import TextSearch
-from portico._search.filters import And, Filter, Not, Or, matches
-from portico._search.results import TextSearchOptions
 from portico.errors import UnsupportedFilter
+from portico.ports import TextSearch
+from portico.search import And, Filter, Not, Or, TextSearchOptions, matches
 from portico_testkit.text_search_cases import ALL, all_by, found_by, is_whole, refused_filters
 
 __all__ = ["SearchFilters"]

@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import pytest
 
-from portico._ports.vector_store import VectorStore
-from portico._search.vectors import VectorRecord, Vectors
+from portico.ports import VectorStore
+from portico.search import VectorRecord, Vectors
 from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.tasks import give_up, no_tasks_but, still_answers
 from portico_testkit.vector_checks import find, put

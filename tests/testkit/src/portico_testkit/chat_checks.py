@@ -8,20 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
-from portico._chat.messages import (
-    ChatCapabilities,
-    ChatDelta,
-    ChatReply,
-    ChatRequest,
-    Reasoning,
-    Source,
-    Text,
-    ToolCall,
-    Usage,
-)
-from portico._ports.chat_service import ChatService
-from portico._schema.validate import PlainSchemaValidator
+from portico import ChatCapabilities, ChatDelta, ChatReply, ChatRequest, Reasoning, Source, Text, ToolCall, Usage
 from portico.errors import PorticoError
+from portico.plugins import PlainSchemaValidator
+from portico.ports import ChatService
 from portico_testkit.tasks import in_time
 
 __all__ = [

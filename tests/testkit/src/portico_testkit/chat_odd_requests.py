@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from portico._chat.messages import ChatCapabilities, ChatRequest, File, Image, Message, Source, Tool, ToolChoice
+from portico import ChatCapabilities, ChatRequest, File, Image, Message, Source, Tool, ToolChoice
 from portico_testkit.chat_requests import CLOCK, QUESTION, SOURCES, STRICT, ask, sampling
 
 __all__ = ["attached", "blank", "hostile_sources", "refused"]

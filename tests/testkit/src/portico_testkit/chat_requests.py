@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from portico._chat.messages import ChatRequest, Message, Part, Source, Tool, ToolCall, ToolResult
+from portico import ChatRequest, Message, Part, Source, Tool, ToolCall, ToolResult
 
 __all__ = [
     "CLOCK",

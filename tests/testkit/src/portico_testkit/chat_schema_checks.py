@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from portico._chat.messages import ChatReply
+from portico import ChatReply
 from portico.errors import PorticoError
 from portico_testkit.chat_checks import WAYS, Caller, check_json
 from portico_testkit.chat_requests import SCHEMAS, SchemaCase, ask

@@ -9,9 +9,9 @@ from typing import ClassVar, cast
 
 import pytest
 
-from portico._chat.messages import ChatCapabilities, ChatReply, ChatRequest, Message, Source, ToolResult
-from portico._ports.chat_service import ChatService
+from portico import ChatCapabilities, ChatReply, ChatRequest, Message, Source, ToolResult
 from portico.errors import ConfigurationError, ServiceError, UnsupportedOption
+from portico.ports import ChatService
 from portico_testkit import chat_schema_checks, chat_tool_checks
 from portico_testkit._failing import fails_as
 from portico_testkit.chat_checks import WAYS, Caller, answer, check_ended_streams, comparable

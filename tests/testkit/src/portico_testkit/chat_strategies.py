@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from hypothesis import strategies as st
 
-from portico._chat.messages import (
+from portico import (
     ChatCapabilities,
     ChatReply,
     ChatRequest,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from portico._chat.messages import ChatReply, ChatRequest, Message, Tool, ToolChoice, ToolResult
+from portico import ChatReply, ChatRequest, Message, Tool, ToolChoice, ToolResult
 from portico_testkit.chat_checks import WAYS, Caller
 from portico_testkit.chat_requests import CLOCK, DICE, LAMP, ODD_TOOL, ask, histories
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypedDict
 
-from portico._types.compiled import Compiled, refuse
+from portico.plugins import Compiled, refuse
 
 __all__ = [
     "JUNK",

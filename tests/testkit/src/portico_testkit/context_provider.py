@@ -10,13 +10,22 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from portico._agents.agent import ChatAgent
-from portico._agents.reducing import split_turns
-from portico._agents.thread import AgentTurn, Context, ContextProvider, Thread, TurnOutcome
-from portico._chat.messages import ChatCapabilities, ChatReply, Message, Usage
-from portico._functions.functions import Function
-from portico._kernel import Kernel
-from portico._tool_loop.values import Turn
+from portico import (
+    AgentTurn,
+    ChatAgent,
+    ChatCapabilities,
+    ChatReply,
+    Context,
+    Function,
+    Kernel,
+    Message,
+    Thread,
+    Turn,
+    TurnOutcome,
+    Usage,
+    split_turns,
+)
+from portico.ports import ContextProvider
 from portico_testkit.chat_strategies import conversations
 from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.fakes.chat_service import ScriptedChat

@@ -10,8 +10,8 @@ from typing import ClassVar, TypeAlias
 import pytest
 from hypothesis import settings
 
-from portico._ports.runner import Runner
 from portico.errors import StoreError
+from portico.ports import Runner
 from portico_testkit._durable_attempts import Attempt, Call, Doing, durable_of
 from portico_testkit._durable_pursuits import DurablePursuits as _DurablePursuits
 from portico_testkit._failing import fails_as

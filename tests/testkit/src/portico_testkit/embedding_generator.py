@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from portico._ports.embedding_generator import EmbeddingGenerator
-from portico._search.vectors import Vectors
 from portico.errors import ConfigurationError, ServiceError
+from portico.ports import EmbeddingGenerator
+from portico.search import Vectors
 from portico_testkit._failing import fails_as
 from portico_testkit.tasks import give_up, no_tasks_but, still_answers
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from portico._plans.findings import Finding
+from portico.plans import Finding
 
 __all__ = ["told"]
 

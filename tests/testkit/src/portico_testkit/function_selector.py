@@ -10,9 +10,8 @@ from typing import ClassVar
 
 import pytest
 
-from portico._functions.functions import FunctionManual
-from portico._ports.function_selector import FunctionSelector
-from portico._selection.selection import Selection
+from portico import FunctionManual, Selection
+from portico.ports import FunctionSelector
 from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.tasks import give_up, no_tasks_but, still_answers
 

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from portico._functions.functions import Function, FunctionPlugin
-from portico._kernel import Kernel
-from portico._ports.function_source import FunctionSource
+from portico import Function, FunctionPlugin, Kernel
 from portico.errors import ArgumentsInvalid, ConfigurationError
+from portico.ports import FunctionSource
 from portico_testkit._schema_references import lost_references
 from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.tasks import give_up, no_tasks_but, still_answers

@@ -10,10 +10,9 @@ from typing import ClassVar
 
 import pytest
 
-from portico._plugins.http import HttpRequest, HttpResponse
-from portico._plugins.registration import Secret
-from portico._ports.http_client import HttpClient
 from portico.errors import PorticoError
+from portico.plugins import HttpRequest, HttpResponse, Secret
+from portico.ports import HttpClient
 from portico_testkit._http_failures import HttpFailures as _HttpFailures
 from portico_testkit.http_cases import SECRET, VALUES, endless, hanging, seen_of, silent
 from portico_testkit.raw_server import Play, RawServer, whole

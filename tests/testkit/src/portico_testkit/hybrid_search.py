@@ -9,11 +9,9 @@ from typing import ClassVar
 
 import pytest
 
-from portico._ports.hybrid_search import HybridSearch
-from portico._ports.vector_store import VectorStore
-from portico._search.filters import Equal, Filter, Range, check_filter
-from portico._search.vectors import HybridMatch, VectorRecord, Vectors
 from portico.errors import StoreError, UnsupportedFilter
+from portico.ports import HybridSearch, VectorStore
+from portico.search import Equal, Filter, HybridMatch, Range, VectorRecord, Vectors, check_filter
 from portico_testkit._failing import fails_as
 from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.tasks import give_up, no_tasks_but, still_answers

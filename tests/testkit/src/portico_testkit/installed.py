@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from portico._ports.http_client import HttpClient
+from portico.ports import HttpClient
 from portico_testkit.fakes.services import FixedServices
 
 __all__ = ["installed_http_client"]

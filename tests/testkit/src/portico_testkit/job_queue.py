@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from portico._jobs import Job, JobStatus
-from portico._ports.job_queue import JobQueue
+from portico.ports import Job, JobQueue, JobStatus
 from portico_testkit._job_cases import (
     ENDED,
     NOT_JSON,

@@ -13,8 +13,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
-from portico._jobs import Job
-from portico._ports.job_queue import JobQueue
+from portico.ports import Job, JobQueue
 from portico_testkit.processes import killed_at_the_end
 
 __all__ = ["Elsewhere", "OtherWorker", "noted", "notes_of", "work_until_told", "worker_process"]

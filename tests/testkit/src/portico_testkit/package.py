@@ -16,9 +16,9 @@ from typing import Any, ClassVar
 import pytest
 from packaging.requirements import Requirement
 
-from portico._plugins.registration import Registration, Services
-from portico._ports.table import PORTS
 from portico.errors import nearest
+from portico.plugins import Registration, Services
+from portico.ports import PORTS
 from portico_testkit._package import InstalledPackage, Offered, StandIns, folded, instance_of, settings_fields
 from portico_testkit.tasks import no_tasks_but
 
@@ -146,7 +146,7 @@ class PackageKit:
         """Settings and services get into logs and errors."""
         for offered, cls in self._settings():
             bare = [field.key for field in settings_fields(cls) if field.looks_secret]
-            assert bare == [], f"{cls.__name__}: make it a portico._plugins.registration.Secret: {', '.join(bare)}"
+            assert bare == [], f"{cls.__name__}: make it a portico.plugins.Secret: {', '.join(bare)}"
             if any(field.is_secret for field in settings_fields(cls)):
                 settings = self._settings_for(offered)
                 assert _TOLD not in f"{settings!r} {settings}", f"the repr of {cls.__name__} shows a secret"

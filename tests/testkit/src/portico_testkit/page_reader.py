@@ -11,8 +11,8 @@ from typing import ClassVar
 
 import pytest
 
-from portico._ports.page_reader import Page, PageReader
 from portico.errors import AccessRefused, LimitExceeded, ServiceError
+from portico.ports import Page, PageReader
 from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.tasks import give_up, in_time, no_tasks_but, still_answers, tasks_begun
 

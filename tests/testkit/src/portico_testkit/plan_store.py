@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import settings
 
-from portico._ports.plan_store import PlanStore, SavedPlan
 from portico.errors import StoreError
+from portico.ports import PlanStore, SavedPlan
 from portico_testkit._failing import fails_as
 from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.tasks import give_up, no_tasks_but, still_answers

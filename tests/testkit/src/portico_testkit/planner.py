@@ -11,13 +11,10 @@ from typing import Any, TypeAlias, get_args
 
 import pytest
 
-from portico._kernel import Kernel
-from portico._plans.check import check_plan
-from portico._plans.json_form import plan_from_json, plan_to_json
-from portico._plans.plan import Plan
-from portico._plans.task import Answer, Budget, Event, Infeasible, Task
-from portico._ports.planner import Planner
+from portico import Kernel
 from portico.errors import LimitExceeded, PlanError, PlanInvalid, PorticoError, StepFailed
+from portico.plans import Answer, Budget, Event, Infeasible, Plan, Task, check_plan, plan_from_json, plan_to_json
+from portico.ports import Planner
 from portico_testkit._failing import fails_as
 from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.tasks import give_up, no_tasks_but, still_answers

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from portico._chat.messages import ChatRequest, ToolResult
-from portico._plans.task import Event, TextDelta
+from portico import ChatRequest, ToolResult
+from portico.plans import Event, TextDelta
 
 __all__ = ["tool_results", "words_shown"]
 

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
-from portico._chat.messages import ToolCall
+from portico import ToolCall
 from portico_testkit.recorded_server import Exchange, RecordedAnswer, RecordedServer
 
 __all__ = ["KEY", "ReplayedModel", "Saying"]

@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from portico._ports.run_store import Lease, RunStore
 from portico.errors import StoreBusy, StoreError
+from portico.ports import Lease, RunStore
 from portico_testkit._failing import fails_as
 from portico_testkit._run_store_cases import ODD_ENTRIES, ODD_NAMES, short
 from portico_testkit.event_loop import leaves_the_event_loop_free

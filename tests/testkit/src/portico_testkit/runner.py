@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from portico._ports.runner import Runner
+from portico.ports import Runner
 from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.tasks import in_time, no_tasks_but
 

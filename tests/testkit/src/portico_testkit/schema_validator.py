@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from portico._ports.schema_validator import SchemaValidator, Validate
 from portico.errors import SchemaUnsupported
+from portico.ports import SchemaValidator, Validate
 from portico_testkit.schema_cases import (
     EVERYTHING,
     MALFORMED,

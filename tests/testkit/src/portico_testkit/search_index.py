@@ -9,9 +9,8 @@ from typing import Protocol
 
 import pytest
 
-from portico._ports.search_index import IndexReport, SearchIndex
-from portico._ports.text_search import TextSearch
-from portico._search.results import TextSearchOptions
+from portico.ports import IndexReport, SearchIndex, TextSearch
+from portico.search import TextSearchOptions
 from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.tasks import give_up, no_tasks_but, still_answers
 

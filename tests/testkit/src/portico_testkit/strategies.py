@@ -13,20 +13,8 @@ from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict
 
 from hypothesis import strategies as st
 
-from portico._plans.plan import (
-    INPUT,
-    Expression,
-    From,
-    JsonPath,
-    ListOf,
-    ObjectOf,
-    Plan,
-    PlanTemplate,
-    Step,
-    TextOf,
-    Value,
-)
-from portico._search.filters import And, AnyOf, Equal, Filter, Not, Or, Range
+from portico.plans import INPUT, Expression, From, JsonPath, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value
+from portico.search import And, AnyOf, Equal, Filter, Not, Or, Range
 
 __all__ = ["TypeCase", "filters", "json_paths", "json_values", "near", "plans", "records", "type_cases"]
 

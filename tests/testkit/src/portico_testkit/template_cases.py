@@ -14,10 +14,9 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from portico._chat.messages import Message
-from portico._ports.template_language import CallFunction, TemplateLanguage
-from portico._prompts.prompt import Prompt
+from portico import Message, Prompt
 from portico.errors import FunctionNotFound, TemplateError
+from portico.ports import CallFunction, TemplateLanguage
 
 __all__ = [
     "FORMS",

@@ -9,10 +9,9 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from portico._chat.messages import Message
-from portico._ports.template_language import TemplateLanguage
-from portico._prompts.prompt import Prompt, Trusted
+from portico import Message, Prompt, Trusted
 from portico.errors import ArgumentsInvalid, FunctionNotFound, PorticoError, TemplateError
+from portico.ports import TemplateLanguage
 from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.template_cases import (
     FORMS,

@@ -9,10 +9,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from portico._ports.text_search import TextSearch
-from portico._search.filters import Filter, FilterSupport
-from portico._search.results import TextSearchOptions, TextSearchResult
 from portico.errors import ConfigurationError, ServiceError, StoreError
+from portico.ports import TextSearch
+from portico.search import Filter, FilterSupport, TextSearchOptions, TextSearchResult
 from portico_testkit._text_search_filters import SearchFilters as _SearchFilters
 from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.tasks import give_up, no_tasks_but, still_answers

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sized
 
-from portico._ports.text_search import TextSearch
-from portico._search.filters import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Range
-from portico._search.results import SearchCapabilities, TextSearchOptions, TextSearchResult
 from portico.errors import PorticoError
+from portico.ports import TextSearch
+from portico.search import (
+    And,
+    AnyOf,
+    Equal,
+    Filter,
+    FilterSupport,
+    Not,
+    Or,
+    Range,
+    SearchCapabilities,
+    TextSearchOptions,
+    TextSearchResult,
+)
 
 __all__ = [
     "ALL",

@@ -14,10 +14,9 @@ from typing import Any, ClassVar
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
-from portico._ports.type_codec import TypeCodec
-from portico._types.compiled import Compiled, Fault, Mismatch, place
-from portico._types.compiling import compile_type
 from portico.errors import SchemaUnsupported
+from portico.plugins import Compiled, Fault, Mismatch, compile_type, place
+from portico.ports import TypeCodec
 from portico_testkit.codec_cases import (
     JUNK,
     Chain,

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from portico._ports.vector_store import VectorStore
-from portico._search.filters import Filter, check_filter, matches
-from portico._search.vectors import VectorMatch, VectorRecord, Vectors
 from portico.errors import StoreError, UnsupportedFilter
+from portico.ports import VectorStore
+from portico.search import Filter, VectorMatch, VectorRecord, Vectors, check_filter, matches
 from portico_testkit._failing import fails_as
 from portico_testkit.fakes.vector_store import DictVectorStore
 from portico_testkit.vector_strategies import Call, Delete, Drop, Get, Search, Upsert

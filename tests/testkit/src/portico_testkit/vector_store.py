@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import settings, strategies as st
 
-from portico._ports.vector_store import VectorStore
-from portico._search.filters import Equal, Filter, FilterSupport
-from portico._search.vectors import VectorRecord, Vectors
+from portico.ports import VectorStore
+from portico.search import Equal, Filter, FilterSupport, VectorRecord, Vectors
 from portico_testkit._vector_concurrency import VectorConcurrency as _VectorConcurrency
 from portico_testkit.fakes.vector_store import DictVectorStore
 from portico_testkit.vector_checks import (

@@ -7,8 +7,7 @@ from typing import Any, TypeAlias
 
 from hypothesis import strategies as st
 
-from portico._search.filters import And, AnyOf, Equal, Filter, Not, Or, Range
-from portico._search.vectors import VectorRecord
+from portico.search import And, AnyOf, Equal, Filter, Not, Or, Range, VectorRecord
 
 __all__ = [
     "Call",

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from portico._plugins.http import HttpResponse
-from portico._search.results import SearchResults, TextSearchOptions, TextSearchResult
 from portico.errors import (
     AuthenticationFailed,
     PorticoError,
@@ -16,6 +14,8 @@ from portico.errors import (
     ServiceError,
     ServiceUnavailable,
 )
+from portico.plugins import HttpResponse
+from portico.search import SearchResults, TextSearchOptions, TextSearchResult
 from portico_testkit.web_service import Reply
 
 __all__ = ["COMMON_FAILURES", "Failure", "all_of", "gives_results_or_an_error", "odd_in_one_place"]

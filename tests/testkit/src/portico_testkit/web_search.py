@@ -11,12 +11,10 @@ import pytest
 import pytest_asyncio
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from portico._plugins.http import HttpRequest, HttpResponse
-from portico._plugins.registration import Services
-from portico._ports.http_client import HttpClient
-from portico._search.filters import Filter
-from portico._search.results import TextSearchOptions, TextSearchResult
 from portico.errors import AuthenticationFailed, PorticoError, RateLimited, ServiceUnavailable
+from portico.plugins import HttpRequest, HttpResponse, Services
+from portico.ports import HttpClient
+from portico.search import Filter, TextSearchOptions, TextSearchResult
 from portico_testkit.fakes.http_client import RecordedHttpClient
 from portico_testkit.fakes.services import FixedServices
 from portico_testkit.installed import installed_http_client

@@ -16,8 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
-from portico._plugins.http import HttpRequest
-from portico._plugins.registration import Secret
+from portico.plugins import HttpRequest, Secret
 
 __all__ = [
     "WEB",

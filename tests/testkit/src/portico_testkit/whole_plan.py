@@ -9,13 +9,10 @@ from typing import Any, ClassVar
 
 import pytest
 
-from portico._chat.messages import ChatCapabilities, ChatReply, ChatRequest, Message
-from portico._kernel import Kernel
-from portico._plans.plan import Plan, Step
-from portico._plans.task import Event, StepRecord, Task
-from portico._ports.chat_service import ChatService
-from portico._ports.planner import Planner
+from portico import ChatCapabilities, ChatReply, ChatRequest, Kernel, Message
 from portico.errors import PlanError, ServiceUnavailable
+from portico.plans import Event, Plan, Step, StepRecord, Task
+from portico.ports import ChatService, Planner
 from portico_testkit.fakes.chat_service import Line, ScriptedChat
 from portico_testkit.planner import PlannerKit
 

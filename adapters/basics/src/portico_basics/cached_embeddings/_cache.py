@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from portico._plugins.databases import writing
+from portico.plugins import writing
 from portico_basics.cached_embeddings._database import connect, identity, newest, succeed
 from portico_basics.cached_embeddings._errors import CacheDamaged, CacheUnusable, mapped_errors
 from portico_basics.cached_embeddings._wire import Key, Purpose, finite_rows, keys_of, row_checksum

@@ -12,7 +12,7 @@ import sqlite3
 from contextlib import suppress
 from pathlib import Path
 
-from portico._plugins.databases import use_log, writing
+from portico.plugins import use_log, writing
 
 __all__ = ["connect", "identity", "newest", "succeed"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from portico._plugins.databases import is_busy, is_damaged, plain_code
+from portico.plugins import is_busy, is_damaged, plain_code
 
 __all__ = ["CacheDamaged", "CacheUnusable", "mapped_errors"]
 

@@ -13,11 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from portico._chat.messages import several_texts
-from portico._plugins.registration import Services
-from portico._ports.embedding_generator import EmbeddingGenerator
-from portico._search.vectors import Vectors
 from portico.errors import ResponseInvalid
+from portico.plugins import Services, several_texts
+from portico.ports import EmbeddingGenerator
+from portico.search import Vectors
 from portico_basics.cached_embeddings._cache import Cache
 from portico_basics.cached_embeddings._errors import CacheUnusable
 from portico_basics.cached_embeddings._under_way import Batch, Rows, UnderWay

@@ -7,20 +7,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from heapq import nlargest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from portico._chat.messages import several_texts
-from portico._functions.functions import FunctionManual
-from portico._functions.names import find_name
-from portico._selection.selection import Changes, Considered, Reason, Selection
-from portico._selection.words import words
+from portico import Changes, Considered, FunctionManual, Selection
 from portico.errors import FunctionNotFound
+from portico.plugins import find_name, several_texts, words
 from portico_basics.contextual.lexical import Fused, LexicalScores, Ranking, RequestScores, function_text, fuse
 from portico_basics.contextual.records import FunctionRecords, KnownFunctions, Near, RecentFunctions
 
 if TYPE_CHECKING:
-    from portico._ports.embedding_generator import EmbeddingGenerator
-    from portico._ports.vector_store import VectorStore
+    from portico.ports import EmbeddingGenerator, VectorStore
 
 
 _RANKINGS = ("fused", "lexical", "vector")
@@ -214,7 +210,7 @@ class ContextualSelector:
         chosen: list[Considered] = []
         left_out: list[Considered] = []
         for each in ranked:
-            reason: Reason = "chosen"
+            reason: Literal["chosen", "below the minimum score", "beyond the limit"] = "chosen"
             if self.options.minimum_score is not None and each.score < self.options.minimum_score:
                 reason = "below the minimum score"
             elif len(chosen) == limit:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from portico._functions.functions import FunctionManual
-from portico._selection.words import spaced, words
+from portico import FunctionManual
+from portico.plugins import spaced, words
 
 
 def function_text(manual: FunctionManual) -> str:

@@ -7,16 +7,13 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from portico._agents.thread import AgentTurn, Context, TurnOutcome
-from portico._chat.messages import Message
-from portico._functions.functions import Function, FunctionManual, FunctionPlugin
+from portico import AgentTurn, Context, Function, FunctionManual, FunctionPlugin, Message, TurnOutcome
 from portico.errors import FunctionNotFound
 from portico_basics.contextual.choosing import ContextualSelector, SelectionOptions
 from portico_basics.contextual.lexical import Ranking, function_text
 
 if TYPE_CHECKING:
-    from portico._ports.embedding_generator import EmbeddingGenerator
-    from portico._ports.vector_store import VectorStore
+    from portico.ports import EmbeddingGenerator, VectorStore
 
 
 Offerable: TypeAlias = "Function | FunctionPlugin | Callable[..., Any]"
@@ -52,7 +49,7 @@ class ContextualFunctionProvider:
     """Offer an agent the functions that its conversation is about: a ContextProvider.
 
     >>> import asyncio
-    >>> from portico._agents.thread import Thread
+    >>> from portico import Thread
     >>> def forecast(city: str) -> str:
     ...     '''Tell the weather of a city.'''
     >>> def send_mail(to: str, text: str) -> str:

@@ -8,15 +8,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import mul
 from typing import TYPE_CHECKING, TypeAlias
 
-from portico._functions.functions import FunctionManual
-from portico._search.vectors import VectorMatch, VectorRecord, Vectors
-from portico._selection.selection import Changes
+from portico import Changes, FunctionManual
 from portico.errors import ResponseInvalid, StoreBusy, StoreDamaged, StoreError
+from portico.search import VectorMatch, VectorRecord, Vectors
 from portico_basics.contextual.lexical import LexicalIndex
 
 if TYPE_CHECKING:
-    from portico._ports.embedding_generator import EmbeddingGenerator
-    from portico._ports.vector_store import VectorStore
+    from portico.ports import EmbeddingGenerator, VectorStore
 
 
 _DIGITS = 32

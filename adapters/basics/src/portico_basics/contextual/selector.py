@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from portico._plugins.registration import Services
-from portico._ports.embedding_generator import EmbeddingGenerator
-from portico._ports.vector_store import VectorStore
+from portico.plugins import Services
+from portico.ports import EmbeddingGenerator, VectorStore
 from portico_basics.contextual.choosing import ContextualSelector, SelectionOptions
 from portico_basics.contextual.config import ContextualSettings
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from portico._chat.messages import ChatRequest, Citation, Source
+from portico import ChatRequest, Citation, Source
 from portico_basics.extractive._choice import Passage
 from portico_basics.extractive._selection import Quote
 

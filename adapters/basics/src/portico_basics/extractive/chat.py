@@ -6,18 +6,10 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 
-from portico._chat.messages import (
-    ChatCapabilities,
-    ChatDelta,
-    ChatReply,
-    ChatRequest,
-    Citation,
-    Message,
-    check_request,
-)
-from portico._plugins.registration import Services
-from portico._ports.embedding_generator import EmbeddingGenerator
+from portico import ChatCapabilities, ChatDelta, ChatReply, ChatRequest, Citation, Message
 from portico.errors import ConfigurationError, PluginError, ServiceError
+from portico.plugins import Services, check_request
+from portico.ports import EmbeddingGenerator
 from portico_basics.extractive._choice import Candidate, candidates, judge
 from portico_basics.extractive._selection import select
 from portico_basics.extractive._units import Unit, split
@@ -36,7 +28,7 @@ class ExtractiveChat:
     """Answer by quoting the sources of a request, word for word, with citations; without any model.
 
     >>> import asyncio
-    >>> from portico._chat.messages import ChatRequest, Message, Source
+    >>> from portico import ChatRequest, Message, Source
     >>> source = Source(1, "A port is a protocol. Write three methods and a settings class.", name="ports.md")
     >>> request = ChatRequest([Message.of("user", "Which methods do I write?", source)])
     >>> asyncio.run(ExtractiveChat().complete(request)).text

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from portico._plugins.registration import Services
-from portico._ports.text_search import TextSearch
-from portico._search.fused import FusedSearch
+from portico.plugins import Services
+from portico.ports import TextSearch
+from portico.search import FusedSearch
 from portico_basics.fused.config import FusedSettings
 
 __all__ = ["FusedTextSearch"]
 
 
 class FusedTextSearch(FusedSearch):
-    """Ask the sources of the settings; see `portico._search.fused.FusedSearch`.
+    """Ask the sources of the settings; see `portico.search.FusedSearch`.
 
     >>> from portico_testkit.fakes.services import FixedServices
     >>> from portico_testkit.fakes.text_search import ListEntry, ListSearch

@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from jsonschema.exceptions import ValidationError  # type: ignore[import-untyped]
 from jsonschema.validators import extend  # type: ignore[import-untyped]
 
-from portico._types.compiled import place
+from portico.plugins import place
 from portico_basics.jsonschema._formats import FORMATS
 from portico_basics.jsonschema._keywords import keywords
 from portico_basics.jsonschema._run import Run, Runs, TooMuch

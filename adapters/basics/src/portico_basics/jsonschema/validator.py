@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from portico._plugins.registration import Services
 from portico.errors import SchemaUnsupported
+from portico.plugins import Services
 from portico_basics.jsonschema.config import JsonschemaSettings
 
 if TYPE_CHECKING:

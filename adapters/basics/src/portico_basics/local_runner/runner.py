@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import Any
 
-from portico._plugins.registration import Services
-from portico._ports.runner import Runner
+from portico.plugins import Services
+from portico.ports import Runner
 from portico_basics.local_runner.config import LocalRunnerSettings
 
 __all__ = ["LocalRunner"]

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from portico._plans.json_form import plan_from_json
-from portico._plans.plan import Plan
 from portico.errors import ConfigurationError, PlanFormatError
+from portico.plans import Plan, plan_from_json
 from portico_basics.plan_folder._wire import SAVED_NAME
 
 __all__ = ["LostPlan", "PlanFile", "read_plans"]
@@ -86,7 +85,7 @@ def _read(path: Path, most: int) -> Plan:
     except UnicodeDecodeError as error:
         raise ValueError(f"it is not UTF-8: byte {error.start} is wrong") from error
     if path.suffix.lower() == ".xml":
-        from portico._plans.xml_form.reading import plan_from_xml
+        from portico.plans import plan_from_xml
 
         return plan_from_xml(text, goal=path.stem.replace("_", " ").replace("-", " "))
     try:

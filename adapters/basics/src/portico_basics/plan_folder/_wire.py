@@ -9,7 +9,7 @@ import unicodedata
 from datetime import UTC, datetime
 from typing import Any
 
-from portico._ports.plan_store import SavedPlan
+from portico.ports import SavedPlan
 
 __all__ = ["SAVED_NAME", "file_name", "moment", "read_saved", "written"]
 

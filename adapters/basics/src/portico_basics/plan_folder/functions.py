@@ -6,12 +6,11 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 
-from portico._functions.functions import Function, FunctionPlugin
-from portico._plans.functions import plan_function
-from portico._plans.plan import Plan
-from portico._plugins.registration import Services
-from portico._ports.schema_validator import SchemaValidator
+from portico import Function, FunctionPlugin
 from portico.errors import PorticoError
+from portico.plans import Plan, plan_function
+from portico.plugins import Services
+from portico.ports import SchemaValidator
 from portico_basics.plan_folder._files import LostPlan, PlanFile, read_plans
 from portico_basics.plan_folder.config import PlanFilesSettings
 

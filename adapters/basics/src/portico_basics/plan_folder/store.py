@@ -8,9 +8,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from portico._plugins.registration import Services
-from portico._ports.plan_store import SavedPlan
 from portico.errors import StoreDamaged, StoreError
+from portico.plugins import Services
+from portico.ports import SavedPlan
 from portico_basics.plan_folder._errors import damaged, unreadable, unwritable
 from portico_basics.plan_folder._wire import SAVED_NAME, file_name, moment, read_saved, written
 from portico_basics.plan_folder.config import PlanFolderSettings

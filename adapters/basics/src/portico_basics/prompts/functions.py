@@ -7,15 +7,10 @@ import logging
 from collections.abc import Sequence
 from typing import cast
 
-from portico._functions.functions import Function, FunctionPlugin
-from portico._plugins.registration import Services
-from portico._ports.schema_validator import SchemaValidator
-from portico._ports.template_language import Template, TemplateLanguage
-from portico._prompts.functions import REQUIRED, PromptInput, compiled_input, parameter_of, prompt_function
-from portico._prompts.semantic_kernel import SemanticKernelTemplates
-from portico._tool_loop.values import TurnOptions
-from portico._types.compiled import Mismatch
+from portico import Function, FunctionPlugin, PromptInput, TurnOptions, prompt_function
 from portico.errors import ConfigurationError, PluginError, PorticoError, SchemaUnsupported
+from portico.plugins import REQUIRED, Mismatch, SemanticKernelTemplates, Services, compiled_input, parameter_of
+from portico.ports import SchemaValidator, Template, TemplateLanguage
 from portico_basics.prompts._files import LostPrompt, PromptFile, read_prompts
 from portico_basics.prompts._wrong import Wrong
 from portico_basics.prompts.config import PromptFilesSettings

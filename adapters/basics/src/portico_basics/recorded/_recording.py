@@ -9,15 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from portico._chat.messages import Citation
-from portico._functions.functions import FunctionManual
-from portico._plans.json_form import plan_from_json
-from portico._plans.plan import INPUT, Expression, Plan, evaluate
-from portico._plans.task import Answer, Infeasible
-from portico._plans.xml_form.reading import plan_from_xml
-from portico._ports.run_store import RunStore
-from portico._runs.journal import RunState
+from portico import Citation, FunctionManual
 from portico.errors import PlanError, PlanFormatError, RunNotFound
+from portico.plans import INPUT, Answer, Expression, Infeasible, Plan, evaluate, plan_from_json, plan_from_xml
+from portico.plugins import RunState
+from portico.ports import RunStore
 
 __all__ = ["Recording", "recording_of_file", "recording_of_run"]
 

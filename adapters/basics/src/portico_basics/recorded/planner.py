@@ -5,17 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from portico._functions.functions import FunctionManual
-from portico._planning.model_calls import own_steps
-from portico._planning.prompts import require_functions
-from portico._plans.plan import INPUT, Plan, evaluate, functions_used, references
-from portico._plans.reuse import Stale, stale_functions
-from portico._plans.task import Answer, Emit, Infeasible, Task, TextDelta, Warned
-from portico._plugins.registration import Services
-from portico._ports.planner import Planner
-from portico._ports.run_store import RunStore
-from portico._runs.outcome import answer_of
+from portico import FunctionManual
 from portico.errors import ConfigurationError, PlanError, PlanStale
+from portico.plans import (
+    INPUT,
+    Answer,
+    Emit,
+    Infeasible,
+    Plan,
+    Stale,
+    Task,
+    TextDelta,
+    Warned,
+    answer_of,
+    evaluate,
+    functions_used,
+    own_steps,
+    references,
+    require_functions,
+    stale_functions,
+)
+from portico.plugins import Services
+from portico.ports import Planner, RunStore
 from portico_basics.recorded._recording import Recording, recording_of_file, recording_of_run
 from portico_basics.recorded.config import RecordedSettings
 

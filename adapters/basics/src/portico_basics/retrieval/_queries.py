@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from portico._search.results import SearchCapabilities
+from portico.search import SearchCapabilities
 
 __all__ = ["query_for"]
 

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from portico._chat.citations import check_citations, numbered_sources
-from portico._chat.messages import ChatReply, ChatRequest, Message, Text, render_sources
-from portico._functions.functions import FunctionManual
-from portico._plans.plan import Plan, Step, Value
-from portico._plans.task import Answer, ChatUsed, Emit, Infeasible, StepRecord, Task, TextDelta
-from portico._plugins.registration import Services
-from portico._ports.chat_service import ChatService
-from portico._ports.planner import Planner
-from portico._ports.text_search import TextSearch
-from portico._search.functions import SEARCH_TAG
-from portico._search.fused import fuse_passages
-from portico._search.results import SearchCapabilities, query_bounds
+from portico import ChatReply, ChatRequest, FunctionManual, Message, Text, check_citations, numbered_sources
 from portico.errors import PlanError, ResponseInvalid
+from portico.plans import Answer, ChatUsed, Emit, Infeasible, Plan, Step, StepRecord, Task, TextDelta, Value
+from portico.plugins import Services, render_sources
+from portico.ports import ChatService, Planner, TextSearch
+from portico.search import SEARCH_TAG, SearchCapabilities, fuse_passages, query_bounds
 from portico_basics.retrieval._queries import query_for
 from portico_basics.retrieval.config import RetrievalSettings
 

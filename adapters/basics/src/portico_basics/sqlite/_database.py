@@ -6,7 +6,7 @@ import os
 import sqlite3
 from pathlib import Path
 
-from portico._plugins.databases import use_log, writing
+from portico.plugins import use_log, writing
 from portico_basics.sqlite._errors import damaged, not_a_journal, too_new
 
 __all__ = ["VERSION", "connect"]

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from portico._plugins.databases import is_busy, is_damaged, plain_code
 from portico.errors import StoreBusy, StoreDamaged, StoreError
+from portico.plugins import is_busy, is_damaged, plain_code
 
 __all__ = ["damaged", "mapped_errors", "not_a_journal", "too_new"]
 

@@ -8,10 +8,9 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-from portico._plugins.databases import writing
-from portico._ports.run_store import Lease
-from portico._runs.rows import entry_of, name_bytes, name_of, name_shown, stale
 from portico.errors import StoreBusy, StoreError
+from portico.plugins import entry_of, name_bytes, name_of, name_shown, stale, writing
+from portico.ports import Lease
 from portico_basics.sqlite._database import connect
 from portico_basics.sqlite._errors import damaged, mapped_errors
 from portico_basics.sqlite._presence import Presence, is_gone, sweep

@@ -10,9 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from portico._plugins.registration import Services
-from portico._ports.run_store import Lease, RunStore
-from portico._runs.rows import ending, entry_text
+from portico.plugins import Services, ending, entry_text
+from portico.ports import Lease, RunStore
 from portico_basics.sqlite._effects import EffectsUnderWay
 from portico_basics.sqlite._journal import Journal
 from portico_basics.sqlite.config import SqliteSettings

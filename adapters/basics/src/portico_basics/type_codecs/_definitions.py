@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from portico._types.compiled import Compiled, refuse
+from portico.plugins import Compiled, refuse
 
 __all__ = ["Definitions"]
 

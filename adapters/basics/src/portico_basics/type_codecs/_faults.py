@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from portico._types.compiled import Mismatch, refuse
+from portico.plugins import Mismatch, refuse
 
 __all__ = ["counted", "got", "line", "reason"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from math import isclose
 from typing import Any
 
-from portico._types.compiled import Compiled, Fault, Mismatch
+from portico.plugins import Compiled, Fault, Mismatch
 from portico_basics.type_codecs._faults import counted, got
 
 __all__ = ["Limits"]

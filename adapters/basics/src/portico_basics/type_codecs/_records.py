@@ -12,9 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from portico._types.compiled import Compiled, Fault, Mismatch, refuse
-from portico._types.compiling import json_default
-from portico._types.docstrings import Documentation, describe_class
+from portico.plugins import Compiled, Documentation, Fault, Mismatch, describe_class, json_default, refuse
 from portico_basics.type_codecs._faults import got, reason
 
 __all__ = ["EMPTY", "Member", "Record", "as_array", "as_object"]

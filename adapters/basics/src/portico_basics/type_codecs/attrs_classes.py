@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from portico._types.compiled import Compiled, Fault
+from portico.plugins import Compiled, Fault
 from portico_basics.type_codecs._faults import reason
 from portico_basics.type_codecs._hints import field_hints, require_arguments
 from portico_basics.type_codecs._limits import Limits

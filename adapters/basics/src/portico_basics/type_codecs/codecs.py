@@ -5,8 +5,7 @@ import typing
 from collections.abc import Callable
 from importlib.util import find_spec
 
-from portico._plugins.registration import Services
-from portico._types.compiled import Compiled
+from portico.plugins import Compiled, Services
 from portico_basics.type_codecs._definitions import Definitions
 
 __all__ = ["AttrsTypeCodec", "MsgspecTypeCodec", "PydanticTypeCodec"]
@@ -18,7 +17,7 @@ class AttrsTypeCodec:
     """Compile classes of attrs.
 
     >>> import attrs
-    >>> from portico._types.compiling import compile_type
+    >>> from portico.plugins import compile_type
     >>> @attrs.frozen
     ... class Stay:
     ...     hotel: str
@@ -28,7 +27,7 @@ class AttrsTypeCodec:
     Stay(hotel='Ritz', nights=2)
     >>> stay.structure({"hotel": 5, "nights": 0})
     Traceback (most recent call last):
-    portico._types.compiled.Mismatch: $.hotel: expected a string, got 5; $.nights: expected at least 1, got 0
+    portico.plugins.Mismatch: $.hotel: expected a string, got 5; $.nights: expected at least 1, got 0
 
     May be used from several threads.
     """
@@ -51,7 +50,7 @@ class MsgspecTypeCodec:
 
     >>> from typing import Annotated
     >>> import msgspec
-    >>> from portico._types.compiling import compile_type
+    >>> from portico.plugins import compile_type
     >>> class Stay(msgspec.Struct, rename="camel"):
     ...     hotel_name: str
     ...     nights: Annotated[int, msgspec.Meta(ge=1)] = 1
@@ -60,7 +59,7 @@ class MsgspecTypeCodec:
     Stay(hotel_name='Ritz', nights=1)
     >>> stay.structure({"hotelName": 5, "nights": 0})
     Traceback (most recent call last):
-    portico._types.compiled.Mismatch: $.hotelName: expected a string, got 5; $.nights: expected at least 1, got 0
+    portico.plugins.Mismatch: $.hotelName: expected a string, got 5; $.nights: expected at least 1, got 0
 
     May be used from several threads.
     """
@@ -89,7 +88,7 @@ class PydanticTypeCodec:
 
     >>> from typing import Annotated
     >>> from pydantic import BaseModel, Field
-    >>> from portico._types.compiling import compile_type
+    >>> from portico.plugins import compile_type
     >>> class Stay(BaseModel):
     ...     hotel: str
     ...     nights: Annotated[int, Field(ge=1)] = 1
@@ -98,7 +97,7 @@ class PydanticTypeCodec:
     Stay(hotel='Ritz', nights=1)
     >>> stay.structure({"hotel": 5, "nights": 0})
     Traceback (most recent call last):
-    portico._types.compiled.Mismatch: $.hotel: expected a string, got 5; $.nights: expected at least 1, got 0
+    portico.plugins.Mismatch: $.hotel: expected a string, got 5; $.nights: expected at least 1, got 0
 
     May be used from several threads.
     """

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from portico._types.compiled import Compiled, Fault, Mismatch, refuse
 from portico.errors import SchemaUnsupported
+from portico.plugins import Compiled, Fault, Mismatch, refuse
 from portico_basics.type_codecs._faults import reason
 from portico_basics.type_codecs._hints import field_hints, require_arguments
 from portico_basics.type_codecs._limits import Limits

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import pydantic
 from pydantic.fields import FieldInfo
 
-from portico._types.compiled import Compiled, Fault, Mismatch, refuse
 from portico.errors import SchemaUnsupported
+from portico.plugins import Compiled, Fault, Mismatch, refuse
 from portico_basics.type_codecs._faults import line
 from portico_basics.type_codecs.pydantic_schema import first_alias
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from portico._types.compiled import Fault
+from portico.plugins import Fault
 from portico_basics.type_codecs._faults import got, line
 
 __all__ = ["Located", "faults_of", "located"]

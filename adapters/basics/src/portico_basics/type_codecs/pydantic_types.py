@@ -14,9 +14,8 @@ from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnno
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError, to_json
 
-from portico._types.compiled import Compiled, Fault, Mismatch, refuse
-from portico._types.compiling import compile_type
 from portico.errors import SchemaUnsupported
+from portico.plugins import Compiled, Fault, Mismatch, compile_type, refuse
 from portico_basics.type_codecs._faults import got, reason
 from portico_basics.type_codecs.pydantic_drafts import drafting
 from portico_basics.type_codecs.pydantic_faults import faults_of, located

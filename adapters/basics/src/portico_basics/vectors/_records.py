@@ -6,11 +6,10 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
-from portico._ports.type_codec import TypeCodec
-from portico._search.filters import FilterSupport, Scalar
-from portico._types.compiled import Mismatch
-from portico._types.compiling import compile_type
 from portico.errors import StoreDamaged
+from portico.plugins import Mismatch, compile_type
+from portico.ports import TypeCodec
+from portico.search import FilterSupport, Scalar
 
 __all__ = ["Records", "reader"]
 

@@ -7,22 +7,22 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Generic, TypeVar, cast
 
-from portico._plugins.registration import Services
-from portico._ports.embedding_generator import EmbeddingGenerator
-from portico._ports.hybrid_search import HybridSearch
-from portico._ports.type_codec import TypeCodec
-from portico._ports.vector_store import VectorStore
-from portico._search.filters import Filter
-from portico._search.results import (
+from portico.errors import ConfigurationError, StoreDamaged, StoreError
+from portico.plugins import Services
+from portico.ports import EmbeddingGenerator, HybridSearch, TypeCodec, VectorStore
+from portico.search import (
+    Filter,
+    HybridMatch,
     SearchCapabilities,
     SearchConnector,
     SearchResults,
     TextSearchOptions,
     TextSearchResult,
+    VectorMatch,
+    VectorRecord,
+    Vectors,
     search_method,
 )
-from portico._search.vectors import HybridMatch, VectorMatch, VectorRecord, Vectors
-from portico.errors import ConfigurationError, StoreDamaged, StoreError
 from portico_basics.vectors._records import Records, reader
 from portico_basics.vectors.config import VectorsSettings
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from portico._ports.search_index import IndexReport
+from portico.ports import IndexReport
 from portico_cli.arguments import read_goal
 from portico_cli.execution import Ended, carry_out
 from portico_cli.invocation import Invocation, RunOptions, overrides_of, pass_invocation, planner_option, run_options

@@ -6,7 +6,7 @@ import asyncio
 
 import click
 
-from portico._ports.run_store import RunStore
+from portico.ports import RunStore
 from portico_cli.arguments import clean_argument
 from portico_cli.failures import FAILED, Misused, write_error
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation, short_name
@@ -60,8 +60,8 @@ def command(invocation: Invocation, *, run: str) -> None:
 async def _cancel(invocation: Invocation, wanted: str) -> tuple[RunEntry, bool]:
     """Cancel a run; return its state then, and whether its worker has stopped."""
     import portico_host
-    from portico._ports.runner import Runner
-    from portico._runs.runners import require_jobs
+    from portico.plans import require_jobs
+    from portico.ports import Runner
 
     application = portico_host.load(invocation.config)
     async with application.services(()) as services:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from portico._functions.names import schema_manual, text_manual, tool
+from portico.plugins import schema_manual, text_manual, tool
 from portico_cli.arguments import read_goal
 from portico_cli.invocation import Invocation, common_options, docs_option, json_option, pass_invocation, source_option
 from portico_cli.show.functions import selection_lines, selection_to_json
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from portico._functions.functions import Function
-    from portico._selection.selection import Selection
+    from portico import Function, Selection
 
 __all__ = ["command"]
 
@@ -56,7 +55,7 @@ def command(
     invocation: Invocation, docs: tuple[Path, ...], names: tuple[str, ...], manual: str | None, question: str | None
 ) -> None:
     """List the functions of the kernel, by plugin."""
-    from portico._ports.function_selector import FunctionSelector
+    from portico.ports import FunctionSelector
 
     question = None if question is None else read_goal(question)
     chosen = choose_sources(invocation, docs, names)

@@ -26,9 +26,8 @@ def command(invocation: Invocation, path: Path, name: str | None) -> None:
     Only what changed is read again. Interrupt it when you like: the next run continues. Where workers are at work
     (`portico worker`), they embed what is much.
     """
-    from portico._ports.search_index import IndexReport
-    from portico._ports.text_search import TextSearch
     from portico.errors import UnsupportedOption
+    from portico.ports import IndexReport, TextSearch
     from portico_cli.show.answer import report_lines, report_to_json
     from portico_cli.terminal.progress import update_index
     from portico_host import SettingsInvalid

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from portico._plans.difference import plan_difference
-from portico._plans.plan import Plan
-from portico._plans.task import Answer, Budget, Infeasible, Task
+from portico.plans import Answer, Budget, Infeasible, Plan, Task, plan_difference
 from portico_cli.arguments import read_goal
 from portico_cli.failures import DONE, FAILED, INFEASIBLE, Misused
 from portico_cli.invocation import (
@@ -45,8 +43,8 @@ from portico_cli.sources import Chosen, choose_sources, run
 from portico_cli.terminal.progress import Progress
 
 if TYPE_CHECKING:
-    from portico._functions.functions import FunctionManual
-    from portico._runs.loop import Offer
+    from portico import FunctionManual
+    from portico.plans import Offer
 
 __all__ = ["command"]
 
@@ -127,8 +125,8 @@ class _Proposed:
 
 
 async def _propose(goal: str, chosen: Chosen, origin: Mapping[str, Any]) -> _Proposed:
-    from portico._ports.planner import Planner
-    from portico._runs.loop import Offers
+    from portico.plans import Offers
+    from portico.ports import Planner
 
     async with chosen.application.kernel(chosen.sources) as kernel:
         planner = kernel.service(Planner)
@@ -179,7 +177,7 @@ def _show_plan(invocation: Invocation, proposed: _Proposed, plan: Plan, form: Fo
 
 
 def _to_json(proposed: _Proposed) -> dict[str, Any]:
-    from portico._plans.json_form import plan_to_json
+    from portico.plans import plan_to_json
 
     proposal = proposed.proposal
     return {

@@ -30,7 +30,7 @@ def command(invocation: Invocation, *, plan: str, given: str | None, options: Ru
 
     PLAN is JSON or XML; `-` reads it from standard input. At a terminal a plan that has effects is shown first.
     """
-    from portico._runs.checking import checked
+    from portico.plans import checked
 
     if plan == "-" and given == "-":
         raise Misused("The plan and --input cannot both be read from standard input.")
@@ -72,8 +72,7 @@ def _show_refused(invocation: Invocation, file: PlanFile, findings: list[Placed]
 
 def _input_words(file: PlanFile, findings: list[Placed], value: Any) -> str:
     """Return which input the plan needs, if its input is wrong or missing."""
-    from portico._plans.plan import INPUT, references
-    from portico._plans.text_form import input_in_words
+    from portico.plans import INPUT, input_in_words, references
 
     plan = file.plan
     if plan.input is None:

@@ -25,8 +25,7 @@ from portico_cli.sources import choose_sources, nothing_to_search, refuse_mistak
 from portico_cli.terminal.progress import Progress, update_sources
 
 if TYPE_CHECKING:
-    from portico._search.filters import Filter
-    from portico._search.results import TextSearchResult
+    from portico.search import Filter, TextSearchResult
 
 __all__ = ["command"]
 
@@ -63,10 +62,8 @@ def command(
 
     Several sources are merged into one ranking. If a source fails, a warning says so, and the others are shown.
     """
-    from portico._ports.text_search import TextSearch
-    from portico._search.filters import check_filter
-    from portico._search.fused import FusedSearch
-    from portico._search.results import TextSearchOptions
+    from portico.ports import TextSearch
+    from portico.search import FusedSearch, TextSearchOptions, check_filter
 
     query = clean_argument(query).strip()
     if not query:
@@ -101,7 +98,7 @@ def command(
 
 
 def _filter(clauses: Sequence[str]) -> Filter | None:
-    from portico._search.filters import And, AnyOf, Equal
+    from portico.search import And, AnyOf, Equal
 
     by_field: dict[str, list[str]] = {}
     for clause in clauses:

@@ -31,9 +31,8 @@ from portico_cli.sources import choose_sources, run
 from portico_cli.terminal.progress import Progress
 
 if TYPE_CHECKING:
-    from portico._kernel import Kernel
-    from portico._ports.job_queue import JobQueue
-    from portico._ports.run_store import RunStore
+    from portico import Kernel
+    from portico.ports import JobQueue, RunStore
     from portico_host import Application
 
 __all__ = ["command"]
@@ -97,7 +96,7 @@ def _goals(goal: str | None, file: str | None, given: str | None, name: str | No
 
 
 def _checked_name(name: str) -> str:
-    from portico._runs.outcome import checked_run
+    from portico.plans import checked_run
 
     try:
         return checked_run(clean_argument(name))
@@ -116,10 +115,9 @@ class _Work:
     @asynccontextmanager
     async def _open(self) -> AsyncIterator[tuple[Kernel, JobQueue, RunStore]]:
         """Open what submitting needs; no source and no function of the configuration is opened."""
-        from portico._kernel import Kernel
-        from portico._ports.planner import Planner
-        from portico._ports.runner import Runner
-        from portico._runs.runners import require_jobs
+        from portico import Kernel
+        from portico.plans import require_jobs
+        from portico.ports import Planner, Runner
 
         async with self.application.services(()) as services:
             kernel = Kernel(services, runner=services.get(Runner) if services.names(Runner) else None)

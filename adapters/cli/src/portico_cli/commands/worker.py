@@ -21,7 +21,7 @@ from portico_cli.invocation import Invocation, common_options, json_option, pass
 from portico_cli.runs import no_journal
 from portico_cli.show.worker import worker_listener
 from portico_cli.sources import choose_sources, run
-from portico_cli.worker import KINDS, Ready, Stopped, Tell, Working
+from portico_cli.worker import Ready, Stopped, Tell, Working
 
 if TYPE_CHECKING:
     from portico_host import Application
@@ -98,8 +98,8 @@ async def _work(
     grace: float,
     until_empty: bool,
 ) -> int:
-    from portico._runs.approval import approve_effects, approve_plans
-    from portico._runs.runners import require_jobs
+    from portico import approve_effects, approve_plans
+    from portico.plans import job_handlers, require_jobs
 
     runner = _runner_of(application)
     async with application.kernel(sources) as kernel:
@@ -113,7 +113,7 @@ async def _work(
         # A queue that cannot be reached is the error, before anything is shown.
         await queue.workers()
         place, many = str(getattr(queue, "place", "")), _concurrency_of(application, runner)
-        tell(Ready(platform.node(), os.getpid(), runner, place, tuple(KINDS), many))
+        tell(Ready(platform.node(), os.getpid(), runner, place, tuple(job_handlers()), many))
         working = Working(kernel, queue, tell, grace=grace)
         with _signals_cancel() as heard:
             await working.work(until_empty=until_empty)

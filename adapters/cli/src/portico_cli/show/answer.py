@@ -11,7 +11,7 @@ import click
 from rich.console import RenderableType
 from rich.text import Text
 
-from portico._chat.messages import Citation
+from portico import Citation
 from portico_cli.failures import DONE, HELD, INFEASIBLE
 from portico_cli.invocation import Invocation, short_name
 from portico_cli.show.functions import selection_to_json
@@ -19,11 +19,10 @@ from portico_cli.show.layout import AnswerText, Hanging, count_words, place_head
 from portico_cli.show.output import plain, safe_text, show, write_json
 
 if TYPE_CHECKING:
-    from portico._plans.plan import Step
-    from portico._plans.task import Answer, Infeasible
-    from portico._ports.search_index import IndexReport
-    from portico._runs.journal import StartedStep
-    from portico._runs.outcome import Held, Pursuit
+    from portico import Held, Pursuit
+    from portico.plans import Answer, Infeasible, Step
+    from portico.plugins import StartedStep
+    from portico.ports import IndexReport
     from portico_cli.execution import Ended
 
 __all__ = [
@@ -46,7 +45,7 @@ _MOST_PROBLEMS = 50
 
 def show_and_exit(invocation: Invocation, ended: Ended, reports: Mapping[str, IndexReport] | None = None) -> NoReturn:
     """Show how a run ended, with the ``reports`` of the indexes that were updated for it, and exit."""
-    from portico._plans.task import Answer, Infeasible
+    from portico.plans import Answer, Infeasible
 
     run = ended.pursuit
     if invocation.json:
@@ -66,9 +65,8 @@ def show_and_exit(invocation: Invocation, ended: Ended, reports: Mapping[str, In
 
 
 def _run_to_json(run: Pursuit, uncertain: Mapping[str, StartedStep]) -> dict[str, Any]:
-    from portico._plans.json_form import plan_to_json
-    from portico._plans.task import Answer, Infeasible
-    from portico._runs.outcome import Held
+    from portico import Held
+    from portico.plans import Answer, Infeasible, plan_to_json
 
     outcome = run.outcome
     found = outcome if isinstance(outcome, Answer) else Answer("")
@@ -107,8 +105,7 @@ def _run_to_json(run: Pursuit, uncertain: Mapping[str, StartedStep]) -> dict[str
 
 def function_to_json(step: Step) -> Any:
     """Return what a step calls: a name, or the JSON form of a plan or a template."""
-    from portico._plans.json_form import plan_to_json
-    from portico._plans.plan import Plan
+    from portico.plans import Plan, plan_to_json
 
     return step.function if isinstance(step.function, str) else plan_to_json(Plan("", (step,)))["steps"][0]["function"]
 

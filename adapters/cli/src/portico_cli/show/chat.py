@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 
-from portico._chat.messages import Citation, ToolCall
+from portico import Citation, ToolCall
 from portico_cli.failures import described, write_error
 from portico_cli.show.functions import selection_to_json
 from portico_cli.show.layout import AnswerText, Hanging
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.live import Live
 
-    from portico._agents.agent import AgentEvent, AgentReply
-    from portico._selection.selection import Selection
-    from portico._tool_loop.values import ToolFinished
+    from portico import AgentEvent, AgentReply, Selection, ToolFinished
 
 __all__ = ["JsonScreen", "PlainScreen", "TerminalScreen", "Turn", "call_words"]
 
@@ -162,8 +160,7 @@ class TerminalScreen(PlainScreen):
 
     def event(self, event: AgentEvent[str]) -> None:
         """Show a piece of the answer, or a call."""
-        from portico._chat.messages import ChatDelta
-        from portico._tool_loop.values import ToolFinished, ToolStarted
+        from portico import ChatDelta, ToolFinished, ToolStarted
 
         match event:
             case ChatDelta(text=text):

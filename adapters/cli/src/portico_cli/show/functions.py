@@ -11,8 +11,7 @@ from portico_cli.show.output import plain, safe_text
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from portico._functions.functions import FunctionManual
-    from portico._selection.selection import Considered, Selection
+    from portico import Considered, FunctionManual, Selection
 
 _SHOWN = 8
 

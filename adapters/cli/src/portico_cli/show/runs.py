@@ -17,8 +17,8 @@ from portico_cli.show.output import plain, safe_text
 from portico_cli.terminal.progress import called_by
 
 if TYPE_CHECKING:
-    from portico._plans.plan import Step
-    from portico._runs.journal import RunState
+    from portico.plans import Step
+    from portico.plugins import RunState
 
 __all__ = ["age", "run_lines", "run_table", "run_to_json"]
 
@@ -144,7 +144,7 @@ def run_to_json(each: RunEntry, *, details: bool) -> dict[str, Any]:
         "attempts": each.job.attempts if each.job else None,
     }
     if details and state is not None:
-        from portico._plans.json_form import plan_to_json
+        from portico.plans import plan_to_json
 
         times, arguments = _times(each.entries), _arguments(each.entries)
         steps = [

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from portico._search.results import TextSearchResult
+from portico.search import TextSearchResult
 from portico_cli.show.layout import Hanging, place_head
 from portico_cli.show.output import plain, safe_text
 

@@ -17,9 +17,8 @@ from portico_cli.show.output import console_for, plain, safe_text
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from portico._functions.middleware import FunctionInvocation, PlanReview, StepRun
-    from portico._kernel import Kernel
-    from portico._plans.plan import Plan
+    from portico import FunctionInvocation, Kernel, PlanReview, StepRun
+    from portico.plans import Plan
     from portico_cli.invocation import Invocation, RunOptions
 
 __all__ = ["Person", "add_approvals", "ask_before_effects", "may_have_effects", "person_at_terminal"]
@@ -42,7 +41,7 @@ def add_approvals(kernel: Kernel, invocation: Invocation, options: RunOptions, q
     Without these options a person is asked about plans that may have effects, except with ``--yes``. Return the
     person, if there is one.
     """
-    from portico._runs.approval import approve_effects, approve_plans
+    from portico import approve_effects, approve_plans
 
     person = person_at_terminal(kernel, invocation, quiet)
     if options.approve:
@@ -60,7 +59,7 @@ def add_approvals(kernel: Kernel, invocation: Invocation, options: RunOptions, q
 
 def may_have_effects(kernel: Kernel, plan: Plan) -> bool:
     """Tell whether a plan calls a function with effects, or has a template that may call one."""
-    from portico._plans.plan import Plan, PlanTemplate
+    from portico.plans import Plan, PlanTemplate
 
     def has(name: str) -> bool:
         return name in kernel.manuals and kernel.manuals[name].effects
@@ -90,7 +89,7 @@ def ask_before_effects(
     always: set[str] = set()
 
     async def ask(context: FunctionInvocation, proceed: Callable[[], Awaitable[Any]]) -> Any:
-        from portico._plans.functions import plan_of
+        from portico.plans import plan_of
 
         function = context.function
         name = function.full_name
@@ -124,7 +123,7 @@ class Person:
 
     async def about_plan(self, review: PlanReview) -> bool | str:
         """Show a plan and ask whether it may run; the person may save it first."""
-        from portico._plans.text_form import plan_to_text
+        from portico.plans import plan_to_text
 
         async with self._asking:
             with self._quiet():

@@ -11,9 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from portico._ports.search_index import IndexProgress, IndexReport, SearchIndex
-from portico._ports.text_search import TextSearch
 from portico.errors import ConfigurationError
+from portico.ports import IndexProgress, IndexReport, SearchIndex, TextSearch
 from portico_cli.invocation import Invocation
 from portico_cli.show.functions import selection_words
 from portico_cli.show.output import console_for, plain
@@ -22,9 +21,8 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.status import Status
 
-    from portico._plans.plan import Step
-    from portico._plans.task import Event
-    from portico._plugins.registration import Services
+    from portico.plans import Event, Step
+    from portico.plugins import Services
     from portico_cli.sources import Chosen
 
 __all__ = ["PlainProgress", "Progress", "called_by", "update_index", "update_sources"]
@@ -90,7 +88,8 @@ class Progress:
             self._console.print(line)
 
     def _note(self, event: Event) -> None:
-        from portico._plans import task
+        import portico.plans as task
+        from portico import FunctionsOffered
 
         match event:
             case task.TextDelta(text=text):
@@ -108,7 +107,7 @@ class Progress:
             case task.Refused(findings=findings):
                 count = len(findings)
                 self._remark(f"A proposal was refused for {count} finding{'' if count == 1 else 's'}.")
-            case task.FunctionsOffered(selection=selection):
+            case FunctionsOffered(selection=selection):
                 self._remark(selection_words(selection))
             case task.PlanReused(saved_at=saved_at):
                 self._remark(f"Using the plan that was saved at {saved_at}.")
@@ -150,7 +149,7 @@ class Progress:
 
 def called_by(step: Step) -> str:
     """Return in a word or two what a step calls."""
-    from portico._plans.plan import Plan
+    from portico.plans import Plan
 
     if isinstance(step.function, str):
         return step.function

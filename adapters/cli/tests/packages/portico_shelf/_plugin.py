@@ -1,6 +1,6 @@
 """A package for the tests of the command line: a source with an index, and a planner that says what it is told."""
 
-from portico._plugins.registration import Registration
+from portico.plugins import Registration
 
 
 def portico_text_searches() -> list[Registration]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from portico._jobs import Job
 from portico.errors import StoreError
+from portico.ports import Job
 from portico_testkit.fakes.job_queue import MemoryJobQueue
 
 

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from portico._functions.functions import FunctionPlugin, function
+from portico import FunctionPlugin, function
 
 
 class _Errands:

@@ -9,16 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from portico._chat.messages import (
-    ChatCapabilities,
-    ChatDelta,
-    ChatReply,
-    ChatRequest,
-    Message,
-    Source,
-    ToolCall,
-    Usage,
-)
+from portico import ChatCapabilities, ChatDelta, ChatReply, ChatRequest, Message, Source, ToolCall, Usage
 from portico.errors import ContextOverflow, ServiceUnavailable
 
 

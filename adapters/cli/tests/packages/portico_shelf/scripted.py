@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from portico._chat.messages import Citation, Usage
-from portico._plans.plan import From, Plan, Step, Value
-from portico._plans.task import Answer, ChatUsed, Emit, Infeasible, Task, TextDelta
+from portico import Citation, Usage
+from portico.plans import Answer, ChatUsed, Emit, From, Infeasible, Plan, Step, Task, TextDelta, Value
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from portico._plugins.registration import Secret
-from portico._ports.search_index import IndexProgress, IndexReport
-from portico._search.filters import FilterSupport, matches
-from portico._search.results import (
+from portico.plugins import Secret
+from portico.ports import IndexProgress, IndexReport
+from portico.search import (
+    FilterSupport,
     SearchCapabilities,
     SearchConnector,
     SearchResults,
     TextSearchOptions,
     TextSearchResult,
+    matches,
 )
 
 

@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from portico._functions.functions import FunctionPlugin, function
+from portico import FunctionPlugin, function
 
 
 class _Tools:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from portico._prompts.prompt import fault
 from portico.errors import LimitExceeded, TemplateError
+from portico.plugins import fault
 from portico_templates.handlebars._nodes import Expression, Literal, Path, SubExpression
 from portico_templates.handlebars._numbers import number_text
 from portico_templates.handlebars._scanning import Token

@@ -11,9 +11,9 @@ from typing import Any
 
 from attrs import fields as attrs_fields, has as is_attrs
 
-from portico._ports.type_codec import TypeCodec
-from portico._types.compiling import compile_type
 from portico.errors import SchemaUnsupported
+from portico.plugins import compile_type
+from portico.ports import TypeCodec
 from portico_templates.handlebars.values import MISSING, is_array
 
 __all__ = ["Fields", "Read"]

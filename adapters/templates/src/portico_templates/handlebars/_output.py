@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from portico._prompts.prompt import Trusted
+from portico import Trusted
 from portico_templates.handlebars._calls import apply
 from portico_templates.handlebars._running import Later, Scope
 from portico_templates.handlebars._unit import Unit, Write

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from portico._prompts.prompt import fault
 from portico.errors import TemplateError
+from portico.plugins import fault
 from portico_templates.handlebars._expression_parsing import ExpressionParser
 from portico_templates.handlebars._nodes import (
     Block,

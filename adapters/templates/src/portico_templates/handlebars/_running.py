@@ -16,7 +16,7 @@ from portico.errors import LimitExceeded
 from portico_templates.handlebars.values import MISSING
 
 if TYPE_CHECKING:
-    from portico._ports.template_language import CallFunction
+    from portico.ports import CallFunction
     from portico_templates.handlebars._bodies import Body
 
 __all__ = [

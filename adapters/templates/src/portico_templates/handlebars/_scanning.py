@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from portico._prompts.prompt import fault
 from portico.errors import LimitExceeded, TemplateError
+from portico.plugins import fault
 
 __all__ = ["BLANKS", "Token", "scan"]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from portico._ports.type_codec import TypeCodec
+from portico.ports import TypeCodec
 from portico_templates.handlebars._fields import Fields
 from portico_templates.handlebars._running import Limits
 from portico_templates.handlebars._writing import Texts

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn, Protocol
 
-from portico._prompts.prompt import fault
 from portico.errors import TemplateError
+from portico.plugins import fault
 from portico_templates.handlebars._running import Scope
 from portico_templates.handlebars._setup import BUILT_IN, Setup
 from portico_templates.handlebars.semantic_kernel import BLOCKS, VALUES

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from portico._ports.type_codec import TypeCodec
-from portico._prompts.calling import TextForm
-from portico._prompts.prompt import Piece, Prompt
+from portico import Prompt
 from portico.errors import LimitExceeded
+from portico.plugins import Piece, TextForm
+from portico.ports import TypeCodec
 from portico_templates.handlebars._numbers import number_text
 from portico_templates.handlebars.values import MISSING, is_array
 

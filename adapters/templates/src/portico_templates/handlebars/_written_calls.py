@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from portico._prompts.calling import CallPlaces, FunctionCall
+from portico.plugins import CallPlaces, FunctionCall
 from portico_templates.handlebars._calls import defined
 from portico_templates.handlebars._nodes import (
     Block,

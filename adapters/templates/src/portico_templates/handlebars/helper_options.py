@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from portico._prompts.prompt import Prompt
+from portico import Prompt
 from portico.errors import TemplateError
 from portico_templates.handlebars._bodies import Body
 from portico_templates.handlebars._running import Data, Scope, drive

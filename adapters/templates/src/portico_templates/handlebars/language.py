@@ -7,8 +7,8 @@ from functools import partial as bound
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal
 
-from portico._ports.type_codec import TypeCodec
 from portico.errors import LimitExceeded
+from portico.ports import TypeCodec
 from portico_templates.handlebars._bodies import Body
 from portico_templates.handlebars._nodes import Block, Content, Mustache, Partial, Program, Statement, inner_programs
 from portico_templates.handlebars._parsing import parse
@@ -24,9 +24,8 @@ from portico_templates.handlebars.helper_options import Helper
 from portico_templates.handlebars.partial_files import read_partials
 
 if TYPE_CHECKING:
-    from portico._plugins.registration import Services
-    from portico._ports.template_language import CallFunction
-    from portico._prompts.calling import FunctionCall
+    from portico.plugins import FunctionCall, Services
+    from portico.ports import CallFunction
 
 __all__ = ["HandlebarsTemplate", "HandlebarsTemplates", "factory"]
 
@@ -38,7 +37,7 @@ class HandlebarsTemplates:
 
     >>> import asyncio
     >>> from portico import Kernel
-    >>> from portico._prompts.calling import caller
+    >>> from portico.plugins import caller
     >>> language = HandlebarsTemplates(helpers={"shout": lambda options, text: text.upper()})
     >>> template = language.compile("{{#each names}}{{shout this}}{{#unless @last}}, {{/unless}}{{/each}}")
     >>> asyncio.run(template.render({"names": ["Ada", "Grace"]}, call=caller(Kernel())))
@@ -214,7 +213,7 @@ class HandlebarsTemplate:
         return calls_of(self._program, self._setup, self.source)
 
     async def render(self, arguments: Mapping[str, object], *, call: CallFunction) -> str:
-        """Return the prompt: a `portico._prompts.prompt.Prompt` where the template may have markup, else a text.
+        """Return the prompt: a `portico.Prompt` where the template may have markup, else a text.
 
         Raises ``TemplateError`` for a function or helper that is not there, arguments that do not fit and a value
         that has no text, and ``LimitExceeded``; what a function raises comes through unchanged. One without calls

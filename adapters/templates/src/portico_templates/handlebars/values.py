@@ -39,7 +39,7 @@ class SafeString(str):
     >>> SafeString("<b>") == "<b>"
     True
 
-    It does not make a text part of the template; `portico._prompts.prompt.Trusted` does.
+    It does not make a text part of the template; `portico.Trusted` does.
     """
 
     __slots__ = ()

@@ -15,9 +15,9 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Cycler, Joiner
 from markupsafe import Markup
 
-from portico._prompts.calling import TextForm
-from portico._prompts.prompt import Prompt, Trusted
+from portico import Prompt, Trusted
 from portico.errors import LimitExceeded
+from portico.plugins import TextForm
 from portico_templates.jinja2._data import JINJA_OWN, NOTHING, Method, Missing, kind_of, read_field, read_item
 from portico_templates.jinja2._errors import Refused
 from portico_templates.jinja2._filters import prompt_filters

@@ -9,8 +9,8 @@ from types import TracebackType
 from jinja2 import Environment, Template as CompiledTemplate, TemplateNotFound, TemplateSyntaxError
 from jinja2.exceptions import TemplateError as JinjaError
 
-from portico._prompts.prompt import fault
 from portico.errors import LimitExceeded, PorticoError, TemplateError, nearest
+from portico.plugins import fault
 
 __all__ = ["Refused", "not_compiled", "not_rendered", "places_of_calls"]
 

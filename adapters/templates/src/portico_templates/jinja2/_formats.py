@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2.sandbox import SandboxedEscapeFormatter, SandboxedFormatter
 from markupsafe import Markup
 
-from portico._prompts.prompt import Trusted
+from portico import Trusted
 from portico.errors import LimitExceeded
 from portico_templates.jinja2._own_text import OwnText
 from portico_templates.jinja2._rendering import RENDERING, too_large

@@ -18,7 +18,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from portico._prompts.prompt import Piece, Trusted
+from portico import Trusted
+from portico.plugins import Piece
 
 __all__ = ["Marks", "OwnText", "Printed"]
 

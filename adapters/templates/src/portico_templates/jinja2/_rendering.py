@@ -9,9 +9,9 @@ from contextvars import ContextVar
 
 from jinja2.runtime import AsyncLoopContext
 
-from portico._ports.template_language import CallFunction
-from portico._prompts.prompt import Trusted
+from portico import Trusted
 from portico.errors import ArgumentsInvalid, FunctionNotFound, LimitExceeded
+from portico.ports import CallFunction
 from portico_templates.jinja2._errors import Refused
 from portico_templates.jinja2.config import Jinja2Settings
 

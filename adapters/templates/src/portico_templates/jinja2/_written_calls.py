@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from jinja2 import Environment, nodes
 
-from portico._prompts.calling import CallPlaces, FunctionCall
+from portico.plugins import CallPlaces, FunctionCall
 from portico_templates.jinja2._data import METHODS
 from portico_templates.jinja2._errors import places_of_calls
 from portico_templates.jinja2._variables import undeclared_in

@@ -7,12 +7,10 @@ from collections.abc import Iterable, Mapping
 
 from jinja2 import Template, nodes
 
-from portico._plugins.registration import Services
-from portico._ports.template_language import CallFunction
-from portico._ports.type_codec import TypeCodec
-from portico._prompts.calling import FunctionCall, TextForm
-from portico._prompts.prompt import Trusted
+from portico import Trusted
 from portico.errors import LimitExceeded, PorticoError
+from portico.plugins import FunctionCall, Services, TextForm
+from portico.ports import CallFunction, TypeCodec
 from portico_templates.jinja2._environment import PromptEnvironment
 from portico_templates.jinja2._errors import not_compiled, not_rendered
 from portico_templates.jinja2._rendering import RENDERING, Rendering, TrustedFound
@@ -31,7 +29,7 @@ class Jinja2Templates:
 
     >>> import asyncio
     >>> from portico import Kernel, function
-    >>> from portico._prompts.calling import caller
+    >>> from portico.plugins import caller
     >>> @function
     ... def double(number: int) -> int:
     ...     return 2 * number

@@ -6,9 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 
-from portico._functions.functions import FunctionManual
-from portico._plans.check import path_problem
-from portico._ports.template_language import Template
+from portico import FunctionManual
+from portico.plans import path_problem
+from portico.ports import Template
 
 __all__ = ["template_problems"]
 

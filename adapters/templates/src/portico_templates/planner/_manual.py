@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from portico._functions.functions import FunctionManual
+from portico import FunctionManual
 
 __all__ = ["helper_manual"]
 

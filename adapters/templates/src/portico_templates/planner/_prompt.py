@@ -10,12 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from portico._chat.messages import Message
-from portico._planning.model_calls import own_steps
-from portico._planning.prompts import as_data, one_line
-from portico._plans.findings import Finding
-from portico._plans.plan import Plan, PlanTemplate
-from portico._plans.task import StepRecord, Task
+from portico import Message
+from portico.plans import Finding, Plan, PlanTemplate, StepRecord, Task, as_data, one_line, own_steps
 from portico_templates.planner._reply import MARK, MISSING_MARK
 
 __all__ = ["failed_template", "messages_for", "repair"]

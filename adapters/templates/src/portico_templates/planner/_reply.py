@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from portico._planning.asking import ReplyProblem
-from portico._plans.task import Infeasible
+from portico.plans import Infeasible, ReplyProblem
 
 __all__ = ["MARK", "MISSING_MARK", "Written", "read_reply"]
 

@@ -5,17 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from portico._chat.messages import Message
-from portico._functions.functions import FunctionManual
-from portico._planning.asking import ReplyProblem, ask_until_usable, sampled_request
-from portico._planning.model_calls import fresh_ids, own_steps, plan_number
-from portico._planning.prompts import fitted_manual, require_functions, told_of
-from portico._plans.plan import Expression, From, Plan, PlanTemplate, Step, Value
-from portico._plans.task import Answer, Emit, Infeasible, Task
-from portico._plugins.registration import Services
-from portico._ports.chat_service import ChatService
-from portico._ports.template_language import TemplateLanguage
+from portico import FunctionManual, Message
 from portico.errors import LimitExceeded, TemplateError
+from portico.plans import (
+    Answer,
+    Emit,
+    Expression,
+    From,
+    Infeasible,
+    Plan,
+    PlanTemplate,
+    ReplyProblem,
+    Step,
+    Task,
+    Value,
+    ask_until_usable,
+    fitted_manual,
+    fresh_ids,
+    own_steps,
+    plan_number,
+    require_functions,
+    sampled_request,
+    told_of,
+)
+from portico.plugins import Services
+from portico.ports import ChatService, TemplateLanguage
 from portico_templates.planner._checks import template_problems
 from portico_templates.planner._manual import helper_manual
 from portico_templates.planner._prompt import failed_template, messages_for, repair
@@ -30,7 +44,7 @@ _LANGUAGE = "handlebars"
 class HandlebarsPlanner:
     """Reach a goal with one Handlebars template, written by a model, whose helpers are the functions.
 
-    >>> from portico._plans.plan import From
+    >>> from portico.plans import From
     >>> HandlebarsPlanner.name
     'handlebars'
 

@@ -12,9 +12,8 @@ from urllib.parse import quote
 
 import httpx
 
-from portico._plugins.http import HttpRequest, without_secrets
-from portico._plugins.registration import Secret
 from portico.errors import ConfigurationError
+from portico.plugins import HttpRequest, Secret, without_secrets
 from portico_web._unpacking import unpacked
 from portico_web.http.config import HttpxSettings
 

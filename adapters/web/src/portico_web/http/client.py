@@ -13,9 +13,8 @@ from importlib.metadata import version
 
 import httpx
 
-from portico._plugins.http import HttpRequest, HttpResponse, retry_after
-from portico._plugins.registration import Services
 from portico.errors import ConfigurationError, PorticoError, ServiceTimeout, ServiceUnavailable
+from portico.plugins import HttpRequest, HttpResponse, Services, retry_after
 from portico_web._unpacking import ACCEPTED
 from portico_web.http._wire import (
     body_of,

@@ -8,13 +8,12 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from portico._ports.page_reader import Page
-from portico._search.results import SearchConnector, SearchResults, TextSearchOptions, TextSearchResult
 from portico.errors import PorticoError
+from portico.ports import Page
+from portico.search import SearchConnector, SearchResults, TextSearchOptions, TextSearchResult
 
 if TYPE_CHECKING:
-    from portico._ports.page_reader import PageReader
-    from portico._ports.text_search import TextSearch
+    from portico.ports import PageReader, TextSearch
 
 
 @dataclass(frozen=True, slots=True)

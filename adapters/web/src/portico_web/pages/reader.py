@@ -10,10 +10,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from portico._plugins.registration import Services
-from portico._ports.page_reader import Page, PageReader
-from portico._ports.text_search import TextSearch
 from portico.errors import PluginNotInstalled, PorticoError, ResponseInvalid, ServiceTimeout, ServiceUnavailable
+from portico.plugins import Services
+from portico.ports import Page, PageReader, TextSearch
 from portico_web.pages._wire import kind_of
 from portico_web.pages.addresses import Allowed
 from portico_web.pages.config import FullPagesSettings, WebPagesSettings

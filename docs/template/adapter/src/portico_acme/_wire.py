@@ -1,7 +1,6 @@
 """Between the vendor's form and Portico's: pure functions, which tests can call without any service."""
 
-from portico import ChatReply, ChatRequest, Message, Source
-from portico._chat.citations import check_citations
+from portico import ChatReply, ChatRequest, Message, Source, check_citations
 
 __all__ = ["documents_of", "messages_of", "reply_of"]
 

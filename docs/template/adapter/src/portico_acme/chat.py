@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from portico import ChatCapabilities, ChatDelta, ChatReply, ChatRequest, Services
-from portico._chat.messages import check_request
+from portico.plugins import check_request
 
 from portico_acme._errors import vendor_errors
 from portico_acme._vendor import VendorClient

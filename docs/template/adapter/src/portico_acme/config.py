@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from portico._plugins.registration import Secret
+from portico.plugins import Secret
 
 __all__ = ["AcmeSettings"]
 

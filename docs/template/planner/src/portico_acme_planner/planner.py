@@ -4,11 +4,10 @@ import json
 import re
 from textwrap import shorten
 
-from portico import Answer, Citation, Infeasible, Plan, Services, Step, Task, Value
-from portico._functions.functions import FunctionManual
-from portico._plans.task import Emit, StepRecord, TextDelta
-from portico._search.functions import SEARCH_TAG
+from portico import Answer, Citation, FunctionManual, Infeasible, Plan, Services, Step, Task, Value
 from portico.errors import PlanError
+from portico.plans import Emit, StepRecord, TextDelta
+from portico.search import SEARCH_TAG
 
 from portico_acme_planner.config import AcmeSettings
 

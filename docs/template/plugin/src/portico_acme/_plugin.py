@@ -1,6 +1,6 @@
 """What the package registers. It imports nothing else: `portico plugins` reads it for the list."""
 
-from portico._plugins.registration import Registration
+from portico.plugins import Registration
 
 
 def portico_function_plugins() -> list[Registration]:

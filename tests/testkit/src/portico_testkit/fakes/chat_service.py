@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import TypeAlias
 
-from portico._chat.messages import (
+from portico import (
     ChatCapabilities,
     ChatDelta,
     ChatReply,
@@ -18,8 +18,8 @@ from portico._chat.messages import (
     ToolCall,
     ToolCallDelta,
     Usage,
-    check_request,
 )
+from portico.plugins import check_request
 
 __all__ = ["Line", "Said", "ScriptedChat"]
 
@@ -34,7 +34,7 @@ class ScriptedChat:
     """Answer each call with the next line of a script, whole or in pieces of ``piece`` characters.
 
     >>> import asyncio
-    >>> from portico._chat.messages import ChatRequest, Message
+    >>> from portico import ChatRequest, Message
     >>> chat = ScriptedChat(ToolCall("1", "Clock-Now", '{"town": "Oslo"}'), "Noon.", usage=Usage(9, 3))
     >>> request = ChatRequest([Message.of("user", "When is it in Oslo?")])
     >>> reply = asyncio.run(chat.complete(request))

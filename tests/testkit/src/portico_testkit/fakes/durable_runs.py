@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
-from portico._ports.job_queue import JobQueue
-from portico._ports.runner import Runner
+from portico.ports import JobQueue, Runner
 
 __all__ = ["MemoryDurableRunner", "MemoryDurableRuns"]
 

@@ -11,7 +11,7 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
-from portico._search.vectors import Vectors
+from portico.search import Vectors
 
 __all__ = ["HashingEmbeddings"]
 

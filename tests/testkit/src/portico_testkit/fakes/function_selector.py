@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from portico._functions.functions import FunctionManual
-from portico._selection.selection import Considered, Selection
+from portico import Considered, FunctionManual, Selection
 
 __all__ = ["WordSelector"]
 

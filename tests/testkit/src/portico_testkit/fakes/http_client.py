@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl
 
-from portico._plugins.http import HttpRequest, HttpResponse
-from portico._plugins.registration import Secret
+from portico.plugins import HttpRequest, HttpResponse, Secret
 
 __all__ = ["Recorded", "RecordedHttpClient"]
 

@@ -7,8 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from portico._search.filters import Filter, check_filter
-from portico._search.vectors import HybridMatch, VectorRecord, Vectors
+from portico.search import Filter, HybridMatch, VectorRecord, Vectors, check_filter
 from portico_testkit.fakes.vector_store import DictVectorStore
 
 __all__ = ["DictHybridSearch", "DictHybridStore"]

@@ -14,8 +14,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from portico._jobs import Job, JobState, JobStatus, Worker
-from portico._ports.job_queue import JobQueue
+from portico.ports import Job, JobQueue, JobState, JobStatus, Worker
 
 __all__ = ["MemoryJobQueue"]
 

@@ -6,8 +6,8 @@ import asyncio
 import re
 from collections.abc import Mapping
 
-from portico._ports.page_reader import Page
 from portico.errors import AccessRefused, ServiceUnavailable
+from portico.ports import Page
 
 __all__ = ["ShelfReader"]
 

@@ -6,8 +6,8 @@ import asyncio
 import json
 from datetime import UTC, datetime
 
-from portico._ports.plan_store import SavedPlan
 from portico.errors import StoreError
+from portico.ports import SavedPlan
 
 __all__ = ["MemoryPlanStore"]
 

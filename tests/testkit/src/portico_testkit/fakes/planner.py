@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from portico._plans.plan import Plan
-from portico._plans.task import Answer, Emit, Infeasible, Task
 from portico.errors import PlanError
+from portico.plans import Answer, Emit, Infeasible, Plan, Task
 
 __all__ = ["ScriptedPlanner"]
 

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from portico._ports.run_store import Lease, RunStore
-from portico._runs.rows import entry_of, entry_text
 from portico.errors import StoreBusy
+from portico.plugins import entry_of, entry_text
+from portico.ports import Lease, RunStore
 
 __all__ = ["MemoryRunStore"]
 

@@ -15,7 +15,7 @@ P = TypeVar("P")
 class FixedServices:
     """Hand out the services given: by port, or by port and name.
 
-    >>> from portico._ports.text_search import TextSearch
+    >>> from portico.ports import TextSearch
     >>> services = FixedServices({(TextSearch, "docs"): "one", (TextSearch, "web"): "another"})
     >>> services.get(TextSearch, "web"), services.get(TextSearch), services.names(TextSearch)
     ('another', 'one', ('docs', 'web'))

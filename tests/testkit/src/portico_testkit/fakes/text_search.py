@@ -6,13 +6,15 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from portico._search.filters import FilterSupport, Scalar, matches
-from portico._search.results import (
+from portico.search import (
+    FilterSupport,
+    Scalar,
     SearchCapabilities,
     SearchConnector,
     SearchResults,
     TextSearchOptions,
     TextSearchResult,
+    matches,
 )
 
 __all__ = ["ListEntry", "ListSearch"]

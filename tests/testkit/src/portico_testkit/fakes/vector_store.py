@@ -7,9 +7,17 @@ from collections.abc import AsyncIterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from portico._ports.vector_store import VectorStore
-from portico._search.filters import Filter, FilterSupport, check_filter, matches
-from portico._search.vectors import VectorMatch, VectorRecord, Vectors, plain_metadata
+from portico.ports import VectorStore
+from portico.search import (
+    Filter,
+    FilterSupport,
+    VectorMatch,
+    VectorRecord,
+    Vectors,
+    check_filter,
+    matches,
+    plain_metadata,
+)
 
 __all__ = ["DictVectorStore"]
 

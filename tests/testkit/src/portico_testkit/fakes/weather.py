@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from portico._functions.functions import function
-from portico._kernel import Kernel
-from portico._plans.task import Budget, Event
-from portico._ports.planner import Planner
-from portico._runs.outcome import Pursuit
+from portico import Kernel, Pursuit, function
+from portico.plans import Budget, Event
+from portico.ports import Planner
 
 __all__ = ["Weather", "pursue_weather"]
 
