@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from portico._plugins.databases import is_busy, is_damaged, plain_code, reading, use_log, writing
+from portico._plugins.databases import plain_code, sqlite_error, transaction, use_log
+from portico.errors import StoreBusy, StoreDamaged, StoreError
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def test_a_block_is_written_as_a_whole_or_not_at_all(blocks: list[tuple[list[int
         expected: list[int] = []
         for numbers, fails in blocks:
             try:
-                with writing(memory):
+                with transaction(memory):
                     memory.executemany("INSERT INTO numbers VALUES (?)", [(number,) for number in numbers])
                     if fails:
                         raise KeyboardInterrupt
@@ -40,7 +41,7 @@ def test_a_block_is_written_as_a_whole_or_not_at_all(blocks: list[tuple[list[int
 
 
 def test_an_error_that_has_rolled_back_already_comes_through_as_it_is(connection: sqlite3.Connection) -> None:
-    with pytest.raises(sqlite3.IntegrityError), writing(connection):
+    with pytest.raises(sqlite3.IntegrityError), transaction(connection):
         connection.execute("INSERT INTO numbers VALUES (1)")
         connection.execute("INSERT OR ROLLBACK INTO numbers VALUES (1)")
     assert connection.execute("SELECT count(*) FROM numbers").fetchone() == (0,)
@@ -51,9 +52,9 @@ def test_writing_keeps_other_writers_out_and_reading_sees_one_state(
 ) -> None:
     use_log(connection, 1)
     with closing(sqlite3.connect(tmp_path / "file.sqlite3", isolation_level=None, timeout=0)) as other:
-        with writing(connection), pytest.raises(sqlite3.OperationalError, match="locked"), writing(other):
+        with transaction(connection), pytest.raises(sqlite3.OperationalError, match="locked"), transaction(other):
             pass
-        with reading(other):
+        with transaction(other, write=False):
             assert other.execute("SELECT count(*) FROM numbers").fetchone() == (0,)
             connection.execute("INSERT INTO numbers VALUES (1)")
             assert other.execute("SELECT count(*) FROM numbers").fetchone() == (0,)
@@ -92,16 +93,16 @@ def test_a_file_that_is_none_of_ours_is_damaged_and_one_that_is_locked_is_busy(
     (tmp_path / "text").write_bytes(b"This is no database. " * 200)
     with closing(sqlite3.connect(tmp_path / "text")) as other, pytest.raises(sqlite3.Error) as caught:
         other.execute("SELECT * FROM numbers")
-    assert (is_damaged(caught.value), is_busy(caught.value)) == (True, False)
+    assert type(sqlite_error(caught.value, "The file", damaged="", advice="")) is StoreDamaged
     for statement in ("SELECT * FROM others", "SELECT other FROM numbers", "SELECT CAST(x'ff' AS TEXT)"):
         with pytest.raises(sqlite3.Error) as caught:
             connection.execute(statement).fetchall()
-        assert (is_damaged(caught.value), is_busy(caught.value)) == (True, False), statement
+        assert type(sqlite_error(caught.value, "The file", damaged="", advice="")) is StoreDamaged, statement
     with closing(sqlite3.connect(tmp_path / "file.sqlite3", isolation_level=None, timeout=0)) as other:
-        with writing(connection), pytest.raises(sqlite3.Error) as caught, writing(other):
+        with transaction(connection), pytest.raises(sqlite3.Error) as caught, transaction(other):
             pass
-        assert (is_damaged(caught.value), is_busy(caught.value)) == (False, True)
+        assert type(sqlite_error(caught.value, "The file", damaged="", advice="")) is StoreBusy
     connection.execute("INSERT INTO numbers VALUES (1)")
     with pytest.raises(sqlite3.Error) as caught:
         connection.execute("INSERT INTO numbers VALUES (1)")
-    assert (is_damaged(caught.value), is_busy(caught.value)) == (False, False)
+    assert type(sqlite_error(caught.value, "The file", damaged="", advice="")) is StoreError

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from portico._chat.messages import estimated_tokens
 from portico._functions.functions import FunctionManual
 from portico._functions.names import text_manual
-from portico._planning.prompts import fitted_manual, require_functions
+from portico._planning.prompts import FittedManual
 from portico._plans.task import Task
 from portico.errors import LimitExceeded, PlanError
 
@@ -33,7 +33,7 @@ def catalogues(draw: st.DrawFn) -> list[FunctionManual]:
 @given(catalogues(), sentences(), st.integers(1, 200))
 def test_what_is_given_fits_and_is_whole(functions: list[FunctionManual], goal: str, tokens: int) -> None:
     try:
-        fitted = fitted_manual(functions, goal, tokens=tokens)
+        fitted = FittedManual.of(functions, goal, tokens=tokens)
     except LimitExceeded:
         assert all(estimated_tokens(text_manual([each])) >= tokens for each in functions)
         return
@@ -46,13 +46,13 @@ def test_what_is_given_fits_and_is_whole(functions: list[FunctionManual], goal: 
 @given(catalogues(), sentences())
 def test_with_room_for_all_the_order_is_the_catalogues(functions: list[FunctionManual], goal: str) -> None:
     for tokens in (None, 100_000):
-        assert list(fitted_manual(functions, goal, tokens=tokens).functions) == functions
+        assert list(FittedManual.of(functions, goal, tokens=tokens).functions) == functions
 
 
 @given(sentences(), st.integers(2, 40))
 def test_the_same_catalogue_and_goal_give_the_same_manual(goal: str, count: int) -> None:
     functions = [manual(f"P-f{number}", "poem rain") for number in range(count)]
-    first, second = (fitted_manual(functions, goal, tokens=60) for _ in range(2))
+    first, second = (FittedManual.of(functions, goal, tokens=60) for _ in range(2))
     assert first == second
 
 
@@ -63,27 +63,27 @@ def test_what_the_goal_speaks_of_comes_first() -> None:
         manual("WriterPlugin-Translate", "Translate the input into another language.", "input", "language"),
     ]
     goal = "Write a poem about John Doe, then translate it into Chinese."
-    fitted = fitted_manual(functions, goal, tokens=120)
+    fitted = FittedManual.of(functions, goal, tokens=120)
     assert {each.name for each in fitted.functions[:2]} == {"WriterPlugin-ShortPoem", "WriterPlugin-Translate"}
     assert len(fitted.left_out) > 190
 
 
 def test_words_inside_names_of_many_humps_are_found() -> None:
     functions = [manual("A-getHTTPForecast"), manual("B-sendEMail"), manual("C-other")]
-    assert fitted_manual(functions, "the forecast", tokens=22).functions[0].name == "A-getHTTPForecast"
+    assert FittedManual.of(functions, "the forecast", tokens=22).functions[0].name == "A-getHTTPForecast"
 
 
 def test_a_budget_too_small_for_any_function_says_what_is_needed() -> None:
     with pytest.raises(LimitExceeded, match=r"No function's manual fits into 3 tokens; the smallest takes about \d+"):
-        fitted_manual([manual("P-f", "words " * 50)], "goal", tokens=3)
+        FittedManual.of([manual("P-f", "words " * 50)], "goal", tokens=3)
 
 
 def test_a_large_manual_does_not_keep_smaller_ones_out() -> None:
     functions = [manual("P-poem", "poem " * 100), manual("P-short", "Nothing.")]
-    assert [each.name for each in fitted_manual(functions, "poem", tokens=40).functions] == ["P-short"]
+    assert [each.name for each in FittedManual.of(functions, "poem", tokens=40).functions] == ["P-short"]
 
 
 def test_planning_with_no_functions_says_where_they_come_from() -> None:
     with pytest.raises(PlanError, match=r"no functions to plan with.*portico\.toml"):
-        require_functions(Task("goal"))
-    require_functions(Task("goal", (manual("f"),)))
+        Task("goal").require_functions()
+    Task("goal", (manual("f"),)).require_functions()

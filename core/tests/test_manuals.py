@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from portico._chat.messages import Tool
 from portico._functions.functions import Function, FunctionManual
-from portico._functions.names import schema_manual, text_manual, tool
+from portico._functions.names import text_manual
 from portico._schema.validate import PlainSchemaValidator
 from portico_testkit.strategies import type_cases
 
@@ -69,7 +69,7 @@ def test_no_word_of_a_function_can_begin_a_line_of_its_own() -> None:
 
 
 def test_the_schema_manual_tells_what_goes_in_and_what_comes_out() -> None:
-    made = schema_manual(MANUAL)
+    made = MANUAL.to_openapi()
     assert list(made) == ["name", "description", "parameters", "responses"]
     assert (made["name"], made["description"]) == ("Weather-forecast", "Tell the weather of some days.")
     assert made["parameters"] == MANUAL.parameters
@@ -86,13 +86,13 @@ def test_the_schema_manual_tells_what_goes_in_and_what_comes_out() -> None:
         },
         "description": "One for each day.",
     }
-    assert schema_manual(Function.of(quiet).manual)["responses"]["200"]["description"] == "Success"
+    assert Function.of(quiet).manual.to_openapi()["responses"]["200"]["description"] == "Success"
 
 
 def test_the_tool_is_what_a_chat_service_takes() -> None:
-    assert tool(MANUAL) == Tool("Weather-forecast", "Tell the weather of some days.", MANUAL.parameters)
-    assert tool(MANUAL, name="forecast").name == "forecast"
-    assert not tool(MANUAL).strict
+    assert MANUAL.tool() == Tool("Weather-forecast", "Tell the weather of some days.", MANUAL.parameters)
+    assert MANUAL.tool(name="forecast").name == "forecast"
+    assert not MANUAL.tool().strict
 
 
 @given(st.data())
@@ -106,10 +106,10 @@ def test_every_rendering_is_of_any_function_and_its_schemas_are_json_that_the_pl
     run.__annotations__ = {"first": case.hint, "second": case.hint, "return": case.hint}
     run.__defaults__ = (default,)
     function = Function.of(run)
-    made = schema_manual(function.manual)
+    made = function.manual.to_openapi()
     assert json.loads(json.dumps(made, allow_nan=False)) == made
     assert text_manual([function.manual]).count("\n  - ") == 2
-    validate = PlainSchemaValidator().compile(tool(function.manual).parameters)
+    validate = PlainSchemaValidator().compile(function.manual.tool().parameters)
     written = function.returns.unstructure(default)
     assert made["parameters"]["properties"]["second"]["default"] == written
     assert validate({"first": written}) == []

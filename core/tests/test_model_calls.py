@@ -10,15 +10,7 @@ from hypothesis import given, strategies as st
 
 from portico._functions.functions import Function
 from portico._functions.names import find_function, find_name
-from portico._planning.model_calls import (
-    arguments_given,
-    call_step,
-    fresh_ids,
-    given_up,
-    object_in,
-    own_steps,
-    step_faults,
-)
+from portico._planning.model_calls import call_step, object_in, step_faults
 from portico._plans.plan import From, Step, Value
 from portico._plans.task import Infeasible, StepRecord, Task
 from portico._schema.coerce import mended_for, structure_leniently
@@ -102,16 +94,16 @@ def test_a_step_without_faults_can_be_called_with_its_arguments(arguments: dict[
 
 def test_ids_are_new_in_the_pursuit() -> None:
     records = tuple(StepRecord(Step(id, "f"), 1) for id in ("s1", "s3", "s3/1", "other"))
-    ids = fresh_ids(Task("g", steps=records), {"s5"})
+    ids = Task("g", steps=records).fresh_ids({"s5"})
     assert [next(ids) for _ in range(3)] == ["s6", "s7", "s8"]
-    assert next(fresh_ids(Task("g"))) == "s1"
-    assert [record.step.id for record in own_steps(Task("g", steps=records))] == ["s1", "s3", "other"]
+    assert next(Task("g").fresh_ids()) == "s1"
+    assert [record.step.id for record in Task("g", steps=records).own_steps] == ["s1", "s3", "other"]
 
 
 def test_arguments_are_those_that_a_step_was_given_as_far_as_they_are_known() -> None:
     done = StepRecord(Step("s1", "f"), {"city": "Oslo"})
     step = Step("s2", "f", {"a": From("s1", ("city",)), "b": From("gone"), "c": From("input"), "d": Value(None)})
-    assert arguments_given(step, Task("g", steps=(done,), input=7)) == {"a": "Oslo", "c": 7, "d": None}
+    assert Task("g", steps=(done,), input=7).arguments_of(step) == {"a": "Oslo", "c": 7, "d": None}
 
 
 @given(st.dictionaries(st.text(max_size=3), VALUES, max_size=3))
@@ -153,4 +145,4 @@ def test_what_is_no_object_or_could_be_two_is_refused(text: str, said: str) -> N
 def test_a_model_that_gives_up_is_understood_however_it_fills_the_call_in(
     arguments: dict[str, Any], said: str, outcome: Infeasible
 ) -> None:
-    assert given_up(arguments, said=said) == outcome
+    assert Infeasible.from_call(arguments, said=said) == outcome

@@ -56,7 +56,7 @@ def test_a_mended_description_changes_no_hash() -> None:
 
 def test_the_hash_is_the_same_in_another_process() -> None:
     source = (
-        "from portico._functions.functions import FunctionManual as M; from portico._plans.reuse import catalogue_hash as h;"
+        "from portico import FunctionManual as M; from portico._plans.reuse import catalogue_hash as h;"
         "print(h([M(f'F-{n}', n, {'type': 'object'}, {'type': 'string'}) for n in 'cab']))"
     )
     for seed in ("1", "2"):

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from portico._planning.model_calls import plan_number, same_at_the_end
-from portico._planning.prompts import FittedManual, one_line, told_of
+from portico._planning.prompts import FittedManual, one_line
 from portico._plans.plan import Step, Value
 from portico._plans.task import Infeasible, StepRecord, Task
 from portico.errors import PlanError
@@ -23,20 +22,20 @@ def ran(id: str, city: str = "Oslo", result: str = "rain", error: str | None = N
 
 @pytest.mark.parametrize(("notes", "number"), [(None, 1), ({"plan": 2}, 3), ({"plan": True}, 1), ("plan", 1), ([], 1)])
 def test_plans_are_counted_by_the_notes_of_the_last_one(notes: Any, number: int) -> None:
-    assert plan_number(Task("?", notes=notes), replans=0) == number
+    assert Task("?", notes=notes).plan_number(replans=0) == number
 
 
 def test_a_failure_is_followed_by_as_many_plans_as_are_allowed() -> None:
-    assert plan_number(Task("?", steps=(FAILED,), notes={"plan": 1}), replans=1) == 2
+    assert Task("?", steps=(FAILED,), notes={"plan": 1}).plan_number(replans=1) == 2
     with pytest.raises(PlanError, match=r"and so did the 1 after it\. The last error was: it is dark"):
-        plan_number(Task("?", steps=(FAILED,), notes={"plan": 2}), replans=1)
+        Task("?", steps=(FAILED,), notes={"plan": 2}).plan_number(replans=1)
     with pytest.raises(PlanError, match=r"The plan failed\. The last error was"):
-        plan_number(Task("?", steps=(FAILED,), notes={"plan": 1}), replans=0)
+        Task("?", steps=(FAILED,), notes={"plan": 1}).plan_number(replans=0)
 
 
 def test_the_same_call_with_the_same_result_is_counted_from_the_end() -> None:
     def count(*records: StepRecord) -> int:
-        return same_at_the_end(Task("?", steps=records))
+        return Task("?", steps=records).repeats()
 
     assert count() == 0
     assert count(ran("s1")) == 1
@@ -49,8 +48,8 @@ def test_the_same_call_with_the_same_result_is_counted_from_the_end() -> None:
 
 def test_an_outcome_says_of_how_many_functions_the_model_was_told() -> None:
     outcome = Infeasible("No.", ("x",))
-    assert told_of(outcome, FittedManual((), "")) is outcome
-    told = told_of(outcome, FittedManual((), "", ("a", "b")))
+    assert FittedManual((), "").explain(outcome) is outcome
+    told = FittedManual((), "", ("a", "b")).explain(outcome)
     assert told == Infeasible("No. (The model was told of 0 of 2 functions; manual_tokens allows more.)", ("x",))
 
 

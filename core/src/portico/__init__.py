@@ -17,16 +17,16 @@ if TYPE_CHECKING:
         ChatAgent as ChatAgent,
     )
     from portico._agents.grounding import (
-        number_search_results as number_search_results,
         Passages as Passages,
         SearchContextProvider as SearchContextProvider,
+        number_search_results as number_search_results,
     )
     from portico._agents.reducing import (
         DropOldest as DropOldest,
         Reduced as Reduced,
         Reducer as Reducer,
-        split_turns as split_turns,
         Summarise as Summarise,
+        split_turns as split_turns,
     )
     from portico._agents.thread import (
         AgentTurn as AgentTurn,
@@ -62,18 +62,18 @@ if TYPE_CHECKING:
     )
     from portico._functions.functions import (
         Function as Function,
-        function as function,
         FunctionManual as FunctionManual,
         FunctionPlugin as FunctionPlugin,
         Parameter as Parameter,
+        function as function,
     )
     from portico._functions.middleware import (
-        current_step as current_step,
         FunctionInvocation as FunctionInvocation,
         Middleware as Middleware,
         PlanReview as PlanReview,
         RequireApproval as RequireApproval,
         StepRun as StepRun,
+        current_step as current_step,
     )
     from portico._jobs import (
         Job as Job,
@@ -169,8 +169,8 @@ if TYPE_CHECKING:
         VectorStore as VectorStore,
     )
     from portico._prompts.functions import (
-        prompt_function as prompt_function,
         PromptInput as PromptInput,
+        prompt_function as prompt_function,
     )
     from portico._prompts.prompt import (
         Prompt as Prompt,
@@ -194,19 +194,19 @@ if TYPE_CHECKING:
         Range as Range,
     )
     from portico._search.functions import (
-        search_plugin as search_plugin,
         SearchParameter as SearchParameter,
+        search_plugin as search_plugin,
     )
     from portico._search.fused import (
         FusedSearch as FusedSearch,
     )
     from portico._search.results import (
-        search_method as search_method,
         SearchCapabilities as SearchCapabilities,
         SearchConnector as SearchConnector,
         SearchResults as SearchResults,
         TextSearchOptions as TextSearchOptions,
         TextSearchResult as TextSearchResult,
+        search_method as search_method,
     )
     from portico._search.vectors import (
         VectorRecord as VectorRecord,

@@ -17,19 +17,14 @@ if TYPE_CHECKING:
     )
     from portico._functions.names import (
         find_name as find_name,
-        schema_manual as schema_manual,
         text_manual as text_manual,
-        tool as tool,
         wire_name as wire_name,
     )
     from portico._plugins.databases import (
-        is_busy as is_busy,
-        is_damaged as is_damaged,
-        is_no_text as is_no_text,
-        plain_code as plain_code,
-        reading as reading,
+        sqlite_error as sqlite_error,
+        sqlite_errors as sqlite_errors,
+        transaction as transaction,
         use_log as use_log,
-        writing as writing,
     )
     from portico._plugins.http import (
         HttpRequest as HttpRequest,
@@ -39,30 +34,30 @@ if TYPE_CHECKING:
         without_secrets as without_secrets,
     )
     from portico._plugins.registration import (
+        Registration as Registration,
+        Secret as Secret,
+        Services as Services,
+        ValueForm as ValueForm,
         database_uri as database_uri,
         one_of as one_of,
         place_of as place_of,
-        Registration as Registration,
-        Secret as Secret,
         service_address as service_address,
         service_key as service_key,
-        Services as Services,
-        ValueForm as ValueForm,
     )
     from portico._prompts.calling import (
-        caller as caller,
         CallPlaces as CallPlaces,
         FunctionCall as FunctionCall,
         TextForm as TextForm,
+        caller as caller,
     )
     from portico._prompts.functions import (
+        REQUIRED as REQUIRED,
         compiled_input as compiled_input,
         parameter_of as parameter_of,
-        REQUIRED as REQUIRED,
     )
     from portico._prompts.prompt import (
-        fault as fault,
         Piece as Piece,
+        fault as fault,
     )
     from portico._prompts.semantic_kernel import SemanticKernelTemplates as SemanticKernelTemplates
     from portico._runs.journal import (
@@ -88,14 +83,14 @@ if TYPE_CHECKING:
         with_definitions as with_definitions,
     )
     from portico._schema.strict import (
-        strict_form as strict_form,
         StrictForm as StrictForm,
+        strict_form as strict_form,
         within_limits as within_limits,
     )
     from portico._schema.validate import PlainSchemaValidator as PlainSchemaValidator
     from portico._schema.values import (
-        accepts as accepts,
         ANNOTATIONS as ANNOTATIONS,
+        accepts as accepts,
         resolve as resolve,
     )
     from portico._selection.words import (
@@ -112,8 +107,8 @@ if TYPE_CHECKING:
     from portico._types.compiled import (
         Compiled as Compiled,
         Fault as Fault,
-        likely as likely,
         Mismatch as Mismatch,
+        likely as likely,
         place as place,
         refuse as refuse,
     )
@@ -122,8 +117,8 @@ if TYPE_CHECKING:
         json_default as json_default,
     )
     from portico._types.docstrings import (
-        describe_class as describe_class,
         Documentation as Documentation,
+        describe_class as describe_class,
     )
 else:
     __getattr__, __dir__ = lazy_names(__name__)

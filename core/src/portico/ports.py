@@ -46,8 +46,8 @@ if TYPE_CHECKING:
         SearchIndex as SearchIndex,
     )
     from portico._ports.table import (
-        PortInfo as PortInfo,
         PORTS as PORTS,
+        PortInfo as PortInfo,
     )
     from portico._ports.template_language import (
         CallFunction as CallFunction,

@@ -10,51 +10,51 @@ if TYPE_CHECKING:
     from portico._search.filters import (
         And as And,
         AnyOf as AnyOf,
-        check_filter as check_filter,
         Equal as Equal,
         Filter as Filter,
         FilterSupport as FilterSupport,
-        matches as matches,
         Not as Not,
         Or as Or,
         Range as Range,
         Scalar as Scalar,
+        check_filter as check_filter,
+        matches as matches,
     )
     from portico._search.functions import (
-        search_plugin as search_plugin,
         SEARCH_TAG as SEARCH_TAG,
         SearchParameter as SearchParameter,
+        search_plugin as search_plugin,
     )
     from portico._search.fused import (
-        fuse_passages as fuse_passages,
         FusedSearch as FusedSearch,
+        fuse_passages as fuse_passages,
     )
     from portico._search.results import (
-        query_bounds as query_bounds,
-        search_method as search_method,
-        search_methods as search_methods,
         SearchCapabilities as SearchCapabilities,
         SearchConnector as SearchConnector,
         SearchResults as SearchResults,
         TextSearchOptions as TextSearchOptions,
         TextSearchResult as TextSearchResult,
+        query_bounds as query_bounds,
+        search_method as search_method,
+        search_methods as search_methods,
     )
     from portico._search.vectors import (
         HybridMatch as HybridMatch,
         Metadata as Metadata,
-        plain_metadata as plain_metadata,
         VectorMatch as VectorMatch,
         VectorRecord as VectorRecord,
         Vectors as Vectors,
+        plain_metadata as plain_metadata,
     )
     from portico._search.web import (
         AskedPage as AskedPage,
         FoundPage as FoundPage,
-        plain_text as plain_text,
-        read_record as read_record,
         Verbatim as Verbatim,
         WebAddress as WebAddress,
         WebSearchConnector as WebSearchConnector,
+        plain_text as plain_text,
+        read_record as read_record,
     )
 else:
     __getattr__, __dir__ = lazy_names(__name__)

@@ -155,7 +155,7 @@ async def test_in_a_folder_that_cannot_be_written_texts_are_embedded_with_one_se
     assert len(generator.calls) == 3
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
-    assert "in /proc/portico cannot be used" in record.message
+    assert "in /proc/portico cannot be opened" in record.message
     assert "set another `path` in [embeddings.cached]" in record.message
 
 
@@ -186,7 +186,7 @@ async def test_on_a_full_disk_what_is_there_is_read_and_the_rest_embedded(
         assert (await cached.embed(["red", *TEXTS])).rows == len(TEXTS) + 1
     assert all("red" not in call for call in generator.calls[1:]), "what is there was not read any more"
     (record,) = caplog.records
-    assert "the disk is full; free some space, or lower `max_bytes`" in record.message
+    assert "is full; nothing was written. Free some space" in record.message
 
 
 WRITE = """

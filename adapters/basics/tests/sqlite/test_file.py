@@ -183,14 +183,14 @@ async def test_damage_that_no_message_can_quote_is_damage_too(opened: Any, file:
     assert b"CREATE TABLE runs" in content
     file.write_bytes(content.replace(b"CREATE TABLE runs", b"CREATE TABL\xff runs"))
     for call in (lambda store: store.read("r1"), lambda store: store.acquire("r2", owner="me", seconds=60)):
-        with pytest.raises(StoreDamaged, match=r"is damaged: .*0xff.*Move it away"):
+        with pytest.raises(StoreDamaged, match=r"is damaged.*0xff.*Move it away"):
             await call(opened())
 
 
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ("CAST(x'ff5b31' AS TEXT)", r"is damaged: .*'entry'"),
+        ("CAST(x'ff5b31' AS TEXT)", r"is damaged.*'entry'"),
         ("'[1'", "entry 2 of the run r1 is no JSON"),
     ],
     ids=["no text", "no JSON"],
@@ -224,7 +224,7 @@ async def test_a_journal_of_a_later_version_asks_for_a_newer_package(opened: Any
 async def test_a_folder_that_cannot_be_made_is_a_clear_error(opened: Any, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     store = opened(path=tmp_path / "file" / "inside" / "runs.sqlite3")
-    with pytest.raises(StoreError, match=r"cannot be opened: Not a directory.*path.*\[runs\.sqlite\]"):
+    with pytest.raises(StoreError, match=r"cannot be opened: .*Not a directory.*path.*\[runs\.sqlite\]"):
         await store.acquire("r1", owner="me", seconds=60)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from portico.errors import StoreBusy, StoreDamaged, StoreError, StoreUnavailable
-from portico.plugins import is_busy, is_damaged, plain_code
+from portico.plugins import sqlite_error
 
 __all__ = ["closed", "mapped_errors", "other_database", "own_dbos", "second_worker"]
 
@@ -80,17 +80,13 @@ def _of_driver(error: BaseException | None, place: str) -> StoreError:
 
 
 def _of_sqlite(error: sqlite3.Error, place: str) -> StoreError:
-    code = plain_code(error)
-    if is_busy(error):
-        return StoreBusy(f"Another process is writing to {place}. Try again when it is done.")
-    if is_damaged(error):
-        return StoreDamaged(
-            f"{place} is damaged, or the database of something else: {error}. Set another `path` in [runner.dbos], or "
-            "move the file away with its -wal and -shm, and a new one is begun, without jobs."
-        )
-    if code == sqlite3.SQLITE_FULL:
-        return StoreError(f"The disk of {place} is full; nothing was written.")
-    return StoreError(f"{place} cannot be used: {error}. Set another `path` in [runner.dbos].")
+    return sqlite_error(
+        error,
+        place,
+        damaged="Set another `path` in [runner.dbos], or move the file away with its -wal and -shm, and a new one is "
+        "begun, without jobs.",
+        advice="Set another `path` in [runner.dbos].",
+    )
 
 
 def _of_postgres(error: BaseException, place: str) -> StoreError:

@@ -10,7 +10,7 @@ import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
-from portico.plugins import use_log, writing
+from portico.plugins import transaction, use_log
 from portico_faiss._errors import damaged
 from portico_faiss._names import DATABASE, generation_of_vectors
 
@@ -77,7 +77,7 @@ def create(folder: Path, namespace: str, wait: float) -> sqlite3.Connection:
     connection = connect(folder, wait)
     try:
         use_log(connection, wait)
-        with writing(connection):
+        with transaction(connection):
             if not _has_tables(connection, folder):
                 for table in _TABLES:
                     connection.execute(table)

@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-from portico.errors import StoreBusy, StoreDamaged, StoreError
-from portico.plugins import is_busy, is_damaged
+from portico.errors import StoreDamaged
+from portico.plugins import sqlite_errors
+
+_DERIVED = "what is derived from documents is then built again."
 
 
 def damaged(file: Path, why: str) -> StoreDamaged:
     """Return the error for a file that is not what was written."""
     return StoreDamaged(
-        f"The vector store's file {file} is damaged: {why}. Delete the folder {file.parent}; "
-        "what is derived from documents is then built again."
+        f"The vector store's file {file} is damaged: {why}. Delete the folder {file.parent}; {_DERIVED}"
     )
 
 
-@contextmanager
-def mapped_errors(file: Path) -> Iterator[None]:
-    """Raise ``StoreBusy`` or ``StoreError`` for what goes wrong around the database ``file``."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        if is_busy(error):
-            raise StoreBusy(
-                f"Another process is writing to the vector store {file.parent}. Try again when it is done."
-            ) from error
-        if is_damaged(error):
-            raise damaged(file, str(error)) from error
-        raise StoreError(f"The vector store {file.parent} failed: {error} (in {file.name}).") from error
-    except UnicodeDecodeError as error:
-        raise damaged(file, str(error)) from error
-    except OSError as error:
-        raise StoreError(f"The vector store {file.parent} cannot be read or written: {error}.") from error
+def mapped_errors(file: Path) -> AbstractContextManager[None]:
+    """Raise ``StoreBusy``, ``StoreDamaged`` or ``StoreError`` for what goes wrong around the database ``file``."""
+    return sqlite_errors(
+        f"The vector store's file {file}",
+        damaged=f"Delete the folder {file.parent}; {_DERIVED}",
+        advice="Make its folder writable, or set another `path` in [vectors.faiss].",
+    )

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from portico.errors import StoreDamaged, StoreError
-from portico.plugins import is_no_text, plain_code, writing
+from portico.plugins import sqlite_errors, transaction
 
 __all__ = [
     "CatalogueDamaged",
@@ -38,7 +38,6 @@ __all__ = [
 ]
 
 _VERSION = 1
-_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 # `path` is the name's bytes, `shown` its text: a name need not be UTF-8. `run` is the update that added the file.
 _SCHEMA = """
@@ -106,14 +105,16 @@ class FileEntry:
 def store_errors(file: Path) -> Iterator[None]:
     """Map SQLite's errors to ours, naming the database."""
     try:
-        yield
-    except sqlite3.Error as error:
-        if plain_code(error) in _DAMAGED or is_no_text(error):
-            raise _damaged(file, error) from error
-        raise StoreError(
-            f"The index in {file.parent} cannot be read or written: {error}. "
-            "Searching, too, needs a folder that can be written; `index` of the source says which."
-        ) from error
+        with sqlite_errors(
+            f"The index in {file.parent}",
+            damaged="Update it (`portico index`): it is made anew.",
+            advice="Searching, too, needs a folder that can be written; `index` of the source says which.",
+        ):
+            yield
+    except CatalogueDamaged:
+        raise
+    except StoreDamaged as error:
+        raise CatalogueDamaged(str(error)) from error
 
 
 def connect(file: Path, *, create: bool = False) -> sqlite3.Connection:
@@ -133,7 +134,7 @@ def connect(file: Path, *, create: bool = False) -> sqlite3.Connection:
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             if version == 0 and create:
                 connection.execute("PRAGMA journal_mode = WAL")
-                with writing(connection):
+                with transaction(connection):
                     for statement in _SCHEMA.split(";\n"):
                         connection.execute(statement)
                     connection.execute(f"PRAGMA user_version = {_VERSION}")
@@ -193,7 +194,7 @@ def write(
 
     ``words`` says whether the catalogue finds passages by their words, and must be the same each time.
     """
-    with writing(connection):
+    with transaction(connection):
         added = [_write_file(connection, namespace, entry, run, words) for entry in entries]
         bump_revision(connection)
     return added
@@ -201,7 +202,7 @@ def write(
 
 def delete_files(connection: sqlite3.Connection, namespace: str, files: Sequence[int], *, words: bool = True) -> None:
     """Remove files with their passages."""
-    with writing(connection):
+    with transaction(connection):
         for file in files:
             _delete_passages(connection, namespace, file, words)
             connection.execute("DELETE FROM files WHERE id = ?", (file,))
@@ -210,7 +211,7 @@ def delete_files(connection: sqlite3.Connection, namespace: str, files: Sequence
 
 def touch(connection: sqlite3.Connection, stats: Sequence[tuple[int, int, bytes]]) -> None:
     """Note new sizes and times of files whose content is as it was."""
-    with writing(connection):
+    with transaction(connection):
         connection.executemany("UPDATE files SET size = ?, modified_ns = ? WHERE path = ?", stats)
 
 

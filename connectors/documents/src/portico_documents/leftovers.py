@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 
-from portico.plugins import writing
+from portico.plugins import transaction
 
 __all__ = [
     "discarded",
@@ -24,7 +24,7 @@ __all__ = [
 
 def note_pending(connection: sqlite3.Connection, namespace: str, ids: Iterable[str]) -> None:
     """Note which vectors are about to be written."""
-    with writing(connection):
+    with transaction(connection):
         connection.execute("INSERT OR IGNORE INTO namespaces VALUES (?)", (namespace,))
         connection.executemany("INSERT OR IGNORE INTO pending VALUES (?, ?)", ((namespace, id) for id in ids))
 
@@ -44,7 +44,7 @@ def garbage(connection: sqlite3.Connection, namespace: str) -> list[str]:
 
 def forget_garbage(connection: sqlite3.Connection, namespace: str) -> None:
     """Forget them, once their vectors are gone."""
-    with writing(connection):
+    with transaction(connection):
         connection.execute("DELETE FROM garbage WHERE namespace = ?", (namespace,))
 
 
@@ -60,6 +60,6 @@ def discarded(connection: sqlite3.Connection, namespace: str) -> list[str]:
 
 def forget_discarded(connection: sqlite3.Connection, namespace: str) -> None:
     """Forget them, once their vectors are gone."""
-    with writing(connection):
+    with transaction(connection):
         connection.execute("DELETE FROM pending WHERE namespace = ?", (namespace,))
         connection.execute("DELETE FROM garbage WHERE namespace = ?", (namespace,))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from portico.plugins import EmbeddingBatch, StoreFilling, reading
+from portico.plugins import EmbeddingBatch, StoreFilling, transaction
 from portico.ports import EmbeddingGenerator, VectorStore
 from portico.search import VectorRecord, Vectors
 from portico_documents import catalogue, leftovers
@@ -173,7 +173,7 @@ def _words(trail: str, text: str, parts: str) -> str:
 
 
 def _store_ids(connection: sqlite3.Connection, ids: Sequence[tuple[str]]) -> None:
-    with reading(connection):
+    with transaction(connection, write=False):
         connection.executemany("INSERT OR IGNORE INTO temp.stored VALUES (?)", ids)
 
 

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any, TypeVar, final, overload
 from weakref import WeakValueDictionary
 
+from portico._chat.messages import Tool
 from portico._schema.coerce import structure_leniently
 from portico._schema.definitions import hoisted
 from portico._types.classes import note
@@ -118,6 +119,41 @@ class FunctionManual:
     tags: frozenset[str] = frozenset()
     checked: Any = field(default=None, init=False, repr=False, compare=False)
     """A cache of the check of plans."""
+
+    def to_openapi(self) -> dict[str, Any]:
+        """Write a self as JSON Schema of inputs and output, in the form of an OpenAPI operation.
+
+        >>> from portico import Function
+        >>> def double(number: int) -> int:
+        ...     return 2 * number
+        >>> Function.of(double).manual.to_openapi()["responses"]["200"]["content"]["application/json"]["schema"]
+        {'type': 'integer'}
+
+        ``parameters`` and each ``schema`` are whole schemas with their own ``$defs``. Semantic Kernel calls this form a
+        JsonSchemaFunctionView.
+        """
+        return {
+            "name": self.name,
+            "description": self.description,
+            "parameters": self.parameters,
+            "responses": {
+                "200": {
+                    "description": self.returns.get("description") or "Success",
+                    "content": {"application/json": {"schema": self.returns}},
+                }
+            },
+        }
+
+    def tool(self, *, name: str | None = None) -> Tool:
+        """Make an entry of a chat service's tool list; the default ``name`` is the full name.
+
+        >>> from portico import Function
+        >>> def double(number: int) -> int:
+        ...     return 2 * number
+        >>> (Function.of(double, plugin="Sums").manual).tool().name
+        'Sums-double'
+        """
+        return Tool(name or self.name, self.description, self.parameters)
 
 
 @final

@@ -8,7 +8,6 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from portico._chat.messages import Tool
 from portico._functions.functions import FunctionManual
 from portico.errors import FunctionNotFound
 
@@ -113,43 +112,6 @@ def _lines(manual: FunctionManual) -> Iterator[str]:
             default = json.dumps(known["default"], ensure_ascii=False) if "default" in known else None
             words.append("(optional)" if default is None else f"(default: {default})")
         yield f"  - {name}: {' '.join(filter(None, words))}".rstrip()
-
-
-def schema_manual(manual: FunctionManual) -> dict[str, Any]:
-    """Write a manual as JSON Schema of inputs and output, in the form of an OpenAPI operation.
-
-    >>> from portico import Function
-    >>> def double(number: int) -> int:
-    ...     return 2 * number
-    >>> schema_manual(Function.of(double).manual)["responses"]["200"]["content"]["application/json"]["schema"]
-    {'type': 'integer'}
-
-    ``parameters`` and each ``schema`` are whole schemas with their own ``$defs``. Semantic Kernel calls this form a
-    JsonSchemaFunctionView.
-    """
-    return {
-        "name": manual.name,
-        "description": manual.description,
-        "parameters": manual.parameters,
-        "responses": {
-            "200": {
-                "description": manual.returns.get("description") or "Success",
-                "content": {"application/json": {"schema": manual.returns}},
-            }
-        },
-    }
-
-
-def tool(manual: FunctionManual, *, name: str | None = None) -> Tool:
-    """Make an entry of a chat service's tool list; the default ``name`` is the full name.
-
-    >>> from portico import Function
-    >>> def double(number: int) -> int:
-    ...     return 2 * number
-    >>> tool(Function.of(double, plugin="Sums").manual).name
-    'Sums-double'
-    """
-    return Tool(name or manual.name, manual.description, manual.parameters)
 
 
 def _one_line(text: str) -> str:

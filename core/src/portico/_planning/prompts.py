@@ -13,10 +13,10 @@ from typing import Any
 from portico._chat.messages import estimated_tokens
 from portico._functions.functions import FunctionManual
 from portico._functions.names import text_manual
-from portico._plans.task import Infeasible, Task
+from portico._plans.task import Infeasible
 from portico._schema.values import resolve
 from portico._selection.words import words
-from portico.errors import LimitExceeded, PlanError
+from portico.errors import LimitExceeded
 
 _BYTES_A_TOKEN = 3
 _TAIL = 0.25
@@ -226,71 +226,61 @@ class FittedManual:
     text: str
     left_out: tuple[str, ...] = ()
 
-
-def require_functions(task: Task) -> None:
-    """Raise ``PlanError`` when there is no function to plan with."""
-    if not task.functions:
-        raise PlanError(
-            "There are no functions to plan with. Add some to the kernel, or name them under [functions] or [search] "
-            "in portico.toml."
+    def explain(self, infeasible: Infeasible) -> Infeasible:
+        """Say that there are functions of which the model knew nothing, where that is so."""
+        if not self.left_out:
+            return infeasible
+        told, known = len(self.functions), len(self.functions) + len(self.left_out)
+        return replace(
+            infeasible,
+            reason=f"{infeasible.reason} (The model was told of {told:,} of {known:,} functions; "
+            "manual_tokens allows more.)",
         )
 
+    @staticmethod
+    def of(
+        functions: Sequence[FunctionManual],
+        goal: str,
+        *,
+        tokens: int | None,
+        write: Callable[[Iterable[FunctionManual]], str] = text_manual,
+    ) -> FittedManual:
+        """Choose the functions whose manuals fit into ``tokens``, those that the goal speaks of first.
 
-def fitted_manual(
-    functions: Sequence[FunctionManual],
-    goal: str,
-    *,
-    tokens: int | None,
-    write: Callable[[Iterable[FunctionManual]], str] = text_manual,
-) -> FittedManual:
-    """Choose the functions whose manuals fit into ``tokens``, those that the goal speaks of first.
+        >>> from portico import Function
+        >>> def rain(city: str) -> str:
+        ...     '''Tell whether it rains.'''
+        >>> def poem(subject: str) -> str:
+        ...     '''Write a poem.'''
+        >>> manuals = [Function.of(each).manual for each in (rain, poem)]
+        >>> fitted = FittedManual.of(manuals, "A poem about Ada, please", tokens=30)
+        >>> [manual.name for manual in fitted.functions], fitted.left_out
+        (['poem'], ('rain',))
 
-    >>> from portico import Function
-    >>> def rain(city: str) -> str:
-    ...     '''Tell whether it rains.'''
-    >>> def poem(subject: str) -> str:
-    ...     '''Write a poem.'''
-    >>> manuals = [Function.of(each).manual for each in (rain, poem)]
-    >>> fitted = fitted_manual(manuals, "A poem about Ada, please", tokens=30)
-    >>> [manual.name for manual in fitted.functions], fitted.left_out
-    (['poem'], ('rain',))
-
-    No manual is ever cut in the middle. With everything at hand the order is the catalogue's own, so that equal
-    catalogues give equal prompts, which services cache. ``tokens`` None is no bound. Raises ``LimitExceeded`` when
-    not one function has room.
-    """
-    if tokens is None:
-        return FittedManual(tuple(functions), write(functions))
-    sizes = [estimated_tokens(write([manual])) + _BETWEEN_FUNCTIONS for manual in functions]
-    if sum(sizes) <= tokens:
-        return FittedManual(tuple(functions), write(functions))
-    chosen: list[int] = []
-    left = tokens
-    for place in _by_relevance(functions, goal):
-        if sizes[place] <= left:
-            chosen.append(place)
-            left -= sizes[place]
-    if not chosen:
-        raise LimitExceeded(
-            f"No function's manual fits into {tokens} tokens; the smallest takes about {min(sizes)}. "
-            "Raise the planner's budget for the manual."
-        )
-    kept = set(chosen)
-    fitting = tuple(functions[place] for place in chosen)
-    left_out = tuple(manual.name for place, manual in enumerate(functions) if place not in kept)
-    return FittedManual(fitting, write(fitting), left_out)
-
-
-def told_of(infeasible: Infeasible, fitted: FittedManual) -> Infeasible:
-    """Say that there are functions of which the model knew nothing, where that is so."""
-    if not fitted.left_out:
-        return infeasible
-    told, known = len(fitted.functions), len(fitted.functions) + len(fitted.left_out)
-    return replace(
-        infeasible,
-        reason=f"{infeasible.reason} (The model was told of {told:,} of {known:,} functions; "
-        "manual_tokens allows more.)",
-    )
+        No manual is ever cut in the middle. With everything at hand the order is the catalogue's own, so that equal
+        catalogues give equal prompts, which services cache. ``tokens`` None is no bound. Raises ``LimitExceeded`` when
+        not one function has room.
+        """
+        if tokens is None:
+            return FittedManual(tuple(functions), write(functions))
+        sizes = [estimated_tokens(write([manual])) + _BETWEEN_FUNCTIONS for manual in functions]
+        if sum(sizes) <= tokens:
+            return FittedManual(tuple(functions), write(functions))
+        chosen: list[int] = []
+        left = tokens
+        for place in _by_relevance(functions, goal):
+            if sizes[place] <= left:
+                chosen.append(place)
+                left -= sizes[place]
+        if not chosen:
+            raise LimitExceeded(
+                f"No function's manual fits into {tokens} tokens; the smallest takes about {min(sizes)}. "
+                "Raise the planner's budget for the manual."
+            )
+        kept = set(chosen)
+        fitting = tuple(functions[place] for place in chosen)
+        left_out = tuple(manual.name for place, manual in enumerate(functions) if place not in kept)
+        return FittedManual(fitting, write(fitting), left_out)
 
 
 def _by_relevance(functions: Sequence[FunctionManual], goal: str) -> list[int]:

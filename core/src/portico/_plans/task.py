@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, TypeAlias
 
 from portico._chat.messages import Citation, Usage
 from portico._functions.functions import FunctionManual
 from portico._plans.findings import Finding
-from portico._plans.plan import Plan, Step
+from portico._plans.plan import Plan, Step, evaluate
 from portico._selection.selection import FunctionsOffered
+from portico.errors import PlanError
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,24 @@ class Infeasible:
 
     reason: str
     missing: tuple[str, ...] = ()
+
+    @staticmethod
+    def from_call(arguments: Mapping[str, Any], *, said: str = "") -> Infeasible:
+        """Return the outcome of a call by which a model gives up: its ``reason`` and what is ``missing``.
+
+        >>> Infeasible.from_call({"reason": " No ferry. ", "missing": "a timetable"})
+        Infeasible(reason='No ferry.', missing=('a timetable',))
+
+        Without a reason, the text that the model ``said`` is the reason. ``missing`` may be one text instead of a list.
+        """
+        reason, missing = arguments.get("reason"), arguments.get("missing")
+        words = (reason.strip() if isinstance(reason, str) else "") or said.strip()
+        if isinstance(missing, str):
+            missing = [missing]
+        named = (str(each).strip() for each in missing) if isinstance(missing, list) else ()
+        return Infeasible(
+            words or "The model says that these functions cannot reach the goal.", tuple(filter(None, named))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +115,68 @@ class Task:
             if record.step.id == step and record.error is None:
                 return record.result
         raise KeyError(step)
+
+    def require_functions(self) -> None:
+        """Raise ``PlanError`` when there is no function to plan with."""
+        if not self.functions:
+            raise PlanError(
+                "There are no functions to plan with. Add some to the kernel, or name them under [functions] or "
+                "[search] in portico.toml."
+            )
+
+    def fresh_ids(self, taken: Collection[str] = ()) -> Iterator[str]:
+        """Yield step ids that the pursuit has not used: ``s1``, ``s2`` and so on."""
+        used = {record.step.id for record in self.steps} | set(taken)
+        start = sum("/" not in id for id in used) + 1
+        return (id for number in count(start) if (id := f"s{number}") not in used)
+
+    @property
+    def own_steps(self) -> tuple[StepRecord, ...]:
+        """Return the steps of plans that were proposed, without those that ran inside of one."""
+        return tuple(record for record in self.steps if "/" not in record.step.id)
+
+    def repeats(self) -> int:
+        """Return how many of the last steps, in a row, are the same call with the same result; 0 without steps.
+
+        A model may repeat such a call for ever.
+        """
+        records = self.own_steps[::-1]
+        if not records or records[0].error is not None:
+            return 0
+        last = records[0]
+        same = (
+            (each.step.function, each.step.arguments, each.result, each.error)
+            == (last.step.function, last.step.arguments, last.result, None)
+            for each in records
+        )
+        return next((number for number, is_same in enumerate(same) if not is_same), len(records))
+
+    def arguments_of(self, step: Step) -> dict[str, Any]:
+        """Return a step's arguments as JSON, without those that refer to results that are gone."""
+        results = {record.step.id: record.result for record in self.steps if record.error is None}
+        results.setdefault("input", self.input)
+        given: dict[str, Any] = {}
+        for name, expression in step.arguments.items():
+            try:
+                given[name] = evaluate(expression, results)
+            except LookupError:
+                continue
+        return given
+
+    def plan_number(self, *, replans: int) -> int:
+        """Return the number of the plan that comes next, from 1; a planner keeps it in its notes, under ``plan``.
+
+        >>> Task("A poem", notes={"plan": 1}).plan_number(replans=2)
+        2
+
+        Raises ``PlanError`` with the last error when a step failed and ``replans`` plans came after the first already.
+        """
+        number = _before(self.notes) + 1
+        errors = [record.error for record in self.own_steps if record.error is not None]
+        if errors and number > replans + 1:
+            tried = f"The plan failed, and so did the {replans} after it." if replans else "The plan failed."
+            raise PlanError(f"{tried} The last error was: {errors[-1]}")
+        return number
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,3 +332,9 @@ Event: TypeAlias = (
     | Ended
 )
 Emit: TypeAlias = Callable[[Event], None]
+
+
+def _before(notes: Any) -> int:
+    """Return how many plans ran before; none where the notes are those of another planner."""
+    counted = notes.get("plan") if isinstance(notes, dict) else None
+    return counted if type(counted) is int else 0

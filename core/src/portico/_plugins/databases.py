@@ -5,7 +5,9 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
+
+from portico.errors import StoreBusy, StoreDamaged, StoreError
 
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
 # SQLITE_ERROR is a missing table or column: the statements of stores are fixed.
@@ -14,29 +16,20 @@ _PAUSE = 0.01
 """Seconds between two attempts to turn the log on."""
 
 
-def writing(connection: sqlite3.Connection) -> AbstractContextManager[None]:
-    """Run a transaction that excludes other writers; an error rolls it back.
+@contextmanager
+def transaction(connection: sqlite3.Connection, *, write: bool = True) -> Iterator[None]:
+    """Run a transaction; an error rolls it back. One that writes excludes other writers.
 
     >>> connection = sqlite3.connect(":memory:", isolation_level=None)
-    >>> with writing(connection):
+    >>> with transaction(connection):
     ...     _ = connection.execute("CREATE TABLE names (name)")
     >>> connection.in_transaction
     False
     >>> connection.close()
 
-    The connection needs ``isolation_level=None``.
+    The connection needs ``isolation_level=None``. Without ``write``, every statement sees the same state.
     """
-    return _transaction(connection, "IMMEDIATE")
-
-
-def reading(connection: sqlite3.Connection) -> AbstractContextManager[None]:
-    """Run a transaction in which every statement sees the same state."""
-    return _transaction(connection, "DEFERRED")
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection, kind: str) -> Iterator[None]:
-    connection.execute(f"BEGIN {kind}")
+    connection.execute("BEGIN IMMEDIATE" if write else "BEGIN DEFERRED")
     try:
         yield
         connection.execute("COMMIT")
@@ -65,37 +58,47 @@ def use_log(connection: sqlite3.Connection, wait: float) -> None:
             return
 
 
-def plain_code(error: sqlite3.Error) -> int:
-    """Return the kind of an error (``sqlite3.SQLITE_FULL``, …), the low byte of its code; 0 without a code."""
-    return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+@contextmanager
+def sqlite_errors(what: str, *, damaged: str, advice: str) -> Iterator[None]:
+    """Raise ``StoreBusy``, ``StoreDamaged`` or ``StoreError`` for an error of SQLite or of the file system.
+
+    ``what`` begins the message: "The journal /var/runs.sqlite3". ``damaged`` and ``advice`` end it with what to do
+    about a damaged file, and about other errors.
+    """
+    try:
+        yield
+    except (sqlite3.Error, UnicodeDecodeError, OSError) as error:
+        raise sqlite_error(error, what, damaged=damaged, advice=advice) from error
 
 
-def is_busy(error: sqlite3.Error) -> bool:
-    """Tell whether others are in the way, so that another attempt may succeed."""
-    return plain_code(error) in _BUSY
-
-
-def is_damaged(error: sqlite3.Error) -> bool:
-    """Tell whether a file is not a database, is damaged, or has other tables.
+def sqlite_error(error: Exception, what: str, *, damaged: str, advice: str) -> StoreError:
+    """Return the error that `sqlite_errors` raises for this one.
 
     >>> connection = sqlite3.connect(":memory:")
     >>> try:
     ...     connection.execute("SELECT * FROM runs")
     ... except sqlite3.Error as error:
-    ...     is_damaged(error), is_busy(error)
-    (True, False)
+    ...     print(sqlite_error(error, "The journal", damaged="Move it away.", advice="Set another `path`."))
+    The journal is damaged, or another kind of database: no such table: runs. Move it away.
     >>> connection.close()
-
     """
-    return plain_code(error) in _DAMAGED or is_no_text(error)
+    if isinstance(error, UnicodeDecodeError):
+        return StoreDamaged(f"{what} is damaged: {error}. {damaged}")
+    if not isinstance(error, sqlite3.Error):
+        return StoreError(f"{what} cannot be opened: {error}. {advice}")
+    code = plain_code(error)
+    if code in _BUSY:
+        return StoreBusy(f"Another process is writing to {what[0].lower()}{what[1:]}. Try again when it is done.")
+    # Without a code, the module could not decode a text, or a message that quotes one.
+    if code in _DAMAGED or (isinstance(error, sqlite3.OperationalError) and not code):
+        return StoreDamaged(f"{what} is damaged, or another kind of database: {error}. {damaged}")
+    if code == sqlite3.SQLITE_FULL:
+        return StoreError(f"The disk of {what[0].lower()}{what[1:]} is full; nothing was written. Free some space.")
+    if code == sqlite3.SQLITE_TOOBIG:
+        return StoreError(f"An entry is too large for {what[0].lower()}{what[1:]}: {error}.")
+    return StoreError(f"{what} cannot be read or written: {error}. {advice}")
 
 
-def is_no_text(error: Exception) -> bool:
-    """Tell whether an error means that a text is not UTF-8, so that the file is damaged.
-
-    Python's module raises it for a column, without a code of SQLite. For a table's name, SQLite quotes the bytes in a
-    message, which the module cannot decode.
-    """
-    if isinstance(error, sqlite3.OperationalError):
-        return not plain_code(error)
-    return isinstance(error, UnicodeDecodeError)
+def plain_code(error: sqlite3.Error) -> int:
+    """Return the kind of an error (``sqlite3.SQLITE_FULL``, …), the low byte of its code; 0 without a code."""
+    return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF

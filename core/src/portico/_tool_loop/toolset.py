@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from portico._chat.messages import Tool, ToolCall
-from portico._functions.names import find_function, tool, wire_name
+from portico._functions.names import find_function, wire_name
 from portico._types.compiled import Mismatch
 from portico.errors import FunctionNotFound, SchemaUnsupported
 
@@ -111,7 +111,7 @@ def tool_form(manual: FunctionManual, *, strict: bool) -> tuple[Tool, StrictForm
 
     Arguments written under a form that is no identity are decoded before they are those of the function.
     """
-    plain = tool(manual, name=wire_name(manual.name))
+    plain = manual.tool(name=wire_name(manual.name))
     if not strict:
         return plain, None
     from portico._schema.strict import strict_form

@@ -8,18 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from portico import Message, Reasoning, Text, ToolCall, ToolResult
-from portico.plans import (
-    Refusal,
-    Round,
-    StepRecord,
-    Task,
-    arguments_given,
-    as_text,
-    fit_rounds,
-    one_line,
-    own_steps,
-    shortened,
-)
+from portico.plans import Refusal, Round, StepRecord, Task, as_text, fit_rounds, one_line, shortened
 from portico.plugins import estimated_tokens, wire_name
 from portico_function_calling_planner._notes import Carried, Exchange, exchanges_from
 
@@ -48,7 +37,7 @@ def exchanges_of(task: Task) -> tuple[tuple[Exchange, ...], tuple[Exchange, ...]
         # The notes of a proposal hold all replies since the last one that ran.
         since = [*since, _refused_elsewhere(refusal)] if not own else [*own[:-1], _answered(own[-1], refusal)]
     carried = {each.step for exchange in (*kept, *since) for each in exchange.carried}
-    foreign = [record for record in own_steps(task) if record.step.id not in carried]
+    foreign = [record for record in task.own_steps if record.step.id not in carried]
     return (*([_as_exchange(foreign, task)] if foreign else ()), *kept), tuple(since)
 
 
@@ -125,7 +114,7 @@ def _as_exchange(records: Sequence[StepRecord], task: Task) -> Exchange:
     carried = []
     for record in records:
         name = record.step.function if isinstance(record.step.function, str) else f"plan_{record.step.id}"
-        arguments = json.dumps(arguments_given(record.step, task), ensure_ascii=False)
+        arguments = json.dumps(task.arguments_of(record.step), ensure_ascii=False)
         carried.append(Carried(ToolCall(f"step_{record.step.id}", wire_name(name), arguments), record.step.id))
     return Exchange(Message("assistant", tuple(each.call for each in carried)), tuple(carried))
 

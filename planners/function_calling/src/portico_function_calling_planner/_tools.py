@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from portico import FunctionManual, Tool, ToolCall
 from portico.errors import ArgumentsInvalid
-from portico.plans import Step, call_step, fitted_manual, object_in, step_faults
-from portico.plugins import Mismatch, StrictForm, find_name, free_name, tool, tool_form
+from portico.plans import FittedManual, Step, call_step, object_in, step_faults
+from portico.plugins import Mismatch, StrictForm, find_name, free_name, tool_form
 
 __all__ = ["Offer"]
 
@@ -20,7 +20,7 @@ class Offer:
     """
 
     def __init__(self, functions: Sequence[FunctionManual], goal: str, *, tokens: int, strict: bool) -> None:
-        fitted = fitted_manual(functions, goal, tokens=tokens, write=_as_tools)
+        fitted = FittedManual.of(functions, goal, tokens=tokens, write=_as_tools)
         self.fitted = fitted
         self._catalogue = {manual.name: manual for manual in fitted.functions}
         self._by_wire: dict[str, tuple[FunctionManual, StrictForm | None]] = {}
@@ -84,5 +84,5 @@ _INFEASIBLE_PARAMETERS = {
 
 def _as_tools(manuals: Iterable[FunctionManual]) -> str:
     """Write manuals as they lie in a request, to know how much they take."""
-    made = (tool(manual) for manual in manuals)
+    made = (manual.tool() for manual in manuals)
     return json.dumps([[each.name, each.description, each.parameters] for each in made], ensure_ascii=False)

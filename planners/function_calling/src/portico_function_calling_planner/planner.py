@@ -15,11 +15,7 @@ from portico.plans import (
     Step,
     Task,
     ask_streamed,
-    fresh_ids,
-    given_up,
     object_in,
-    require_functions,
-    told_of,
     whole,
 )
 from portico.plugins import Services
@@ -74,7 +70,7 @@ class FunctionCallingPlanner:
 
     async def propose(self, task: Task, *, emit: Emit) -> Plan | Answer | Infeasible:
         """Return the calls of the next reply as a plan, its words as the answer, or that the goal is infeasible."""
-        require_functions(task)
+        task.require_functions()
         chat = self._services.get(ChatService, self._settings.chat)
         if not chat.capabilities.tools:
             raise UnsupportedOption(
@@ -107,7 +103,7 @@ class FunctionCallingPlanner:
                 since.append(Exchange(Message.of("assistant", "(nothing)"), said=_EMPTY))
                 continue
             if len(calls) == 1 and offer.is_infeasible(calls[0]):
-                return told_of(_infeasible(calls[0], reply), offer.fitted)
+                return offer.fitted.explain(_infeasible(calls[0], reply))
             steps, exchange = self._carried(message, reply, task, offer, shown=words.text)
             since.append(exchange)
             if steps:
@@ -152,7 +148,7 @@ class FunctionCallingPlanner:
         """Make steps of the calls that can be carried out, and answer the others."""
         steps: list[Step] = []
         carried: list[Carried] = []
-        ids = fresh_ids(task)
+        ids = task.fresh_ids()
         id = next(ids)
         reason = reply.text.strip()[:_REASON]
         most = min(self._settings.calls, task.budget.steps)
@@ -197,4 +193,4 @@ def _infeasible(call: ToolCall, reply: ChatReply) -> Infeasible:
         given = object_in(call.arguments.strip() or "{}")
     except ValueError:
         given = {}
-    return given_up(given, said=reply.text)
+    return Infeasible.from_call(given, said=reply.text)

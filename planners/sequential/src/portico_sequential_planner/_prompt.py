@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape
 
 from portico import FunctionManual, Message
 from portico.errors import PlanFormatError
-from portico.plans import Finding, Plan, StepRecord, Task, as_data, own_steps, plan_to_text, plan_to_xml
+from portico.plans import Finding, Plan, StepRecord, Task, as_data, plan_to_text, plan_to_xml
 
 __all__ = ["MISSING_MARK", "finished_steps", "messages_for", "repair", "written_of"]
 
@@ -106,7 +106,7 @@ def written_of(notes: Any) -> str:
 
 def finished_steps(task: Task) -> list[StepRecord]:
     """Return the steps whose results a new plan may use, under their ids as variables; steps inside steps are not."""
-    return [record for record in own_steps(task) if record.error is None]
+    return [record for record in task.own_steps if record.error is None]
 
 
 def repair(problem: str) -> str:
@@ -136,7 +136,7 @@ def _happened(task: Task) -> list[str]:
             f"- ${one.step.id} is the output of {_called(one)}: {as_data(one.result, among=len(finished))}"
             for one in finished
         ]
-    failed = [record for record in own_steps(task) if record.error is not None]
+    failed = [record for record in task.own_steps if record.error is not None]
     if failed:
         lines.append("These steps failed. Plan what is still needed in another way, one that does not fail so:")
         lines += [f"- {_called(record)}: {as_data(record.error)}" for record in failed]

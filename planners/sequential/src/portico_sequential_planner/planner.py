@@ -10,6 +10,7 @@ from portico.plans import (
     Answer,
     Emit,
     Expression,
+    FittedManual,
     From,
     Infeasible,
     Plan,
@@ -17,12 +18,8 @@ from portico.plans import (
     TextOf,
     XmlPlan,
     ask_until_usable,
-    fitted_manual,
-    plan_number,
     references,
-    require_functions,
     sampled_request,
-    told_of,
 )
 from portico.plugins import Services
 from portico.ports import ChatService
@@ -55,14 +52,14 @@ class SequentialPlanner:
 
     async def propose(self, task: Task, *, emit: Emit) -> Plan | Answer | Infeasible:
         """Ask the model for a plan; raises ``PlanError`` when it writes none that can be read."""
-        require_functions(task)
+        task.require_functions()
         settings = self._settings
-        number = plan_number(task, replans=settings.replans)
-        fitted = fitted_manual(task.functions, task.goal, tokens=settings.manual_tokens)
+        number = task.plan_number(replans=settings.replans)
+        fitted = FittedManual.of(task.functions, task.goal, tokens=settings.manual_tokens)
         messages = messages_for(task, fitted.text, instructions=settings.instructions)
         read, text = await self._read(task, messages, emit)
         if isinstance(read, Infeasible):
-            return told_of(read, fitted)
+            return fitted.explain(read)
         result = _with_results_before(read.plan.result, task)
         # What the model wrote is what it is shown again where the plan is refused, or fails.
         notes: dict[str, Any] = {"plan": number, "written": text}

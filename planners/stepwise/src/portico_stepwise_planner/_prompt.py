@@ -15,12 +15,9 @@ from portico.plans import (
     StepRecord,
     Task,
     Value,
-    arguments_given,
     as_text,
     fit_rounds,
     one_line,
-    own_steps,
-    same_at_the_end,
     shortened,
 )
 from portico.plugins import estimated_tokens
@@ -92,7 +89,7 @@ def conversation(
         Message.of("system", f"{_AIM}\n\nThe functions:\n\n{manual}\n\n{form}"),
         Message.of("user", _goal(task, observation_tokens)),
     ]
-    records = own_steps(task)
+    records = task.own_steps
     turns = [_turn(record.step, task, objects=objects) for record in records]
     rounds = [Round(estimated_tokens(turn), (_words(record),)) for turn, record in zip(turns, records, strict=True)]
     gone, fitted = fit_rounds(rounds, tokens=transcript_tokens, each=observation_tokens)
@@ -105,7 +102,7 @@ def conversation(
     for refusal in task.refused:
         messages += [Message.of("assistant", _turn(step, task, objects=objects)) for step in refusal.plan.steps]
         messages.append(Message.of("user", _refused(refusal.findings)))
-    if (times := same_at_the_end(task)) > 1 and not task.refused:
+    if (times := task.repeats()) > 1 and not task.refused:
         messages.append(Message.of("user", _REPEATED.format(times=times)))
     if last:
         messages.append(Message.of("user", _LAST))
@@ -152,7 +149,7 @@ def _arguments(step: Step, task: Task) -> dict[str, Any]:
     """Return arguments as the model wrote them; what another planner put together is shown as it was given."""
     if all(isinstance(argument, From | Value) for argument in step.arguments.values()):
         return {name: written_argument(argument) for name, argument in step.arguments.items()}
-    return arguments_given(step, task)
+    return task.arguments_of(step)
 
 
 def _words(record: StepRecord) -> str:

@@ -21,15 +21,8 @@ from portico.plans import (
     Value,
     ask_streamed,
     call_step,
-    fitted_manual,
-    fresh_ids,
-    given_up,
-    own_steps,
-    require_functions,
     said_before,
-    same_at_the_end,
     signatures,
-    told_of,
     whole,
 )
 from portico.plugins import ReplyFault, Services, free_name
@@ -89,7 +82,7 @@ class StepwisePlanner:
 
     async def propose(self, task: Task, *, emit: Emit) -> Plan | Answer | Infeasible:
         """Return the next call as a plan of one step, the answer, or why there is none."""
-        require_functions(task)
+        task.require_functions()
         self._give_up(task)
         chat = self._services.get(ChatService, self._settings.chat)
         offer = self._offer(task, chat)
@@ -97,20 +90,20 @@ class StepwisePlanner:
         if isinstance(turn, Final):
             return Answer(turn.text, value=turn.value)
         if isinstance(turn, Infeasible):
-            return told_of(turn, offer.fitted)
+            return offer.fitted.explain(turn)
         return Plan(task.goal, (turn,))
 
     def _offer(self, task: Task, chat: ChatService) -> _Offer:
         """Return what is offered; made anew only for another catalogue, another goal or the last turn."""
         last, can = self._is_last_turn(task), chat.capabilities
-        results = any(record.error is None for record in own_steps(task))
+        results = any(record.error is None for record in task.own_steps)
         # Before there is a result nothing can refer to one.
         references = results or task.input is not None
         key = (task.functions, task.goal, last, results, references, can.response_schema, can.strict)
         if self._offered is None or self._offered[0] != key:
             infeasible = free_name("infeasible", {manual.name for manual in task.functions})
             tokens = self._settings.manual_tokens
-            fitted = fitted_manual(task.functions, task.goal, tokens=tokens, write=signatures)
+            fitted = FittedManual.of(task.functions, task.goal, tokens=tokens, write=signatures)
             # On the last turn nothing can be called any more, and where there are results they are the answer: a small
             # model that has written calls goes on to write one as long as there is any.
             schema = turn_schema(
@@ -124,7 +117,7 @@ class StepwisePlanner:
 
     def _give_up(self, task: Task) -> None:
         """Stop after several failures in a row: a model that sees nothing but errors tries the same for ever."""
-        last = own_steps(task)[-self._settings.failures :]
+        last = task.own_steps[-self._settings.failures :]
         if len(last) == self._settings.failures and all(record.error is not None for record in last):
             count = "The last step" if len(last) == 1 else f"The last {len(last)} steps"
             raise PlanError(
@@ -134,7 +127,7 @@ class StepwisePlanner:
     def _is_last_turn(self, task: Task) -> bool:
         """Tell whether nothing but an answer makes sense: the budget is used up, or the model goes round in circles."""
         budget = task.budget
-        return budget.proposals <= 1 or budget.steps <= 0 or same_at_the_end(task) >= self._settings.repeats
+        return budget.proposals <= 1 or budget.steps <= 0 or task.repeats() >= self._settings.repeats
 
     def _request(self, task: Task, chat: ChatService, offer: _Offer) -> ChatRequest:
         schema = offer.schema
@@ -194,13 +187,13 @@ def _meant(turn: Action | Final, offer: _Offer, task: Task) -> Step | Final | In
         return turn
     known = any(manual.name == turn.function for manual in task.functions)
     if not known and turn.function.casefold() == offer.infeasible:
-        return given_up(turn.arguments, said=turn.thought)
+        return Infeasible.from_call(turn.arguments, said=turn.thought)
     # Under a schema nothing can be quoted: what has the look of a reference is one, and the check knows the steps.
     return _step(turn, read_arguments(turn.arguments, quoted=offer.schema is None), task)
 
 
 def _step(action: Action, arguments: Mapping[str, Expression], task: Task) -> Step:
-    id = next(fresh_ids(task))
+    id = next(task.fresh_ids())
     catalogue = {manual.name: manual for manual in task.functions}
     values = {name: each.value for name, each in arguments.items() if isinstance(each, Value)}
     try:

@@ -17,12 +17,8 @@ from portico.plans import (
     Step,
     Task,
     ask,
-    fitted_manual,
-    own_steps,
     references,
-    require_functions,
     signatures,
-    told_of,
 )
 from portico.plugins import PlainSchemaValidator, ReplyFault, Services, within_limits
 from portico.ports import ChatService, SchemaValidator
@@ -66,7 +62,7 @@ class StructuredPlanner:
 
     async def propose(self, task: Task, *, emit: Emit) -> Plan | Answer | Infeasible:
         """Return the whole plan, or its next step with ``one_step``, or why the goal cannot be reached."""
-        require_functions(task)
+        task.require_functions()
         self._stop_after_failures(task)
         chat = self._services.get(ChatService, self._settings.chat)
         writing = _Writing(self._settings, self._forms, task, chat, self._validator(), emit)
@@ -79,7 +75,7 @@ class StructuredPlanner:
 
     def _stop_after_failures(self, task: Task) -> None:
         failed = []
-        for record in reversed(own_steps(task)):
+        for record in reversed(task.own_steps):
             if record.error is None:
                 break
             failed.append(record)
@@ -111,7 +107,7 @@ class _Writing:
         while True:
             reply, following = await self.next(form)
             if isinstance(following, GiveUp):
-                return told_of(Infeasible(following.reason, following.missing), manual)
+                return manual.explain(Infeasible(following.reason, following.missing))
             if isinstance(following, Finish):
                 return self.written(following)
             step = Step(self.unused_id(), following.function, following.arguments, reason=following.reason)
@@ -137,7 +133,7 @@ class _Writing:
         """Return what can be referred to from the beginning: the input and the steps that have run."""
         returns = {each.name: each.returns for each in self.task.functions}
         found = [] if self.task.input is None else [Origin(INPUT, (schema_of(self.task.input),))]
-        for record in own_steps(self.task):
+        for record in self.task.own_steps:
             if record.error is None:
                 # What it gave may fit where its declared result only might: it is known by now.
                 function = record.step.function
@@ -157,7 +153,7 @@ class _Writing:
         """Return the functions that the manual has room for, fewer where a strict schema has not."""
         tokens = self.settings.manual_tokens
         while True:
-            fitted = fitted_manual(self.task.functions, self.task.goal, tokens=tokens, write=signatures)
+            fitted = FittedManual.of(self.task.functions, self.task.goal, tokens=tokens, write=signatures)
             try:
                 self.form(fitted.functions)
             except SchemaUnsupported:
@@ -169,7 +165,7 @@ class _Writing:
 
     def form(self, functions: tuple[FunctionManual, ...]) -> StepForm:
         """Return the form of the next step, with fewer references where strict mode has no room for all."""
-        made = len(self.steps) + len(own_steps(self.task))
+        made = len(self.steps) + len(self.task.own_steps)
         left = self.steps_left()
         rules = Rules(
             Bounds(None if self.strict else self.settings.text_length, self.settings.list_length, not self.strict),
@@ -202,7 +198,7 @@ class _Writing:
         if self.settings.one_step:
             if self.task.budget.proposals <= 1:
                 return 0
-            run = len(own_steps(self.task))
+            run = len(self.task.own_steps)
             return min(self.settings.max_steps - run, self.task.budget.steps)
         return min(self.settings.max_steps, self.task.budget.steps) - len(self.steps)
 

@@ -12,7 +12,7 @@ import sqlite3
 from contextlib import suppress
 from pathlib import Path
 
-from portico.plugins import use_log, writing
+from portico.plugins import transaction, use_log
 
 __all__ = ["connect", "identity", "newest", "succeed"]
 
@@ -72,7 +72,7 @@ def connect(file: Path, wait: float) -> sqlite3.Connection:
             connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
             use_log(connection, wait)
-            with writing(connection):
+            with transaction(connection):
                 # Two processes may begin it at once; the second finds it made.
                 if _is_empty(connection):
                     for table in _TABLES:

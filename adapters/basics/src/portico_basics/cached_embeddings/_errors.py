@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from portico.plugins import is_busy, is_damaged, plain_code
+from portico.errors import StoreDamaged, StoreError
+from portico.plugins import sqlite_errors
 
 __all__ = ["CacheDamaged", "CacheUnusable", "mapped_errors"]
 
@@ -24,29 +24,18 @@ class CacheDamaged(Exception):
 def mapped_errors(folder: Path) -> Iterator[None]:
     """Raise ``CacheDamaged`` or ``CacheUnusable``, whose sentence says what to do."""
     try:
-        yield
-    except sqlite3.Error as error:
-        code = plain_code(error)
-        if is_damaged(error):
-            raise CacheDamaged(str(error)) from error
-        if is_busy(error):
-            why = "another process does not let go of it"
-        elif code == sqlite3.SQLITE_FULL:
-            why = "the disk is full; free some space, or lower `max_bytes` in [embeddings.cached]"
-        else:
-            why = f"{error}; make it writable, or set another `path` in [embeddings.cached]"
-        raise CacheUnusable(_sentence(folder, why)) from error
+        with sqlite_errors(
+            f"The cache of embeddings in {folder}",
+            damaged="",
+            advice="Make it writable, or set another `path` in [embeddings.cached].",
+        ):
+            yield
+    except StoreDamaged as error:
+        raise CacheDamaged(str(error.__cause__)) from error
     except (UnicodeError, OverflowError) as error:
-        # SQLite's own message quotes the damaged bytes; a number is larger than any that was written.
+        # A number is larger than any that was written.
         raise CacheDamaged(str(error)) from error
-    except OSError as error:
-        mend = "set" if isinstance(error, (NotADirectoryError, FileExistsError)) else "make it writable, or set"
-        why = f"{error.strerror or error}; {mend} another `path` in [embeddings.cached]"
-        raise CacheUnusable(_sentence(folder, why)) from error
-
-
-def _sentence(folder: Path, why: str) -> str:
-    return (
-        f"The cache of embeddings in {folder} cannot be used as it should for now: {why}. What is not found there is "
-        "embedded, and it is tried again in a minute."
-    )
+    except StoreError as error:
+        raise CacheUnusable(
+            f"{error} Texts that are not found there are embedded. It is tried again in a minute."
+        ) from error

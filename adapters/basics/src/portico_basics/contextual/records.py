@@ -306,7 +306,7 @@ async def nearest(
         asked *= 4
     complete = all(len(near) >= top for near in found)
     if any(also):
-        complete &= await _add_missing(store, namespace, known, queries, found, also)
+        complete &= await _add_missing(store, namespace, known, queries, found=found, also=also)
     return [{name: cosine for name, cosine in near.items() if cosine > 0} for near in found], complete
 
 
@@ -334,6 +334,7 @@ async def _add_missing(
     namespace: str,
     known: KnownFunctions,
     queries: Vectors,
+    *,
     found: Sequence[Near],
     also: Sequence[Collection[str]],
 ) -> bool:

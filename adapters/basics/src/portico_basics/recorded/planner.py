@@ -20,9 +20,7 @@ from portico.plans import (
     answer_of,
     evaluate,
     functions_used,
-    own_steps,
     references,
-    require_functions,
     stale_functions,
 )
 from portico.plugins import Services
@@ -67,7 +65,7 @@ class RecordedPlanner(Planner):
 
     async def propose(self, task: Task, *, emit: Emit) -> Plan | Answer | Infeasible:
         """Return the recorded plan, what of it has not run yet, or its answer."""
-        require_functions(task)
+        task.require_functions()
         catalogue = {manual.name: manual for manual in task.functions}
         recording = await self._recording(catalogue)
         if isinstance(recording.outcome, Infeasible):
@@ -78,7 +76,7 @@ class RecordedPlanner(Planner):
         plan = recording.plan
         for warning in _warnings(recording, task, stale):
             emit(Warned(warning))
-        done = {record.step.id for record in own_steps(task)}
+        done = {record.step.id for record in task.own_steps}
         steps = tuple(step for step in plan.steps if step.id not in done)
         if steps:
             return Plan(task.goal, steps, plan.result, fingerprints=plan.fingerprints, input=plan.input)
@@ -128,7 +126,7 @@ def _refuse_failed(recording: Recording, task: Task, stale: list[Stale]) -> None
             raise PlanStale([str(each) for each in stale])
         findings = "\n".join(f"  {each}" for each in task.refused[-1].findings if each.severity == "error")
         raise PlanError(f"{_begin(recording.source)} cannot run with the functions that there are:\n{findings}")
-    for record in own_steps(task):
+    for record in task.own_steps:
         if record.error is not None:
             raise PlanError(f"{_begin(recording.source)} failed at the step {record.step.id}: {record.error}")
 

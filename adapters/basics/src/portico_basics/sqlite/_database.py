@@ -6,7 +6,7 @@ import os
 import sqlite3
 from pathlib import Path
 
-from portico.plugins import use_log, writing
+from portico.plugins import transaction, use_log
 from portico_basics.sqlite._errors import damaged, not_a_journal, too_new
 
 __all__ = ["VERSION", "connect"]
@@ -59,7 +59,7 @@ def connect(file: Path, wait: float) -> sqlite3.Connection:
 def _prepare(connection: sqlite3.Connection, file: Path, wait: float) -> None:
     if _is_empty(connection):
         use_log(connection, wait)
-        with writing(connection):
+        with transaction(connection):
             # Two processes may begin it at once; the second finds it made.
             if _is_empty(connection):
                 for table in _TABLES:

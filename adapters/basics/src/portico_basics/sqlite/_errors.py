@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-from portico.errors import StoreBusy, StoreDamaged, StoreError
-from portico.plugins import is_busy, is_damaged, plain_code
+from portico.errors import StoreDamaged, StoreError
+from portico.plugins import sqlite_errors
 
 __all__ = ["damaged", "mapped_errors", "not_a_journal", "too_new"]
 
-_UNWRITABLE = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH)
 _SWITCH = 'set another `path` in [runs.sqlite] of portico.toml, or `use = "none"` in [runs] to keep no journal'
 
 
 def damaged(file: Path, why: str) -> StoreDamaged:
     """Return the error for a file that is not what was written."""
-    return StoreDamaged(
-        f"The journal {file} is damaged: {why}. Move it away, with {file.name}-wal and {file.name}-shm if they are "
-        f"there, and a new one is begun; the runs in it cannot be resumed then. `sqlite3 {file} .recover` shows what "
-        "can still be read."
+    return StoreDamaged(f"The journal {file} is damaged: {why}. {_mend(file)}")
+
+
+def _mend(file: Path) -> str:
+    return (
+        f"Move it away, with {file.name}-wal and {file.name}-shm if they are there, and a new one is begun; the runs "
+        f"in it cannot be resumed then. `sqlite3 {file} .recover` shows what can still be read."
     )
 
 
@@ -38,30 +38,6 @@ def too_new(file: Path, version: int, known: int) -> StoreError:
     )
 
 
-@contextmanager
-def mapped_errors(file: Path) -> Iterator[None]:
+def mapped_errors(file: Path) -> AbstractContextManager[None]:
     """Raise ``StoreBusy``, ``StoreDamaged`` or ``StoreError`` for what goes wrong around the database ``file``."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        code = plain_code(error)
-        if is_busy(error):
-            raise StoreBusy(f"Another process is writing to the journal {file}. Try again when it is done.") from error
-        if is_damaged(error):
-            raise damaged(file, str(error)) from error
-        if code == sqlite3.SQLITE_FULL:
-            raise StoreError(
-                f"The disk of the journal {file} is full; nothing was written. Free some space, then resume the run."
-            ) from error
-        if code in _UNWRITABLE:
-            raise StoreError(
-                f"The journal {file} cannot be written: {error}. Make it writable, or {_SWITCH}."
-            ) from error
-        if code == sqlite3.SQLITE_TOOBIG:
-            raise StoreError(f"An entry is too large for the journal {file}: {error}.") from error
-        raise StoreError(f"The journal {file} failed: {error}.") from error
-    except UnicodeDecodeError as error:
-        raise damaged(file, str(error)) from error
-    except OSError as error:
-        why = error.strerror or str(error)
-        raise StoreError(f"The journal {file} cannot be opened: {why}. Make its folder, or {_SWITCH}.") from error
+    return sqlite_errors(f"The journal {file}", damaged=_mend(file), advice=f"Make it writable, or {_SWITCH}.")

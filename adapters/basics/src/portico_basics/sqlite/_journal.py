@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from portico.errors import StoreBusy, StoreError
-from portico.plugins import entry_of, name_bytes, name_of, name_shown, stale, writing
+from portico.plugins import entry_of, name_bytes, name_of, name_shown, stale, transaction
 from portico.ports import Lease
 from portico_basics.sqlite._database import connect
 from portico_basics.sqlite._errors import damaged, mapped_errors
@@ -182,7 +182,7 @@ class Journal:
         if synchronous != self._synchronous:
             connection.execute(f"PRAGMA synchronous = {'FULL' if synchronous else 'NORMAL'}")
             self._synchronous = synchronous
-        return writing(connection)
+        return transaction(connection)
 
     def _entry(self, run: str, number: int, text: object) -> Mapping[str, Any]:
         try:

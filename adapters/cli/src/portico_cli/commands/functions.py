@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from portico.plugins import schema_manual, text_manual, tool
+from portico.plugins import text_manual
 from portico_cli.arguments import read_goal
 from portico_cli.invocation import Invocation, common_options, docs_option, json_option, pass_invocation, source_option
 from portico_cli.show.functions import selection_lines, selection_to_json
@@ -73,9 +73,9 @@ def command(
     functions, selection = run(collect)
     manuals = [function.manual for function in functions]
     if manual == "schema":
-        write_json({"functions": [schema_manual(each) for each in manuals]})
+        write_json({"functions": [each.to_openapi() for each in manuals]})
     elif manual == "tools":
-        tools = [tool(each) for each in manuals]
+        tools = [each.tool() for each in manuals]
         listed = [{"name": x.name, "description": x.description, "parameters": x.parameters} for x in tools]
         write_json({"tools": listed})
     elif invocation.json:

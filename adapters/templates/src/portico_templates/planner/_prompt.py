@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from portico import Message
-from portico.plans import Finding, Plan, PlanTemplate, StepRecord, Task, as_data, one_line, own_steps
+from portico.plans import Finding, Plan, PlanTemplate, StepRecord, Task, as_data, one_line
 from portico_templates.planner._reply import MARK, MISSING_MARK
 
 __all__ = ["failed_template", "messages_for", "repair"]
@@ -106,7 +106,7 @@ def repair(problem: str) -> str:
 
 def failed_template(task: Task) -> tuple[StepRecord | None, tuple[StepRecord, ...]]:
     """Return the last step that failed, and the calls inside of failed steps that were finished: they stay done."""
-    failed = [record for record in own_steps(task) if record.error is not None]
+    failed = [record for record in task.own_steps if record.error is not None]
     if not failed:
         return None, ()
     within = tuple(f"{record.step.id}/" for record in failed)

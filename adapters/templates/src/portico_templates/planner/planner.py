@@ -11,6 +11,7 @@ from portico.plans import (
     Answer,
     Emit,
     Expression,
+    FittedManual,
     From,
     Infeasible,
     Plan,
@@ -20,13 +21,7 @@ from portico.plans import (
     Task,
     Value,
     ask_until_usable,
-    fitted_manual,
-    fresh_ids,
-    own_steps,
-    plan_number,
-    require_functions,
     sampled_request,
-    told_of,
 )
 from portico.plugins import Services
 from portico.ports import ChatService, TemplateLanguage
@@ -63,10 +58,10 @@ class HandlebarsPlanner:
 
     async def propose(self, task: Task, *, emit: Emit) -> Plan | Answer | Infeasible:
         """Ask the model for a template; raises ``PlanError`` when it writes none that can be used."""
-        require_functions(task)
+        task.require_functions()
         settings = self._settings
-        number = plan_number(task, replans=settings.replans)
-        fitted = fitted_manual(task.functions, task.goal, tokens=settings.manual_tokens, write=helper_manual)
+        number = task.plan_number(replans=settings.replans)
+        fitted = FittedManual.of(task.functions, task.goal, tokens=settings.manual_tokens, write=helper_manual)
         arguments = _arguments(task)
         messages = messages_for(
             task,
@@ -77,8 +72,8 @@ class HandlebarsPlanner:
         )
         written = await self._written(task, messages, arguments, emit)
         if isinstance(written, Infeasible):
-            return told_of(written, fitted)
-        step = Step(next(fresh_ids(task)), PlanTemplate(written.source, _LANGUAGE), arguments)
+            return fitted.explain(written)
+        step = Step(next(task.fresh_ids()), PlanTemplate(written.source, _LANGUAGE), arguments)
         notes: dict[str, Any] = {"plan": number}
         if written.recovered:
             notes["recovered"] = list(written.recovered)
@@ -125,7 +120,7 @@ def _arguments(task: Task) -> dict[str, Expression]:
     if task.input is not None:
         arguments["input"] = From("input")
     _, children = failed_template(task)
-    done: list[Expression] = [From(record.step.id) for record in own_steps(task) if record.error is None]
+    done: list[Expression] = [From(record.step.id) for record in task.own_steps if record.error is None]
     # A call inside of a step is no step that a plan could refer to.
     done += [Value(record.result) for record in children]
     return arguments | {f"done{number}": expression for number, expression in enumerate(done, 1)}
