@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from portico._types.compiling import compile_type
-from portico._types.docstrings import Documentation, describe, describe_class
+from portico._types.docstrings import Documentation, describe
 
 
 def google() -> None:
@@ -270,11 +270,13 @@ class Silent(Google):
 
 @pytest.mark.parametrize("kind", [Plain, PlainTuple, PlainTyped, PlainEnum, PlainStrEnum])
 def test_what_python_writes_by_itself_is_no_description(kind: type) -> None:
-    assert describe_class(kind) == Documentation()
+    assert Documentation.of_class(kind) == Documentation()
     assert "description" not in compile_type(kind).schema
 
 
 def test_what_a_class_says_of_its_fields_holds_for_those_derived_from_it_and_its_summary_does_not() -> None:
-    assert describe_class(Derived) == Documentation("A table outside.", {"seats": "How many.", "note": "Overruled."})
-    assert describe_class(Silent).summary == ""
+    assert Documentation.of_class(Derived) == Documentation(
+        "A table outside.", {"seats": "How many.", "note": "Overruled."}
+    )
+    assert Documentation.of_class(Silent).summary == ""
     assert compile_type(Silent).schema["properties"]["seats"]["description"] == "How many."

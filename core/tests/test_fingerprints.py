@@ -8,7 +8,7 @@ import pytest
 
 from portico._functions.functions import FunctionManual
 from portico._plans.plan import Plan
-from portico._plans.reuse import Stale, fingerprint, stale_functions
+from portico._plans.reuse import Stale, fingerprint
 
 
 def manual(parameters: dict[str, Any], returns: Any = None, *, effects: bool = False) -> FunctionManual:
@@ -101,7 +101,7 @@ def test_a_definition_counts_where_something_leads_to_it() -> None:
 )
 def test_every_change_has_its_sentence(before: FunctionManual, now: FunctionManual, changes: list[str]) -> None:
     plan = Plan("g", fingerprints={"f": fingerprint(before)})
-    assert stale_functions(plan, {"f": now}) == (Stale("f", tuple(changes)),)
+    assert Stale.of(plan, {"f": now}) == (Stale("f", tuple(changes)),)
 
 
 def test_the_sentences_are_told_in_a_row() -> None:

@@ -7,7 +7,6 @@ from hypothesis import given, strategies as st
 
 from portico._chat.messages import estimated_tokens
 from portico._functions.functions import FunctionManual
-from portico._functions.names import text_manual
 from portico._planning.prompts import FittedManual
 from portico._plans.task import Task
 from portico.errors import LimitExceeded, PlanError
@@ -35,10 +34,10 @@ def test_what_is_given_fits_and_is_whole(functions: list[FunctionManual], goal: 
     try:
         fitted = FittedManual.of(functions, goal, tokens=tokens)
     except LimitExceeded:
-        assert all(estimated_tokens(text_manual([each])) >= tokens for each in functions)
+        assert all(estimated_tokens(FunctionManual.write_text([each])) >= tokens for each in functions)
         return
     assert estimated_tokens(fitted.text) <= tokens
-    assert fitted.text == text_manual(fitted.functions), "a manual was cut"
+    assert fitted.text == FunctionManual.write_text(fitted.functions), "a manual was cut"
     names = [each.name for each in fitted.functions]
     assert sorted([*names, *fitted.left_out]) == sorted(each.name for each in functions), "a function was lost"
 

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 
 from portico._functions.functions import Function, FunctionManual, function
 from portico._plans.check import check_plan
-from portico._plans.findings import Finding, Fix, apply_fixes
+from portico._plans.findings import Finding, Fix
 from portico._plans.plan import Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value
 
 
@@ -43,7 +43,7 @@ CATALOGUE: Mapping[str, FunctionManual] = {
 
 
 def mended(plan: Plan) -> Plan:
-    return apply_fixes(plan, check_plan(plan, CATALOGUE))
+    return Finding.fix_plan(plan, check_plan(plan, CATALOGUE))
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_what_is_not_certain_is_left_to_the_author(step: Step) -> None:
     findings = check_plan(plan, CATALOGUE)
     assert findings
     assert not any(finding.fix for finding in findings)
-    assert apply_fixes(plan, findings) is plan
+    assert Finding.fix_plan(plan, findings) is plan
 
 
 def test_of_two_steps_of_one_name_nothing_is_mended() -> None:
@@ -141,12 +141,12 @@ def test_a_place_that_is_not_there_is_passed_over() -> None:
     places: list[tuple[Any, ...]] = [("arguments", "no"), ("after", 3), ("arguments", "text", "list", 0), ("odd",)]
     fixes = [Finding("", "x", fix=Fix(("x",), place, Value(1))) for place in places]
     fixes += [Finding("", "z", fix=Fix(("z",), ("function",), "total"))]
-    assert apply_fixes(plan, fixes) == plan
+    assert Finding.fix_plan(plan, fixes) == plan
 
 
 def test_a_plan_without_a_result_is_given_none() -> None:
     plan = Plan("g", (Step("x", "send", {"text": Value("a")}),))
-    assert apply_fixes(plan, [Finding("", fix=Fix((), ("result",), Value(1)))]) == plan
+    assert Finding.fix_plan(plan, [Finding("", fix=Fix((), ("result",), Value(1)))]) == plan
 
 
 NAMES = st.sampled_from(
@@ -193,7 +193,7 @@ def careless_plans(draw: st.DrawFn, *, nested: bool = True) -> Plan:
 @given(careless_plans())
 def test_after_mending_those_findings_are_gone_and_no_new_ones_came(plan: Plan) -> None:
     before = check_plan(plan, CATALOGUE)
-    after = check_plan(apply_fixes(plan, before), CATALOGUE)
+    after = check_plan(Finding.fix_plan(plan, before), CATALOGUE)
     left = [finding for finding in before if finding.fix is None]
     told = "\n".join(["before:", *map(str, before), "after:", *map(str, after)])
     assert [finding.fix for finding in after] == [None] * len(left), told

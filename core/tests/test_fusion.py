@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from portico._search.fused import fuse_by_rank, fuse_passages
+from portico._search.fused import FusedSearch, fuse_by_rank
 
 rankings = st.lists(st.lists(st.sampled_from("abcdefg"), unique=True), max_size=4)
 
@@ -42,7 +42,7 @@ passages = st.tuples(
 
 
 def fused(*rankings: list[Passage]) -> list[tuple[Passage, tuple[int, ...]]]:
-    return fuse_passages(rankings, link=lambda passage: passage[0], text=lambda passage: passage[1])
+    return FusedSearch.fuse(rankings, link=lambda passage: passage[0], text=lambda passage: passage[1])
 
 
 @given(st.lists(passages, unique=True))

@@ -11,13 +11,7 @@ from hypothesis import given, strategies as st
 
 from portico import Kernel, function, search_plugin
 from portico._agents.agent import ChatAgent
-from portico._agents.grounding import (
-    GROUNDED_INSTRUCTIONS,
-    Passages,
-    SearchContextProvider,
-    number_search_results,
-    queries_of,
-)
+from portico._agents.grounding import GROUNDED_INSTRUCTIONS, Passages, SearchContextProvider, queries_of
 from portico._agents.thread import AgentTurn, Thread, TurnOutcome
 from portico._chat.messages import ChatCapabilities, ChatReply, Citation, Message, Source, ToolCall
 from portico._search.results import (
@@ -215,7 +209,7 @@ async def numbered(plugin: str, *calls: ToolCall) -> Sequence[str]:
 
     kernel.add_function(passages)
     found = Passages()
-    kernel.middleware.tool_call.append(number_search_results(kernel, lambda: found))
+    kernel.middleware.tool_call.append(Passages.number_results(kernel, lambda: found))
     return [(await kernel.call_tool(call)).content for call in calls]
 
 

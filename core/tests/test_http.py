@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from portico._plugins.http import HttpRequest, HttpResponse, retry_after, service_error
+from portico._plugins.http import HttpRequest, HttpResponse, service_error
 from portico._plugins.registration import Secret
 from portico.errors import (
     AuthenticationFailed,
@@ -185,7 +185,7 @@ def test_of_a_bearer_header_the_key_alone_is_hidden_too() -> None:
     ],
 )
 def test_how_long_to_wait_is_read_from_the_headers(headers: dict[str, str], seconds: float | None) -> None:
-    assert retry_after(headers) == seconds
+    assert HttpResponse.retry_after(headers) == seconds
 
 
 def test_a_date_and_a_time_of_day_are_counted_from_now() -> None:
@@ -194,7 +194,7 @@ def test_a_date_and_a_time_of_day_are_counted_from_now() -> None:
         {"retry-after": format_datetime(later, usegmt=True)},
         {"x-ratelimit-reset": str(int(later.timestamp()))},
     ):
-        wait = retry_after(headers)
+        wait = HttpResponse.retry_after(headers)
         assert wait is not None
         assert 3000 < wait <= 3600
 

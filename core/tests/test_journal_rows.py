@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from portico._ports.run_store import Lease
 from portico._runs import rows
 from portico._runs.journal import RunState, entry
-from portico._runs.rows import ending, entry_of, entry_text, name_bytes, name_of, name_shown, stale
+from portico._runs.rows import Rows
 from portico.errors import StoreError
 
 TEXTS = st.text(st.characters(codec=None, categories=None) | st.sampled_from(["\0", "\ud800", "'"]), max_size=30)
@@ -24,28 +24,28 @@ VALUES = st.recursive(
 
 @given(st.dictionaries(TEXTS, VALUES, max_size=6))
 def test_an_entry_comes_back_as_it_was_from_one_line_of_ascii(written: dict[str, Any]) -> None:
-    text = entry_text("r1", written)
+    text = Rows.encode("r1", written)
     assert text.isascii()
     assert "\n" not in text
     assert "\0" not in text
-    back = entry_of(text)
+    back = Rows.decode(text)
     assert back == written
     assert json.dumps(back) == json.dumps(written), "1 is not 1.0, and keys keep their order"
 
 
 @given(TEXTS)
 def test_any_string_is_a_name_and_stays_on_its_line_in_messages(name: str) -> None:
-    assert name_of(name_bytes(name)) == name
-    shown = name_shown(name)
+    assert Rows.decode_name(Rows.encode_name(name)) == name
+    shown = Rows.shown_name(name)
     assert shown
     assert shown.isprintable()
     assert shown == name or json.loads(json.dumps(shown)).isascii()
-    assert shown in str(stale(Lease(name, "me", 7)))
+    assert shown in str(Rows.stale(Lease(name, "me", 7)))
 
 
 @given(TEXTS, TEXTS)
 def test_two_names_are_never_the_same_bytes(one: str, other: str) -> None:
-    assert (name_bytes(one) == name_bytes(other)) == (one == other)
+    assert (Rows.encode_name(one) == Rows.encode_name(other)) == (one == other)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_two_names_are_never_the_same_bytes(one: str, other: str) -> None:
 )
 def test_what_is_no_json_is_refused_with_the_name_of_the_run(wrong: dict[Any, Any]) -> None:
     with pytest.raises(StoreError, match=r"^An entry of the run 'r\\n1' is not JSON: ") as caught:
-        entry_text("r\n1", wrong)
+        Rows.encode("r\n1", wrong)
     assert caught.value.__cause__ is not None
 
 
@@ -67,16 +67,16 @@ def test_what_goes_round_in_a_circle_or_too_deep_is_refused() -> None:
         deep = [deep]
     for wrong in (circle, {"deep": deep}):
         with pytest.raises(StoreError, match="is not JSON"):
-            entry_text("r1", wrong)
+            Rows.encode("r1", wrong)
     while deep:
         deep = deep[0]
 
 
 def test_an_entry_that_is_too_long_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "_MAXIMUM_CHARACTERS", 1_000)
-    assert entry_text("r1", {"t": "x" * (1_000 - len('{"t":""}'))})
+    assert Rows.encode("r1", {"t": "x" * (1_000 - len('{"t":""}'))})
     with pytest.raises(StoreError, match=r"run r1 has 1,001 characters; the journal takes 1,000\. Let the step write"):
-        entry_text("r1", {"t": "x" * (1_001 - len('{"t":""}'))})
+        Rows.encode("r1", {"t": "x" * (1_001 - len('{"t":""}'))})
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_an_entry_that_is_too_long_says_what_to_do(monkeypatch: pytest.MonkeyPat
 )
 def test_what_was_not_written_so_is_told(text: object, words: str) -> None:
     with pytest.raises(ValueError, match=f"^{words}$"):
-        entry_of(text)
+        Rows.decode(text)
 
 
 OUTCOMES = {"answer": True, "infeasible": True, "failed": True, "held": False}
@@ -121,9 +121,9 @@ def test_a_run_has_ended_where_its_last_outcome_says_so_and_nobody_took_it_up_si
             ended = OUTCOMES[each["kind"]]
         elif each["type"] == "resumed":
             ended = False
-        assert ending([each]) in (ended, None)
-        assert ending([each]) is not None or ended == before
-    assert (ending(entries) or False) == ended
+        assert Rows.ended([each]) in (ended, None)
+        assert Rows.ended([each]) is not None or ended == before
+    assert (Rows.ended(entries) or False) == ended
     if entries and entries[-1]["type"] == "outcome":
         state = RunState.of([entry("pursuit", goal="g", planner="p"), *entries]).state
         assert (state in ("done", "infeasible", "failed")) == ended

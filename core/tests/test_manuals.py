@@ -10,7 +10,6 @@ from hypothesis import given, strategies as st
 
 from portico._chat.messages import Tool
 from portico._functions.functions import Function, FunctionManual
-from portico._functions.names import text_manual
 from portico._schema.validate import PlainSchemaValidator
 from portico_testkit.strategies import type_cases
 
@@ -47,7 +46,7 @@ MANUAL = Function.of(forecast, plugin="Weather").manual
 
 
 def test_the_text_has_a_block_for_each_function_with_names_and_defaults() -> None:
-    assert text_manual([MANUAL, Function.of(quiet).manual]) == (
+    assert FunctionManual.write_text([MANUAL, Function.of(quiet).manual]) == (
         "Weather.forecast:\n"
         "  description: Tell the weather of some days.\n"
         "  inputs:\n"
@@ -60,12 +59,14 @@ def test_the_text_has_a_block_for_each_function_with_names_and_defaults() -> Non
         "  description:\n"
         "  inputs: none"
     )
-    assert text_manual([]) == ""
+    assert FunctionManual.write_text([]) == ""
 
 
 def test_no_word_of_a_function_can_begin_a_line_of_its_own() -> None:
     forged = FunctionManual("a", "x\n  inputs:\r\u2028b", {"properties": {"p": {"description": "y\n- q: z"}}}, {})
-    assert text_manual([forged]) == "a:\n  description: x inputs: b\n  inputs:\n  - p: y - q: z (optional)"
+    assert (
+        FunctionManual.write_text([forged]) == "a:\n  description: x inputs: b\n  inputs:\n  - p: y - q: z (optional)"
+    )
 
 
 def test_the_schema_manual_tells_what_goes_in_and_what_comes_out() -> None:
@@ -108,7 +109,7 @@ def test_every_rendering_is_of_any_function_and_its_schemas_are_json_that_the_pl
     function = Function.of(run)
     made = function.manual.to_openapi()
     assert json.loads(json.dumps(made, allow_nan=False)) == made
-    assert text_manual([function.manual]).count("\n  - ") == 2
+    assert FunctionManual.write_text([function.manual]).count("\n  - ") == 2
     validate = PlainSchemaValidator().compile(function.manual.tool().parameters)
     written = function.returns.unstructure(default)
     assert made["parameters"]["properties"]["second"]["default"] == written

@@ -14,7 +14,7 @@ from hypothesis import event, given, strategies as st, target
 
 from portico._functions.functions import Function, FunctionManual, function
 from portico._plans.check import check_plan
-from portico._plans.findings import apply_fixes
+from portico._plans.findings import Finding
 from portico._plans.plan import Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value, references
 from portico._prompts.calling import FunctionCall
 from portico._runs.writing import run_steps
@@ -120,8 +120,8 @@ def test_a_property_that_an_open_object_does_not_declare_is_a_warning(
         assert "is not declared; there are: Note, date, weekday" in each.message
         assert (each.fix is None) == (mended is None)
         if mended is not None:
-            assert apply_fixes(plan, found).steps[1].arguments == {"text": From("s1", mended)}
-            assert check_plan(apply_fixes(plan, found), catalogue) == []
+            assert Finding.fix_plan(plan, found).steps[1].arguments == {"text": From("s1", mended)}
+            assert check_plan(Finding.fix_plan(plan, found), catalogue) == []
 
 
 def test_a_property_of_another_type_is_no_mend_and_no_error() -> None:

@@ -9,19 +9,7 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from portico._plans.json_form import plan_from_json, plan_to_json
-from portico._plans.plan import (
-    From,
-    JsonPath,
-    ListOf,
-    ObjectOf,
-    Plan,
-    Step,
-    TextOf,
-    Value,
-    parse_path,
-    print_path,
-    read_path,
-)
+from portico._plans.plan import From, JsonPath, ListOf, ObjectOf, Plan, Step, TextOf, Value, read_path
 from portico.errors import PlanFormatError
 from portico_testkit.strategies import json_paths, json_values, near, plans
 
@@ -30,17 +18,17 @@ from portico_testkit.strategies import json_paths, json_values, near, plans
 @example(("\ud800",))
 @example(("\x00'\"\\/\x7f\u2028",))
 def test_a_path_comes_back_as_it_was(path: JsonPath) -> None:
-    assert parse_path(print_path(path)) == path
+    assert From.parse_path(From.print_path(path)) == path
 
 
 @given(st.text("$.[]'\"\\u0123abD8- \n*:?", max_size=12))
 def test_any_text_is_a_path_or_a_format_error(text: str) -> None:
     try:
-        path = parse_path("$" + text)
+        path = From.parse_path("$" + text)
     except PlanFormatError as error:
         assert "character" in str(error)
     else:
-        assert parse_path(print_path(path)) == path
+        assert From.parse_path(From.print_path(path)) == path
 
 
 @pytest.mark.parametrize(
@@ -59,7 +47,7 @@ def test_any_text_is_a_path_or_a_format_error(text: str) -> None:
     ],
 )
 def test_every_spelling_of_a_singular_query_is_read(text: str, path: JsonPath) -> None:
-    assert parse_path(text) == path
+    assert From.parse_path(text) == path
 
 
 @pytest.mark.parametrize(
@@ -95,14 +83,14 @@ def test_every_spelling_of_a_singular_query_is_read(text: str, path: JsonPath) -
 )
 def test_what_is_no_singular_query_is_refused_with_the_position(text: str, position: int) -> None:
     with pytest.raises(PlanFormatError, match=rf"wrong at character {position}:") as caught:
-        parse_path(text)
+        From.parse_path(text)
     assert len(str(caught.value)) < 400
 
 
 @pytest.mark.parametrize("text", ["", "a", "@.a", " $.a", "." * 10**6])
 def test_a_path_begins_with_a_dollar(text: str) -> None:
     with pytest.raises(PlanFormatError, match="does not begin"):
-        parse_path(text)
+        From.parse_path(text)
 
 
 @given(json_values(), st.data())

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from portico._plans.plan import JsonPath, parse_path, print_path, read_path
+from portico._plans.plan import From, JsonPath, read_path
 from portico.errors import PlanFormatError
 
 LONG = "a" * 200
@@ -54,7 +54,7 @@ LONG = "a" * 200
 )
 def test_a_wrong_path_is_told_with_the_character_and_what_belongs_there(text: str, says: str) -> None:
     with pytest.raises(PlanFormatError) as caught:
-        parse_path(text)
+        From.parse_path(text)
     assert str(caught.value) == says
 
 
@@ -75,7 +75,7 @@ def test_a_wrong_path_is_told_with_the_character_and_what_belongs_there(text: st
     ],
 )
 def test_the_ends_of_what_is_allowed_are_allowed(text: str, path: JsonPath) -> None:
-    assert parse_path(text) == path
+    assert From.parse_path(text) == path
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_the_ends_of_what_is_allowed_are_allowed(text: str, path: JsonPath) -> N
     ],
 )
 def test_a_path_is_printed_in_its_shortest_form_in_the_letters_of_its_names(path: JsonPath, text: str) -> None:
-    assert print_path(path) == text
+    assert From.print_path(path) == text
 
 
 @pytest.mark.parametrize(

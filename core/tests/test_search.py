@@ -20,7 +20,6 @@ from portico._search.results import (
     SearchResults,
     TextSearchOptions,
     TextSearchResult,
-    query_bounds,
 )
 from portico.errors import ArgumentsInvalid, UnsupportedFilter
 
@@ -157,7 +156,7 @@ def test_options_that_make_no_sense_are_a_mistake(options: dict[str, int], told:
     ],
 )
 def test_the_bounds_of_a_query_are_told_in_words(characters: int | None, words: int | None, told: str) -> None:
-    assert query_bounds(SearchCapabilities(query_characters=characters, query_words=words)) == told
+    assert SearchCapabilities(query_characters=characters, query_words=words).query_bounds() == told
 
 
 def test_the_type_of_the_records_is_the_one_that_the_connector_names() -> None:

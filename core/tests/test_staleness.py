@@ -10,7 +10,7 @@ import pytest
 
 from portico._functions.functions import Function, FunctionManual, Parameter
 from portico._plans.plan import Plan
-from portico._plans.reuse import Stale, fingerprint, stale_functions
+from portico._plans.reuse import Stale, fingerprint
 from portico._types.compiling import compile_type
 
 
@@ -47,7 +47,7 @@ BEFORE = manual(city=str, days=int)
 def test_what_changed_is_said(now: FunctionManual, changes: tuple[str, ...]) -> None:
     plan = Plan("g", fingerprints={"f": fingerprint(BEFORE)})
     expected = (Stale("f", changes),) if changes else ()
-    assert stale_functions(plan, {"f": now}) == expected
+    assert Stale.of(plan, {"f": now}) == expected
 
 
 def test_whether_a_parameter_is_needed_counts() -> None:
@@ -57,14 +57,14 @@ def test_whether_a_parameter_is_needed_counts() -> None:
         (required, optional, "the parameter 'a' is no longer needed"),
         (optional, required, "the parameter 'a' is needed now"),
     ):
-        assert stale_functions(Plan("g", fingerprints={"f": fingerprint(one)}), {"f": other})[0].changes == (sentence,)
+        assert Stale.of(Plan("g", fingerprints={"f": fingerprint(one)}), {"f": other})[0].changes == (sentence,)
 
 
 def test_a_function_that_is_gone_and_a_fingerprint_of_another_kind_are_said_too() -> None:
     odd = ["0", "", "[]", '{"p": 1}', '{"p": {"city": 3}, "r": "", "e": 0}', "{" * 10_000, "9f86d081884c7d65"]
     for text in odd:
         plan = Plan("g", fingerprints={"gone": "0", "f": text})
-        assert [str(stale) for stale in stale_functions(plan, {"f": BEFORE})] == [
+        assert [str(stale) for stale in Stale.of(plan, {"f": BEFORE})] == [
             "gone: it is gone",
             "f: it is not what it was",
         ]
@@ -99,8 +99,8 @@ def test_what_a_definition_says_counts_for_the_rules_of_the_parameters_too() -> 
         return FunctionManual("f", "", parameters, {})
 
     plan = Plan("g", fingerprints={"f": fingerprint(ruled({"required": ["a"]}))})
-    assert stale_functions(plan, {"f": ruled({"required": ["a"]})}) == ()
-    (stale,) = stale_functions(plan, {"f": ruled({"minProperties": 1})})
+    assert Stale.of(plan, {"f": ruled({"required": ["a"]})}) == ()
+    (stale,) = Stale.of(plan, {"f": ruled({"minProperties": 1})})
     assert stale.changes == ("what its arguments must be together changed",)
 
 

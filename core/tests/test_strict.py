@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 from hypothesis import event, given, reject, strategies as st
 
-from portico._schema.strict import StrictForm, strict_form
+from portico._schema.strict import StrictForm
 from portico._types.compiled import Mismatch
 from portico._types.compiling import compile_type
 from portico.errors import SchemaUnsupported
@@ -313,7 +313,7 @@ def form_of(schema: Any) -> StrictForm:
     if has_a_circle(schema):
         reject()
     try:
-        return strict_form(schema)
+        return StrictForm.of(schema)
     except SchemaUnsupported as error:
         event(f"none: {str(error).rpartition(', ')[2]}"[:60])
         reject()
@@ -360,7 +360,7 @@ def test_anything_else_is_decoded_or_refused_but_never_an_accident(data: st.Data
 @given(st.data())
 def test_every_type_of_the_core_has_a_strict_form(data: st.DataObject) -> None:
     compiled = compile_type(data.draw(type_cases()).hint)
-    form = strict_form(compiled.schema)
+    form = StrictForm.of(compiled.schema)
     assert all("/uniqueItems is not held" in sentence for sentence in form.loosened), "only sets are loosened"
     check_rules(form.schema)
     check(compiled.schema, form, data.draw(values_for(form.schema, form.schema)))
@@ -382,7 +382,7 @@ def entries_of(value: Any) -> dict[str, Any]:
 
 def rewritten(member: Any, **definitions: Any) -> Any:
     """Return what becomes of the schema of a required property."""
-    form = strict_form({**closed({"x": member}), "$defs": definitions})
+    form = StrictForm.of({**closed({"x": member}), "$defs": definitions})
     assert form.loosened == ()
     return form.schema["properties"]["x"]
 
@@ -401,14 +401,14 @@ def test_the_schemas_of_the_guide_come_out_as_they_are() -> None:
         closed({"item": {"anyOf": [closed({"name": TEXT, "age": WHOLE}), closed({"number": TEXT, "street": TEXT})]}}),
     ]
     for schema in guide:
-        form = strict_form(schema)
+        form = StrictForm.of(schema)
         assert form.schema == schema
         assert form.identity
         assert form.loosened == ()
 
 
 def test_a_root_that_is_no_object_is_wrapped() -> None:
-    form = strict_form({"type": "array", "items": WHOLE})
+    form = StrictForm.of({"type": "array", "items": WHOLE})
     assert form.schema == closed({"value": {"type": "array", "items": WHOLE}})
     assert form.decode({"value": [1]}) == [1]
     for other in ([1], {}, {"value": [], "more": 1}, None):
@@ -417,19 +417,19 @@ def test_a_root_that_is_no_object_is_wrapped() -> None:
 
 
 def test_an_optional_property_is_null_when_it_is_not_there() -> None:
-    form = strict_form({"type": "object", "properties": {"a": TEXT, "b": WHOLE}, "required": ["a"]})
+    form = StrictForm.of({"type": "object", "properties": {"a": TEXT, "b": WHOLE}, "required": ["a"]})
     assert form.schema == closed({"a": TEXT, "b": {"anyOf": [WHOLE, NOTHING]}})
     assert form.decode({"a": "", "b": None}) == {"a": ""}
 
 
 def test_an_optional_property_that_may_be_null_stays_null() -> None:
-    form = strict_form(closed({"a": {"type": ["string", "null"]}}, required=[]))
+    form = StrictForm.of(closed({"a": {"type": ["string", "null"]}}, required=[]))
     assert form.schema == closed({"a": {"type": ["string", "null"]}})
     assert form.identity
 
 
 def test_a_map_is_an_array_of_entries() -> None:
-    form = strict_form({"type": "object", "additionalProperties": WHOLE})
+    form = StrictForm.of({"type": "object", "additionalProperties": WHOLE})
     assert form.schema == closed({"value": entries_of(WHOLE)})
     entry = {"key": "b", "value": 1}
     assert form.decode({"value": [entry]}) == {"b": 1}
@@ -438,7 +438,7 @@ def test_a_map_is_an_array_of_entries() -> None:
 
 
 def test_free_json_is_kept() -> None:
-    form = strict_form(closed({"x": {}}))
+    form = StrictForm.of(closed({"x": {}}))
     inner = [{"entries": []}]
     written = [1, 1.0, True, None, "a", {"entries": [{"key": "b", "value": inner}]}]
     assert repr(form.decode({"x": written})) == repr({"x": [1, 1.0, True, None, "a", {"b": [{}]}]})
@@ -447,21 +447,21 @@ def test_free_json_is_kept() -> None:
 def test_an_array_with_a_schema_for_each_place_is_an_object_with_a_property_for_each() -> None:
     schema = {"type": "array", "prefixItems": [TEXT, WHOLE], "minItems": 2, "maxItems": 2}
     assert rewritten(schema) == closed({"item_1": TEXT, "item_2": WHOLE})
-    assert strict_form(closed({"x": schema})).decode({"x": {"item_1": "a", "item_2": 1}}) == {"x": ["a", 1]}
+    assert StrictForm.of(closed({"x": schema})).decode({"x": {"item_1": "a", "item_2": 1}}) == {"x": ["a", 1]}
 
 
 def test_an_alternative_is_decoded_by_what_the_value_is() -> None:
     def tagged(tag: str) -> Any:
         return closed({"kind": {"const": tag}, "a": TEXT}, ["kind"])
 
-    form = strict_form(closed({"x": {"oneOf": [tagged("a"), tagged("b"), {"type": "array", "items": TEXT}]}}))
+    form = StrictForm.of(closed({"x": {"oneOf": [tagged("a"), tagged("b"), {"type": "array", "items": TEXT}]}}))
     assert form.loosened == ()
     assert form.decode({"x": {"kind": "b", "a": None}}) == {"x": {"kind": "b"}}
     assert form.decode({"x": ["a"]}) == {"x": ["a"]}
 
 
 def test_one_of_is_loosened_where_a_value_may_fit_several() -> None:
-    form = strict_form(closed({"x": {"oneOf": [WHOLE, {"type": "number"}]}}))
+    form = StrictForm.of(closed({"x": {"oneOf": [WHOLE, {"type": "number"}]}}))
     assert form.loosened == (
         "#/properties/x/oneOf is not held: it becomes anyOf, and a value may fit several of its alternatives",
     )
@@ -486,12 +486,12 @@ def test_what_several_schemas_ask_is_asked_together() -> None:
 
 def test_keywords_that_strict_mode_does_not_know_are_loosened_or_refused() -> None:
     schema = closed({"a": {"type": "string", "minLength": 1, "pattern": "(?=a)"}})
-    assert strict_form(schema).loosened == (
+    assert StrictForm.of(schema).loosened == (
         "#/properties/a/minLength is not held: strict mode has no such keyword",
         "#/properties/a/pattern is not held: strict mode has no lookaround and no references back",
     )
     with pytest.raises(SchemaUnsupported, match="minLength is not held"):
-        strict_form(schema, loosen=False)
+        StrictForm.of(schema, loosen=False)
 
 
 @pytest.mark.parametrize(
@@ -509,7 +509,7 @@ def test_keywords_that_strict_mode_does_not_know_are_loosened_or_refused() -> No
 )
 def test_what_has_no_strict_form_is_refused_with_the_reason(schema: Any, reason: str) -> None:
     with pytest.raises(SchemaUnsupported) as caught:
-        strict_form(schema)
+        StrictForm.of(schema)
     assert reason in str(caught.value)
 
 
@@ -517,7 +517,7 @@ def test_a_reply_can_be_decoded_while_it_comes() -> None:
     shape = {
         "anyOf": [closed({"kind": {"const": "a"}, "b": TEXT}, ["kind"]), closed({"kind": {"const": "c"}, "b": TEXT})]
     }
-    form = strict_form(closed({"name": TEXT, "note": TEXT, "shape": shape}, required=["name"]))
+    form = StrictForm.of(closed({"name": TEXT, "note": TEXT, "shape": shape}, required=["name"]))
     assert form.decode({}) == {}
     assert form.decode({"name": "A", "note": None}) == {"name": "A"}
     with pytest.raises(Mismatch):
@@ -532,29 +532,29 @@ def nested(levels: int, required: list[str] | None = None) -> dict[str, Any]:
 
 
 def test_ten_levels_stay_and_deeper_ones_move_to_a_definition() -> None:
-    assert strict_form(nested(10)).schema == nested(10)
-    form = strict_form(nested(11))
+    assert StrictForm.of(nested(10)).schema == nested(10)
+    form = StrictForm.of(nested(11))
     assert form.identity, "references change no value"
     assert form.schema["$defs"] == {"part": nested(1)}
 
 
 def test_a_schema_or_a_value_that_is_too_deep_is_refused() -> None:
     with pytest.raises(SchemaUnsupported, match=r"deeper than 200 levels|nested too deeply"):
-        strict_form(nested(201))
+        StrictForm.of(nested(201))
     endless: dict[str, Any] = {}
     endless["items"] = endless
     with pytest.raises(SchemaUnsupported, match=r"deeper than 200 levels|nested too deeply"):
-        strict_form(endless)
+        StrictForm.of(endless)
     value: Any = []
     for _ in range(5000):
         value = [value]
     with pytest.raises(Mismatch, match="nested less deeply"):
-        strict_form({}).decode({"value": value})
+        StrictForm.of({}).decode({"value": value})
 
 
 def test_references_that_fork_at_every_step_take_no_time_that_doubles() -> None:
     for word in ("anyOf", "oneOf"):
         fork = {f"a{step}": {word: [{"$ref": f"#/$defs/a{step + 1}"}] * 2} for step in range(60)}
         schema = closed({"x": {"$ref": "#/$defs/a0"}}, required=[])
-        form = strict_form({**schema, "$defs": {**fork, "a60": closed({"y": TEXT}, required=[])}})
+        form = StrictForm.of({**schema, "$defs": {**fork, "a60": closed({"y": TEXT}, required=[])}})
         assert form.decode({"x": {"y": "a"}}) == {"x": {"y": "a"}}

@@ -17,7 +17,7 @@ from portico._jobs import Job
 from portico._kernel import Kernel
 from portico._plans.plan import Plan, Value
 from portico._plans.task import Answer, Budget
-from portico._runs.outcome import LONGEST_RUN, checked_run
+from portico._runs.outcome import LONGEST_RUN, Pursuit
 from portico._runs.runners import require_jobs
 from portico._runs.submitting import JOB_VERSION, PURSUIT, Submitted, pursuit_job, submitted
 from portico.errors import RunError, StoreDamaged, StoreError, UnsupportedOption
@@ -221,9 +221,9 @@ def test_any_other_text_names_a_run(name: str) -> None:
         refused = "\0" in name
     if refused:
         with pytest.raises(ValueError, match="not every store takes"):
-            checked_run(name)
+            Pursuit.check_name(name)
     else:
-        assert checked_run(name) == name
+        assert Pursuit.check_name(name) == name
 
 
 @pytest.mark.parametrize("planned", [True, False])

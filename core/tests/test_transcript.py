@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, strategies as st
 
 from portico._chat.messages import estimated_tokens
-from portico._planning.prompts import Round, as_data, as_text, fit_rounds, one_line, shortened
+from portico._planning.prompts import Round, as_data, as_text, one_line, shortened
 
 TEXTS = st.text(max_size=400) | st.integers(0, 3_000).map(lambda size: "long words " * size)
 ROUNDS = st.lists(st.builds(Round, st.integers(0, 200), st.lists(TEXTS, max_size=3).map(tuple)), min_size=1, max_size=6)
@@ -42,7 +42,7 @@ def test_no_character_is_cut_in_the_middle() -> None:
 def test_what_fits_stays_and_the_oldest_shrinks_first(
     rounds: list[Round], tokens: int | None, each: int | None
 ) -> None:
-    gone, fitted = fit_rounds(rounds, tokens=tokens, each=each)
+    gone, fitted = Round.fit(rounds, tokens=tokens, each=each)
     assert gone + len(fitted) == len(rounds)
     assert fitted, "the newest round is gone"
     most = tuple(

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import assume, event, given, strategies as st
 
 from portico._schema.validate import PlainSchemaValidator
-from portico._types.compiled import Compiled, Mismatch, refuse
+from portico._types.compiled import Compiled, Mismatch
 from portico._types.compiling import compile_type
 from portico.errors import SchemaUnsupported
 from portico_testkit.strategies import TypeCase, near, type_cases
@@ -418,7 +418,9 @@ class TaggedCodec:
         schema = {"type": "object", "properties": {"tag": tag.schema}, "additionalProperties": False}
         return Compiled(
             {"$ref": "#/$defs/It", "$defs": {"It": schema}},
-            lambda value: hint() if value.get("tag", hint.__name__) == hint.__name__ else refuse("another", value),
+            lambda value: (
+                hint() if value.get("tag", hint.__name__) == hint.__name__ else Mismatch.refuse("another", value)
+            ),
             lambda value: {"tag": hint.__name__},
             whole=self.whole,
         )

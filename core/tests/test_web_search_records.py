@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 from hypothesis import given, strategies as st
 
-from portico._search.web import Verbatim, WebAddress, plain_text, read_record
+from portico._search.web import FoundPage, Verbatim, WebAddress, read_record
 from portico_testkit.strategies import json_values, near
 
 
@@ -154,7 +154,7 @@ WORDS = st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=20).map
 def test_text_that_was_escaped_and_marked_comes_back(text: str, tag: str) -> None:
     name = tag.partition(" ")[0]
     marked = f"<{tag}>{html.escape(text)}</{name}>"
-    assert plain_text(marked) == " ".join(text.split())
+    assert FoundPage.plain_text(marked) == " ".join(text.split())
 
 
 @pytest.mark.parametrize(
@@ -174,13 +174,13 @@ def test_text_that_was_escaped_and_marked_comes_back(text: str, tag: str) -> Non
     ],
 )
 def test_markup_goes_and_text_stays(markup: str | None, text: str) -> None:
-    assert plain_text(markup) == text
+    assert FoundPage.plain_text(markup) == text
 
 
 @pytest.mark.parametrize("markup", ["<b " * 50_000, "<" * 100_000, "&" * 100_000, "&#x1" * 50_000, "<a <a" * 30_000])
 def test_odd_markup_takes_no_time(markup: str) -> None:
     begun = time.perf_counter()
-    plain_text(markup)
+    FoundPage.plain_text(markup)
     address(f"https://a.example/{markup}")
     assert time.perf_counter() - begun < 20
 

@@ -19,10 +19,10 @@ from typing import Any
 
 from tests.eval.nestful_format import Callable, Task, Unreadable, plan_of, read_functions, read_tasks
 
-from portico import Answer, Function, Kernel, Parameter, Plan
+from portico import Answer, Function, Kernel, Parameter, Plan, PromptInput
 from portico.errors import PorticoError, SchemaUnsupported
 from portico.plans import Step, check_plan, plan_from_json, plan_to_json
-from portico.plugins import Mismatch, compiled_input
+from portico.plugins import Mismatch
 from portico_basics.jsonschema.config import JsonschemaSettings
 from portico_basics.jsonschema.validator import JsonschemaValidator
 
@@ -174,7 +174,7 @@ class _Kernels:
 
     def stand_in(self, name: str, function: Callable) -> Function:
         value = _value(function.returns, name)
-        returns = compiled_input(function.returns, (), self.validator)
+        returns = PromptInput.compile(function.returns, (), self.validator)
         # A stand-in that broke its own schema would show nothing.
         returns.structure(value)
 
@@ -188,7 +188,7 @@ class _Kernels:
             Parameter(
                 each,
                 str(schema.get("description", "")),
-                compiled_input(schema, (), self.validator),
+                PromptInput.compile(schema, (), self.validator),
                 each in required,
                 _ABSENT,
             )

@@ -17,7 +17,7 @@ from typing import Any
 
 from portico import FunctionManual
 from portico.errors import PlanFormatError
-from portico.plans import check_plan, plan_to_json, read_plan
+from portico.plans import XmlPlan, check_plan, plan_to_json
 
 __all__ = ["add_arguments", "catalogue", "describe", "run"]
 
@@ -89,7 +89,9 @@ def judged(document: Mapping[str, Any], number: int) -> dict[str, Any]:
         result["id"] = document["id"]
     goal = document.get("goal")
     try:
-        read = read_plan(document["xml"], functions or None, goal=goal if isinstance(goal, str) else "", recover=True)
+        read = XmlPlan.read(
+            document["xml"], functions or None, goal=goal if isinstance(goal, str) else "", recover=True
+        )
     except PlanFormatError as error:
         return {
             **result,

@@ -26,7 +26,7 @@ from portico import (
     plan_from_json,
     plan_to_json,
 )
-from portico.plans import parse_path, plan_from_xml
+from portico.plans import plan_from_xml
 from portico.plugins import RunState
 from portico.search import Vectors
 from portico_basics.plan_folder.config import PlanFolderSettings
@@ -43,10 +43,12 @@ LETTER = Plan(
     "Send Ada a letter",
     (
         Step("s1", "write", {"to": Value("Ada"), "tone": Value("warm")}, reason="first the letter"),
-        Step("s2", "send", {"letter": TextOf(("To: ", From("s1", parse_path("$.text"))))}, after=("s1",)),
-        Step("s3", "write", {"to": From("s1", parse_path("$.words[0]"))}),
+        Step("s2", "send", {"letter": TextOf(("To: ", From("s1", From.parse_path("$.text"))))}, after=("s1",)),
+        Step("s3", "write", {"to": From("s1", From.parse_path("$.words[0]"))}),
     ),
-    result=ObjectOf({"sent": From("s2"), "all": ListOf((From("s3", parse_path("$.text")), Value({"from": "s1"})))}),
+    result=ObjectOf(
+        {"sent": From("s2"), "all": ListOf((From("s3", From.parse_path("$.text")), Value({"from": "s1"})))}
+    ),
 )
 ANSWER = {"sent": "sent To: Dear Ada!", "all": ["Dear Ada!", {"from": "s1"}]}
 

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 from openai.lib._pydantic import to_strict_json_schema
 from pydantic import BaseModel, Field, create_model
 
-from portico.plugins import strict_form
+from portico.plugins import StrictForm
 
 
 class Colour(Enum):
@@ -75,7 +75,7 @@ def plain(schema: Any) -> Any:
 
 @pytest.mark.parametrize("model", [MathReasoning, CalendarEvent, Node, Bounded, Root], ids=lambda model: model.__name__)
 def test_a_model_comes_out_as_the_client_makes_it(model: type[BaseModel]) -> None:
-    form = strict_form(model.model_json_schema())
+    form = StrictForm.of(model.model_json_schema())
     assert plain(form.schema) == plain(to_strict_json_schema(model))
     assert form.identity
     assert form.loosened == ()
@@ -97,6 +97,6 @@ def kinds() -> st.SearchStrategy[Any]:
 @given(st.dictionaries(st.sampled_from(["a", "b", "c", "max temp"]), kinds(), min_size=1))
 def test_any_model_of_required_fields_comes_out_as_the_client_makes_it(fields: dict[str, Any]) -> None:
     model = create_model("Drawn", **{name.replace(" ", "_"): (kind, ...) for name, kind in fields.items()})
-    form = strict_form(model.model_json_schema())
+    form = StrictForm.of(model.model_json_schema())
     assert plain(form.schema) == plain(to_strict_json_schema(model))
     assert form.identity

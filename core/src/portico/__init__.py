@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     )
     from portico._agents.reducing import (
         DropOldest as DropOldest,
+        History as History,
         Reduced as Reduced,
         Reducer as Reducer,
         Summarise as Summarise,
@@ -229,6 +230,11 @@ if TYPE_CHECKING:
         Turn as Turn,
         TurnLimits as TurnLimits,
         TurnOptions as TurnOptions,
+    )
+    from portico.errors import (
+        ConfigurationError as ConfigurationError,
+        PorticoError as PorticoError,
+        ServiceError as ServiceError,
     )
 else:
     __getattr__, __dir__ = lazy_names(__name__)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 
@@ -12,6 +11,8 @@ from portico._functions.names import find_function
 from portico.errors import FunctionFailed, PluginNotInstalled, PorticoError
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping
+
     from portico._chat.messages import ToolCall, ToolResult
     from portico._plans.plan import Plan
     from portico._plans.task import Budget, Emit

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from functools import cache
 from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def lazy_names(module: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
@@ -25,7 +28,7 @@ def lazy_names(module: str) -> tuple[Callable[[str], object], Callable[[], list[
         for instruction in dis.get_instructions(code):
             if instruction.opname == "IMPORT_NAME":
                 source = instruction.argval
-            elif instruction.opname == "IMPORT_FROM" and source.startswith("portico._") and source != __name__:
+            elif instruction.opname == "IMPORT_FROM" and source.startswith("portico.") and source != __name__:
                 found[instruction.argval] = source
         return found
 

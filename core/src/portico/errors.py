@@ -52,9 +52,12 @@ original as ``__cause__``. Programmer mistakes stay ``ValueError`` and ``TypeErr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from difflib import get_close_matches
 from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = [
     "AccessRefused",

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
         Round as Round,
         as_data as as_data,
         as_text as as_text,
-        fit_rounds as fit_rounds,
         one_line as one_line,
         shape as shape,
         shortened as shortened,
@@ -38,10 +37,7 @@ if TYPE_CHECKING:
         path_problem as path_problem,
     )
     from portico._plans.difference import plan_difference as plan_difference
-    from portico._plans.findings import (
-        Finding as Finding,
-        apply_fixes as apply_fixes,
-    )
+    from portico._plans.findings import Finding as Finding
     from portico._plans.functions import (
         plan_function as plan_function,
         plan_of as plan_of,
@@ -64,16 +60,12 @@ if TYPE_CHECKING:
         TextOf as TextOf,
         Value as Value,
         evaluate as evaluate,
-        functions_used as functions_used,
-        parse_path as parse_path,
-        print_path as print_path,
         references as references,
     )
     from portico._plans.reuse import (
         Stale as Stale,
         find_plan as find_plan,
         saved_plan as saved_plan,
-        stale_functions as stale_functions,
     )
     from portico._plans.task import (
         Answer as Answer,
@@ -109,16 +101,11 @@ if TYPE_CHECKING:
         XmlPlan as XmlPlan,
         plan_from_xml as plan_from_xml,
         plan_to_xml as plan_to_xml,
-        read_plan as read_plan,
     )
     from portico._runs.checking import checked as checked
     from portico._runs.loop import (
         Offer as Offer,
         Offers as Offers,
-    )
-    from portico._runs.outcome import (
-        answer_of as answer_of,
-        checked_run as checked_run,
     )
     from portico._runs.runners import require_jobs as require_jobs
     from portico._runs.submitting import (

@@ -25,17 +25,13 @@ if TYPE_CHECKING:
         SearchParameter as SearchParameter,
         search_plugin as search_plugin,
     )
-    from portico._search.fused import (
-        FusedSearch as FusedSearch,
-        fuse_passages as fuse_passages,
-    )
+    from portico._search.fused import FusedSearch as FusedSearch
     from portico._search.results import (
         SearchCapabilities as SearchCapabilities,
         SearchConnector as SearchConnector,
         SearchResults as SearchResults,
         TextSearchOptions as TextSearchOptions,
         TextSearchResult as TextSearchResult,
-        query_bounds as query_bounds,
         search_method as search_method,
         search_methods as search_methods,
     )
@@ -53,7 +49,6 @@ if TYPE_CHECKING:
         Verbatim as Verbatim,
         WebAddress as WebAddress,
         WebSearchConnector as WebSearchConnector,
-        plain_text as plain_text,
         read_record as read_record,
     )
 else:

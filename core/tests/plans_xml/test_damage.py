@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from portico._plans.plan import From, Plan, Step, TextOf, Value
-from portico._plans.xml_form.reading import XmlPlan, plan_from_xml, read_plan
+from portico._plans.xml_form.reading import XmlPlan, plan_from_xml
 from portico.errors import PlanFormatError
 
 VALUES = ["x", "two words", "it's", "3", "$A", "on $A!", "$input", "a/b", "a=b", "", "Ünï", "say &quot;hi&quot;"]
@@ -64,7 +64,7 @@ def damaged(draw: st.DrawFn) -> str:
 def recovered(text: str) -> XmlPlan | None:
     """Read a text; None where it is refused, which must be with a place inside of it."""
     try:
-        return read_plan(text, recover=True)
+        return XmlPlan.read(text, recover=True)
     except PlanFormatError as error:
         assert error.line is not None
         assert error.column is not None
@@ -142,7 +142,7 @@ def test_any_text_is_a_plan_or_a_format_error(text: str) -> None:
 @given(documents(), st.data())
 def test_one_lost_mark_gives_the_same_plan_or_a_refusal(text: str, data: st.DataObject) -> None:
     """Losing a bracket, a slash, a quote, an equals sign or a space between attributes never changes what is run."""
-    whole = read_plan(text, recover=True).plan
+    whole = XmlPlan.read(text, recover=True).plan
     marks = [match.start() for match in re.finditer(r"""[<>/"=]|(?<=["\d])[ \n]""", text)]
     place = data.draw(st.sampled_from(marks))
     inside = re.compile(r'="([^"]*)"')
@@ -222,7 +222,7 @@ def calls(text: str) -> int:
     before = sys.getprofile()
     sys.setprofile(count)
     try:
-        read_plan(text, recover=True)
+        XmlPlan.read(text, recover=True)
     except PlanFormatError:
         pass
     finally:

@@ -9,7 +9,7 @@ import pytest
 
 from portico._functions.functions import FunctionManual
 from portico._plans.plan import From, Plan, Step, Value
-from portico._plans.xml_form.reading import plan_from_xml, read_plan
+from portico._plans.xml_form.reading import XmlPlan, plan_from_xml
 from portico.errors import PlanFormatError
 
 
@@ -349,7 +349,7 @@ REFUSED = {
 @pytest.mark.parametrize("case", RECOVERED.values(), ids=RECOVERED.keys())
 def test_what_has_one_reading_is_recovered_exactly(case: Recovered) -> None:
     catalogue = CATALOGUE if case.catalogue else None
-    read = read_plan(case.text, catalogue, recover=True)
+    read = XmlPlan.read(case.text, catalogue, recover=True)
     assert read.plan == Plan(case.goal, case.steps, From(case.steps[-1].id))
     assert tuple((mend.line, mend.column, mend.what) for mend in read.recovered) == case.mends
     with pytest.raises(PlanFormatError) as caught:
@@ -360,6 +360,6 @@ def test_what_has_one_reading_is_recovered_exactly(case: Recovered) -> None:
 @pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED.keys())
 def test_what_has_no_one_reading_is_refused_with_the_place(case: Refused) -> None:
     with pytest.raises(PlanFormatError, match=case.says) as caught:
-        read_plan(case.text, recover=True)
+        XmlPlan.read(case.text, recover=True)
     assert (caught.value.line, caught.value.column) == (case.line, case.column), str(caught.value)
     assert str(caught.value).startswith(f"line {case.line}, column {case.column}: ")

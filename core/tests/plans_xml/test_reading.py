@@ -9,7 +9,7 @@ import pytest
 from portico import Function, Kernel
 from portico._functions.functions import FunctionManual
 from portico._plans.plan import Expression, From, Plan, Step, TextOf, Value
-from portico._plans.xml_form.reading import plan_from_xml, plan_to_xml, read_plan
+from portico._plans.xml_form.reading import XmlPlan, plan_from_xml, plan_to_xml
 from portico.errors import PlanFormatError
 
 POEM = """
@@ -66,7 +66,7 @@ def test_the_poem_of_the_planner_article_is_read() -> None:
 @pytest.mark.parametrize("around", ["", "é日本: "])
 def test_it_says_where_each_step_is(around: str) -> None:
     text = f'{around}<plan>\n<!-- 日本 --> <function.f/>\n  <function.g setContextVariable="X"/></plan>'
-    assert read_plan(text, recover=True).places == {"s1": (2, 13), "X": (3, 3)}
+    assert XmlPlan.read(text, recover=True).places == {"s1": (2, 13), "X": (3, 3)}
 
 
 def test_the_goal_of_the_caller_is_the_plan_s() -> None:
@@ -77,14 +77,14 @@ def test_the_goal_of_the_caller_is_the_plan_s() -> None:
     "text", ["<goal>Do it<plan/></goal>", "<goal>Do it</goal><plan/>", "<xml><goal>Do it</goal><plan></plan></xml>"]
 )
 def test_a_goal_may_be_before_or_around(text: str) -> None:
-    read = read_plan(text)
+    read = XmlPlan.read(text)
     assert read.plan.goal == "Do it"
     assert read.empty
 
 
 @pytest.mark.parametrize("text", ["<plan />", "<PLAN></PLAN>", "<plan><!-- there is no such function --></plan>"])
 def test_an_empty_plan_is_told_apart(text: str) -> None:
-    read = read_plan(text)
+    read = XmlPlan.read(text)
     assert (read.empty, read.plan, read.recovered) == (True, Plan(""), ())
 
 
@@ -281,11 +281,11 @@ def test_strict_reading_refuses_what_is_not_of_the_form(text: str, says: str) ->
 @pytest.mark.parametrize("recover", [False, True])
 def test_long_texts_are_refused_at_once(recover: bool) -> None:
     with pytest.raises(PlanFormatError, match="1,000,001 characters; 1,000,000 are allowed"):
-        read_plan(" " * 1_000_001, recover=recover)
+        XmlPlan.read(" " * 1_000_001, recover=recover)
 
 
 def test_a_declaration_and_a_byte_order_mark_are_xml() -> None:
-    read = read_plan("\ufeff<?xml version='1.0' encoding='utf-16'?>\n<plan><function.f/></plan>", recover=True)
+    read = XmlPlan.read("\ufeff<?xml version='1.0' encoding='utf-16'?>\n<plan><function.f/></plan>", recover=True)
     assert read.recovered == ()
     with pytest.raises(PlanFormatError, match="line 2, column 7"):
         plan_from_xml("\ufeff<?xml version='1.0'?>\n<plan>x</plan>")
@@ -313,7 +313,7 @@ async def test_a_plan_that_is_read_runs() -> None:
 
 def test_a_name_that_no_step_sets_stays_text_and_is_told() -> None:
     text = '<plan>\n<function.f a="x"/><function.f a="x"\n  b="in $W.city for $100 and $HOME"/></plan>'
-    read = read_plan(text)
+    read = XmlPlan.read(text)
     assert read.plan.steps[1].arguments["b"] == Value("in $W.city for $100 and $HOME")
     assert [(each.severity, each.step, each.place, each.message) for each in read.findings] == [
         ("warning", "s2", "arguments.b", "there is no variable $W: it stays text"),
@@ -331,7 +331,7 @@ def test_a_path_after_a_variable_that_is_an_object_is_told(field: str) -> None:
     }
     for function, told in (("f", 1), ("g", 0)):
         text = f'<plan><function.{function} setContextVariable="W"/><function.g a="in $W{field}."/></plan>'
-        read = read_plan(text, catalogue)
+        read = XmlPlan.read(text, catalogue)
         assert read.plan.steps[1].arguments["a"] == TextOf(("in ", From("W"), f"{field}."))
         assert len(read.findings) == told, read.findings
 
@@ -340,7 +340,7 @@ def test_a_path_after_a_variable_that_is_an_object_is_told(field: str) -> None:
 def test_an_attribute_that_is_nearly_one_that_keeps_a_result_is_refused(name: str) -> None:
     catalogue = {"f": FunctionManual("f", "", {"type": "object", "properties": {"a": {}}}, {})}
     with pytest.raises(PlanFormatError, match=f"column 25: {name} is no parameter of f; it is written"):
-        read_plan(f'<plan><function.f a="x" {name}="A"/></plan>', catalogue)
+        XmlPlan.read(f'<plan><function.f a="x" {name}="A"/></plan>', catalogue)
 
 
 def test_variables_whose_letters_only_fold_alike_are_two() -> None:
@@ -356,7 +356,7 @@ def test_the_place_of_each_attribute_is_known(recover: bool) -> None:
     catalogue = {"f": FunctionManual("f", "", {"type": "object", "properties": {"Long.name": {}, "a": {}}}, {})}
     text = "é<plan>" if recover else "<!-- é --><plan>"
     text += """<function.f a = '> a="x"'\n  long.name="1"/></plan>"""
-    read = read_plan(text, catalogue, recover=True)
+    read = XmlPlan.read(text, catalogue, recover=True)
     assert bool(read.recovered) == recover
     start = text.index("<function")
     assert read.place_of("s1") == (1, start + 1)
@@ -372,5 +372,5 @@ def test_the_place_of_each_attribute_is_known(recover: bool) -> None:
 def test_many_names_that_no_step_sets_take_no_time_that_grows_with_their_square() -> None:
     steps = "".join(f'<function.f setContextVariable="variable_{n}"/>' for n in range(900))
     words = " ".join(f"$unknown_{n}" for n in range(40_000))
-    read = read_plan(f'<plan>{steps}<function.f a="{words}"/></plan>')
+    read = XmlPlan.read(f'<plan>{steps}<function.f a="{words}"/></plan>')
     assert len(read.findings) == 100

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings, strategies as st
 from portico._functions.functions import FunctionManual
 from portico._plans.json_form import plan_to_json
 from portico._plans.plan import Expression, From, Plan, Step, TextOf, Value
-from portico._plans.xml_form.reading import plan_from_xml, plan_to_xml, read_plan
+from portico._plans.xml_form.reading import XmlPlan, plan_from_xml, plan_to_xml
 from portico.errors import PlanFormatError
 from portico_testkit.strategies import json_values, plans
 
@@ -64,7 +64,7 @@ def plans_for_xml(draw: st.DrawFn) -> Plan:
 def test_a_plan_that_xml_can_hold_comes_back_as_it_was(plan: Plan) -> None:
     text = plan_to_xml(plan)
     assert plan_from_xml(text) == plan
-    read = read_plan(f"Here it is:\n{text}\n", recover=True)
+    read = XmlPlan.read(f"Here it is:\n{text}\n", recover=True)
     assert read.plan == plan, "the scanner reads what is well-formed as the parser does"
     assert {mend.what for mend in read.recovered} == {"text around the plan"}
 

@@ -8,7 +8,7 @@ import pytest
 
 from portico._functions.functions import FunctionManual
 from portico._plans.plan import Expression, From, Plan, Step, TextOf, Value
-from portico._plans.xml_form.reading import plan_from_xml, read_plan
+from portico._plans.xml_form.reading import XmlPlan, plan_from_xml
 from portico._plans.xml_form.tags import Mend
 from portico.errors import PlanFormatError
 
@@ -86,7 +86,7 @@ def test_an_id_is_the_variable_or_the_next_free_number(names: list[str], ids: li
 )
 def test_a_value_is_text_and_references_to_what_was_set(before: str, value: str, expression: Expression) -> None:
     for catalogue in (None, CATALOGUE):
-        read = read_plan(f'<plan>{before}<function.f a="{value}"/></plan>', catalogue, finished=["Done"])
+        read = XmlPlan.read(f'<plan>{before}<function.f a="{value}"/></plan>', catalogue, finished=["Done"])
         assert read.plan.steps[-1].arguments == {"a": expression}
         assert read.findings == ()
 
@@ -119,7 +119,7 @@ def test_a_value_is_text_and_references_to_what_was_set(before: str, value: str,
     ],
 )
 def test_what_may_be_meant_as_a_variable_is_told(before: str, value: str, says: list[str]) -> None:
-    read = read_plan(f'<plan>{before}<function.f A="{value}"/></plan>', CATALOGUE, finished=["Done"])
+    read = XmlPlan.read(f'<plan>{before}<function.f A="{value}"/></plan>', CATALOGUE, finished=["Done"])
     assert [(each.severity, each.step, each.place, each.message) for each in read.findings] == [
         ("warning", read.plan.steps[-1].id, "arguments.A", each) for each in says
     ]
@@ -127,7 +127,7 @@ def test_what_may_be_meant_as_a_variable_is_told(before: str, value: str, says: 
 
 def test_a_hundred_doubts_are_the_most() -> None:
     words = " ".join(f"$unknown{number}" for number in range(101)) + " $inptu"
-    read = read_plan(f'<plan><function.f a="{words}"/></plan>')
+    read = XmlPlan.read(f'<plan><function.f a="{words}"/></plan>')
     assert [each.message for each in read.findings] == [
         f"there is no variable $unknown{number}: it stays text" for number in range(100)
     ]
@@ -289,7 +289,7 @@ def test_the_result_is_what_is_appended_or_the_last(names: list[str], result: Ex
 
 def test_the_reading_of_a_plan_is_a_whole() -> None:
     text = '\n<plan>\n<function.f a="x">\n <function.F\n  b="is $B" N.d="x"\n  n="$input"/></plan>'
-    read = read_plan(text, CATALOGUE, goal="Do", recover=True, finished=["s2"])
+    read = XmlPlan.read(text, CATALOGUE, goal="Do", recover=True, finished=["s2"])
     first = Step("s1", "f", {"a": Value("x")})
     second = Step("s3", "f", {"b": Value("is $B"), "N.d": Value("x"), "n": From("input")})
     assert read.plan == Plan("Do", (first, second), From("s3"))
@@ -317,8 +317,8 @@ def test_the_reading_of_a_plan_is_a_whole() -> None:
 
 
 def test_by_default_nothing_is_mended_and_the_goal_is_the_text_s() -> None:
-    assert plan_from_xml("<plan/>") == read_plan("<plan/>").plan == Plan("")
-    for read in (plan_from_xml, read_plan):
+    assert plan_from_xml("<plan/>") == XmlPlan.read("<plan/>").plan == Plan("")
+    for read in (plan_from_xml, XmlPlan.read):
         with pytest.raises(PlanFormatError, match="line 1, column 1: text around the plan"):
             read("a <plan/>")
         with pytest.raises(PlanFormatError) as caught:
@@ -328,11 +328,11 @@ def test_by_default_nothing_is_mended_and_the_goal_is_the_text_s() -> None:
 
 
 def test_what_is_read_without_a_mend_tells_what_the_parser_had_against_it() -> None:
-    assert read_plan("\n </goal><plan/>", recover=True).recovered == (Mend(2, 4, "not XML: mismatched tag"),)
+    assert XmlPlan.read("\n </goal><plan/>", recover=True).recovered == (Mend(2, 4, "not XML: mismatched tag"),)
 
 
 def test_mends_are_told_in_the_order_of_the_text() -> None:
-    read = read_plan(' a\n<plan>\n<f a="b">\n</plan', CATALOGUE, recover=True)
+    read = XmlPlan.read(' a\n<plan>\n<f a="b">\n</plan', CATALOGUE, recover=True)
     assert [str(each) for each in read.recovered] == [
         "line 1, column 2: text around the plan",
         "line 3, column 1: f lacks 'function.'",
@@ -346,9 +346,9 @@ def test_an_attribute_is_found_in_what_the_parser_that_read_it_takes(recover: bo
     # The scanner would refuse the first value, and the parser the second.
     attribute = "a=x" if recover else """a="it' b='y'\""""
     text = f"<plan>\n<function.f {attribute} b='$input'/></plan>"
-    read = read_plan(text, recover=True)
+    read = XmlPlan.read(text, recover=True)
     assert bool(read.recovered) == recover
     column = len(f"<function.f {attribute}  ")
     assert read.place_of("s1", "arguments.b") == (2, column)
     with pytest.raises(PlanFormatError, match=f"line 2, column {column}: there is no variable .x; there are: input"):
-        read_plan(text.replace("$input", "$x"), recover=True)
+        XmlPlan.read(text.replace("$input", "$x"), recover=True)

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import pytest
 
 from portico import Kernel, PromptInput, prompt_function
-from portico._prompts.functions import compiled_input
 from portico._schema.validate import PlainSchemaValidator
 from portico._types.compiled import Compiled, Mismatch
 from portico._types.compiling import compile_type
@@ -59,7 +58,7 @@ def test_a_schema_that_core_does_not_know_says_who_does() -> None:
     advice = " A kernel that has it gives it as validator=kernel.schema_validator."
     assert str(raised.value) == f"{plain.value}{advice}"
     with pytest.raises(SchemaUnsupported) as raised:
-        compiled_input({"type": "string", "minLength": 3}, validator=PlainSchemaValidator())
+        PromptInput.compile({"type": "string", "minLength": 3}, validator=PlainSchemaValidator())
     assert str(raised.value) == str(plain.value), "who gave a validator is not told to give one"
 
     class Lenient:
@@ -80,7 +79,7 @@ def test_a_schema_that_core_does_not_know_says_who_does() -> None:
     "said", [{}, {"title": "T", "description": "D", "default": None, "examples": [1]}], ids=["bare", "with words"]
 )
 def test_a_schema_that_says_a_type_alone_is_that_type(kind: str, hint: type, said: dict[str, Any]) -> None:
-    made, plain = compiled_input({"type": kind, **said}), compile_type(hint)
+    made, plain = PromptInput.compile({"type": kind, **said}), compile_type(hint)
     assert made.schema == {"type": kind, **{key: said[key] for key in said if key != "default"}}
     for value in ("x", 3.0, 5, True, None, []):
         assert outcome(made, value) == outcome(plain, value)
@@ -94,7 +93,7 @@ def outcome(compiled: Compiled, value: object) -> str:
 
 
 def test_a_schema_may_say_several_types() -> None:
-    made = compiled_input({"type": ["integer", "null"]})
+    made = PromptInput.compile({"type": ["integer", "null"]})
     assert [made.structure(value) for value in (3, None)] == [3, None]
     with pytest.raises(Mismatch):
         made.structure("x")
@@ -110,4 +109,4 @@ def test_a_type_that_a_codec_knows_may_be_an_input() -> None:
         def compile(self, hint: object, inner: object) -> Compiled | None:
             return Compiled({"type": "number"}, lambda value: Celsius(), lambda value: 0.0) if hint is Celsius else None
 
-    assert isinstance(compiled_input(Celsius, [Codec()]).structure(20.0), Celsius)
+    assert isinstance(PromptInput.compile(Celsius, [Codec()]).structure(20.0), Celsius)

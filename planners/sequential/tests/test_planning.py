@@ -127,13 +127,13 @@ async def test_the_model_is_told_of_the_functions_in_the_text_manual() -> None:
 
 
 async def test_the_examples_are_plans_that_can_be_read() -> None:
-    from portico.plans import read_plan
+    from portico.plans import XmlPlan
 
     made = planner(SHOUT)
     await proposed(made, task())
     good, impossible = (message.text for message in requests_of(made)[0].messages if message.role == "assistant")
-    assert len(read_plan(good).plan.steps) == 3
-    assert read_plan(impossible).empty
+    assert len(XmlPlan.read(good).plan.steps) == 3
+    assert XmlPlan.read(impossible).empty
 
 
 @pytest.mark.parametrize(

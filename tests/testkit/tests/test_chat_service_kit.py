@@ -32,7 +32,7 @@ from portico.errors import (
     ServiceError,
     ServiceUnavailable,
 )
-from portico.plugins import strict_form
+from portico.plugins import StrictForm
 from portico_testkit.chat_requests import STRICT
 from portico_testkit.chat_service import ChatServiceKit
 from portico_testkit.fakes.chat_service import ScriptedChat
@@ -249,7 +249,7 @@ async def test_the_kit_finds_what_is_broken(fault: Fault, given: Any) -> None:
 
 
 def test_the_strict_schema_of_the_kit_is_of_the_strict_form() -> None:
-    form = strict_form(STRICT)
+    form = StrictForm.of(STRICT)
     assert (form.schema, form.identity) == (STRICT, True)
 
 

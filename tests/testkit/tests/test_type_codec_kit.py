@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from portico.plugins import Compiled, Fault, Mismatch, refuse
+from portico.plugins import Compiled, Fault, Mismatch
 from portico_testkit import kit_failures
 from portico_testkit.kit_failures import KnownFaults
 from portico_testkit.type_codec import Chain, CodecCase, TypeCodecKit
@@ -91,7 +91,7 @@ class RecordCodec:
             try:
                 return structure(value)
             except RecursionError:
-                refuse("a value that is nested less deeply", value)
+                Mismatch.refuse("a value that is nested less deeply", value)
 
         return bounded
 
@@ -110,7 +110,7 @@ class RecordCodec:
 
     def read(self, hint: Any, inner: dict[str, Compiled], value: Any) -> Any:
         if type(value) is not dict:
-            refuse("an object", value)
+            Mismatch.refuse("an object", value)
         values, faults = {}, [Fault((key,), "a known key", "another") for key in value if key not in inner]
         for name, compiled in inner.items():
             if name not in value:
@@ -130,7 +130,7 @@ class RecordCodec:
     def draft(self, hint: Any, inner: dict[str, Compiled]) -> Callable[[Any], Any] | None:
         def draft(value: Any) -> Any:
             if type(value) is not dict:
-                refuse("an object", value)
+                Mismatch.refuse("an object", value)
             shown = dict.fromkeys(inner)
             for name, compiled in inner.items():
                 try:
@@ -180,7 +180,7 @@ class FractionCodec:
             try:
                 return Fraction(text.structure(value))
             except (ValueError, ZeroDivisionError):
-                refuse("a fraction such as 3/4", value)
+                Mismatch.refuse("a fraction such as 3/4", value)
 
         return Compiled({"type": "string"}, structure, str)
 

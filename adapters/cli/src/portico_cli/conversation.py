@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from portico import ChosenFunctions, FunctionPlugin, Passages, SearchContextProvider, number_search_results
+from portico import ChosenFunctions, FunctionPlugin, Passages, SearchContextProvider
 from portico.errors import PorticoError, nearest
 from portico.ports import ChatService, TextSearch
 from portico.search import SEARCH_TAG
@@ -71,7 +71,7 @@ class Grounds:
         self.provider: SearchContextProvider | None = None
         self._passages = Passages()
         if self.calls:
-            kernel.middleware.tool_call.append(number_search_results(kernel, lambda: self._passages))
+            kernel.middleware.tool_call.append(Passages.number_results(kernel, lambda: self._passages))
         elif sources:
             self.provider = SearchContextProvider({name: kernel.services.get(TextSearch, name) for name in sources})
 

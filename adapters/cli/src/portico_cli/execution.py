@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from portico import Held, Kernel, Pursuit
     from portico.plans import Answer, Emit, Event, Infeasible
-    from portico.plugins import RunState, StartedStep
+    from portico.plugins import RunState
     from portico.ports import JobQueue, JobState, JobStatus, RunStore
     from portico_cli.invocation import Invocation, RunOptions
 
@@ -46,7 +46,7 @@ class Ended:
     """
 
     pursuit: Pursuit
-    uncertain: Mapping[str, StartedStep]
+    uncertain: Mapping[str, Any]
     resumable: bool
     measured: bool = True
 
@@ -90,7 +90,7 @@ async def carry_out(
                     invocation.run = name if await store.read(name) else None
                 invocation.failed = error.step if isinstance(error, StepFailed) else None
             raise
-    uncertain: Mapping[str, StartedStep] = {}
+    uncertain: Mapping[str, Any] = {}
     if store is not None and isinstance(run.outcome, Held) and run.outcome.uncertain:
         state = await _state_of(store, run.run)
         uncertain = {} if state is None else {step: state.started[step] for step in state.uncertain}

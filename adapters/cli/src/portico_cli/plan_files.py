@@ -144,9 +144,9 @@ def _parse(
         raise PlanFormatError(f"{shown}: the file is empty; a plan is JSON or XML.")
     try:
         if text.lstrip().startswith("<") if xml is None else xml:
-            from portico.plans import read_plan
+            from portico.plans import XmlPlan
 
-            found = read_plan(text, catalogue)
+            found = XmlPlan.read(text, catalogue)
             return PlanFile(found.plan, text, shown, found)
         from portico.plans import plan_from_json
 
@@ -302,7 +302,7 @@ def check_file(invocation: Invocation, chosen: Chosen, name: str, output: Path |
 
 
 async def _check(chosen: Chosen, name: str, *, fix: bool) -> _Checked:
-    from portico.plans import apply_fixes, read_plan
+    from portico.plans import Finding, XmlPlan
 
     async with chosen.application.kernel(chosen.sources) as kernel:
         text, shown = _read_text(name), _shown_name(name)
@@ -314,7 +314,7 @@ async def _check(chosen: Chosen, name: str, *, fix: bool) -> _Checked:
                 raise
             try:
                 # The text may be nearly an XML plan.
-                found = read_plan(text, kernel.manuals, recover=True)
+                found = XmlPlan.read(text, kernel.manuals, recover=True)
             except PlanFormatError:
                 raise error from None
             mended = tuple(str(mend) for mend in found.recovered)
@@ -326,7 +326,7 @@ async def _check(chosen: Chosen, name: str, *, fix: bool) -> _Checked:
             return _Checked(file, findings)
         # The mended plan may show more findings: it is checked again, as it will be written.
         xml = file.xml is not None
-        text = written_plan(apply_fixes(file.plan, certain), "xml" if xml else "json", kernel.manuals)
+        text = written_plan(Finding.fix_plan(file.plan, certain), "xml" if xml else "json", kernel.manuals)
         file = _parse(text, shown, kernel.manuals, xml=xml)
         return _Checked(file, _check_read(kernel, file), mended)
 

@@ -8,7 +8,7 @@ from functools import cache
 from itertools import islice
 from typing import Any
 
-from portico.plugins import Compiled, Fault, Mismatch, likely, refuse
+from portico.plugins import Compiled, Fault, Mismatch
 from portico_openapi._keywords import compiled_pattern
 from portico_openapi._wrong import shortened
 
@@ -82,9 +82,9 @@ def checked(schema: Mapping[str, Any]) -> Compiled:
     def structure(value: Any) -> Any:
         nonlocal check
         if value is NOT_GIVEN:
-            refuse("a value", value)
+            Mismatch.refuse("a value", value)
         if kinds is not None and not any(_is_of(value, kind) for kind in kinds):
-            refuse(" or ".join(kinds), value)
+            Mismatch.refuse(" or ".join(kinds), value)
         if kind_is_all:
             return settled(value)
         if check is None:
@@ -226,7 +226,7 @@ def _of_alternatives(error: Any, path: tuple[str | int, ...], definitions: Mappi
     if not error.context:
         yield _fault(path, "a value that fits one alternative only", value)
         return
-    meant = likely(alternatives, value, definitions)
+    meant = Compiled.likely(alternatives, value, definitions)
     for_each = [[part for part in error.context if part.schema_path[0] == index] for index in meant]
     if len(meant) == 1:
         yield from _faults(for_each[0], definitions)
@@ -254,6 +254,6 @@ def _expected(keyword: str, wanted: Any) -> str:
 def _fault(path: tuple[str | int, ...], expected: str, value: Any) -> Fault:
     """Make a fault whose value is described as core describes values."""
     try:
-        refuse(expected, value)
+        Mismatch.refuse(expected, value)
     except Mismatch as mismatch:
         return Fault(path, expected, mismatch.faults[0].got)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from portico.errors import StoreBusy, StoreDamaged, StoreError, StoreUnavailable
-from portico.plugins import Services, ending, entry_of, entry_text, name_bytes, name_of, name_shown, stale
+from portico.plugins import Rows, Services
 from portico.ports import Lease, RunStore
 from portico_postgres._connections import Connections
 from portico_postgres._door import Connection
@@ -77,8 +77,8 @@ class PostgresRunStore(RunStore):
     async def acquire(self, run: str, *, owner: str, seconds: float) -> Lease:
         """Take the run for ``seconds``; ``StoreBusy`` while another holds it whose process may be there."""
         values = {
-            "name": name_bytes(run),
-            "owner": name_bytes(owner),
+            "name": Rows.encode_name(run),
+            "owner": Rows.encode_name(owner),
             "seconds": seconds,
             "presence": self._presence.sign(),
         }
@@ -95,10 +95,10 @@ class PostgresRunStore(RunStore):
                 seen, by, presence, left = found
                 if by is not None and by != values["owner"] and left > 0 and not self._presence.is_gone(presence):
                     raise StoreBusy(
-                        f"Another process is at work on the run {name_shown(run)}. Wait until it is done, or for its "
+                        f"Another process is at work on the run {Rows.shown_name(run)}. Wait for its end, or for its "
                         f"lease to run out, in {left:.0f} s."
                     )
-            raise StoreBusy(f"Many processes want the run {name_shown(run)} at once. Try again.")
+            raise StoreBusy(f"Many processes want the run {Rows.shown_name(run)} at once. Try again.")
 
         token, length = await self._connections.write(take)
         self._held[run, token] = _Written(length)
@@ -113,10 +113,10 @@ class PostgresRunStore(RunStore):
 
         if await self._connections.write(renew) is None:
             self._held.pop((lease.run, lease.token), None)
-            raise stale(lease)
+            raise Rows.stale(lease)
 
     async def release(self, lease: Lease) -> None:
-        """Give the run back, unless the lease is stale; when it has ended, a few old ones are removed."""
+        """Give the run back, unless the lease is Rows.stale; when it has ended, a few old ones are removed."""
         self._held.pop((lease.run, lease.token), None)
 
         async def release(connection: Connection) -> Any:
@@ -129,12 +129,12 @@ class PostgresRunStore(RunStore):
                 await self._clean()
 
     async def append(self, lease: Lease, entries: Sequence[Mapping[str, Any]]) -> None:
-        """Add entries at the end; ``StoreBusy`` for a stale lease, ``StoreError`` for what is no JSON.
+        """Add entries at the end; ``StoreBusy`` for a Rows.stale lease, ``StoreError`` for what is no JSON.
 
         After ``StoreUnavailable``, the same entries are not written a second time when they are given again.
         """
-        texts = [entry_text(lease.run, entry) for entry in entries]
-        end = ending(entries)
+        texts = [Rows.encode(lease.run, entry) for entry in entries]
+        end = Rows.ended(entries)
         known = self._held.setdefault((lease.run, lease.token), _Written())
         async with known.in_turn():
             batch = known.batch if known.batch is not None and known.texts == texts else uuid.uuid4()
@@ -152,8 +152,8 @@ class PostgresRunStore(RunStore):
                     if not newest:
                         self._held.pop((lease.run, lease.token), None)
                     if not newest or not in_force:
-                        raise stale(lease)
-                raise StoreBusy(f"Several write to the run {name_shown(lease.run)} under one lease. Try again.")
+                        raise Rows.stale(lease)
+                raise StoreBusy(f"Several write to the run {Rows.shown_name(lease.run)} under one lease. Try again.")
 
             try:
                 known.length = await self._connections.write(append)
@@ -166,7 +166,7 @@ class PostgresRunStore(RunStore):
         """Return the entries in order; none for an unknown run. ``StoreDamaged`` where one is missing."""
 
         async def read(connection: Connection) -> list[tuple[int, str]]:
-            cursor = await connection.execute(self._statements.read, {"name": name_bytes(run)})
+            cursor = await connection.execute(self._statements.read, {"name": Rows.encode_name(run)})
             return await cursor.fetchall()
 
         none: list[tuple[int, str]] = []
@@ -179,7 +179,7 @@ class PostgresRunStore(RunStore):
         """Tell whether a process that may be there holds the run."""
 
         async def look(connection: Connection) -> Any:
-            return await _row(connection, self._statements.look, {"name": name_bytes(run)})
+            return await _row(connection, self._statements.look, {"name": Rows.encode_name(run)})
 
         found = await self._connections.read(look, None)
         if found is None:
@@ -197,7 +197,7 @@ class PostgresRunStore(RunStore):
         none: list[tuple[bytes]] = []
         rows = await self._connections.read(names, none)
         try:
-            return [name_of(name) for (name,) in rows]
+            return [Rows.decode_name(name) for (name,) in rows]
         except UnicodeDecodeError as error:
             raise self._damaged("the name of a run is not what was written") from error
 
@@ -219,11 +219,11 @@ class PostgresRunStore(RunStore):
         entries: list[Mapping[str, Any]] = []
         for expected, (number, text) in enumerate(rows, 1):
             if number != expected:
-                raise self._damaged(f"the run {name_shown(run)} has no entry {expected}")
+                raise self._damaged(f"the run {Rows.shown_name(run)} has no entry {expected}")
             try:
-                entries.append(entry_of(text))
+                entries.append(Rows.decode(text))
             except ValueError as error:
-                raise self._damaged(f"entry {number} of the run {name_shown(run)} {error}") from error
+                raise self._damaged(f"entry {number} of the run {Rows.shown_name(run)} {error}") from error
         return entries
 
     def _damaged(self, why: str) -> StoreDamaged:
@@ -235,7 +235,7 @@ class PostgresRunStore(RunStore):
 
 
 def _key(lease: Lease) -> dict[str, Any]:
-    return {"name": name_bytes(lease.run), "token": lease.token}
+    return {"name": Rows.encode_name(lease.run), "token": lease.token}
 
 
 async def _row(connection: Connection, statement: bytes, values: Mapping[str, Any]) -> Any:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from portico.errors import UnsupportedFilter
 from portico.plugins import HttpRequest, ValueForm, one_of
-from portico.search import AskedPage, FilterSupport, FoundPage, SearchCapabilities, WebAddress, plain_text, read_record
+from portico.search import AskedPage, FilterSupport, FoundPage, SearchCapabilities, WebAddress, read_record
 from portico_bing.config import LANGUAGE, MARKET, BingSettings
 
 __all__ = ["NEWS", "WEB", "BingArticle", "asked_of", "read_news"]
@@ -63,7 +63,7 @@ def asked_of(settings: BingSettings, path: str, page: AskedPage) -> HttpRequest:
 
 
 def _names(providers: Any) -> str:
-    return ", ".join(plain_text(provider["name"]) for provider in providers)
+    return ", ".join(FoundPage.plain_text(provider["name"]) for provider in providers)
 
 
 @dataclass(frozen=True, slots=True)

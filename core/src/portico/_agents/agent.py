@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, Unpack, cast, overload
 
 from portico._agents.context import added_before, named, told_after
-from portico._agents.reducing import WHOLE, Reduced, estimated_message_tokens, fitted, split_turns
+from portico._agents.reducing import WHOLE, History, Reduced, estimated_message_tokens, fitted
 from portico._agents.thread import AgentTurn, Context, Thread, ThreadTurn, TurnOutcome, checked_providers
 from portico._agents.turnstile import spend
 from portico._chat.messages import ChatDelta, ChatReply, Message, Source, Text, Usage
 from portico._functions.functions import Function, FunctionPlugin, Parameter
 from portico._ports.chat_service import ChatService
 from portico._ports.template_language import Template
-from portico._prompts.functions import compiled_input, nested
+from portico._prompts.functions import PromptInput, nested
 from portico._prompts.prompt import Prompt
 from portico._selection.selection import FunctionsOffered
 from portico._tool_loop.values import (
@@ -546,8 +546,10 @@ class ChatAgent:
             ask,
             plugin=plugin,
             description=self.description if description is None else description,
-            parameters=(Parameter("message", about, compiled_input(str), required=True),),
-            returns=compiled_input(str if returns is None else returns, kernel.type_codecs, kernel.schema_validator),
+            parameters=(Parameter("message", about, PromptInput.compile(str), required=True),),
+            returns=PromptInput.compile(
+                str if returns is None else returns, kernel.type_codecs, kernel.schema_validator
+            ),
             effects=effects,
             tags=frozenset(tags),
         )
@@ -603,5 +605,5 @@ def _new(messages: Any) -> tuple[Message, ...]:
     for each in new:
         if not isinstance(each, Message):
             raise TypeError(f"an agent is asked with words or messages, and {each!r:.80} is no message")
-    split_turns(new)
+    History.split_turns(new)
     return new

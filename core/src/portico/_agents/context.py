@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from portico._agents.reducing import split_turns
+from portico._agents.reducing import History
 from portico._agents.thread import AgentTurn, Context, ContextProvider, TurnOutcome
 from portico._chat.messages import Message
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
     from portico._agents.thread import ContextProvider
 
 
@@ -125,7 +126,7 @@ def _checked(provider: ContextProvider, context: Context | None) -> Context:
     if not all(isinstance(message, Message) for message in context.messages):
         raise TypeError(f"{named(provider)} adds messages that are none: {context.messages!r:.80}")
     try:
-        split_turns(context.messages)
+        History.split_turns(context.messages)
     except ValueError as error:
         raise ValueError(f"{named(provider)} adds messages that no service takes: {error}") from error
     return context

@@ -6,7 +6,6 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +13,12 @@ from portico._agents.thread import AgentTurn, Context, TurnOutcome
 from portico._chat.citations import CitationCheck, check_citations, cited_numbers, numbered_sources
 from portico._chat.messages import Citation, Message, Source, ToolResult
 from portico._search.functions import SEARCH_TAG
-from portico._search.fused import FusedSearch, fuse_passages
+from portico._search.fused import FusedSearch
 from portico._search.results import SearchCapabilities, TextSearchOptions, TextSearchResult
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+
     from portico._agents.thread import Thread
     from portico._chat.messages import ChatReply
     from portico._functions.middleware import ToolCallInvocation
@@ -81,35 +82,35 @@ class Passages:
         uncited = tuple(source for source in self.sources if source.number not in numbers)
         return CitationCheck(_once(reply.citations), uncited=uncited)
 
+    @staticmethod
+    def number_results(
+        kernel: KernelLike, passages: Callable[[], Passages]
+    ) -> Callable[[ToolCallInvocation, Callable[[], Awaitable[ToolResult]]], Awaitable[ToolResult]]:
+        """Return a tool call filter that numbers the passages which search functions give to a model, for it to cite.
 
-def number_search_results(
-    kernel: KernelLike, passages: Callable[[], Passages]
-) -> Callable[[ToolCallInvocation, Callable[[], Awaitable[ToolResult]]], Awaitable[ToolResult]]:
-    """Return a tool call filter that numbers the passages which search functions give to a model, for it to cite.
+        Where a function with the search tag returns passages with ``value``, ``name`` and ``link``, as
+        ``GetTextSearchResults`` does, each gets the ``number`` that it has in the conversation. Anything else stays as
+        it is. ``passages`` gives those of the conversation that the call is made in.
+        """
 
-    Where a function with the search tag returns passages with ``value``, ``name`` and ``link``, as
-    ``GetTextSearchResults`` does, each gets the ``number`` that it has in the conversation. Anything else stays as
-    it is. ``passages`` gives those of the conversation that the call is made in.
-    """
+        async def filter(context: ToolCallInvocation, proceed: Callable[[], Awaitable[ToolResult]]) -> ToolResult:
+            result = await proceed()
+            manual = kernel.manuals.get(context.call.name)
+            if result.error or manual is None or SEARCH_TAG not in manual.tags:
+                return result
+            try:
+                found = json.loads(result.content)
+            except ValueError:
+                return result
+            if not isinstance(found, list) or not found or not all(map(_is_passage, found)):
+                return result
+            numbered = [
+                {"number": source.number, "name": source.name, "link": source.link, "value": source.text}
+                for source in passages().add(found)
+            ]
+            return replace(result, content=json.dumps(numbered, ensure_ascii=False))
 
-    async def filter(context: ToolCallInvocation, proceed: Callable[[], Awaitable[ToolResult]]) -> ToolResult:
-        result = await proceed()
-        manual = kernel.manuals.get(context.call.name)
-        if result.error or manual is None or SEARCH_TAG not in manual.tags:
-            return result
-        try:
-            found = json.loads(result.content)
-        except ValueError:
-            return result
-        if not isinstance(found, list) or not found or not all(map(_is_passage, found)):
-            return result
-        numbered = [
-            {"number": source.number, "name": source.name, "link": source.link, "value": source.text}
-            for source in passages().add(found)
-        ]
-        return replace(result, content=json.dumps(numbered, ensure_ascii=False))
-
-    return filter
+        return filter
 
 
 def _is_passage(found: object) -> bool:
@@ -205,7 +206,7 @@ class SearchContextProvider:
             self._keep(turn.thread.id, passages, Grounding())
             return None
         rankings, failures = await self._search(queries)
-        fused = fuse_passages(rankings, link=lambda found: found.link, text=lambda found: found.value)
+        fused = FusedSearch.fuse(rankings, link=lambda found: found.link, text=lambda found: found.value)
         sources = passages.add(found for found, _ in fused[: self._options.top])
         self._keep(turn.thread.id, passages, Grounding(queries, sources, failures))
         if not sources:

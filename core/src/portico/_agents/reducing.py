@@ -21,11 +21,11 @@ from portico._chat.messages import (
     Usage,
     estimated_tokens,
 )
-from portico._ports.kernel import KernelLike
 from portico.errors import LimitExceeded, ResponseInvalid
 
 if TYPE_CHECKING:
     from portico._ports.chat_service import ChatService
+    from portico._ports.kernel import KernelLike
     from portico._tool_loop.values import RequestOptions, TurnOptions
 
 
@@ -61,7 +61,7 @@ class History:
     """A conversation as a reducer sees it: its turns, each whole, and how it was reduced the last time.
 
     >>> said = [Message.of("user", "Hello"), Message.of("assistant", "Good day!"), Message.of("user", "How are you?")]
-    >>> history = History(split_turns(said))
+    >>> history = History(History.split_turns(said))
     >>> [message.text for message in history.sent(Reduced(turns=1))]
     ['How are you?']
 
@@ -93,6 +93,36 @@ class History:
     def tokens(self, reduced: Reduced) -> int:
         """Count the tokens of what is sent of it, reduced in this way."""
         return sum(map(self.count, self.instead(reduced))) + sum(self.sizes[reduced.turns :])
+
+    @staticmethod
+    def split_turns(messages: Sequence[Message]) -> tuple[tuple[Message, ...], ...]:
+        """Split a conversation into turns: what was said, and all that answered it, calls and results included.
+
+        >>> said = [Message.of(role, role) for role in ("system", "user", "assistant", "user", "assistant")]
+        >>> [len(turn) for turn in History.split_turns(said)]
+        [3, 2]
+
+        Raises ``ValueError`` for a call without a result, and for a result without a call: no service takes them.
+        """
+        turns: list[list[Message]] = []
+        calls: list[str] = []
+        answered = True
+        for place, message in enumerate(messages):
+            asking = message.role in ("user", "system")
+            if not turns or (asking and answered and not calls):
+                turns.append([])
+            answered = not asking
+            turns[-1].append(message)
+            for part in message.content:
+                if isinstance(part, ToolCall):
+                    calls.append(part.id)
+                elif isinstance(part, ToolResult):
+                    if part.id not in calls:
+                        raise ValueError(f"messages[{place}]: there is no call before the result of {part.id!r}")
+                    calls.remove(part.id)
+        if calls:
+            raise ValueError(f"the call {calls[0]!r} has no result")
+        return tuple(map(tuple, turns))
 
 
 class Reducer(Protocol):
@@ -172,7 +202,7 @@ async def fitted(
         raise TypeError(
             f"the reducer {reducer!r} gave {reduced!r:.200}, and not a Reduced of the {len(history.turns)} turns"
         )
-    split_turns(reduced.messages)
+    History.split_turns(reduced.messages)
     if history.tokens(reduced) > tokens:
         raise LimitExceeded(
             f"The reducer {reducer!r} left {history.tokens(reduced):,} tokens of the history, and there is room for "
@@ -208,36 +238,6 @@ def estimated_message_tokens(message: Message) -> int:
             case Reasoning():
                 total += estimated_tokens(json.dumps(part.data, default=str, ensure_ascii=False))
     return total
-
-
-def split_turns(messages: Sequence[Message]) -> tuple[tuple[Message, ...], ...]:
-    """Split a conversation into turns: what was said, and all that answered it, calls and results included.
-
-    >>> said = [Message.of(role, role) for role in ("system", "user", "assistant", "user", "assistant", "assistant")]
-    >>> [len(turn) for turn in split_turns(said)]
-    [3, 3]
-
-    Raises ``ValueError`` for a call without a result, and for a result without a call: no service takes them.
-    """
-    turns: list[list[Message]] = []
-    calls: list[str] = []
-    answered = True
-    for place, message in enumerate(messages):
-        asking = message.role in ("user", "system")
-        if not turns or (asking and answered and not calls):
-            turns.append([])
-        answered = not asking
-        turns[-1].append(message)
-        for part in message.content:
-            if isinstance(part, ToolCall):
-                calls.append(part.id)
-            elif isinstance(part, ToolResult):
-                if part.id not in calls:
-                    raise ValueError(f"messages[{place}]: there is no call before the result of {part.id!r}")
-                calls.remove(part.id)
-    if calls:
-        raise ValueError(f"the call {calls[0]!r} has no result")
-    return tuple(map(tuple, turns))
 
 
 SUMMARY_INSTRUCTIONS = (

@@ -10,16 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, Unpack, cast, get_args
 from uuid import uuid4
 
-from portico._agents.reducing import (
-    WHOLE,
-    CountTokens,
-    DropOldest,
-    History,
-    Reduced,
-    Reducer,
-    estimated_message_tokens,
-    split_turns,
-)
+from portico._agents.reducing import WHOLE, CountTokens, DropOldest, History, Reduced, Reducer, estimated_message_tokens
 from portico._agents.turnstile import Turnstile
 from portico._chat.messages import (
     File,
@@ -34,13 +25,13 @@ from portico._chat.messages import (
     ToolResult,
     Usage,
 )
-from portico._functions.functions import Function
-from portico._selection.selection import Selection
-from portico._tool_loop.values import Turn
 from portico.errors import ThreadBusy, ThreadFormatError
 
 if TYPE_CHECKING:
     from portico._agents.turnstile import Hold
+    from portico._functions.functions import Function
+    from portico._selection.selection import Selection
+    from portico._tool_loop.values import Turn
 
 
 VERSION = 1
@@ -161,7 +152,7 @@ def _reduced(document: object, turns: int) -> Reduced:
 def _whole_messages(document: object, place: str) -> tuple[Message, ...]:
     messages = _list(document, place, _message)
     try:
-        split_turns(messages)
+        History.split_turns(messages)
     except ValueError as error:
         raise ThreadFormatError(f"{place}: {error}.") from error
     return messages
@@ -472,7 +463,7 @@ class Thread:
 
         Raises ``ValueError`` for a call without its result, and a result without its call.
         """
-        split_turns(turn.messages)
+        History.split_turns(turn.messages)
         self._turns = (*self._turns, replace(turn, messages=tuple(map(_without_causes, turn.messages))))
         if reduced != WHOLE:
             self._reduced = reduced  # kept where all was sent this time too: a summary is dear
@@ -489,7 +480,7 @@ def _turns_of(messages: Iterable[Message]) -> tuple[ThreadTurn, ...]:
     for each in messages:
         if not isinstance(each, Message):
             raise TypeError(f"a thread is of messages, and {each!r:.80} is none; Message.of(role, …) makes one")
-    return tuple(map(ThreadTurn, split_turns(tuple(map(_without_causes, messages)))))
+    return tuple(map(ThreadTurn, History.split_turns(tuple(map(_without_causes, messages)))))
 
 
 def _without_causes(message: Message) -> Message:

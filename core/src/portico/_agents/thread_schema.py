@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from portico._agents.thread import BASE64, ROLES, VERSION
 from portico._chat.messages import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 _COUNT = {"type": "integer", "minimum": 0}
 

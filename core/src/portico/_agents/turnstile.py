@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections import deque
-from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import RLock
+from typing import TYPE_CHECKING
 
 from portico._chat.messages import Usage
 from portico.errors import ThreadBusy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _CLOSING = 32
 """Passes of the event loop until a stream that was dropped begins to close: two, and two for each one around it."""

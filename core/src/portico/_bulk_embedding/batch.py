@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from portico._ports.embedding_generator import EmbeddingGenerator
-from portico._ports.vector_store import VectorStore
 from portico._search.vectors import VectorRecord, Vectors
 from portico.errors import ResponseInvalid
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Iterator, Sequence
+
+    from portico._ports.embedding_generator import EmbeddingGenerator
+    from portico._ports.vector_store import VectorStore
 
 _NUMBER = 4
 """Bytes of a float32."""

@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
-from types import TracebackType
-from typing import Self, TypeVar, get_args
+from typing import TYPE_CHECKING, Self, TypeVar, get_args
 
 from portico._bulk_embedding.batch import EmbeddingBatch, embed_batch
 from portico._bulk_embedding.jobs import KIND, job_of, names_of
 from portico._jobs import JobState, JobStatus
-from portico._ports.embedding_generator import EmbeddingGenerator
-from portico._ports.job_queue import JobQueue
-from portico._ports.vector_store import VectorStore
 from portico.errors import ConfigurationError, ServiceError, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Sequence
+    from types import TracebackType
+
+    from portico._ports.embedding_generator import EmbeddingGenerator
+    from portico._ports.job_queue import JobQueue
+    from portico._ports.vector_store import VectorStore
 
 _PAUSE = 0.1
 _LOOK = 1.0

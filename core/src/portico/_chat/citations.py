@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from portico._chat.messages import Citation, Source
 from portico._search.results import TextSearchResult
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 LinkInText = tuple[int, str]
 """The place of a link in a text, and its address as written."""

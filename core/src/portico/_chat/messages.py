@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from portico.errors import UnsupportedOption
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
@@ -102,6 +104,17 @@ class Message:
     def text(self) -> str:
         """The words of the message: its `Text` parts joined."""
         return "".join(part.text for part in self.content if isinstance(part, Text))
+
+    @staticmethod
+    def render_sources(messages: Sequence[Message]) -> tuple[Message, ...]:
+        """Turn `Source` parts into text, for services that do not take them as data.
+
+        Each becomes a numbered block; the text inside is escaped, so that no passage can end its own block.
+        """
+        return tuple(
+            Message(message.role, tuple(_as_text(part) for part in message.content), message.name)
+            for message in messages
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,16 +305,6 @@ def check_request(request: ChatRequest, capabilities: ChatCapabilities, service:
     refused = [option for option, missing in wanted.items() if missing]
     if refused:
         raise UnsupportedOption(f"The chat service {service!r} does not support {', '.join(refused)}.")
-
-
-def render_sources(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Turn `Source` parts into text, for services that do not take them as data.
-
-    Each becomes a numbered block; the text inside is escaped, so that no passage can end its own block.
-    """
-    return tuple(
-        Message(message.role, tuple(_as_text(part) for part in message.content), message.name) for message in messages
-    )
 
 
 def _as_text(part: Part) -> Part:

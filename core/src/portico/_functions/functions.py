@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
+import json
 import re
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,7 +20,7 @@ from portico._schema.coerce import structure_leniently
 from portico._schema.definitions import hoisted
 from portico._types.classes import note
 from portico._types.compiled import Compiled, Mismatch
-from portico._types.compiling import compile_type, json_default
+from portico._types.compiling import compile_type
 from portico._types.docstrings import describe
 from portico.errors import ArgumentsInvalid
 
@@ -29,6 +31,9 @@ if typing.TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 _NAME = re.compile(r"[0-9A-Za-z_]+")
 _MARK = "__portico_function__"
+
+
+_WIRE_LENGTH = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +105,7 @@ class Parameter:
         if self.description:
             schema["description"] = self.description
         if not self.required:
-            schema |= json_default(self.compiled, self.default)
+            schema |= self.compiled.json_default(self.default)
         return schema
 
 
@@ -154,6 +159,39 @@ class FunctionManual:
         'Sums-double'
         """
         return Tool(name or self.name, self.description, self.parameters)
+
+    @staticmethod
+    def write_text(manuals: Iterable[FunctionManual]) -> str:
+        """Write manuals as indented text, a block for each function, in the form of Semantic Kernel's planners.
+
+        >>> from portico import Function
+        >>> def forecast(city: str, days: int = 1) -> str:
+        ...     '''Tell the weather.
+        ...
+        ...     Args:
+        ...         city: Where, by its English name.
+        ...     '''
+        >>> print(FunctionManual.write_text([Function.of(forecast, plugin="Weather").manual]))
+        Weather.forecast:
+          description: Tell the weather.
+          inputs:
+          - city: Where, by its English name.
+          - days: (default: 1)
+
+        Names have a dot. Defaults are JSON.
+        """
+        return "\n\n".join("\n".join(_lines(manual)) for manual in manuals)
+
+    @staticmethod
+    def wire_name(full_name: str) -> str:
+        """Return a function's name for chat services: at most 64 letters, digits, ``_`` and ``-``, as OpenAI takes.
+
+        A longer name keeps its beginning and ends in a digest of the whole, so that it is unique and always the same.
+        """
+        if len(full_name) <= _WIRE_LENGTH and full_name.isascii():
+            return full_name
+        digest = hashlib.sha256(full_name.encode()).hexdigest()[:8]
+        return f"{full_name.encode('ascii', 'replace').decode().replace('?', '_')[: _WIRE_LENGTH - 9]}_{digest}"
 
 
 @final
@@ -441,3 +479,22 @@ def _hints(callable: Callable[..., Any]) -> dict[str, Any]:
 
 def _defined(kind: type) -> list[str]:
     return list(dict.fromkeys(name for base in reversed(kind.__mro__) for name in vars(base) if name[:2] != "__"))
+
+
+def _lines(manual: FunctionManual) -> Iterator[str]:
+    yield f"{manual.name.replace('-', '.')}:"
+    yield f"  description: {_one_line(manual.description)}".rstrip()
+    properties: Mapping[str, Any] = manual.parameters.get("properties", {})
+    yield "  inputs:" if properties else "  inputs: none"
+    required = manual.parameters.get("required", ())
+    for name, schema in properties.items():
+        known: Mapping[str, Any] = schema if isinstance(schema, Mapping) else {}
+        words = [_one_line(str(known.get("description", "")))]
+        if name not in required:
+            default = json.dumps(known["default"], ensure_ascii=False) if "default" in known else None
+            words.append("(optional)" if default is None else f"(default: {default})")
+        yield f"  - {name}: {' '.join(filter(None, words))}".rstrip()
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -9,12 +9,10 @@ from dataclasses import dataclass, field
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from portico._plans.plan import Plan
-
 if TYPE_CHECKING:
     from portico._chat.messages import ToolCall, ToolResult
     from portico._functions.functions import Function
-    from portico._plans.plan import Step
+    from portico._plans.plan import Plan, Step
 
 
 T = TypeVar("T")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from portico._chat.messages import ChatReply, ChatRequest, Message, render_sources
+from portico._chat.messages import ChatReply, ChatRequest, Message
 from portico._plans.task import ChatUsed, Emit, TextDelta
-from portico._ports.chat_service import ChatService
 from portico.errors import PlanError, PlanFormatError, ResponseInvalid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from portico._ports.chat_service import ChatService
 
 _SHOWN = 80
 
@@ -60,7 +63,7 @@ async def ask(chat: ChatService, request: ChatRequest, emit: Emit, *, cut: bool 
     is returned too. What the service raises comes through.
     """
     if not chat.capabilities.sources:
-        request = replace(request, messages=render_sources(request.messages))
+        request = replace(request, messages=Message.render_sources(request.messages))
     reply = await chat.complete(request)
     emit(ChatUsed(reply.service or chat.name, reply.model, reply.usage))
     return reply if cut else whole(reply, chat, request.max_tokens)
@@ -99,7 +102,7 @@ async def ask_streamed(
     ``ResponseInvalid`` for a stream that ends without a reply. The reply may be cut short: see its ``finish``.
     """
     if not chat.capabilities.sources:
-        request = replace(request, messages=render_sources(request.messages))
+        request = replace(request, messages=Message.render_sources(request.messages))
     reply: ChatReply | None = None
     length = 0
     stream: Any = chat.stream(request)

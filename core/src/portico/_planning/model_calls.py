@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from portico._functions.functions import FunctionManual
 from portico._functions.names import find_name
 from portico._plans.check import check_plan
 from portico._plans.plan import Plan, Step, Value
 from portico._schema.coerce import mended_for
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from portico._functions.functions import FunctionManual
 
 
 def call_step(

@@ -8,15 +8,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from portico._chat.messages import estimated_tokens
 from portico._functions.functions import FunctionManual
-from portico._functions.names import text_manual
-from portico._plans.task import Infeasible
 from portico._schema.values import resolve
 from portico._selection.words import words
 from portico.errors import LimitExceeded
+
+if TYPE_CHECKING:
+    from portico._plans.task import Infeasible
 
 _BYTES_A_TOKEN = 3
 _TAIL = 0.25
@@ -33,6 +34,35 @@ class Round:
 
     fixed: int
     observations: tuple[str, ...]
+
+    @staticmethod
+    def fit(rounds: Sequence[Round], *, tokens: int | None, each: int | None) -> tuple[int, tuple[Round, ...]]:
+        """Return how many of the oldest rounds have no room at all, and the others with observations that fit.
+
+        No observation takes more than ``each`` tokens. When all together, with what cannot shrink, take more than
+        ``tokens``, the oldest observations shrink first, then the oldest rounds go; the newest round always stays. None
+        is no bound.
+        """
+        fitted = [one if each is None else _within(one, each) for one in rounds]
+        if tokens is None:
+            return 0, tuple(fitted)
+        sizes = [one.fixed + sum(map(estimated_tokens, one.observations)) for one in fitted]
+        excess = sum(sizes) - tokens
+        for place, one in enumerate(fitted):
+            if excess <= 0:
+                break
+            kept = []
+            for text in one.observations:
+                size = estimated_tokens(text)
+                smaller = shortened(text, max(size - max(excess, 0), _SMALLEST))
+                excess -= size - estimated_tokens(smaller)
+                kept.append(smaller)
+            fitted[place] = replace(one, observations=tuple(kept))
+        gone = 0
+        while excess > 0 and gone < len(fitted) - 1:
+            excess -= fitted[gone].fixed + sum(map(estimated_tokens, fitted[gone].observations))
+            gone += 1
+        return gone, tuple(fitted[gone:])
 
 
 def as_text(result: Any) -> str:
@@ -75,35 +105,6 @@ def shortened(text: str, tokens: int) -> str:
     head, tail = _first(text, room - tail_room), _first(text[::-1], tail_room)[::-1]
     gone = total - len(head) - len(tail)
     return f"{head}[… {gone:,} of {total:,} characters are left out here …]{tail}"
-
-
-def fit_rounds(rounds: Sequence[Round], *, tokens: int | None, each: int | None) -> tuple[int, tuple[Round, ...]]:
-    """Return how many of the oldest rounds have no room at all, and the others with observations that fit.
-
-    No observation takes more than ``each`` tokens. When all together, with what cannot shrink, take more than
-    ``tokens``, the oldest observations shrink first, then the oldest rounds go; the newest round always stays. None
-    is no bound.
-    """
-    fitted = [one if each is None else _within(one, each) for one in rounds]
-    if tokens is None:
-        return 0, tuple(fitted)
-    sizes = [one.fixed + sum(map(estimated_tokens, one.observations)) for one in fitted]
-    excess = sum(sizes) - tokens
-    for place, one in enumerate(fitted):
-        if excess <= 0:
-            break
-        kept = []
-        for text in one.observations:
-            size = estimated_tokens(text)
-            smaller = shortened(text, max(size - max(excess, 0), _SMALLEST))
-            excess -= size - estimated_tokens(smaller)
-            kept.append(smaller)
-        fitted[place] = replace(one, observations=tuple(kept))
-    gone = 0
-    while excess > 0 and gone < len(fitted) - 1:
-        excess -= fitted[gone].fixed + sum(map(estimated_tokens, fitted[gone].observations))
-        gone += 1
-    return gone, tuple(fitted[gone:])
 
 
 def _within(round: Round, each: int) -> Round:
@@ -243,7 +244,7 @@ class FittedManual:
         goal: str,
         *,
         tokens: int | None,
-        write: Callable[[Iterable[FunctionManual]], str] = text_manual,
+        write: Callable[[Iterable[FunctionManual]], str] = FunctionManual.write_text,
     ) -> FittedManual:
         """Choose the functions whose manuals fit into ``tokens``, those that the goal speaks of first.
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from portico._functions.functions import FunctionManual
 from portico._plans.checking.expressions import UNKNOWN, Output, at_path, known_of, whole
 from portico._plans.checking.plans import Around, PlanCheck, Plans, Templates
 from portico._plans.findings import Finding
-from portico._plans.plan import JsonPath, Plan
-from portico._ports.schema_validator import SchemaValidator
 from portico._schema.validate import PlainSchemaValidator
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from portico._plans.plan import JsonPath, Plan
+    from portico._ports.schema_validator import SchemaValidator
 
 """By steps, place, and whether it is a name that changes: an argument may be renamed and have another value too."""
 

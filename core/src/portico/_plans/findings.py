@@ -54,29 +54,29 @@ class Finding:
         where = " ".join(part for part in (self.step, self.place) if part)
         return f"{where}: {self.words}" if where else self.words
 
+    @staticmethod
+    def fix_plan(plan: Plan, findings: Iterable[Finding]) -> Plan:
+        """Return the plan with every fix of the findings done; those without a fix stay as they are.
+
+        >>> from portico._plans.plan import Step
+        >>> plan = Plan("Shout", (Step("s1", "Tone.shout"),))
+        >>> finding = Finding("it is written 'Tone-shout'", "s1", fix=Fix(("s1",), ("function",), "Tone-shout"))
+        >>> Finding.fix_plan(plan, [finding]).steps[0].function
+        'Tone-shout'
+
+        The findings are those of a check of this very plan: a place that is not there is passed over.
+        """
+        fixes = {
+            (fix.within, fix.place, isinstance(fix.new, str)): fix
+            for finding in findings
+            if (fix := finding.fix) is not None
+        }
+        return _plan(plan, fixes, ()) if fixes else plan
+
 
 _Place: TypeAlias = tuple[str | int, ...]
 _Fixes: TypeAlias = Mapping[tuple[tuple[str, ...], _Place, bool], Fix]
 """By steps, place, and whether it is a name that changes: an argument may be renamed and have another value too."""
-
-
-def apply_fixes(plan: Plan, findings: Iterable[Finding]) -> Plan:
-    """Return the plan with every fix of the findings done; those without a fix stay as they are.
-
-    >>> from portico._plans.plan import Step
-    >>> plan = Plan("Shout", (Step("s1", "Tone.shout"),))
-    >>> finding = Finding("it is written 'Tone-shout'", "s1", fix=Fix(("s1",), ("function",), "Tone-shout"))
-    >>> apply_fixes(plan, [finding]).steps[0].function
-    'Tone-shout'
-
-    The findings are those of a check of this very plan: a place that is not there is passed over.
-    """
-    fixes = {
-        (fix.within, fix.place, isinstance(fix.new, str)): fix
-        for finding in findings
-        if (fix := finding.fix) is not None
-    }
-    return _plan(plan, fixes, ()) if fixes else plan
 
 
 def _plan(plan: Plan, fixes: _Fixes, within: tuple[str, ...]) -> Plan:

@@ -24,7 +24,7 @@ from portico._plans.plan import (
     Value,
     references,
 )
-from portico._prompts.functions import compiled_input, nested
+from portico._prompts.functions import PromptInput, nested
 from portico._schema.definitions import hoisted, with_definitions
 from portico.errors import PlanError, SchemaUnsupported
 
@@ -347,14 +347,14 @@ def _taken_as_a_whole(plan: Plan) -> bool:
 
 def _whole(plan: Plan, validator: SchemaValidator | None) -> Parameter:
     schema = plan.input or {}
-    compiled = compiled_input(schema, validator=validator)
+    compiled = PromptInput.compile(schema, validator=validator)
     return Parameter(INPUT, str(schema.get("description", "")), compiled, True)
 
 
 def _parameters(plan: Plan, validator: SchemaValidator | None) -> Iterator[Parameter]:
     if plan.input is None:
         for name in dict.fromkeys(str(path[0]) for path in _read_from_input(plan)):
-            yield Parameter(name, "", compiled_input({}, validator=validator), True)
+            yield Parameter(name, "", PromptInput.compile({}, validator=validator), True)
         return
     properties: Mapping[str, Any] = plan.input["properties"]
     required = plan.input.get("required", ())
@@ -362,7 +362,7 @@ def _parameters(plan: Plan, validator: SchemaValidator | None) -> Iterator[Param
     # Those that must be given come first, as in Python: a call by place means them.
     for name in sorted(properties, key=lambda name: name not in required):
         member = properties[name] if isinstance(properties[name], Mapping) else {}
-        compiled = compiled_input(with_definitions(member, definitions), validator=validator)
+        compiled = PromptInput.compile(with_definitions(member, definitions), validator=validator)
         described = str(member.get("description", ""))
         yield Parameter(name, described, compiled, name in required, member.get("default", _ABSENT))
 

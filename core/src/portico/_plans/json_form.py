@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from portico._plans.plan import (
-    Expression,
-    From,
-    ListOf,
-    ObjectOf,
-    Plan,
-    PlanTemplate,
-    Step,
-    TextOf,
-    Value,
-    parse_path,
-    print_path,
-)
+from portico._plans.plan import Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value
 from portico.errors import PlanFormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 VERSION = 1
 MAXIMUM_DEPTH = 50
@@ -101,7 +91,7 @@ def _to_json(expression: Expression, place: str) -> dict[str, Any]:
         case Value(value):
             return {"value": _json(value, f"{place}.value")}
         case From(step, path):
-            return {"from": step, "path": print_path(path)} if path else {"from": step}
+            return {"from": step, "path": From.print_path(path)} if path else {"from": step}
         case TextOf(parts):
             return {
                 "text": [
@@ -227,7 +217,7 @@ def _expression(document: object, place: str, depth: int) -> Expression:
         case "value":
             return Value(_json(content, f"{place}.value"))
         case "from":
-            return From(_text(content, f"{place}.from"), parse_path(_text(body.get("path", "$"), f"{place}.path")))
+            return From(_text(content, f"{place}.from"), From.parse_path(_text(body.get("path", "$"), f"{place}.path")))
         case "text":
             return TextOf(
                 tuple(

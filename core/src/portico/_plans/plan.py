@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from portico.errors import PlanFormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 JsonPath: TypeAlias = tuple[str | int, ...]
 
@@ -20,52 +22,6 @@ _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "/": "/", "\\
 _HEX4 = re.compile(r"[0-9A-Fa-f]{4}")
 
 
-def parse_path(text: str) -> JsonPath:
-    r"""Parse a singular query.
-
-    >>> parse_path("$.days[0]['max temp']")
-    ('days', 0, 'max temp')
-
-    Raises ``PlanFormatError`` with the position for anything else, wildcards and slices included.
-    """
-    if not text.startswith("$"):
-        raise PlanFormatError(f"The path {_short(text)!r} does not begin with '$'.")
-    parts: list[str | int] = []
-    position = 1
-    while position < len(text):
-        start = _BLANK.match(text, position).end()  # type: ignore[union-attr]
-        if start == len(text):
-            raise _error(text, position, "white space at the end")
-        if text[start] == ".":
-            match = _NAME.match(text, start + 1)
-            if not match:
-                raise _error(text, start + 1, "a name must follow '.'")
-            parts.append(match[0])
-            position = match.end()
-        elif text[start] == "[":
-            part, position = _bracket(text, start + 1)
-            parts.append(part)
-        else:
-            raise _error(text, start, "'.' or '[' expected")
-    return tuple(parts)
-
-
-def print_path(path: JsonPath) -> str:
-    """Write a path in its shortest form.
-
-    >>> print_path(("days", 0, "max temp"))
-    '$.days[0]["max temp"]'
-    """
-    return "$" + "".join(
-        f"[{part}]"
-        if isinstance(part, int)
-        else f".{part}"
-        if _NAME.fullmatch(part)
-        else f"[{json.dumps(part, ensure_ascii=False)}]"
-        for part in path
-    )
-
-
 def read_path(value: Any, path: JsonPath) -> Any:
     """Return what the path leads to; negative indexes count from the end.
 
@@ -74,11 +30,11 @@ def read_path(value: Any, path: JsonPath) -> Any:
     for depth, part in enumerate(path):
         wanted = dict if isinstance(part, str) else list
         if not isinstance(value, wanted):
-            raise LookupError(f"{print_path(path[:depth])} is not {'an object' if wanted is dict else 'an array'}")
+            raise LookupError(f"{From.print_path(path[:depth])} is not {'an object' if wanted is dict else 'an array'}")
         try:
             value = value[part]  # type: ignore[index]
         except LookupError:
-            raise LookupError(f"there is nothing at {print_path(path[: depth + 1])}") from None
+            raise LookupError(f"there is nothing at {From.print_path(path[: depth + 1])}") from None
     return value
 
 
@@ -166,6 +122,52 @@ class From:
     step: str
     path: JsonPath = ()
 
+    @staticmethod
+    def parse_path(text: str) -> JsonPath:
+        r"""Parse a singular query.
+
+        >>> From.parse_path("$.days[0]['max temp']")
+        ('days', 0, 'max temp')
+
+        Raises ``PlanFormatError`` with the position for anything else, wildcards and slices included.
+        """
+        if not text.startswith("$"):
+            raise PlanFormatError(f"The path {_short(text)!r} does not begin with '$'.")
+        parts: list[str | int] = []
+        position = 1
+        while position < len(text):
+            start = _BLANK.match(text, position).end()  # type: ignore[union-attr]
+            if start == len(text):
+                raise _error(text, position, "white space at the end")
+            if text[start] == ".":
+                match = _NAME.match(text, start + 1)
+                if not match:
+                    raise _error(text, start + 1, "a name must follow '.'")
+                parts.append(match[0])
+                position = match.end()
+            elif text[start] == "[":
+                part, position = _bracket(text, start + 1)
+                parts.append(part)
+            else:
+                raise _error(text, start, "'.' or '[' expected")
+        return tuple(parts)
+
+    @staticmethod
+    def print_path(path: JsonPath) -> str:
+        """Write a path in its shortest form.
+
+        >>> From.print_path(("days", 0, "max temp"))
+        '$.days[0]["max temp"]'
+        """
+        return "$" + "".join(
+            f"[{part}]"
+            if isinstance(part, int)
+            else f".{part}"
+            if _NAME.fullmatch(part)
+            else f"[{json.dumps(part, ensure_ascii=False)}]"
+            for part in path
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class TextOf:
@@ -247,6 +249,17 @@ class Plan:
     fingerprints: Mapping[str, str] = field(default_factory=dict)
     input: Mapping[str, Any] | None = None
 
+    @property
+    def functions_used(self) -> set[str]:
+        """Return the names of the functions that a self calls, nested plans included; templates call more."""
+        used: set[str] = set()
+        for step in self.steps:
+            if isinstance(step.function, str):
+                used.add(step.function)
+            elif isinstance(step.function, Plan):
+                used |= step.function.functions_used
+        return used
+
 
 def references(expression: Expression | str) -> Iterator[From]:
     """Yield every reference inside an expression."""
@@ -262,17 +275,6 @@ def references(expression: Expression | str) -> Iterator[From]:
         case ObjectOf(members):
             for member in members.values():
                 yield from references(member)
-
-
-def functions_used(plan: Plan) -> set[str]:
-    """Return the names of the functions that a plan calls, nested plans included; templates call more."""
-    used: set[str] = set()
-    for step in plan.steps:
-        if isinstance(step.function, str):
-            used.add(step.function)
-        elif isinstance(step.function, Plan):
-            used |= functions_used(step.function)
-    return used
 
 
 def evaluate(expression: Expression, results: Mapping[str, Any]) -> Any:

@@ -7,14 +7,16 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from portico._functions.functions import FunctionManual
 from portico._plans.json_form import plan_from_json, plan_to_json
-from portico._plans.plan import Plan, functions_used
 from portico._ports.plan_store import PlanStore, SavedPlan
 from portico._schema.definitions import with_definitions
 from portico.errors import PlanFormatError, StoreDamaged
+
+if TYPE_CHECKING:
+    from portico._functions.functions import FunctionManual
+    from portico._plans.plan import Plan
 
 _WORDS = frozenset({"description", "title", "examples", "$comment"})
 """Keywords that are for people: a plan does not rest on them."""
@@ -37,6 +39,22 @@ class Stale:
 
     def __str__(self) -> str:
         return f"{self.function}: {'; '.join(self.changes)}"
+
+    @staticmethod
+    def of(plan: Plan, catalogue: Mapping[str, FunctionManual]) -> tuple[Stale, ...]:
+        """Return the functions that are other ones, or gone, since the plan was written, and what changed of each.
+
+        A plan without fingerprints says nothing of its age.
+        """
+        found: list[Stale] = []
+        for name, recorded in plan.fingerprints.items():
+            manual = catalogue.get(name)
+            if manual is None:
+                found.append(Stale(name, ("it is gone",)))
+            elif fingerprint(manual) != recorded:
+                changes = tuple(_changes(_read(recorded), _read(fingerprint(manual))))
+                found.append(Stale(name, changes or ("it is not what it was",)))
+        return tuple(found)
 
 
 def fingerprint(manual: FunctionManual) -> str:
@@ -66,22 +84,6 @@ def fingerprint(manual: FunctionManual) -> str:
     if _plain(rest):
         body["o"] = _digest(_used(rest, definitions))
     return json.dumps(body, ensure_ascii=False, sort_keys=True)
-
-
-def stale_functions(plan: Plan, catalogue: Mapping[str, FunctionManual]) -> tuple[Stale, ...]:
-    """Return the functions that are other ones, or gone, since the plan was written, and what changed of each.
-
-    A plan without fingerprints says nothing of its age.
-    """
-    found: list[Stale] = []
-    for name, recorded in plan.fingerprints.items():
-        manual = catalogue.get(name)
-        if manual is None:
-            found.append(Stale(name, ("it is gone",)))
-        elif fingerprint(manual) != recorded:
-            changes = tuple(_changes(_read(recorded), _read(fingerprint(manual))))
-            found.append(Stale(name, changes or ("it is not what it was",)))
-    return tuple(found)
 
 
 def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
@@ -218,7 +220,7 @@ def saved_plan(
         raise ValueError("the goal is blank: nothing would find the plan")
     if plan.result is None:
         raise ValueError("a plan without a result answers nothing: it cannot be used again")
-    used = sorted({*functions_used(plan), *called})
+    used = sorted({*plan.functions_used, *called})
     prints = {name: fingerprint(manuals[name]) for name in used if name in manuals}
     when = datetime.now(UTC) if at is None else at.astimezone(UTC)
     return SavedPlan(
@@ -261,7 +263,7 @@ def _judged(saved: SavedPlan, manuals: Mapping[str, FunctionManual]) -> FoundPla
         raise StoreDamaged(
             f"The plan saved for {saved.goal[:60]!r} is no plan: {error} Remove it from the plan store."
         ) from error
-    used = functions_used(plan)
+    used = plan.functions_used
     gone = tuple(sorted(name for name in used | plan.fingerprints.keys() if name not in manuals))
     changed = tuple(
         sorted(

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from portico._chat.messages import Citation, Usage
-from portico._functions.functions import FunctionManual
-from portico._plans.findings import Finding
 from portico._plans.plan import Plan, Step, evaluate
 from portico._selection.selection import FunctionsOffered
 from portico.errors import PlanError
+
+if TYPE_CHECKING:
+    from portico._chat.messages import Citation, Usage
+    from portico._functions.functions import FunctionManual
+    from portico._plans.findings import Finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,13 @@ class Answer:
     citations: tuple[Citation, ...] = ()
     value: Any = None
     warnings: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(value: Any) -> Answer:
+        """Return a plan's result as an answer: text as it is, other values as JSON."""
+        if isinstance(value, str):
+            return Answer(value, value=value)
+        return Answer(json.dumps(value, ensure_ascii=False, indent=2), value=value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,8 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from portico._functions.functions import FunctionManual
 from portico._plans.plan import (
     INPUT,
     Expression,
@@ -20,9 +19,11 @@ from portico._plans.plan import (
     Step,
     TextOf,
     Value,
-    print_path,
     references,
 )
+
+if TYPE_CHECKING:
+    from portico._functions.functions import FunctionManual
 
 _DEEPEST = 100
 _PLAIN_ID = re.compile(r"[^\W\d][\w-]*")
@@ -140,7 +141,7 @@ def _expression(expression: Expression, depth: int) -> str:
         case Value(value):
             return _literal(value)
         case From(step, path):
-            return _reference(step) + print_path(path)[1:]
+            return _reference(step) + From.print_path(path)[1:]
         case TextOf(parts):
             written = [_literal(part) if isinstance(part, str) else _part(part, depth + 1) for part in parts]
             # A text of references alone still is a text, whatever they give.
@@ -298,7 +299,7 @@ class _Drawing:
         for reference in references(expression):
             start = self.known(reference.step, drawn, indent).exit
             paths = self.values.setdefault((start, to), [])
-            path = print_path(reference.path) if reference.path else ""
+            path = From.print_path(reference.path) if reference.path else ""
             if path not in paths:
                 paths.append(path)
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from portico.errors import StoreBusy, StoreDamaged, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
 # SQLITE_ERROR is a missing table or column: the statements of stores are fixed.

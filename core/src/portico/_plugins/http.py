@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any
-from urllib.parse import quote, quote_plus
 
 from portico._plugins.registration import Secret
 from portico.errors import (
@@ -87,6 +86,34 @@ class HttpResponse:
         except RecursionError as error:
             raise ValueError("it is nested too deeply") from error
 
+    @staticmethod
+    def retry_after(headers: Mapping[str, str]) -> float | None:
+        """Return how many seconds an answer asks to wait, or None.
+
+        ``Retry-After`` is seconds or a date (RFC 9110, section 10.2.3). Without it, ``RateLimit-Reset`` or
+        ``X-RateLimit-Reset`` says when the used-up limit begins again: in seconds, or as seconds since 1970. It is a
+        list where there are several limits.
+
+        >>> HttpResponse.retry_after({"retry-after": "7"})
+        7.0
+        >>> HttpResponse.retry_after({"x-ratelimit-remaining": "0, 1985", "x-ratelimit-reset": "1, 86400"})
+        1.0
+        """
+        written = headers.get("retry-after", "").strip()
+        if written:
+            seconds = _number(written)
+            return _seconds_until(written) if seconds is None else seconds
+        for prefix in ("ratelimit-", "x-ratelimit-"):
+            resets = [_number(part) for part in headers.get(f"{prefix}reset", "").split(",")]
+            left = [_number(part) for part in headers.get(f"{prefix}remaining", "0").split(",")]
+            if len(left) != len(resets):
+                left = [0.0] * len(resets)
+            waits = [reset for reset, rest in zip(resets, left, strict=True) if reset is not None and rest == 0]
+            if waits:
+                longest = max(waits)
+                return max(0.0, longest - time.time()) if longest > _LONG_AGO else longest
+        return None
+
 
 def service_error(
     response: HttpResponse,
@@ -113,7 +140,7 @@ def service_error(
     # Some services fail with the status of success; showing it would puzzle.
     shown = "" if response.ok else f" ({status})"
     if issubclass(kind, RateLimited):
-        wait = retry_after(response.headers)
+        wait = HttpResponse.retry_after(response.headers)
         when = "later" if wait is None else f"in {math.ceil(wait)} second{'' if math.ceil(wait) == 1 else 's'}"
         then = f" {advice}" if advice else ""
         return kind(f"{service} asks for fewer requests{shown}. Try again {when}.{then}{said}", retry_after=wait)
@@ -150,34 +177,6 @@ def _kind(status: int) -> type[ServiceError]:
     return _KINDS.get(status, ServiceUnavailable if status >= 500 else ServiceError)
 
 
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return how many seconds an answer asks to wait, or None.
-
-    ``Retry-After`` is seconds or a date (RFC 9110, section 10.2.3). Without it, ``RateLimit-Reset`` or
-    ``X-RateLimit-Reset`` says when the used-up limit begins again: in seconds, or as seconds since 1970. It is a list
-    where there are several limits.
-
-    >>> retry_after({"retry-after": "7"})
-    7.0
-    >>> retry_after({"x-ratelimit-remaining": "0, 1985", "x-ratelimit-reset": "1, 86400"})
-    1.0
-    """
-    written = headers.get("retry-after", "").strip()
-    if written:
-        seconds = _number(written)
-        return _seconds_until(written) if seconds is None else seconds
-    for prefix in ("ratelimit-", "x-ratelimit-"):
-        resets = [_number(part) for part in headers.get(f"{prefix}reset", "").split(",")]
-        left = [_number(part) for part in headers.get(f"{prefix}remaining", "0").split(",")]
-        if len(left) != len(resets):
-            left = [0.0] * len(resets)
-        waits = [reset for reset, rest in zip(resets, left, strict=True) if reset is not None and rest == 0]
-        if waits:
-            longest = max(waits)
-            return max(0.0, longest - time.time()) if longest > _LONG_AGO else longest
-    return None
-
-
 # More than this are seconds since 1970, not a time to wait.
 _LONG_AGO = 1_000_000_000
 _LONGEST = 10 * 366 * 86_400.0
@@ -201,15 +200,6 @@ def _seconds_until(written: str) -> float | None:
         return None
 
 
-def _parts(secret: Secret) -> list[str]:
-    """Return the secret, and its words: ``Bearer`` and the key are one header."""
-    value = secret.reveal()
-    return [part for part in (value, *(word for word in value.split() if len(word) > _SHORT)) if part]
-
-
-_SHORT = 6
-
-
 def _words_of(response: HttpResponse) -> str:
     """Return the words of a service on a failure, from the usual places; empty where there are none."""
     try:
@@ -219,26 +209,13 @@ def _words_of(response: HttpResponse) -> str:
         return response.body[:_READ].decode("utf-8", "replace") if kind.startswith("text/plain") else ""
 
 
-def without_secrets(words: str, hidden: Iterable[Secret]) -> str:
-    """Return words from outside without the secrets in them.
-
-    >>> without_secrets("The key s3cret is wrong.", [Secret("s3cret")])
-    'The key ******** is wrong.'
-    """
-    for key in sorted({part for secret in hidden for part in _parts(secret)}, key=len, reverse=True):
-        # A service may repeat a key as it stood in the address.
-        for written in (key, quote(key), quote_plus(key)):
-            words = words.replace(written, str(Secret("")))
-    return words
-
-
 def printable(words: str, hidden: Iterable[Secret] = ()) -> str:
     """Return words from outside for a message: without secrets, on one line, and cut.
 
     >>> printable("The  key s3cret is wrong.", [Secret("s3cret")])
     'The key ******** is wrong.'
     """
-    words = without_secrets(words, hidden)
+    words = Secret.redact(words, hidden)
     words = " ".join("".join(letter if letter.isprintable() else " " for letter in words).split())
     return words if len(words) <= _WORDS_SHOWN else f"{words[: _WORDS_SHOWN - 1]}…"
 

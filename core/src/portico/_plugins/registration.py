@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import quote, quote_plus, urlsplit
 
 P = TypeVar("P")
+
+
+_SHORT = 6
+"""Characters of a word that is too short to be a secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +121,19 @@ class Secret:
 
     def __reduce_ex__(self, protocol: object) -> Any:
         raise TypeError("a Secret is not serialised")
+
+    @staticmethod
+    def redact(words: str, hidden: Iterable[Secret]) -> str:
+        """Return words from outside without the secrets in them.
+
+        >>> Secret.redact("The key s3cret is wrong.", [Secret("s3cret")])
+        'The key ******** is wrong.'
+        """
+        for key in sorted({part for secret in hidden for part in _words_of_secret(secret)}, key=len, reverse=True):
+            # A service may repeat a key as it stood in the address.
+            for written in (key, quote(key), quote_plus(key)):
+                words = words.replace(written, str(Secret("")))
+        return words
 
 
 Value_contra = TypeVar("Value_contra", contravariant=True)
@@ -290,3 +307,9 @@ def _parts(uri: str, schemes: tuple[str, ...]) -> tuple[str, str, list[str]]:
     if not all(1 <= int(port) <= _LAST_PORT for port in ports):
         raise ValueError(f"has a port that there is not: ports are 1 to {_LAST_PORT}")
     return hosts, database, options
+
+
+def _words_of_secret(secret: Secret) -> list[str]:
+    """Return the secret, and its words: ``Bearer`` and the key are one header."""
+    value = secret.reveal()
+    return [part for part in (value, *(word for word in value.split() if len(word) > _SHORT)) if part]

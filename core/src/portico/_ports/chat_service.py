@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from portico._chat.messages import ChatCapabilities, ChatDelta, ChatReply, ChatRequest
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from portico._chat.messages import ChatCapabilities, ChatDelta, ChatReply, ChatRequest
 
 
 class ChatService(Protocol):

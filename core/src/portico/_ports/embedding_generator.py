@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from portico._search.vectors import Vectors
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from portico._search.vectors import Vectors
 
 
 class EmbeddingGenerator(Protocol):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from portico._functions.functions import FunctionManual
-from portico._selection.selection import Selection
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from portico._functions.functions import FunctionManual
+    from portico._selection.selection import Selection
 
 
 class FunctionSelector(Protocol):

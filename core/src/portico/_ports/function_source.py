@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from portico._functions.functions import FunctionPlugin
+if TYPE_CHECKING:
+    from portico._functions.functions import FunctionPlugin
 
 
 class FunctionSource(Protocol):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from portico._plugins.http import HttpRequest, HttpResponse
+if TYPE_CHECKING:
+    from portico._plugins.http import HttpRequest, HttpResponse
 
 
 class HttpClient(Protocol):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from portico._search.filters import Filter
-from portico._search.vectors import HybridMatch, Vectors
+if TYPE_CHECKING:
+    from portico._search.filters import Filter
+    from portico._search.vectors import HybridMatch, Vectors
 
 
 class HybridSearch(Protocol):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from portico._jobs import Job, JobState, JobStatus, Worker
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+
+    from portico._jobs import Job, JobState, JobStatus, Worker
 
 
 class JobQueue(Protocol):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+
     from portico._functions.functions import Function, FunctionManual, FunctionPlugin
     from portico._functions.middleware import Middleware
     from portico._plans.task import Budget

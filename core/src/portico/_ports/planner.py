@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from portico._plans.plan import Plan
-from portico._plans.task import Answer, Emit, Infeasible, Task
+if TYPE_CHECKING:
+    from portico._plans.plan import Plan
+    from portico._plans.task import Answer, Emit, Infeasible, Task
 
 
 class Planner(Protocol):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from portico._ports.durable_runs import DurableRuns
-from portico._ports.job_queue import JobQueue
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from portico._ports.durable_runs import DurableRuns
+    from portico._ports.job_queue import JobQueue
 
 
 class Runner(Protocol):

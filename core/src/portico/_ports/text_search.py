@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from portico._ports.search_index import SearchIndex
-from portico._search.results import SearchCapabilities, SearchResults, TextSearchOptions, TextSearchResult
+if TYPE_CHECKING:
+    from portico._ports.search_index import SearchIndex
+    from portico._search.results import SearchCapabilities, SearchResults, TextSearchOptions, TextSearchResult
 
 
 class TextSearch(Protocol):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from portico._types.compiled import Compiled
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from portico._types.compiled import Compiled
 
 
 class TypeCodec(Protocol):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from portico._ports.hybrid_search import HybridSearch
-from portico._search.filters import Filter, FilterSupport
-from portico._search.vectors import VectorMatch, VectorRecord, Vectors
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from portico._ports.hybrid_search import HybridSearch
+    from portico._search.filters import Filter, FilterSupport
+    from portico._search.vectors import VectorMatch, VectorRecord, Vectors
 
 
 class VectorStore(Protocol):

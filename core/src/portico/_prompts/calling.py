@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from portico._functions.functions import Function, Parameter
 from portico._functions.names import find_function
-from portico._ports.type_codec import TypeCodec
 from portico._prompts.prompt import Prompt, Trusted
 from portico._types.compiled import Mismatch
 from portico._types.compiling import compile_type
 from portico.errors import ArgumentsInvalid, FunctionFailed, FunctionNotFound, PorticoError, SchemaUnsupported
 
 if TYPE_CHECKING:
+    from portico._functions.functions import Function, Parameter
     from portico._ports.kernel import KernelLike
     from portico._ports.template_language import CallFunction
+    from portico._ports.type_codec import TypeCodec
 
 
 _TYPES_KEPT = 256

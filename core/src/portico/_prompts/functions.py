@@ -10,13 +10,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 
 from portico._functions.functions import Function, Parameter
-from portico._ports.template_language import Template
 from portico._prompts.prompt import Prompt
 from portico._prompts.rendering import OWN_LANGUAGE
 from portico._prompts.semantic_kernel import SemanticKernelTemplates
 from portico._schema.validate import PlainSchemaValidator
 from portico._tool_loop.values import TurnOptions
-from portico._types.compiled import Compiled, Fault, Mismatch, place
+from portico._types.compiled import Compiled, Fault, Mismatch
 from portico._types.compiling import compile_type
 from portico._types.scalars import copied
 from portico.errors import ArgumentsInvalid, LimitExceeded, SchemaUnsupported, TemplateError, nearest
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from portico._chat.messages import Message
     from portico._ports.kernel import KernelLike
     from portico._ports.schema_validator import SchemaValidator
+    from portico._ports.template_language import Template
     from portico._ports.type_codec import TypeCodec
 
 
@@ -104,13 +104,38 @@ class PromptInput:
     description: str = ""
     default: object = REQUIRED
 
+    @staticmethod
+    def compile(given: object, codecs: Iterable[TypeCodec] = (), validator: SchemaValidator | None = None) -> Compiled:
+        """Compile a type or a JSON Schema, whose values are plain JSON. Raises ``SchemaUnsupported``."""
+        if not isinstance(given, Mapping):
+            return compile_type(given, codecs)
+        kind = given.get("type")
+        simple = _KINDS.get(kind) if isinstance(kind, str) else None
+        if simple is not None and set(given) <= _SAYING_NOTHING:
+            compiled = compile_type(simple)
+            return replace(compiled, schema={**compiled.schema, **{key: given[key] for key in _NOTES if key in given}})
+        schema = {key: value for key, value in given.items() if key != "default"}
+        try:
+            validate = (validator or PlainSchemaValidator()).compile(schema)
+        except SchemaUnsupported as error:
+            advice = "" if validator else " A kernel that has it gives it as validator=kernel.schema_validator."
+            raise SchemaUnsupported(f"{error}{advice}") from error
+
+        def structure(value: Any) -> Any:
+            faults = validate(value)
+            if faults:
+                raise Mismatch([_fault(sentence) for sentence in faults])
+            return copied(value)
+
+        return Compiled(schema, structure, copied)
+
 
 @dataclass(frozen=True, slots=True)
 class _Told(Fault):
     """A fault in a validator's own words."""
 
     def __str__(self) -> str:
-        return f"{place(self.path)}: {self.expected}"
+        return f"{Fault.place(self.path)}: {self.expected}"
 
 
 def parameter_of(
@@ -129,40 +154,13 @@ def parameter_of(
             told = PromptInput(description=given)
         case _:
             told = PromptInput(given)
-    compiled = compiled_input(told.type, codecs, validator)
+    compiled = PromptInput.compile(told.type, codecs, validator)
     default = told.default
     if isinstance(told.type, Mapping) and default is REQUIRED:
         default = told.type.get("default", REQUIRED)
     description = told.description or str(compiled.schema.get("description", ""))
     required = default is REQUIRED
     return Parameter(name, description, compiled, required, None if required else default)
-
-
-def compiled_input(
-    given: object, codecs: Iterable[TypeCodec] = (), validator: SchemaValidator | None = None
-) -> Compiled:
-    """Return a type or a JSON Schema made ready; values of a schema are plain JSON. Raises ``SchemaUnsupported``."""
-    if not isinstance(given, Mapping):
-        return compile_type(given, codecs)
-    kind = given.get("type")
-    simple = _KINDS.get(kind) if isinstance(kind, str) else None
-    if simple is not None and set(given) <= _SAYING_NOTHING:
-        compiled = compile_type(simple)
-        return replace(compiled, schema={**compiled.schema, **{key: given[key] for key in _NOTES if key in given}})
-    schema = {key: value for key, value in given.items() if key != "default"}
-    try:
-        validate = (validator or PlainSchemaValidator()).compile(schema)
-    except SchemaUnsupported as error:
-        advice = "" if validator else " A kernel that has it gives it as validator=kernel.schema_validator."
-        raise SchemaUnsupported(f"{error}{advice}") from error
-
-    def structure(value: Any) -> Any:
-        faults = validate(value)
-        if faults:
-            raise Mismatch([_fault(sentence) for sentence in faults])
-        return copied(value)
-
-    return Compiled(schema, structure, copied)
 
 
 def _fault(sentence: str) -> Fault:
@@ -234,7 +232,7 @@ def prompt_function(
             raise ValueError(
                 f"{full_name} has no input {word!r} to trust; it has {', '.join(p.name for p in parameters)}"
             )
-    returned = compiled_input(str if returns is None else returns, codecs, validator)
+    returned = PromptInput.compile(str if returns is None else returns, codecs, validator)
     asking = _Asking(
         full_name,
         prompt,
@@ -335,6 +333,6 @@ def _with_variables(given: Mapping[str, Parameter], variables: Iterable[str]) ->
     Those that must be given come first, as in Python: a call by place means them.
     """
     known = {name.casefold() for name in given}
-    text = compiled_input(str)
+    text = PromptInput.compile(str)
     added = {name.casefold(): Parameter(name, "", text, True) for name in variables if name.casefold() not in known}
     return tuple(sorted((*given.values(), *added.values()), key=lambda parameter: not parameter.required))

@@ -6,13 +6,15 @@ import base64
 import binascii
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple, NoReturn, cast
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, cast
 from unicodedata import east_asian_width
 from urllib.parse import unquote_to_bytes
 
 from portico._chat.messages import Image, Message, Part, Role, Text
 from portico.errors import TemplateError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 _BEFORE = 40
 _SHOWN = 80

@@ -7,13 +7,15 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from portico._ports.template_language import CallFunction
-from portico._ports.type_codec import TypeCodec
 from portico._prompts.calling import CallPlaces, FunctionCall, TextForm
 from portico._prompts.prompt import Piece, Prompt, Trusted, fault
 from portico.errors import ArgumentsInvalid, FunctionNotFound, LimitExceeded
+
+if TYPE_CHECKING:
+    from portico._ports.template_language import CallFunction
+    from portico._ports.type_codec import TypeCodec
 
 _ESCAPED = re.compile(r"""\\(['"\\])""")
 

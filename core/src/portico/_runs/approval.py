@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from portico._functions.middleware import PlanReview, RequireApproval, StepRun
 from portico._plans.functions import plan_of
 from portico._plans.plan import Plan, PlanTemplate
-from portico._ports.kernel import KernelLike
+
+if TYPE_CHECKING:
+    from portico._ports.kernel import KernelLike
 
 DecidePlan: TypeAlias = Callable[[PlanReview], Awaitable[bool | str]]
 DecideStep: TypeAlias = Callable[[StepRun], Awaitable[bool | str]]

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from portico._functions.functions import FunctionManual
 from portico._functions.middleware import PlanReview, RequireApproval, run_middleware
 from portico._plans.check import check_plan
 from portico._plans.findings import Finding
 from portico._plans.functions import plans_of
-from portico._plans.plan import Plan, PlanTemplate, Step, functions_used
-from portico._plans.reuse import Stale, fingerprint, stale_functions
+from portico._plans.plan import Plan, PlanTemplate, Step
+from portico._plans.reuse import Stale, fingerprint
 from portico._schema.validate import PlainSchemaValidator
 from portico.errors import PlanInvalid, PlanStale, PorticoError, SchemaUnsupported
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from portico._functions.functions import FunctionManual
     from portico._ports.kernel import KernelLike
 
 
@@ -88,7 +89,7 @@ def sound(kernel: KernelLike, plan: Plan, *, input: Any = None, ended: Mapping[s
     errors = [finding for finding in findings if finding.severity == "error"]
     harmless: list[Stale] = []
     if plan.fingerprints:
-        stale = [each for each in stale_functions(left, manuals) if each.function in _functions_used(kernel, left)]
+        stale = [each for each in Stale.of(left, manuals) if each.function in _functions_used(kernel, left)]
         harmful = [each for each in stale if errors or _harmful(each, kernel)]
         if harmful:
             raise PlanStale([str(each) for each in harmful])
@@ -103,7 +104,7 @@ def _harmful(stale: Stale, kernel: KernelLike) -> bool:
 
 
 def _functions_used(kernel: KernelLike, plan: Plan) -> set[str]:
-    used = functions_used(plan)
+    used = plan.functions_used
     for step in plan.steps:
         if isinstance(step.function, Plan):
             used |= _functions_used(kernel, step.function)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from portico._functions.functions import Function
 from portico._functions.middleware import CURRENT_STEP, INNER_PLAN, InnerPlan, RequireApproval, StepRun, run_middleware
 from portico._plans.json_form import plan_to_json
 from portico._plans.plan import INPUT, Plan, PlanTemplate, Step, Value, evaluate
@@ -40,6 +38,9 @@ from portico.errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from portico._functions.functions import Function
     from portico._ports.kernel import KernelLike
     from portico._runs.recording import Recording
     from portico._runs.writing import Journal

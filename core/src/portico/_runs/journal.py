@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from portico._plans.findings import Finding
 from portico._plans.json_form import plan_from_json, plan_to_json
@@ -13,6 +12,9 @@ from portico._plans.plan import Plan, Step, Value
 from portico._plans.task import Answer, Budget, Infeasible, Refusal, StepRecord
 from portico._runs.outcome import outcome_of
 from portico.errors import PlanFormatError, StoreDamaged, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
 
 JOURNAL_VERSION = 1
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from portico._chat.messages import Usage
-from portico._functions.functions import FunctionManual
 from portico._plans.findings import Finding
 from portico._plans.json_form import plan_to_json
 from portico._plans.plan import INPUT, Expression, Plan, Step, evaluate, references
@@ -33,17 +31,20 @@ from portico._plans.task import (
     Warned,
 )
 from portico._runs.checking import checked, reviewed, with_fingerprints
-from portico._runs.execution import Execution
 from portico._runs.journal import refusal_body
-from portico._runs.outcome import Held, Pursuit, answer_of, outcome_body, require_json
+from portico._runs.outcome import Held, Pursuit, outcome_body, require_json
 from portico._runs.writing import Broken, HeldStep
 from portico._selection.selection import FunctionsOffered
 from portico.errors import LimitExceeded, PlanInvalid, StepFailed, StoreError
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Mapping, Sequence
+
+    from portico._functions.functions import FunctionManual
     from portico._ports.kernel import KernelLike
     from portico._ports.plan_store import PlanStore
     from portico._ports.planner import Planner
+    from portico._runs.execution import Execution
     from portico._runs.journal import RunState
     from portico._selection.selection import Selection
 
@@ -446,7 +447,7 @@ class Loop:
         if plan.result is None or self.failures:
             return None
         try:
-            answer = answer_of(evaluate(plan.result, execution.results))
+            answer = Answer.of(evaluate(plan.result, execution.results))
         except LookupError as error:
             finding = Finding(str(error), place="result")
             if self.planner is None:

@@ -6,15 +6,16 @@ import json
 import math
 import os
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from portico._chat.messages import Citation, Usage
-from portico._plans.plan import Plan
 from portico._plans.task import Answer, Budget, Infeasible, StepRecord
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from portico._plans.plan import Plan
     from portico._selection.selection import Selection
 
 
@@ -52,12 +53,25 @@ class Pursuit:
     selection: Selection | None = None
     """Which functions the planner's model was told of and why, where a function selector left some out."""
 
+    @staticmethod
+    def check_name(run: str) -> str:
+        r"""Return a run's name that somebody chose; ``TypeError`` and ``ValueError`` for what not every store takes.
 
-def answer_of(value: Any) -> Answer:
-    """Return a plan's result as an answer: text as it is, other values as JSON."""
-    if isinstance(value, str):
-        return Answer(value, value=value)
-    return Answer(json.dumps(value, ensure_ascii=False, indent=2), value=value)
+        >>> Pursuit.check_name("order 17"), Pursuit.check_name("a\0b")
+        Traceback (most recent call last):
+        ValueError: 'a\x00b' names no run: not every store takes the character '\x00'
+        """
+        if not isinstance(run, str):
+            raise TypeError(f"the name of a run is text, not {run!r}")
+        if not run.strip():
+            raise ValueError("the name of the run is blank")
+        if len(run) > LONGEST_RUN:
+            raise ValueError(f"the name of a run has {LONGEST_RUN} characters at most, not {len(run)}: {run[:40]!r}…")
+        for letter in run:
+            # A lone surrogate cannot be written as UTF-8, and no text of PostgreSQL has a NUL.
+            if letter == "\0" or "\ud800" <= letter <= "\udfff":
+                raise ValueError(f"{run!r} names no run: not every store takes the character {letter!r}")
+        return run
 
 
 def outcome_body(outcome: Answer | Infeasible | Held) -> Mapping[str, Any]:
@@ -112,26 +126,6 @@ LONGEST_RUN = 200
 def new_run() -> str:
     """Return a name that no other run has, and that sorts by time: ``20261121-233000-5f3a9c21d04e``."""
     return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.urandom(6).hex()}"
-
-
-def checked_run(run: str) -> str:
-    r"""Return a run's name that somebody chose; ``TypeError`` and ``ValueError`` for what not every store takes.
-
-    >>> checked_run("order 17"), checked_run("a\0b")
-    Traceback (most recent call last):
-    ValueError: 'a\x00b' names no run: not every store takes the character '\x00'
-    """
-    if not isinstance(run, str):
-        raise TypeError(f"the name of a run is text, not {run!r}")
-    if not run.strip():
-        raise ValueError("the name of the run is blank")
-    if len(run) > LONGEST_RUN:
-        raise ValueError(f"the name of a run has {LONGEST_RUN} characters at most, not {len(run)}: {run[:40]!r}…")
-    for letter in run:
-        # A lone surrogate cannot be written as UTF-8, and no text of PostgreSQL has a NUL.
-        if letter == "\0" or "\ud800" <= letter <= "\udfff":
-            raise ValueError(f"{run!r} names no run: not every store takes the character {letter!r}")
-    return run
 
 
 def checked_goal(goal: str) -> str:

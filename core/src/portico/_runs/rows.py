@@ -8,11 +8,14 @@ entry is JSON in ASCII: what encoding the database has makes no difference, and 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from portico._ports.run_store import Lease
 from portico.errors import StoreBusy, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from portico._ports.run_store import Lease
 
 _MAXIMUM_CHARACTERS = 100_000_000
 _ENDS = frozenset({"answer", "infeasible", "failed"})
@@ -21,87 +24,91 @@ _ENDS = frozenset({"answer", "infeasible", "failed"})
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
-def entry_text(run: str, entry: Mapping[str, Any]) -> str:
-    r"""Return an entry as JSON text of one line, in ASCII, at most 100,000,000 characters.
+class Rows:
+    """Reads and writes what a database's rows hold of a journal."""
 
-    >>> entry_text("r1", {"type": "step-finished", "step": "s1", "result": "hé"})
-    '{"type":"step-finished","step":"s1","result":"h\\u00e9"}'
+    @staticmethod
+    def encode(run: str, entry: Mapping[str, Any]) -> str:
+        r"""Return an entry as JSON text of one line, in ASCII, at most 100,000,000 characters.
 
-    Raises ``StoreError``, which names the run, for what has no such form or is too long.
-    """
-    try:
-        text = _encode(entry)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise StoreError(f"An entry of the run {name_shown(run)} is not JSON: {error}.") from error
-    if len(text) > _MAXIMUM_CHARACTERS:
-        raise StoreError(
-            f"An entry of the run {name_shown(run)} has {len(text):,} characters; the journal takes "
-            f"{_MAXIMUM_CHARACTERS:,}. Let the step write a file and return its name."
+        >>> Rows.encode("r1", {"type": "step-finished", "step": "s1", "result": "hé"})
+        '{"type":"step-finished","step":"s1","result":"h\\u00e9"}'
+
+        Raises ``StoreError``, which names the run, for what has no such form or is too long.
+        """
+        try:
+            text = _encode(entry)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise StoreError(f"An entry of the run {Rows.shown_name(run)} is not JSON: {error}.") from error
+        if len(text) > _MAXIMUM_CHARACTERS:
+            raise StoreError(
+                f"An entry of the run {Rows.shown_name(run)} has {len(text):,} characters; the journal takes "
+                f"{_MAXIMUM_CHARACTERS:,}. Let the step write a file and return its name."
+            )
+        return text
+
+    @staticmethod
+    def decode(text: object) -> dict[str, Any]:
+        """Return the entry of its text.
+
+        >>> Rows.decode('{"type":"interrupted"}')
+        {'type': 'interrupted'}
+
+        Raises ``ValueError`` with what `encode` never gave, as it follows the words "the entry": "is no object". A
+        store makes a ``StoreDamaged`` of it, which also says which entry, and where.
+        """
+        try:
+            entry = json.loads(text)  # type: ignore[arg-type]  # what is in a damaged row may be of any type
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ValueError("is no JSON") from error
+        if not isinstance(entry, dict):
+            raise ValueError("is no object")
+        return entry
+
+    @staticmethod
+    def ended(entries: Sequence[Mapping[str, Any]]) -> bool | None:
+        """Tell what entries that are appended make of their run: True ended, False taken up again, None as it was.
+
+        >>> Rows.ended([{"type": "step-finished"}, {"type": "outcome", "kind": "answer"}])
+        True
+
+        A store may remove runs that have ended. One that is held, uncertain or interrupted has not.
+        """
+        for entry in reversed(entries):
+            match entry.get("type"):
+                case "outcome":
+                    return entry.get("kind") in _ENDS
+                case "resumed":
+                    return False
+        return None
+
+    @staticmethod
+    def encode_name(name: str) -> bytes:
+        r"""Return the bytes of a run's or an owner's name, for a column of bytes.
+
+        >>> Rows.decode_name(Rows.encode_name("half \ud800 a pair")) == "half \ud800 a pair"
+        True
+        """
+        return name.encode("utf-8", "surrogatepass")
+
+    @staticmethod
+    def decode_name(stored: bytes) -> str:
+        """Return the name of its bytes; raises ``UnicodeDecodeError`` for what `encode_name` never gave."""
+        return stored.decode("utf-8", "surrogatepass")
+
+    @staticmethod
+    def shown_name(name: str) -> str:
+        r"""Return a name for a message, where it must stay on its line and be printed.
+
+        >>> print(Rows.shown_name("r1"), Rows.shown_name("r\n1"))
+        r1 'r\n1'
+        """
+        return name if name.isprintable() and name else ascii(name)
+
+    @staticmethod
+    def stale(lease: Lease) -> StoreBusy:
+        """Return the error for a lease that is no longer in force, where nothing was written for it."""
+        return StoreBusy(
+            f"The run {Rows.shown_name(lease.run)} belongs to another process: the lease {lease.token} ran out, was "
+            "given back or was taken over. Nothing was written."
         )
-    return text
-
-
-def entry_of(text: object) -> dict[str, Any]:
-    """Return the entry of its text.
-
-    >>> entry_of('{"type":"interrupted"}')
-    {'type': 'interrupted'}
-
-    Raises ``ValueError`` with what `entry_text` never gave, as it follows the words "the entry": "is no object". A
-    store makes a ``StoreDamaged`` of it, which also says which entry, and where.
-    """
-    try:
-        entry = json.loads(text)  # type: ignore[arg-type]  # what is in a damaged row may be of any type
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ValueError("is no JSON") from error
-    if not isinstance(entry, dict):
-        raise ValueError("is no object")
-    return entry
-
-
-def ending(entries: Sequence[Mapping[str, Any]]) -> bool | None:
-    """Tell what entries that are appended make of their run: True ended, False taken up again, None as it was.
-
-    >>> ending([{"type": "step-finished"}, {"type": "outcome", "kind": "answer"}]), ending([{"type": "resumed"}])
-    (True, False)
-
-    A store may remove runs that have ended. One that is held, uncertain or interrupted waits for somebody and has not.
-    """
-    for entry in reversed(entries):
-        match entry.get("type"):
-            case "outcome":
-                return entry.get("kind") in _ENDS
-            case "resumed":
-                return False
-    return None
-
-
-def name_bytes(name: str) -> bytes:
-    r"""Return the bytes of a run's or an owner's name, for a column of bytes.
-
-    >>> name_of(name_bytes("half \ud800 a pair")) == "half \ud800 a pair"
-    True
-    """
-    return name.encode("utf-8", "surrogatepass")
-
-
-def name_of(stored: bytes) -> str:
-    """Return the name of its bytes; raises ``UnicodeDecodeError`` for what `name_bytes` never gave."""
-    return stored.decode("utf-8", "surrogatepass")
-
-
-def name_shown(name: str) -> str:
-    r"""Return a name for a message, where it must stay on its line and be printed.
-
-    >>> print(name_shown("r1"), name_shown("r\n1"))
-    r1 'r\n1'
-    """
-    return name if name.isprintable() and name else ascii(name)
-
-
-def stale(lease: Lease) -> StoreBusy:
-    """Return the error for a lease that is no longer in force, where nothing was written for it."""
-    return StoreBusy(
-        f"The run {name_shown(lease.run)} is no longer this process's: its lease {lease.token} ran out, was given back "
-        "or was taken over. Nothing was written."
-    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +14,14 @@ from portico._runs.checking import sound, with_fingerprints
 from portico._runs.execution import Execution
 from portico._runs.journal import RunState, entry
 from portico._runs.loop import FIXED, Loop
-from portico._runs.outcome import Pursuit, checked_budget, checked_goal, checked_input, checked_run, new_run
+from portico._runs.outcome import Pursuit, checked_budget, checked_goal, checked_input, new_run
 from portico._runs.writing import Journal, kept
 from portico._schema.validate import PlainSchemaValidator
 from portico.errors import RunEnded, RunError, RunNotFound, SchemaUnsupported, StoreDamaged, nearest
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
     from portico._ports.kernel import KernelLike
     from portico._runs.recording import Recording
 
@@ -281,4 +282,6 @@ def _planner(kernel: KernelLike, planner: Planner | str | None) -> Planner:
 def _execution(kernel: KernelLike, run: str | None, budget: Budget | None, input: Any, emit: Emit | None) -> Execution:
     budget = checked_budget(budget or Budget())
     results = {} if input is None else {INPUT: checked_input(input)}
-    return Execution(kernel, new_run() if run is None else checked_run(run), budget, listener=emit, results=results)
+    return Execution(
+        kernel, new_run() if run is None else Pursuit.check_name(run), budget, listener=emit, results=results
+    )

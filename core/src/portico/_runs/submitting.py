@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 from portico._jobs import Job
 from portico._plans.task import Budget, Emit
 from portico._runs.journal import RunState
-from portico._runs.outcome import checked_budget, checked_goal, checked_input, checked_run, new_run, outcome_body
+from portico._runs.outcome import Pursuit, checked_budget, checked_goal, checked_input, new_run, outcome_body
 from portico._runs.runners import require_jobs
 from portico.errors import RunError, StoreBusy, StoreDamaged, StoreError, StoreUnavailable
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from portico._ports.kernel import KernelLike
     from portico._ports.run_store import RunStore
 
@@ -78,7 +79,7 @@ def pursuit_job(
         "origin": checked_input(dict(kernel.origin), "the kernel's origin") if kernel.origin else None,
     }
     asked = {name: value for name, value in asked.items() if value is not None}
-    name = new_run() if run is None else checked_run(run)
+    name = new_run() if run is None else Pursuit.check_name(run)
     return Job(name, PURSUIT, {"version": JOB_VERSION, "goal": checked_goal(goal), **asked})
 
 

@@ -6,13 +6,15 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from portico._functions.middleware import RequireApproval
 from portico._plans.plan import INPUT, From, Plan, Step, Value, evaluate, references
-from portico._ports.run_store import Lease, RunStore
 from portico._runs.journal import entry
 from portico.errors import StepFailed, StoreBusy, StoreDamaged, StoreError, StoreUnavailable
+
+if TYPE_CHECKING:
+    from portico._functions.middleware import RequireApproval
+    from portico._ports.run_store import Lease, RunStore
 
 ExecuteStep: TypeAlias = Callable[[Step, dict[str, Any]], Awaitable[Any]]
 """Executes one step with JSON arguments and returns its JSON result."""

@@ -10,8 +10,6 @@ from portico._schema.values import kind_of, parsed
 from portico._types.compiled import Compiled, Mismatch
 from portico._types.scalars import copied
 
-__all__ = ["mended_for", "read_literal", "structure_leniently"]
-
 _ROUNDS = 8
 _BITS = 4096
 """Python writes no number of more than 4,300 digits; nobody means one of a thousand as a text."""

@@ -14,18 +14,6 @@ from typing import Any, Literal, TypeAlias
 
 from portico._schema.values import ANNOTATIONS, OF_KIND, accepts, is_number, kind_of, resolve, same
 
-__all__ = [
-    "UNREADABLE",
-    "Either",
-    "Piece",
-    "Together",
-    "fitting_paths",
-    "meeting",
-    "never_meet",
-    "paths_that_fit",
-    "pieces",
-]
-
 Schema: TypeAlias = tuple[Any, Any]
 """A schema, and the one that its references are to."""
 Together: TypeAlias = tuple[Schema, ...]

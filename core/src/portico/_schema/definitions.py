@@ -6,8 +6,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapp
 from itertools import count
 from typing import Any
 
-__all__ = ["free_name", "hoisted", "with_definitions"]
-
 _PREFIX = "#/$defs/"
 _DATA = frozenset({"const", "default", "enum", "examples", "required"})
 """Keywords whose argument is no schema: what looks like a reference in it is a value."""

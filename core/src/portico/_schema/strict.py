@@ -31,10 +31,8 @@ from portico._schema.strict_parts import (
     under,
 )
 from portico._schema.values import ANNOTATIONS, frozen, is_kind, is_number, kind_of, resolve
-from portico._types.compiled import refuse
+from portico._types.compiled import Mismatch
 from portico.errors import SchemaUnsupported
-
-__all__ = ["StrictForm", "strict_form", "within_limits"]
 
 _FORMATS = frozenset(["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"])
 _NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
@@ -71,7 +69,7 @@ _PARTS = 20_000
 class StrictForm:
     """A schema that strict mode takes, and the way back from its values.
 
-    >>> form = strict_form({
+    >>> form = StrictForm.of({
     ...     "type": "object",
     ...     "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
     ...     "required": ["name"],
@@ -89,40 +87,57 @@ class StrictForm:
     decode: Callable[[Any], Any]
     identity: bool
 
+    @staticmethod
+    def of(schema: Mapping[str, Any] | bool, *, loosen: bool = True) -> StrictForm:
+        """Rewrite a JSON Schema (2020-12) for strict mode. Done once for a type; a large one takes some milliseconds.
 
-def strict_form(schema: Mapping[str, Any] | bool, *, loosen: bool = True) -> StrictForm:
-    """Rewrite a JSON Schema (2020-12) for strict mode. Done once for a type; a large one takes some milliseconds.
-
-    Raises ``SchemaUnsupported`` with place and rule where there is no strict form: send the schema as it is then, and
-    validate the reply. Without ``loosen`` it raises that for each keyword that would have to be loosened, too.
-    """
-    writer = _Writer(schema)
-    try:
-        root = writer.part(schema, "#", frozenset())
-        writer.settle()
-    except (AttributeError, TypeError, ValueError, KeyError) as error:
-        raise SchemaUnsupported(f"The schema has no strict form: it is malformed: {error}.") from error
-    except RecursionError:
-        raise SchemaUnsupported("The schema has no strict form: it is nested too deeply.") from None
-    if writer.loosened and not loosen:
-        raise SchemaUnsupported(f"The schema has no exact strict form. {'. '.join(writer.loosened)}.")
-    target = root.target if isinstance(root, Reference) else root
-    bare = isinstance(target, Object | Fixed)
-    written = {**target.write(), **root.notes} if bare else closed({"value": root.write()})
-    definitions = writer.written_definitions(written)
-    whole = within_limits({**written, "$defs": definitions} if definitions else written)
-
-    def decode(value: Any) -> Any:
+        Raises ``SchemaUnsupported`` with place and rule where there is no strict form: send the schema as it is then,
+        and validate the reply. Without ``loosen`` it raises that for each keyword that would have to be loosened, too.
+        """
+        writer = _Writer(schema)
         try:
-            if bare:
-                return target.decode(value)
-            if not isinstance(value, dict) or value.keys() != {"value"}:
-                refuse('an object with the one key "value"', value)
-            return under("value", root.decode, value["value"])
+            root = writer.part(schema, "#", frozenset())
+            writer.settle()
+        except (AttributeError, TypeError, ValueError, KeyError) as error:
+            raise SchemaUnsupported(f"The schema has no strict form: it is malformed: {error}.") from error
         except RecursionError:
-            return refuse("a value that is nested less deeply", value)
+            raise SchemaUnsupported("The schema has no strict form: it is nested too deeply.") from None
+        if writer.loosened and not loosen:
+            raise SchemaUnsupported(f"The schema has no exact strict form. {'. '.join(writer.loosened)}.")
+        target = root.target if isinstance(root, Reference) else root
+        bare = isinstance(target, Object | Fixed)
+        written = {**target.write(), **root.notes} if bare else closed({"value": root.write()})
+        definitions = writer.written_definitions(written)
+        whole = StrictForm.limit({**written, "$defs": definitions} if definitions else written)
 
-    return StrictForm(whole, tuple(dict.fromkeys(writer.loosened)), decode, bare and not target.changes)
+        def decode(value: Any) -> Any:
+            try:
+                if bare:
+                    return target.decode(value)
+                if not isinstance(value, dict) or value.keys() != {"value"}:
+                    Mismatch.refuse('an object with the one key "value"', value)
+                return under("value", root.decode, value["value"])
+            except RecursionError:
+                return Mismatch.refuse("a value that is nested less deeply", value)
+
+        return StrictForm(whole, tuple(dict.fromkeys(writer.loosened)), decode, bare and not target.changes)
+
+    @staticmethod
+    def limit(schema: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the schema with its deepest parts moved to definitions; raise ``SchemaUnsupported`` for one too large.
+
+        The limits are those of OpenAI's guide (2026), counted as the validator in OpenAI's Java client counts them,
+        which is the more careful reading: the root is at depth 0, a definition at 1, and everything inside a schema is
+        one deeper, alternatives too. References are not followed.
+        """
+        definitions: dict[str, Any] = {}
+        placed = _placed({word: part for word, part in schema.items() if word != "$defs"}, 0, definitions, schema)
+        for name, definition in schema.get("$defs", {}).items():
+            definitions[name] = _placed(definition, 1, definitions, schema)
+        if definitions:
+            placed["$defs"] = {**{name: definitions[name] for name in schema.get("$defs", {})}, **definitions}
+        _refuse_excess(placed)
+        return placed
 
 
 class _Writer:
@@ -471,23 +486,6 @@ _ENUM_VALUES = 1_000
 _CHARACTERS = 120_000
 _LONG_ENUM = 250
 _LONG_ENUM_CHARACTERS = 15_000
-
-
-def within_limits(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema with its deepest parts moved to definitions; raise ``SchemaUnsupported`` for one too large.
-
-    The limits are those of OpenAI's guide (2026), counted as the validator in OpenAI's Java client counts them,
-    which is the more careful reading: the root is at depth 0, a definition at 1, and everything inside a schema is one
-    deeper, alternatives too. References are not followed.
-    """
-    definitions: dict[str, Any] = {}
-    placed = _placed({word: part for word, part in schema.items() if word != "$defs"}, 0, definitions, schema)
-    for name, definition in schema.get("$defs", {}).items():
-        definitions[name] = _placed(definition, 1, definitions, schema)
-    if definitions:
-        placed["$defs"] = {**{name: definitions[name] for name in schema.get("$defs", {})}, **definitions}
-    _refuse_excess(placed)
-    return placed
 
 
 def _placed(schema: dict[str, Any], depth: int, definitions: dict[str, Any], root: Mapping[str, Any]) -> dict[str, Any]:

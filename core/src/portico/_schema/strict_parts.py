@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from portico._schema.values import frozen, is_kind, kind_of
-from portico._types.compiled import Fault, Mismatch, refuse
+from portico._types.compiled import Fault, Mismatch
 
-__all__ = [
-    "Array",
-    "Choice",
-    "Entries",
-    "Fixed",
-    "Map",
-    "Nullable",
-    "Object",
-    "Part",
-    "Reference",
-    "Scalar",
-    "closed",
-    "each",
-    "kinds_of",
-    "under",
-]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 _NOTHING = {"type": "null"}
 _Known: TypeAlias = dict[tuple[int, int], bool]
@@ -89,7 +74,7 @@ class Array(Part):
         if not self.changes:
             return value
         if not isinstance(value, list):
-            refuse("an array", value)
+            Mismatch.refuse("an array", value)
         return each(self.item.decode, enumerate(value))
 
 
@@ -126,7 +111,7 @@ class Object(Part):
         if not self.changes:
             return value
         if not isinstance(value, dict):
-            refuse("an object", value)
+            Mismatch.refuse("an object", value)
         unknown = [name for name in value if name not in self.members]
         if unknown:
             raise Mismatch([Fault((name,), f"one of {', '.join(self.members)}", "an unknown key") for name in unknown])
@@ -158,7 +143,7 @@ class Fixed(Part):
 
     def decode(self, value: Any) -> Any:
         if not isinstance(value, dict):
-            refuse("an object", value)
+            Mismatch.refuse("an object", value)
         unknown = [name for name in value if name not in self.places]
         if unknown:
             raise Mismatch([Fault((unknown[0],), f"one of {', '.join(self.places)}", "an unknown key")])
@@ -197,7 +182,7 @@ class Map(Part):
     def decode(self, value: Any) -> Any:
         """Turn entries into an object; no key may come twice, since one of the two would be lost."""
         if not isinstance(value, list):
-            refuse("an array of entries", value)
+            Mismatch.refuse("an array of entries", value)
         decoded: dict[str, Any] = {}
         faults: list[Fault] = []
         for index, entry in enumerate(value):
@@ -250,7 +235,7 @@ class Choice(Part):
         of_kind = begun or [option for option in self.options if kind_of(value) in kinds_of(option)]
         if len(of_kind) == 1:
             return of_kind[0].decode(value)
-        return refuse(f"a value of one of {len(self.options)} alternatives", value)
+        return Mismatch.refuse(f"a value of one of {len(self.options)} alternatives", value)
 
 
 class Nullable(Choice):
@@ -305,7 +290,7 @@ class Entries(Map):
 
     def decode(self, value: Any) -> Any:
         if not isinstance(value, dict) or value.keys() != {"entries"}:
-            refuse('an object with the one key "entries"', value)
+            Mismatch.refuse('an object with the one key "entries"', value)
         return under("entries", super().decode, value["entries"])
 
 

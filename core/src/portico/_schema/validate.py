@@ -10,10 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from portico._schema.values import frozen, is_kind, kind_of
-from portico._types.compiled import likely, place
+from portico._types.compiled import Compiled, Fault
 from portico.errors import SchemaUnsupported
-
-__all__ = ["PlainSchemaValidator"]
 
 _Path: TypeAlias = tuple[str | int, ...]
 _Check: TypeAlias = Callable[[Any, _Path], Iterator[str]]
@@ -115,7 +113,7 @@ class _Compiler:
         if schema is True:
             return _anything
         if schema is False:
-            return lambda value, path: iter([f"{place(path)}: nothing is allowed here"])
+            return lambda value, path: iter([f"{Fault.place(path)}: nothing is allowed here"])
         checks: list[_Check] = []
         if not isinstance(schema, Mapping):
             raise SchemaUnsupported(f"A JSON Schema is an object, true or false, not {type(schema).__name__}.")
@@ -150,7 +148,7 @@ class _Compiler:
 
         def check(value: Any, path: _Path) -> Iterator[str]:
             if not any(is_kind(value, name) for name in names):
-                yield f"{place(path)}: expected {' or '.join(names)}, got {_kind(value)}"
+                yield f"{Fault.place(path)}: expected {' or '.join(names)}, got {_kind(value)}"
 
         return check
 
@@ -160,7 +158,7 @@ class _Compiler:
 
         def check(value: Any, path: _Path) -> Iterator[str]:
             if frozen(value) not in options:
-                yield f"{place(path)}: expected one of {shown}"
+                yield f"{Fault.place(path)}: expected one of {shown}"
 
         return check
 
@@ -178,12 +176,12 @@ class _Compiler:
                 return
             for name in required:
                 if name not in value:
-                    yield f"{place(path)}: {name!r} is missing"
+                    yield f"{Fault.place(path)}: {name!r} is missing"
             for name, element in value.items():
                 if name in members:
                     yield from members[name](element, (*path, name))
                 elif closed:
-                    yield f"{place(path)}: {name!r} is not a known key"
+                    yield f"{Fault.place(path)}: {name!r} is not a known key"
                 else:
                     yield from rest(element, (*path, name))
 
@@ -215,7 +213,7 @@ class _Compiler:
 
         def check(value: Any, path: _Path) -> Iterator[str]:
             if isinstance(value, list) and len(value) < argument:
-                yield f"{place(path)}: expected at least {argument} elements, got {len(value)}"
+                yield f"{Fault.place(path)}: expected at least {argument} elements, got {len(value)}"
 
         return check
 
@@ -224,14 +222,14 @@ class _Compiler:
 
         def check(value: Any, path: _Path) -> Iterator[str]:
             if isinstance(value, list) and len(value) > argument:
-                yield f"{place(path)}: expected at most {argument} elements, got {len(value)}"
+                yield f"{Fault.place(path)}: expected at most {argument} elements, got {len(value)}"
 
         return check
 
     def on_unique(self, argument: Any, schema: Any, depth: int) -> _Check:
         def check(value: Any, path: _Path) -> Iterator[str]:
             if argument and isinstance(value, list) and len({frozen(element) for element in value}) < len(value):
-                yield f"{place(path)}: the elements are not all different"
+                yield f"{Fault.place(path)}: the elements are not all different"
 
         return check
 
@@ -247,7 +245,7 @@ class _Compiler:
 
         def alternatives(value: Any, path: _Path) -> Iterator[str]:
             nearest: list[str] | None = None
-            chosen = likely(argument, value, self.root.get("$defs", {}))
+            chosen = Compiled.likely(argument, value, self.root.get("$defs", {}))
             for index in chosen:
                 faults = list(options[index](value, path))
                 if not faults:
@@ -257,7 +255,7 @@ class _Compiler:
             if len(chosen) == 1:
                 yield from nearest or ()
                 return
-            yield f"{place(path)}: none of {len(options)} alternatives fits; the nearest: {'; '.join(nearest or ())}"
+            yield f"{Fault.place(path)}: none of {len(options)} alternatives fits; nearest: {'; '.join(nearest or ())}"
 
         return check
 
@@ -278,7 +276,7 @@ class _Compiler:
 
         def check(value: Any, path: _Path) -> Iterator[str]:
             if len(path) > _MAXIMUM_DEPTH:
-                yield f"{place(path[:5])}…: deeper than {_MAXIMUM_DEPTH} levels"
+                yield f"{Fault.place(path[:5])}…: deeper than {_MAXIMUM_DEPTH} levels"
                 return
             yield from cell[0](value, path)
 

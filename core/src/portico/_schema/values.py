@@ -8,19 +8,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
-__all__ = [
-    "ANNOTATIONS",
-    "OF_KIND",
-    "accepts",
-    "frozen",
-    "is_kind",
-    "is_number",
-    "kind_of",
-    "parsed",
-    "resolve",
-    "same",
-]
-
 Sure: TypeAlias = bool | None
 """True and False are certain, None is not known."""
 

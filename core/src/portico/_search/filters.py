@@ -6,11 +6,13 @@ clause is dropped in silence. :func:`matches` is the reference meaning for store
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from portico.errors import UnsupportedFilter, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
 
 Scalar: TypeAlias = str | int | float | bool
 """A value of a metadata field. ``True`` and ``1`` are different values."""

@@ -14,7 +14,6 @@ from portico._search.results import (
     TextSearchOptions,
     TextSearchResult,
     offered_options,
-    query_bounds,
     search_methods,
 )
 from portico._types.compiled import Compiled
@@ -285,7 +284,7 @@ class _Call:
         self, words: Mapping[str, str | SearchParameter | None], capabilities: SearchCapabilities
     ) -> tuple[Parameter, ...]:
         """Return the parameters, ``query`` first; required ones come before the others."""
-        number, bounds = compile_type(int), query_bounds(capabilities)
+        number, bounds = compile_type(int), capabilities.query_bounds()
         query = str(words.get("query", f"What to search for: {bounds}." if bounds else "What to search for."))
         own = []
         for name, (_, offer) in _OPTIONS.items():

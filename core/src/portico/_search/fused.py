@@ -52,33 +52,6 @@ def fuse_by_rank(
     return [first[name] for name in sorted(scores, key=scores.__getitem__, reverse=True)]
 
 
-def fuse_passages(
-    rankings: Iterable[Sequence[T]], *, link: Callable[[T], str | None], text: Callable[[T], str]
-) -> list[tuple[T, tuple[int, ...]]]:
-    """Merge rankings of passages by `fuse_by_rank`; each comes with the numbers of its rankings, from 0.
-
-    Passages with one link are one, and the longest text stays, because each service cuts its own snippet. Links are
-    equal if they lead to one place (`place_of`, with the fragment). Where a ranking has several texts of
-    one link, as passages of a document, and where there is no link, passages with different texts are different.
-
-    >>> brave = [("https://a.example/door", "A door is"), ("https://a.example/hinge", "A hinge")]
-    >>> google = [("http://a.example/door/", "A door is a lid.")]
-    >>> fuse_passages([brave, google], link=lambda found: found[0], text=lambda found: found[1])
-    [(('http://a.example/door/', 'A door is a lid.'), (0, 1)), (('https://a.example/hinge', 'A hinge'), (0,))]
-    """
-    keyed = _keyed([[(link(thing), text(thing), thing) for thing in ranking] for ranking in rankings])
-    best: dict[_Key, T] = {}
-    finders: dict[_Key, dict[int, None]] = {}
-    for number, ranking in enumerate(keyed):
-        for key, thing in ranking:
-            if key not in best or len(text(thing)) > len(text(best[key])):
-                best[key] = thing
-            finders.setdefault(key, {})[number] = None
-    return [
-        (best[key], tuple(finders[key])) for key in fuse_by_rank([[key for key, _ in ranking] for ranking in keyed])
-    ]
-
-
 def _keyed(rankings: list[list[tuple[str | None, str, T]]]) -> list[list[tuple[_Key, T]]]:
     """Return the passages with their keys: the place of the link, the text, or both."""
     placed = [
@@ -131,7 +104,7 @@ class FusedSearch(SearchConnector[FusedResult]):
     [('dark red', ('one', 'two')), ('red', ('one',))]
 
     Scores of sources do not compare, so ranks decide. Passages with one link are one (see
-    `fuse_passages`). Sources go by their names, or by the keys of a mapping. ``skip`` and ``top`` count
+    `FusedSearch.fuse`). Sources go by their names, or by the keys of a mapping. ``skip`` and ``top`` count
     in the merged ranking. The best ``depth`` results of each source are ranked, or a multiple where more are asked for,
     so that pages of one query fit together. ``timeout`` is in seconds for each source; None leaves it to the source.
 
@@ -233,6 +206,33 @@ class FusedSearch(SearchConnector[FusedResult]):
                 shared = self.capabilities.filter.describe()
                 raise UnsupportedFilter(f"{error} All its sources together support {shared}.") from None
 
+    @staticmethod
+    def fuse(
+        rankings: Iterable[Sequence[T]], *, link: Callable[[T], str | None], text: Callable[[T], str]
+    ) -> list[tuple[T, tuple[int, ...]]]:
+        """Merge rankings of passages by `fuse_by_rank`; each comes with the numbers of its rankings, from 0.
+
+        Passages with one link are one, and the longest text stays, because each service cuts its own snippet. Links are
+        equal if they lead to one place (`place_of`, with the fragment). Where a ranking has several texts of
+        one link, as passages of a document, and where there is no link, passages with different texts are different.
+
+        >>> brave = [("https://a.example/door", "A door is"), ("https://a.example/hinge", "A hinge")]
+        >>> google = [("http://a.example/door/", "A door is a lid.")]
+        >>> FusedSearch.fuse([brave, google], link=lambda found: found[0], text=lambda found: found[1])
+        [(('http://a.example/door/', 'A door is a lid.'), (0, 1)), (('https://a.example/hinge', 'A hinge'), (0,))]
+        """
+        keyed = _keyed([[(link(thing), text(thing), thing) for thing in ranking] for ranking in rankings])
+        best: dict[_Key, T] = {}
+        finders: dict[_Key, dict[int, None]] = {}
+        for number, ranking in enumerate(keyed):
+            for key, thing in ranking:
+                if key not in best or len(text(thing)) > len(text(best[key])):
+                    best[key] = thing
+                finders.setdefault(key, {})[number] = None
+        return [
+            (best[key], tuple(finders[key])) for key in fuse_by_rank([[key for key, _ in ranking] for ranking in keyed])
+        ]
+
 
 class _Indexes:
     """The indexes of several sources as one."""
@@ -289,7 +289,7 @@ def _shared(searches: Mapping[str, TextSearch]) -> SearchCapabilities:
 
 def _fused(rankings: Mapping[str, _Ranking]) -> list[FusedResult]:
     names = tuple(rankings)
-    fused = fuse_passages(
+    fused = FusedSearch.fuse(
         [ranking.results for ranking in rankings.values()], link=lambda one: one.link, text=lambda one: one.value
     )
     return [FusedResult(one.value, one.name, one.link, tuple(names[at] for at in finders)) for one, finders in fused]

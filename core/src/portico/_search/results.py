@@ -144,16 +144,15 @@ class SearchCapabilities:
     query_words: int | None = None
     """The most words of a query, with the operators of filters; None for no bound."""
 
+    def query_bounds(self) -> str:
+        """Return in words how long a query may be; empty where there is no bound.
 
-def query_bounds(capabilities: SearchCapabilities) -> str:
-    """Return in words how long a query may be; empty where there is no bound.
-
-    >>> query_bounds(SearchCapabilities(query_characters=400, query_words=50))
-    'at most 400 characters and 50 words'
-    """
-    counted = ((capabilities.query_characters, "characters"), (capabilities.query_words, "words"))
-    bounds = [f"{most} {unit}" for most, unit in counted if most is not None]
-    return f"at most {' and '.join(bounds)}" if bounds else ""
+        >>> SearchCapabilities(query_characters=400, query_words=50).query_bounds()
+        'at most 400 characters and 50 words'
+        """
+        counted = ((self.query_characters, "characters"), (self.query_words, "words"))
+        bounds = [f"{most} {unit}" for most, unit in counted if most is not None]
+        return f"at most {' and '.join(bounds)}" if bounds else ""
 
 
 class SearchConnector(ABC, Generic[Record]):

@@ -32,7 +32,7 @@ from typing import (
 )
 from urllib.parse import quote, urlsplit
 
-from portico._plugins.http import HttpRequest, HttpResponse, printable, service_error, without_secrets
+from portico._plugins.http import HttpRequest, HttpResponse, printable, service_error
 from portico._plugins.registration import Secret, Services, ValueForm
 from portico._ports.http_client import HttpClient
 from portico._search.filters import Range, Scalar, Wanted, wanted
@@ -163,6 +163,21 @@ class FoundPage(Generic[Record]):
     def __post_init__(self) -> None:
         if type(self.total_count) not in (int, NoneType):
             raise TypeError(f"total_count is {type(self.total_count).__name__}, not a whole number")
+
+    @staticmethod
+    def plain_text(markup: str | None) -> str:
+        """Return the text of a snippet that has tags and entities in it; empty for None.
+
+        >>> FoundPage.plain_text("A <b>port</b> isn&#x27;t an <b>adapter</b>,<br>but List<int> &amp; 1 &lt; 2 stay.")
+        "A port isn't an adapter, but List<int> & 1 < 2 stay."
+
+        Raises ``TypeError`` for a value that is not text.
+        """
+        if markup is None:
+            return ""
+        if not isinstance(markup, str):
+            raise TypeError(f"a text is {type(markup).__name__}")
+        return " ".join(html.unescape(_INLINE.sub("", _BLOCK.sub(" ", markup))).split())
 
 
 class WebSearchConnector(SearchConnector[Record]):
@@ -306,7 +321,7 @@ class WebSearchConnector(SearchConnector[Record]):
             f"Text search {self.name!r} answered in another form than agreed: {printable(why, hidden)}. "
             "Check its address."
         )
-        raise fault from (odd if without_secrets(why, hidden) == why else None)
+        raise fault from (odd if Secret.redact(why, hidden) == why else None)
 
     def _place(self) -> AbstractAsyncContextManager[Any]:
         """Return what bounds the requests of this event loop."""
@@ -433,21 +448,6 @@ _BLOCK = re.compile(
 )
 # Characters that RFC 3986 does not allow, except letters of other scripts, which browsers take.
 _UNSAFE = re.compile(r"[\x00-\x20\x7f-\xa0\"<>\\^`{|}\u2028\u2029\ud800-\udfff]")
-
-
-def plain_text(markup: str | None) -> str:
-    """Return the text of a snippet that has tags and entities in it; empty for None.
-
-    >>> plain_text("A <strong>port</strong> isn&#x27;t an <b>adapter</b>,<br>but List<int> &amp; 1 &lt; 2 stay.")
-    "A port isn't an adapter, but List<int> & 1 < 2 stay."
-
-    Raises ``TypeError`` for a value that is not text.
-    """
-    if markup is None:
-        return ""
-    if not isinstance(markup, str):
-        raise TypeError(f"a text is {type(markup).__name__}")
-    return " ".join(html.unescape(_INLINE.sub("", _BLOCK.sub(" ", markup))).split())
 
 
 def _web_address(url: str | None) -> str | None:
@@ -580,7 +580,7 @@ def _of(*kinds: type) -> _Read:
 
 
 _OF_KIND: Mapping[Any, _Read] = {
-    str: plain_text,
+    str: FoundPage.plain_text,
     bool: _of(bool),
     int: _of(int),
     float: _of(float, int),

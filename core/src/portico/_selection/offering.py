@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from portico._selection.selection import Considered, Selection
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
     from portico._chat.messages import Message
     from portico._functions.functions import FunctionManual
     from portico._ports.function_selector import FunctionSelector

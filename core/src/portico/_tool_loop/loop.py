@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -19,7 +18,6 @@ from portico._chat.messages import (
     ToolChoice,
     ToolResult,
     Usage,
-    render_sources,
 )
 from portico._functions.middleware import ToolCallInvocation, run_middleware
 from portico._selection.selection import FunctionsOffered
@@ -37,6 +35,8 @@ from portico.errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+
     from portico._functions.functions import Function
     from portico._ports.chat_service import ChatService
     from portico._ports.kernel import KernelLike
@@ -142,7 +142,7 @@ class _Turn:
         limits: TurnLimits,
     ) -> None:
         if not chat.capabilities.sources and _has_sources(request.messages):
-            request = replace(request, messages=render_sources(request.messages))
+            request = replace(request, messages=Message.render_sources(request.messages))
         self.kernel = kernel
         self.chat = chat
         self.toolset = _NO_TOOLS

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 NOTHING: Any = object()
 """Stands for "no value has begun yet"; None is JSON's null."""
@@ -186,6 +188,34 @@ class PartialJson:
         self._expect = "comma"
         self.complete = not self._stack
 
+    @staticmethod
+    def values_in(text: str) -> Iterator[Any]:
+        """Yield the JSON values that stand in a text beside one another: one for the whole text, where that is JSON.
+
+        >>> list(PartialJson.values_in('By [1] and [2] it is {"ok": true}.'))
+        [[1], [2], {'ok': True}]
+
+        Otherwise each opening bracket that is not inside of a value may begin one; at most 20 that begin none are
+        tried. Raises ``ValueError`` where there is no value at all.
+        """
+        whole = _whole(text)
+        if not isinstance(whole, ValueError):
+            yield whole
+            return
+        decoder = json.JSONDecoder()
+        position = found = failed = 0
+        while failed < _ATTEMPTS and (start := _START.search(text, position)) is not None:
+            try:
+                value, position = decoder.raw_decode(text, start.start())
+            except (ValueError, RecursionError):
+                failed += 1
+                position = start.end()
+                continue
+            found += 1
+            yield value
+        if not found:
+            raise whole
+
 
 def json_in(text: str) -> Any:
     """Return the JSON value of a reply that may have words around it, or a fence of three backticks.
@@ -193,37 +223,9 @@ def json_in(text: str) -> Any:
     >>> json_in('Here it is: {"ok": true}.')
     {'ok': True}
 
-    Where there are several, it is the first, see `values_in`. Raises ``ValueError``.
+    Where there are several, it is the first, see `PartialJson.values_in`. Raises ``ValueError``.
     """
-    return next(values_in(text))
-
-
-def values_in(text: str) -> Iterator[Any]:
-    """Yield the JSON values that stand in a text beside one another: one for the whole text, where that is JSON.
-
-    >>> list(values_in('By [1] and [2] it is {"ok": true}.'))
-    [[1], [2], {'ok': True}]
-
-    Otherwise each opening bracket that is not inside of a value may begin one; at most 20 that begin none are tried.
-    Raises ``ValueError`` where there is no value at all.
-    """
-    whole = _whole(text)
-    if not isinstance(whole, ValueError):
-        yield whole
-        return
-    decoder = json.JSONDecoder()
-    position = found = failed = 0
-    while failed < _ATTEMPTS and (start := _START.search(text, position)) is not None:
-        try:
-            value, position = decoder.raw_decode(text, start.start())
-        except (ValueError, RecursionError):
-            failed += 1
-            position = start.end()
-            continue
-        found += 1
-        yield value
-    if not found:
-        raise whole
+    return next(PartialJson.values_in(text))
 
 
 def _whole(text: str) -> Any:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
 from portico._chat.messages import ChatCapabilities, ChatRequest, Message
-from portico._tool_loop.partial_json import NOTHING, PartialJson, values_in
+from portico._tool_loop.partial_json import NOTHING, PartialJson
 from portico._types.compiled import Mismatch
 from portico.errors import SchemaUnsupported
 
@@ -96,10 +96,10 @@ class ResponseFormat(Generic[T]):
     def strict(self) -> StrictForm | None:
         """The strict form, made when first needed; None where strict mode cannot hold the schema."""
         if self._strict == "not tried":
-            from portico._schema.strict import strict_form
+            from portico._schema.strict import StrictForm
 
             try:
-                self._strict = strict_form(self.schema)
+                self._strict = StrictForm.of(self.schema)
             except SchemaUnsupported:
                 self._strict = None
         return self._strict
@@ -137,7 +137,7 @@ class ResponseFormat(Generic[T]):
         value that is of the form is taken, and the faults are those of the last.
         """
         try:
-            values = list(values_in(text)) if manner == "instruct" else [json.loads(text)]
+            values = list(PartialJson.values_in(text)) if manner == "instruct" else [json.loads(text)]
         except (ValueError, RecursionError) as error:
             raise ReplyFault([f"it is not JSON: {error}"]) from error
         for value in values[:-1]:

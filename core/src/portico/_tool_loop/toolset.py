@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from portico._chat.messages import Tool, ToolCall
-from portico._functions.names import find_function, wire_name
+from portico._functions.functions import FunctionManual
+from portico._functions.names import find_function
 from portico._types.compiled import Mismatch
 from portico.errors import FunctionNotFound, SchemaUnsupported
 
 if TYPE_CHECKING:
-    from portico._functions.functions import Function, FunctionManual
+    from collections.abc import Iterable, Mapping
+
+    from portico._functions.functions import Function
     from portico._schema.strict import StrictForm
 
 
@@ -111,13 +113,13 @@ def tool_form(manual: FunctionManual, *, strict: bool) -> tuple[Tool, StrictForm
 
     Arguments written under a form that is no identity are decoded before they are those of the function.
     """
-    plain = manual.tool(name=wire_name(manual.name))
+    plain = manual.tool(name=FunctionManual.wire_name(manual.name))
     if not strict:
         return plain, None
-    from portico._schema.strict import strict_form
+    from portico._schema.strict import StrictForm
 
     try:
-        form = strict_form(manual.parameters, loosen=False)
+        form = StrictForm.of(manual.parameters, loosen=False)
     except SchemaUnsupported:
         return plain, None
     return Tool(plain.name, plain.description, form.schema, strict=True), form

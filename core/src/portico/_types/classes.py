@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Callable, Mapping
 from dataclasses import MISSING, InitVar, dataclass, field, fields
 from typing import Any
 
-from portico._types.compiled import Compiled, Fault, Mismatch, drafting, drafts, refuse
-from portico._types.docstrings import Documentation, describe_class
+from portico._types.compiled import Compiled, Fault, Mismatch, drafting, drafts
+from portico._types.docstrings import Documentation
 from portico.errors import SchemaUnsupported
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 QUALIFIERS = (
     typing.Required,
@@ -41,7 +43,7 @@ class Members:
 def class_members(kind: Any) -> Members:
     """Return the fields of a dataclass, a typed dictionary or a named tuple."""
     hints = typing.get_type_hints(kind, include_extras=True)
-    documentation = describe_class(kind)
+    documentation = Documentation.of_class(kind)
     if typing.is_typeddict(kind):
         required = frozenset(required_keys(kind, hints))
         return Members(hints, required, dict, lambda value, name: value[name], documentation, sparse=True)
@@ -103,7 +105,7 @@ def object_of(kind: Any, members: Members, inner: Mapping[str, Compiled]) -> Com
 
     def structure(value: Any) -> Any:
         if type(value) is not dict:
-            refuse("an object", value)
+            Mismatch.refuse("an object", value)
         values: dict[str, Any] = {}
         faults: list[Fault] = []
         for name, structure_field, needed in parts:
@@ -131,7 +133,7 @@ def object_of(kind: Any, members: Members, inner: Mapping[str, Compiled]) -> Com
 
     def draft(value: Any) -> Any:
         if type(value) is not dict:
-            refuse("an object", value)
+            Mismatch.refuse("an object", value)
         values = {
             name: shown
             for name, compiled in inner.items()

@@ -18,7 +18,12 @@ class Fault:
     got: str
 
     def __str__(self) -> str:
-        return f"{place(self.path)}: expected {self.expected}, got {self.got}"
+        return f"{Fault.place(self.path)}: expected {self.expected}, got {self.got}"
+
+    @staticmethod
+    def place(path: Sequence[str | int]) -> str:
+        """Write a path into a JSON value for people."""
+        return "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
 
 
 class Mismatch(ValueError):
@@ -31,6 +36,11 @@ class Mismatch(ValueError):
     def under(self, key: str | int) -> list[Fault]:
         """Return the faults as they are seen from one level further out."""
         return [Fault((key, *fault.path), fault.expected, fault.got) for fault in self.faults]
+
+    @staticmethod
+    def refuse(expected: str, value: object) -> NoReturn:
+        """Raise the `Mismatch` of a value that is wrong as a whole."""
+        raise Mismatch([Fault((), expected, _describe(value))])
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,23 +61,36 @@ class Compiled:
     draft: Callable[[Any], Any] | None = None
     whole: bool = False
 
+    @staticmethod
+    def likely(schemas: Sequence[Any], value: object, definitions: Mapping[str, Any]) -> list[int]:
+        """Return the indexes of the alternatives that are worth trying on a value; all of them for no object.
 
-def place(path: Sequence[str | int]) -> str:
-    """Write a path into a JSON value for people."""
-    return "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+        The keys and tags of an object choose first. Trying every alternative of every level of a deep value would
+        take time without bound, and would report the faults of alternatives that nobody meant.
+        """
+        if type(value) is not dict:
+            return list(range(len(schemas)))
+        resolved = [_resolved(schema, definitions) for schema in schemas]
+        fitting = [index for index, schema in enumerate(resolved) if _may_fit(schema, value)]
+        return fitting or [max(range(len(resolved)), key=lambda index: _keys_known(resolved[index], value))]
 
+    def json_default(self, default: object) -> dict[str, Any]:
+        """Return the ``default`` of a schema, as a keyword or none: a default may have no JSON form, or not fit.
 
-def likely(schemas: Sequence[Any], value: object, definitions: Mapping[str, Any]) -> list[int]:
-    """Return the indexes of the alternatives that are worth trying on a value; all of them for no object.
+        >>> compile_type(int | None).json_default(None)
+        {'default': None}
+        >>> compile_type(int).json_default(None)
+        {}
+        """
+        import json
 
-    The keys and tags of an object choose first. Trying every alternative of every level of a deep value would
-    take time without bound, and would report the faults of alternatives that nobody meant.
-    """
-    if type(value) is not dict:
-        return list(range(len(schemas)))
-    resolved = [_resolved(schema, definitions) for schema in schemas]
-    fitting = [index for index, schema in enumerate(resolved) if _may_fit(schema, value)]
-    return fitting or [max(range(len(resolved)), key=lambda index: _keys_known(resolved[index], value))]
+        try:
+            written = self.unstructure(default)
+            self.structure(written)
+            json.dumps(written, allow_nan=False)
+        except Exception:  # noqa: BLE001 - whatever stands for "not given" was not made to be written
+            return {}
+        return {"default": written}
 
 
 def _resolved(schema: Any, definitions: Mapping[str, Any]) -> Any:
@@ -96,11 +119,6 @@ def _may_fit(schema: Any, value: dict[str, Any]) -> bool:
 def _keys_known(schema: Any, value: dict[str, Any]) -> int:
     properties = schema.get("properties", {}) if isinstance(schema, Mapping) else {}
     return sum(key in properties for key in value)
-
-
-def refuse(expected: str, value: object) -> NoReturn:
-    """Raise the `Mismatch` of a value that is wrong as a whole."""
-    raise Mismatch([Fault((), expected, _describe(value))])
 
 
 def _describe(value: object) -> str:
@@ -138,7 +156,7 @@ def agreed(options: Iterable[Callable[[Any], Any]], value: Any) -> Any:
     """
     made = [drawn for option in options for drawn in drafts(option, [value])]
     if not made or any(type(other) is not type(made[0]) or other != made[0] for other in made[1:]):
-        refuse("more of the value", value)
+        Mismatch.refuse("more of the value", value)
     return made[0]
 
 

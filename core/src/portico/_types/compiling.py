@@ -12,8 +12,8 @@ from typing import Any, Literal, Protocol
 
 from portico._schema.definitions import free_name, hoisted, with_definitions
 from portico._types.classes import QUALIFIERS, class_members, note, object_of
-from portico._types.compiled import Compiled, Fault, Mismatch, drafting, drafts, refuse
-from portico._types.docstrings import describe_class
+from portico._types.compiled import Compiled, Fault, Mismatch, drafting, drafts
+from portico._types.docstrings import Documentation
 from portico._types.overlap import AS_IT_IS, Form
 from portico._types.scalars import SCALARS, choice, copied
 from portico._types.unions import Tried, UnionOf
@@ -29,7 +29,7 @@ def array(inner: Compiled, make: Callable[[list[Any]], Any], *, unique: bool = F
 
     def structure(value: Any) -> Any:
         if type(value) is not list:
-            refuse("an array", value)
+            Mismatch.refuse("an array", value)
         elements: list[Any] = []
         faults: list[Fault] = []
         for index, element in enumerate(value):
@@ -41,7 +41,7 @@ def array(inner: Compiled, make: Callable[[list[Any]], Any], *, unique: bool = F
             raise Mismatch(faults)
         made = whole(elements, value)
         if unique and len(made) < len(value):
-            refuse("an array whose elements are all different", value)
+            Mismatch.refuse("an array whose elements are all different", value)
         return made
 
     def whole(elements: list[Any], value: Any) -> Any:
@@ -50,14 +50,14 @@ def array(inner: Compiled, make: Callable[[list[Any]], Any], *, unique: bool = F
         try:
             return make(elements)
         except TypeError:
-            refuse("an array of strings, numbers, bools or null", value)
+            Mismatch.refuse("an array of strings, numbers, bools or null", value)
 
     def unstructure(value: Any) -> Any:
         return [unstructure_inner(element) for element in value]
 
     def draft(value: Any) -> Any:
         if type(value) is not list:
-            refuse("an array", value)
+            Mismatch.refuse("an array", value)
         return whole(drafts(draft_inner, value), value)
 
     return Compiled(schema, structure, unstructure, draft)
@@ -76,7 +76,7 @@ def fixed(inner: Sequence[Compiled]) -> Compiled:
 
     def structure(value: Any) -> Any:
         if type(value) is not list or len(value) != len(inner):
-            refuse(f"an array of {len(inner)}", value)
+            Mismatch.refuse(f"an array of {len(inner)}", value)
         elements: list[Any] = []
         faults: list[Fault] = []
         for index, element in enumerate(value):
@@ -93,7 +93,7 @@ def fixed(inner: Sequence[Compiled]) -> Compiled:
 
     def draft(value: Any) -> Any:
         if type(value) is not list or len(value) > len(inner):
-            refuse(f"an array of {len(inner)}", value)
+            Mismatch.refuse(f"an array of {len(inner)}", value)
         shown = [
             next(iter(drafts(drafting(each), [element])), None) for each, element in zip(inner, value, strict=False)
         ]
@@ -108,7 +108,7 @@ def mapping(inner: Compiled) -> Compiled:
 
     def structure(value: Any) -> Any:
         if type(value) is not dict:
-            refuse("an object", value)
+            Mismatch.refuse("an object", value)
         members: dict[str, Any] = {}
         faults: list[Fault] = []
         for key, element in value.items():
@@ -125,7 +125,7 @@ def mapping(inner: Compiled) -> Compiled:
 
     def draft(value: Any) -> Any:
         if type(value) is not dict:
-            refuse("an object", value)
+            Mismatch.refuse("an object", value)
         return {key: shown for key, element in value.items() for shown in drafts(draft_inner, [element])}
 
     return Compiled({"type": "object", "additionalProperties": inner.schema}, structure, unstructure, draft)
@@ -164,25 +164,6 @@ def compile_type(hint: object, codecs: Iterable[_Codec] = ()) -> Compiled:
     return Compiled(schema, compiler.bounded(compiled.structure), compiled.unstructure, draft)
 
 
-def json_default(compiled: Compiled, default: object) -> dict[str, Any]:
-    """Return the ``default`` of a schema, as a keyword or none: a default may have no JSON form, or not fit.
-
-    >>> json_default(compile_type(int | None), None)
-    {'default': None}
-    >>> json_default(compile_type(int), None)
-    {}
-    """
-    import json
-
-    try:
-        written = compiled.unstructure(default)
-        compiled.structure(written)
-        json.dumps(written, allow_nan=False)
-    except Exception:  # noqa: BLE001 - whatever stands for "not given" was not made to be written
-        return {}
-    return {"default": written}
-
-
 @dataclass(frozen=True, slots=True)
 class _Default:
     """A default that is written into its field's schema when all types are compiled."""
@@ -212,7 +193,7 @@ class _Compiler:
         for union in self.unions:
             union.settle(self.form)
         for default in self.defaults:
-            default.schema.update(json_default(default.compiled, default.value))
+            default.schema.update(default.compiled.json_default(default.value))
 
     def bounded(self, structure: Callable[[Any], Any], *, total: bool = False) -> Callable[[Any], Any]:
         """Give a recursive type's values an end: a bound on their depth, and each alternative tried once.
@@ -225,7 +206,7 @@ class _Compiler:
             try:
                 return structure(value)
             except RecursionError:
-                refuse("a value that is nested less deeply", value)
+                Mismatch.refuse("a value that is nested less deeply", value)
             except Mismatch:
                 raise
             except Exception as error:
@@ -348,7 +329,7 @@ class _Compiler:
         if not len(hint):
             raise SchemaUnsupported(f"The enumeration {hint.__qualname__} has no members, so it has no values.")
         compiled = self.read_as(choice(hint), hint)
-        summary = describe_class(hint).summary
+        summary = Documentation.of_class(hint).summary
         return self.saying(compiled, description=summary) if summary else compiled
 
     def container(self, origin: object, arguments: tuple[Any, ...]) -> Compiled | None:

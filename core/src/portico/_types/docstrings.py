@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import takewhile
 from textwrap import dedent
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 _PARAMETERS = ("Args", "Arguments", "Parameters", "Params", "Attributes")
 _RETURNS = ("Returns", "Return")
@@ -31,6 +33,19 @@ class Documentation:
     parameters: Mapping[str, str] = field(default_factory=dict)
     returns: str = ""
 
+    @staticmethod
+    def of_class(kind: type) -> Documentation:
+        """Read the docstring of a class, and what its base classes say about attributes.
+
+        Signatures that Python writes for a dataclass or a named tuple do not count.
+        """
+        attributes: dict[str, str] = {}
+        own = Documentation()
+        for base in reversed(kind.__mro__[:-1]):
+            own = _read(_written(base))
+            attributes |= own.parameters
+        return Documentation(own.summary, attributes)
+
 
 def describe(callable: Callable[..., Any]) -> Documentation:
     """Read the docstring of a callable. For an object, it is that of ``__call__`` or else of its class.
@@ -51,19 +66,6 @@ def describe(callable: Callable[..., Any]) -> Documentation:
     if not inspect.isroutine(callable) and not isinstance(callable, type):
         doc = inspect.getdoc(type(callable).__call__) or doc
     return _read(doc or "")
-
-
-def describe_class(kind: type) -> Documentation:
-    """Read the docstring of a class, and what its base classes say about attributes.
-
-    Signatures that Python writes for a dataclass or a named tuple do not count.
-    """
-    attributes: dict[str, str] = {}
-    own = Documentation()
-    for base in reversed(kind.__mro__[:-1]):
-        own = _read(_written(base))
-        attributes |= own.parameters
-    return Documentation(own.summary, attributes)
 
 
 def _written(kind: type) -> str:

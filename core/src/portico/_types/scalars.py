@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import types
-from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from portico._types.compiled import Compiled, Mismatch, refuse
+from portico._types.compiled import Compiled, Mismatch
 from portico._types.overlap import Format
 from portico.errors import SchemaUnsupported
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
 
 
 def choice(members: Iterable[Any]) -> Compiled:
@@ -29,7 +31,7 @@ def choice(members: Iterable[Any]) -> Compiled:
         try:
             return by_key[type(value) is bool, value]
         except (KeyError, TypeError):
-            return refuse(expected, value)
+            return Mismatch.refuse(expected, value)
 
     def unstructure(value: Any) -> Any:
         return value.value if isinstance(value, Enum) else value
@@ -48,17 +50,17 @@ def copied(value: Any) -> Any:
 
 def strict_integer(value: Any) -> int:
     """Take an integer that is written as one: ``int | float`` keeps 2 and 2.0 apart."""
-    return value if type(value) is int else refuse("an integer", value)
+    return value if type(value) is int else Mismatch.refuse("an integer", value)
 
 
 def _text(value: Any) -> str:
-    return value if type(value) is str else refuse("a string", value)
+    return value if type(value) is str else Mismatch.refuse("a string", value)
 
 
 def _integer(value: Any) -> int:
     if type(value) is int:
         return value
-    return int(value) if type(value) is float and value.is_integer() else refuse("an integer", value)
+    return int(value) if type(value) is float and value.is_integer() else Mismatch.refuse("an integer", value)
 
 
 def _number(value: Any) -> float:
@@ -66,28 +68,28 @@ def _number(value: Any) -> float:
     if type(value) is float and math.isfinite(value):
         return value
     try:
-        return float(value) if type(value) is int else refuse("a number", value)
+        return float(value) if type(value) is int else Mismatch.refuse("a number", value)
     except OverflowError:
-        return refuse("a number that a float can hold", value)
+        return Mismatch.refuse("a number that a float can hold", value)
 
 
 def _boolean(value: Any) -> bool:
-    return value if type(value) is bool else refuse("true or false", value)
+    return value if type(value) is bool else Mismatch.refuse("true or false", value)
 
 
 def _null(value: Any) -> None:
     if value is not None:
-        refuse("null", value)
+        Mismatch.refuse("null", value)
 
 
 def _parsed(expected: str, parse: Callable[[str], Any]) -> Callable[[Any], Any]:
     def structure(value: Any) -> Any:
         if type(value) is not str:
-            refuse(expected, value)
+            Mismatch.refuse(expected, value)
         try:
             return parse(value)
         except (ValueError, ArithmeticError):
-            return refuse(expected, value)
+            return Mismatch.refuse(expected, value)
 
     return structure
 

@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import Any, Literal, NoReturn
 
 from portico._types.classes import QUALIFIERS, required_keys
-from portico._types.compiled import Compiled, Fault, Mismatch, agreed, drafting, likely, may_become, place, refuse
+from portico._types.compiled import Compiled, Fault, Mismatch, agreed, drafting, may_become
 from portico._types.overlap import AS_IT_IS, Form, Overlap, json_kinds, overlap
 from portico._types.scalars import FORMATS, SCALARS, strict_integer
 from portico.errors import SchemaUnsupported
@@ -137,7 +137,7 @@ class UnionOf:
         found = self._overlap(one, other, form)
         assert found is not None  # noqa: S101 - the caller has found it
         path, kind = found.path, _KINDS_of_unions[found.kind]
-        inside = f" at {place(path)}" if path else ""
+        inside = f" at {Fault.place(path)}" if path else ""
         outer = found.kind if not path else "array" if isinstance(path[0], int) else "object"
         shown = self.shown[one], self.shown[other]
         alone = next((plain for plain in _PLAIN_of_unions if plain in shown), "one of them")
@@ -176,14 +176,14 @@ class UnionOf:
 
     def _first_fitting(self, value: Any) -> Any:
         faults: dict[Fault, None] = {}
-        for index in likely(self.schemas, value, self.definitions):
+        for index in Compiled.likely(self.schemas, value, self.definitions):
             try:
                 return self.structures[index](value)
             except Mismatch as error:
                 faults |= dict.fromkeys(error.faults)
         expected = " or ".join(dict.fromkeys(fault.expected for fault in faults if not fault.path))
         if expected and not any(fault.path for fault in faults):
-            refuse(expected, value)
+            Mismatch.refuse(expected, value)
         raise Mismatch([fault for fault in faults if fault.path] or list(faults))
 
     def unstructure(self, value: Any) -> Any:

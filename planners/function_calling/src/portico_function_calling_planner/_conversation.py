@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from portico import Message, Reasoning, Text, ToolCall, ToolResult
-from portico.plans import Refusal, Round, StepRecord, Task, as_text, fit_rounds, one_line, shortened
-from portico.plugins import estimated_tokens, wire_name
+from portico import FunctionManual, Message, Reasoning, Text, ToolCall, ToolResult
+from portico.plans import Refusal, Round, StepRecord, Task, as_text, one_line, shortened
+from portico.plugins import estimated_tokens
 from portico_function_calling_planner._notes import Carried, Exchange, exchanges_from
 
 __all__ = ["conversation", "exchanges_of", "failed_in_a_row"]
@@ -73,7 +73,7 @@ def conversation(
         Round(_size(exchange), tuple(words for words, _ in given))
         for exchange, given in zip(exchanges, answers, strict=True)
     ]
-    gone, fitted = fit_rounds(rounds, tokens=transcript_tokens, each=observation_tokens)
+    gone, fitted = Round.fit(rounds, tokens=transcript_tokens, each=observation_tokens)
     if gone:
         messages[-1] = Message.of(
             "user", f"{messages[-1].text}\n\n(The first {gone} of your replies are left out here.)"
@@ -115,7 +115,9 @@ def _as_exchange(records: Sequence[StepRecord], task: Task) -> Exchange:
     for record in records:
         name = record.step.function if isinstance(record.step.function, str) else f"plan_{record.step.id}"
         arguments = json.dumps(task.arguments_of(record.step), ensure_ascii=False)
-        carried.append(Carried(ToolCall(f"step_{record.step.id}", wire_name(name), arguments), record.step.id))
+        carried.append(
+            Carried(ToolCall(f"step_{record.step.id}", FunctionManual.wire_name(name), arguments), record.step.id)
+        )
     return Exchange(Message("assistant", tuple(each.call for each in carried)), tuple(carried))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from portico import FunctionManual, Tool, ToolCall
 from portico.errors import ArgumentsInvalid
 from portico.plans import FittedManual, Step, call_step, object_in, step_faults
-from portico.plugins import Mismatch, StrictForm, find_name, free_name, tool_form
+from portico.plugins import JsonSchema, Mismatch, StrictForm, find_name, tool_form
 
 __all__ = ["Offer"]
 
@@ -29,7 +29,7 @@ class Offer:
             made, form = tool_form(manual, strict=strict)
             self._by_wire[made.name] = (manual, form)
             tools.append(made)
-        self.infeasible = free_name("infeasible", self._by_wire)
+        self.infeasible = JsonSchema.free_name("infeasible", self._by_wire)
         tools.append(Tool(self.infeasible, _INFEASIBLE, _INFEASIBLE_PARAMETERS))
         self.tools = tuple(tools)
 

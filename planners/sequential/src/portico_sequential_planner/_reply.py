@@ -20,7 +20,6 @@ from portico.plans import (
     Step,
     TextOf,
     XmlPlan,
-    read_plan,
     references,
 )
 from portico_sequential_planner._prompt import MISSING_MARK
@@ -47,7 +46,7 @@ def read_reply(
     ``finished`` are the ids of steps whose results are variables, ``taken`` those that no new step may have.
     Raises ``PlanFormatError`` with the place where no plan can be made of it, and `ReplyProblem`.
     """
-    read = read_plan(text, catalogue, goal=goal, recover=True, finished=finished)
+    read = XmlPlan.read(text, catalogue, goal=goal, recover=True, finished=finished)
     if read.empty:
         return _infeasible(text)
     problems = list(_problems(read.plan, catalogue, has_input=has_input))

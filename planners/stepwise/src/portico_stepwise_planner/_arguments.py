@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from portico.errors import PlanFormatError
-from portico.plans import Expression, From, Value, parse_path, print_path
+from portico.plans import Expression, From, Value
 from portico.plugins import ReplyFault
 
 __all__ = ["REFERENCE", "read_arguments", "written_argument"]
@@ -45,7 +45,7 @@ def written_argument(expression: Expression) -> Any:
     """Write a reference, or a value, so that `read_arguments` reads it with ``quoted``."""
     match expression:
         case From(step, path):
-            return {"from": step, "path": print_path(path)}
+            return {"from": step, "path": From.print_path(path)}
         case Value(value):
             return {"value": value} if _needs_quotes(value) else value
     raise TypeError(f"{expression!r} is no argument of this planner")
@@ -54,7 +54,7 @@ def written_argument(expression: Expression) -> Any:
 def _read(name: str, value: Any, *, quoted: bool) -> Expression:
     if _is_reference(value):
         try:
-            return From(value["from"], parse_path(value.get("path", "$")))
+            return From(value["from"], From.parse_path(value.get("path", "$")))
         except PlanFormatError as error:
             raise ReplyFault([f"the argument {name!r} refers to no place in a result: {error}"]) from error
     if quoted and _needs_quotes(value) and value.keys() == {"value"}:

@@ -6,20 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from portico import Message
-from portico.plans import (
-    INPUT,
-    Finding,
-    From,
-    Round,
-    Step,
-    StepRecord,
-    Task,
-    Value,
-    as_text,
-    fit_rounds,
-    one_line,
-    shortened,
-)
+from portico.plans import INPUT, Finding, From, Round, Step, StepRecord, Task, Value, as_text, one_line, shortened
 from portico.plugins import estimated_tokens
 from portico_stepwise_planner._arguments import written_argument
 
@@ -92,7 +79,7 @@ def conversation(
     records = task.own_steps
     turns = [_turn(record.step, task, objects=objects) for record in records]
     rounds = [Round(estimated_tokens(turn), (_words(record),)) for turn, record in zip(turns, records, strict=True)]
-    gone, fitted = fit_rounds(rounds, tokens=transcript_tokens, each=observation_tokens)
+    gone, fitted = Round.fit(rounds, tokens=transcript_tokens, each=observation_tokens)
     if gone:
         steps = "The first step has" if gone == 1 else f"The first {gone} steps have"
         messages.append(Message.of("user", f"({steps} no room here and {'is' if gone == 1 else 'are'} left out.)"))

@@ -9,7 +9,7 @@ from typing import Any
 
 from portico import ChatCapabilities, ChatRequest, FunctionManual
 from portico.errors import SchemaUnsupported
-from portico.plugins import Mismatch, ReplyFault, StrictForm, free_name, hoisted, strict_form, with_definitions
+from portico.plugins import JsonSchema, Mismatch, ReplyFault, StrictForm
 from portico_stepwise_planner._arguments import REFERENCE
 
 __all__ = ["TurnSchema", "turn_schema"]
@@ -66,7 +66,7 @@ def turn_schema(
         return TurnSchema(schema)
     for tried in (schema, _turn(functions, infeasible, references=False)) if references else (schema,):
         try:
-            form = strict_form(tried)
+            form = StrictForm.of(tried)
         except SchemaUnsupported:
             continue
         return TurnSchema(form.schema, form)
@@ -75,9 +75,9 @@ def turn_schema(
 
 def _turn(functions: Sequence[FunctionManual], infeasible: str | None, *, references: bool) -> Mapping[str, Any]:
     definitions: dict[str, Mapping[str, Any]] = {}
-    taken = [(manual.name, hoisted(manual.parameters, definitions)) for manual in functions]
+    taken = [(manual.name, JsonSchema.hoist(manual.parameters, definitions)) for manual in functions]
     if references and functions:
-        reference = free_name("reference", definitions)
+        reference = JsonSchema.free_name("reference", definitions)
         definitions[reference] = REFERENCE
         taken = [(name, _or_references(parameters, f"#/$defs/{reference}")) for name, parameters in taken]
     actions = [_call(name, parameters) for name, parameters in taken]
@@ -87,7 +87,7 @@ def _turn(functions: Sequence[FunctionManual], infeasible: str | None, *, refere
         actions.append(_call(infeasible, _object({"reason": reason, "missing": lacking})))
     actions.append(_object({"final": {"type": "string"}}))
     thought = {"type": "string", "maxLength": _LONGEST_THOUGHT}
-    return with_definitions(
+    return JsonSchema.attach(
         _object({"thought": thought, "action": {"anyOf": actions} if len(actions) > 1 else actions[0]}), definitions
     )
 

@@ -25,7 +25,7 @@ from portico.plans import (
     signatures,
     whole,
 )
-from portico.plugins import ReplyFault, Services, free_name
+from portico.plugins import JsonSchema, ReplyFault, Services
 from portico.ports import ChatService
 from portico_stepwise_planner._arguments import read_arguments
 from portico_stepwise_planner._prompt import OBSERVATION_STOP, conversation, fault_message
@@ -101,7 +101,7 @@ class StepwisePlanner:
         references = results or task.input is not None
         key = (task.functions, task.goal, last, results, references, can.response_schema, can.strict)
         if self._offered is None or self._offered[0] != key:
-            infeasible = free_name("infeasible", {manual.name for manual in task.functions})
+            infeasible = JsonSchema.free_name("infeasible", {manual.name for manual in task.functions})
             tokens = self._settings.manual_tokens
             fitted = FittedManual.of(task.functions, task.goal, tokens=tokens, write=signatures)
             # On the last turn nothing can be called any more, and where there are results they are the answer: a small

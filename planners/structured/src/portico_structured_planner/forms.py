@@ -11,7 +11,7 @@ from typing import Any
 
 from portico import FunctionManual
 from portico.errors import SchemaUnsupported
-from portico.plugins import ANNOTATIONS, StrictForm, accepts, meeting, resolve, strict_form
+from portico.plugins import JsonSchema, StrictForm
 from portico.ports import SchemaValidator
 from portico_structured_planner.bounds import Bounds, bounded
 
@@ -67,7 +67,7 @@ class ParameterForm:
             }
             wrapped["$defs"] = self.schema["$defs"]
         try:
-            return strict_form(wrapped)
+            return StrictForm.of(wrapped)
         except SchemaUnsupported as error:
             return str(error)
         except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
@@ -105,13 +105,15 @@ class ParameterForm:
         except SchemaUnsupported:
             shown = json.dumps(_plain(self.schema), default=str)[:200]
             return lambda value: (
-                [f"$: it is not valid under {shown}"] if accepts(value, self.schema, self.schema) is False else []
+                [f"$: it is not valid under {shown}"]
+                if JsonSchema.accepts(value, self.schema, self.schema) is False
+                else []
             )
 
     @cached_property
     def takes_text(self) -> bool:
         """Whether every string fits."""
-        return meeting({"type": "string"}, {}, self.schema, self.schema) == "always"
+        return JsonSchema.meeting({"type": "string"}, {}, self.schema, self.schema) == "always"
 
     @cached_property
     def items(self) -> ParameterForm | None:
@@ -150,9 +152,9 @@ class ParameterForm:
             schema = stack.pop()
             if not isinstance(schema, Mapping):
                 continue
-            words = schema.keys() - ANNOTATIONS
+            words = schema.keys() - JsonSchema.ANNOTATIONS
             if words == {"$ref"}:
-                stack.append(resolve(schema["$ref"], self.schema))
+                stack.append(JsonSchema.resolve(schema["$ref"], self.schema))
             elif words == {"anyOf"} and isinstance(schema["anyOf"], list):
                 stack.extend(reversed(schema["anyOf"]))
             else:
@@ -191,7 +193,9 @@ class FunctionForm:
 
 def _is_plain(schema: Mapping[str, Any], kind: str, words: frozenset[str]) -> bool:
     kinds = schema.get("type")
-    return (kinds == kind or (isinstance(kinds, list) and kind in kinds)) and schema.keys() - ANNOTATIONS <= words
+    return (
+        kinds == kind or (isinstance(kinds, list) and kind in kinds)
+    ) and schema.keys() - JsonSchema.ANNOTATIONS <= words
 
 
 def _refers(schema: Any) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 from portico import FunctionManual
 from portico.plans import JsonPath
-from portico.plugins import fitting_paths
+from portico.plugins import JsonSchema
 from portico_structured_planner.forms import FunctionForm, ParameterForm
 
 __all__ = ["Forms", "Origin", "schema_of"]
@@ -60,7 +60,7 @@ class Forms:
             key = (id(schema), form.key)
             known = self._paths.get(key)
             if known is None:
-                paths = fitting_paths(schema, form.schema, form.schema, depth=_DEPTH, most=_MOST_PATHS)
+                paths = JsonSchema.fitting_paths(schema, form.schema, form.schema, depth=_DEPTH, most=_MOST_PATHS)
                 known = _kept(self._paths, key, (schema, paths))
             found |= dict.fromkeys(known[1])
         return tuple(sorted(found, key=len))[:_MOST_PATHS]

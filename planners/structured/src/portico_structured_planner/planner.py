@@ -20,7 +20,7 @@ from portico.plans import (
     references,
     signatures,
 )
-from portico.plugins import PlainSchemaValidator, ReplyFault, Services, within_limits
+from portico.plugins import PlainSchemaValidator, ReplyFault, Services, StrictForm
 from portico.ports import ChatService, SchemaValidator
 from portico_structured_planner.bounds import Bounds
 from portico_structured_planner.config import StructuredSettings
@@ -183,7 +183,7 @@ class _Writing:
             if not self.strict:
                 return form
             try:
-                return replace(form, schema=within_limits(form.schema))
+                return replace(form, schema=StrictForm.limit(form.schema))
             except SchemaUnsupported as error:
                 refused = error
         raise refused

@@ -8,19 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from portico.errors import PlanFormatError, nearest
-from portico.plans import (
-    Expression,
-    From,
-    JsonPath,
-    ListOf,
-    ObjectOf,
-    TextOf,
-    Value,
-    parse_path,
-    print_path,
-    references,
-)
-from portico.plugins import Mismatch, ReplyFault, values_in
+from portico.plans import Expression, From, JsonPath, ListOf, ObjectOf, TextOf, Value, references
+from portico.plugins import Mismatch, PartialJson, ReplyFault
 from portico.ports import SchemaValidator
 from portico_structured_planner.forms import ParameterForm
 from portico_structured_planner.steps import ANYTHING, StepForm
@@ -66,7 +55,7 @@ def read_step(text: str, form: StepForm, validator: SchemaValidator, *, held: bo
     taken. Raises `ReplyFault` with every fault: whatever the service promised, everything is looked at here.
     """
     try:
-        values = [json.loads(text)] if held else list(values_in(text))
+        values = [json.loads(text)] if held else list(PartialJson.values_in(text))
     except (ValueError, RecursionError) as error:
         raise ReplyFault([f"it is not JSON: {error}"]) from error
     for value in values[:-1]:
@@ -195,7 +184,7 @@ class _Reading:
     def wanted(self, form: ParameterForm) -> str:
         """Say what is expected: the result, and a part of a text, are references only; others may be values."""
         shown = [
-            json.dumps({"from": step, "path": print_path(path)}, ensure_ascii=False)
+            json.dumps({"from": step, "path": From.print_path(path)}, ensure_ascii=False)
             for step, paths in self.form.allowed.get(form.key, {}).items()
             for path in paths
         ]
@@ -226,7 +215,7 @@ class _Reading:
         parsed: JsonPath | None = None
         if isinstance(step, str) and isinstance(path, str):
             try:
-                parsed = parse_path(path)
+                parsed = From.parse_path(path)
             except PlanFormatError as error:
                 self.faults.append(f"{place}: {error}")
                 return None

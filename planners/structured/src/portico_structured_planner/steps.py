@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from portico import FunctionManual
-from portico.plans import JsonPath, print_path
+from portico.plans import From, JsonPath
 from portico_structured_planner.bounds import Bounds
 from portico_structured_planner.forms import FunctionForm, ParameterForm
 from portico_structured_planner.origins import Forms, Origin
@@ -182,7 +182,7 @@ class _Making:
         if key not in self.shared:
             # By number: a step's id may have letters that no name of a definition may have.
             self.shared[key] = f"place_{len(self.shared) + 1}"
-            listed = [print_path(path) for path in paths]
+            listed = [From.print_path(path) for path in paths]
             where = {"type": "string", "enum": listed} if len(listed) > 1 else _constant(listed[0])
             self.definitions[self.shared[key]] = _closed({"from": _constant(origin.id), "path": where})
         return {"$ref": _PREFIX + self.shared[key]}

@@ -26,7 +26,7 @@ from portico import (
     ToolResult,
     Usage,
 )
-from portico.plugins import strict_form
+from portico.plugins import StrictForm
 from portico_testkit.strategies import json_values
 
 __all__ = ["chat_replies", "chat_requests", "conversations", "messages", "tools"]
@@ -92,7 +92,7 @@ def _plain_objects(draw: st.DrawFn, inner: st.SearchStrategy[dict[str, Any]]) ->
 @st.composite
 def _objects(draw: st.DrawFn, *, tight: bool) -> Mapping[str, Any]:
     schema = draw(_plain_objects(_schemas()))
-    return strict_form(schema).schema if tight else schema
+    return StrictForm.of(schema).schema if tight else schema
 
 
 @cache

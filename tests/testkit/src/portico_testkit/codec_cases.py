@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypedDict
 
-from portico.plugins import Compiled, refuse
+from portico.plugins import Compiled, Mismatch
 
 __all__ = [
     "JUNK",
@@ -84,9 +84,13 @@ class CoinCodec:
 
         def structure(value: Any) -> Coin:
             if type(value) is not str or not value.removesuffix(" cents").isascii():
-                refuse("an amount in cents", value)
+                Mismatch.refuse("an amount in cents", value)
             number = value.removesuffix(" cents")
-            return Coin(int(number)) if number.isdigit() and number != value else refuse("an amount in cents", value)
+            return (
+                Coin(int(number))
+                if number.isdigit() and number != value
+                else Mismatch.refuse("an amount in cents", value)
+            )
 
         return Compiled({"type": "string"}, structure, lambda coin: f"{coin.cents} cents")
 

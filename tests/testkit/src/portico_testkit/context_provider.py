@@ -17,13 +17,13 @@ from portico import (
     ChatReply,
     Context,
     Function,
+    History,
     Kernel,
     Message,
     Thread,
     Turn,
     TurnOutcome,
     Usage,
-    split_turns,
 )
 from portico.ports import ContextProvider
 from portico_testkit.chat_strategies import conversations
@@ -152,7 +152,7 @@ def _check(context: Any) -> None:
     names = [function.full_name for function in context.functions]
     assert len(set(names)) == len(names), f"two functions of one name: {sorted(names)}"
     assert all(isinstance(each, Message) for each in context.messages), f"no messages: {context.messages!r}"
-    split_turns(context.messages)
+    History.split_turns(context.messages)
     if context.selection is not None:
         missing = set(names) - set(context.selection.names)
         assert not missing, f"functions are added that the selection does not have: {sorted(missing)}"

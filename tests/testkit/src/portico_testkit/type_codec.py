@@ -15,7 +15,7 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from portico.errors import SchemaUnsupported
-from portico.plugins import Compiled, Fault, Mismatch, compile_type, place
+from portico.plugins import Compiled, Fault, Mismatch, compile_type
 from portico.ports import TypeCodec
 from portico_testkit.codec_cases import (
     JUNK,
@@ -101,7 +101,7 @@ class TypeCodecKit:
             for given_, places in case.refused:
                 faults = _faults(compiled, given_)
                 assert faults, f"{case.hint!r} took {given_!r}"
-                told = {place(fault.path) for fault in faults}
+                told = {Fault.place(fault.path) for fault in faults}
                 wrong = told != set(places) if self.all_faults else not told <= set(places)
                 assert not wrong, (
                     f"{given_!r} is wrong at {', '.join(places)}, and faults are told at {', '.join(told)}"
@@ -129,7 +129,7 @@ class TypeCodecKit:
                 for value in case.values:
                     _require_whole(compiled, around(value), f"{case.hint!r} in {hint!r}")
                 if wrong is not None:
-                    told = [place(fault.path) for fault in _faults(compiled, around_json(wrong)) or ()]
+                    told = [Fault.place(fault.path) for fault in _faults(compiled, around_json(wrong)) or ()]
                     assert told, f"{hint!r} took {wrong!r} inside"
                     assert all(path.startswith(prefix) for path in told), f"places are {told}, not under {prefix}"
 

@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from jsonschema.exceptions import ValidationError  # type: ignore[import-untyped]
 from jsonschema.validators import extend  # type: ignore[import-untyped]
 
-from portico.plugins import place
+from portico.plugins import Fault
 from portico_basics.jsonschema._formats import FORMATS
 from portico_basics.jsonschema._keywords import keywords
 from portico_basics.jsonschema._run import Run, Runs, TooMuch
@@ -53,7 +53,7 @@ class Dialect:
 
 
 def _sentences(error: ValidationError) -> Iterator[str]:
-    where = place(list(error.absolute_path))
+    where = Fault.place(list(error.absolute_path))
     if error.context:
         inner = "; ".join(sentence for child in error.context for sentence in _sentences(child))
         yield f"{where}: {error.message}: {inner}"

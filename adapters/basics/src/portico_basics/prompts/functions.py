@@ -9,7 +9,7 @@ from typing import cast
 
 from portico import Function, FunctionPlugin, PromptInput, TurnOptions, prompt_function
 from portico.errors import ConfigurationError, PluginError, PorticoError, SchemaUnsupported
-from portico.plugins import REQUIRED, Mismatch, SemanticKernelTemplates, Services, compiled_input, parameter_of
+from portico.plugins import REQUIRED, Mismatch, SemanticKernelTemplates, Services, parameter_of
 from portico.ports import SchemaValidator, Template, TemplateLanguage
 from portico_basics.prompts._files import LostPrompt, PromptFile, read_prompts
 from portico_basics.prompts._wrong import Wrong
@@ -149,7 +149,7 @@ class _Making:
 
     def _check_schema(self, key: str, schema: object) -> None:
         try:
-            compiled_input(schema, validator=self.validator)
+            PromptInput.compile(schema, validator=self.validator)
         except SchemaUnsupported as error:
             reason = str(error.__cause__ or error)
             advice = "" if self.validator else " All of JSON Schema is known where portico-basics is installed."

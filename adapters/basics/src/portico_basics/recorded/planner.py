@@ -7,22 +7,7 @@ from dataclasses import replace
 
 from portico import FunctionManual
 from portico.errors import ConfigurationError, PlanError, PlanStale
-from portico.plans import (
-    INPUT,
-    Answer,
-    Emit,
-    Infeasible,
-    Plan,
-    Stale,
-    Task,
-    TextDelta,
-    Warned,
-    answer_of,
-    evaluate,
-    functions_used,
-    references,
-    stale_functions,
-)
+from portico.plans import INPUT, Answer, Emit, Infeasible, Plan, Stale, Task, TextDelta, Warned, evaluate, references
 from portico.plugins import Services
 from portico.ports import Planner, RunStore
 from portico_basics.recorded._recording import Recording, recording_of_file, recording_of_run
@@ -111,8 +96,8 @@ def _refuse_without_end(recording: Recording, task: Task) -> None:
 
 def _stale(recording: Recording, catalogue: Mapping[str, FunctionManual]) -> list[Stale]:
     """Return what changed of the functions that the plan uses; raises ``PlanStale`` where that does harm."""
-    used = functions_used(recording.plan)
-    stale = [each for each in stale_functions(recording.plan, catalogue) if each.function in used]
+    used = recording.plan.functions_used
+    stale = [each for each in Stale.of(recording.plan, catalogue) if each.function in used]
     harmful = [each for each in stale if each.function not in catalogue or _EFFECTS_NOW in each.changes]
     if harmful:
         raise PlanStale([str(each) for each in harmful])
@@ -147,7 +132,7 @@ def _answer(recording: Recording, task: Task, emit: Emit) -> Answer | Infeasible
     if plan.result is not None:
         results = {record.step.id: record.result for record in task.steps if record.error is None}
         try:
-            answer = answer_of(evaluate(plan.result, {INPUT: task.input, **results}))
+            answer = Answer.of(evaluate(plan.result, {INPUT: task.input, **results}))
         except LookupError as error:
             raise PlanError(f"{_begin(recording.source)} gave no result: {error}") from error
     else:

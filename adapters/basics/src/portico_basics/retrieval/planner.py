@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from portico import ChatReply, ChatRequest, FunctionManual, Message, Text, check_citations, numbered_sources
 from portico.errors import PlanError, ResponseInvalid
 from portico.plans import Answer, ChatUsed, Emit, Infeasible, Plan, Step, StepRecord, Task, TextDelta, Value
-from portico.plugins import Services, render_sources
+from portico.plugins import Services
 from portico.ports import ChatService, Planner, TextSearch
-from portico.search import SEARCH_TAG, SearchCapabilities, fuse_passages, query_bounds
+from portico.search import SEARCH_TAG, FusedSearch, SearchCapabilities
 from portico_basics.retrieval._queries import query_for
 from portico_basics.retrieval.config import RetrievalSettings
 
@@ -63,7 +63,7 @@ class RetrievalPlanner(Planner):
             raise PlanError(" ".join(["Every search failed."] * (len(records) > 1) + warnings))
         found = [record for record in records if record.error is None]
         warnings += [self._shortened(record) for record in found if _query(record) not in (None, task.goal)]
-        passages = fuse_passages(
+        passages = FusedSearch.fuse(
             [record.result for record in found],
             link=lambda passage: passage.get("link"),
             text=lambda passage: str(passage["value"]),
@@ -80,7 +80,7 @@ class RetrievalPlanner(Planner):
             Message("user", (*sources, Text(task.goal))),
         )
         if not chat.capabilities.sources:
-            messages = render_sources(messages)
+            messages = Message.render_sources(messages)
         reply = await _complete(chat, ChatRequest(messages), emit)
         # A service that cites by itself knows its marks; a quotation may hold brackets that are none.
         citations = reply.citations
@@ -94,7 +94,7 @@ class RetrievalPlanner(Planner):
         return f"The source {self._source(record)!r} failed: {record.error}"
 
     def _shortened(self, record: StepRecord) -> str:
-        bounds = query_bounds(self._capabilities(_function(record)))
+        bounds = self._capabilities(_function(record)).query_bounds()
         return f"The source {self._source(record)!r} takes {bounds}; it was asked: {_query(record)}"
 
     def _capabilities(self, function: str) -> SearchCapabilities:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from portico.errors import StoreBusy, StoreError
-from portico.plugins import entry_of, name_bytes, name_of, name_shown, stale, transaction
+from portico.plugins import Rows, transaction
 from portico.ports import Lease
 from portico_basics.sqlite._database import connect
 from portico_basics.sqlite._errors import damaged, mapped_errors
@@ -47,18 +47,24 @@ class Journal:
         with mapped_errors(self.file), self._writing(connection, synchronous=False):
             now = self._clock()
             row = connection.execute(
-                "SELECT owner, expires, presence FROM runs WHERE name = ?", (name_bytes(run),)
+                "SELECT owner, expires, presence FROM runs WHERE name = ?", (Rows.encode_name(run),)
             ).fetchone()
-            if row is not None and row[0] not in (None, name_bytes(owner)) and row[1] > now:
+            if row is not None and row[0] not in (None, Rows.encode_name(owner)) and row[1] > now:
                 if not is_gone(self._processes, row[2]):
                     raise self._held(run, row[1] - now, known=bool(row[2]))
             elif row is None:
-                connection.execute("INSERT INTO runs (name, created) VALUES (?, ?)", (name_bytes(run), now))
+                connection.execute("INSERT INTO runs (name, created) VALUES (?, ?)", (Rows.encode_name(run), now))
             connection.execute("UPDATE tokens SET last = last + 1")
             (token,) = connection.execute("SELECT last FROM tokens").fetchone()
             connection.execute(
                 "UPDATE runs SET token = ?, owner = ?, presence = ?, expires = ? WHERE name = ?",
-                (token, name_bytes(owner), self._presence.name, now + seconds, name_bytes(run)),
+                (
+                    token,
+                    Rows.encode_name(owner),
+                    self._presence.name,
+                    now + seconds,
+                    Rows.encode_name(run),
+                ),
             )
         return Lease(run, owner, token)
 
@@ -69,10 +75,16 @@ class Journal:
         with mapped_errors(self.file), self._writing(connection, synchronous=False):
             changed = connection.execute(
                 "UPDATE runs SET owner = ?, presence = ?, expires = ? WHERE name = ? AND token = ?",
-                (name_bytes(lease.owner), presence, self._clock() + seconds, name_bytes(lease.run), lease.token),
+                (
+                    Rows.encode_name(lease.owner),
+                    presence,
+                    self._clock() + seconds,
+                    Rows.encode_name(lease.run),
+                    lease.token,
+                ),
             )
             if not changed.rowcount:
-                raise stale(lease)
+                raise Rows.stale(lease)
 
     def release(self, lease: Lease) -> None:
         """Give a run back, unless there was a newer lease; then remove a few of the runs that are too many."""
@@ -81,7 +93,7 @@ class Journal:
             given = connection.execute(
                 "UPDATE runs SET owner = NULL, presence = NULL, expires = 0 WHERE name = ? AND token = ? "
                 "RETURNING finished",
-                (name_bytes(lease.run), lease.token),
+                (Rows.encode_name(lease.run), lease.token),
             ).fetchone()
         if given is not None and given[0]:
             # The run has ended well; that there is too much of others is no failure of it.
@@ -93,10 +105,10 @@ class Journal:
         connection = self._open()
         with mapped_errors(self.file), self._writing(connection, synchronous=synchronous):
             row = connection.execute(
-                "SELECT id, token, expires FROM runs WHERE name = ?", (name_bytes(lease.run),)
+                "SELECT id, token, expires FROM runs WHERE name = ?", (Rows.encode_name(lease.run),)
             ).fetchone()
             if row is None or row[1] != lease.token or row[2] <= self._clock():
-                raise stale(lease)
+                raise Rows.stale(lease)
             (last,) = connection.execute("SELECT max(number) FROM entries WHERE run = ?", (row[0],)).fetchone()
             first = (last or 0) + 1
             connection.executemany(
@@ -114,7 +126,7 @@ class Journal:
         with mapped_errors(self.file):
             rows = connection.execute(
                 "SELECT number, entry FROM entries WHERE run = (SELECT id FROM runs WHERE name = ?) ORDER BY number",
-                (name_bytes(run),),
+                (Rows.encode_name(run),),
             ).fetchall()
         return [self._entry(run, number, entry) for number, entry in rows]
 
@@ -125,7 +137,8 @@ class Journal:
         connection = self._open()
         with mapped_errors(self.file):
             row = connection.execute(
-                "SELECT expires, presence FROM runs WHERE name = ? AND owner IS NOT NULL", (name_bytes(run),)
+                "SELECT expires, presence FROM runs WHERE name = ? AND owner IS NOT NULL",
+                (Rows.encode_name(run),),
             ).fetchone()
             return row is not None and row[0] > self._clock() and not is_gone(self._processes, row[1])
 
@@ -135,7 +148,7 @@ class Journal:
             return []
         connection = self._open()
         with mapped_errors(self.file):
-            return [name_of(name) for (name,) in connection.execute("SELECT name FROM runs ORDER BY id")]
+            return [Rows.decode_name(name) for (name,) in connection.execute("SELECT name FROM runs ORDER BY id")]
 
     def _clean(self, connection: sqlite3.Connection) -> None:
         with mapped_errors(self.file):
@@ -186,10 +199,10 @@ class Journal:
 
     def _entry(self, run: str, number: int, text: object) -> Mapping[str, Any]:
         try:
-            return entry_of(text)
+            return Rows.decode(text)
         except ValueError as error:
-            raise damaged(self.file, f"entry {number} of the run {name_shown(run)} {error}") from error
+            raise damaged(self.file, f"entry {number} of the run {Rows.shown_name(run)} {error}") from error
 
     def _held(self, run: str, seconds: float, *, known: bool) -> StoreBusy:
         end = "or stop it" if known else f"or for its lease to run out, in {seconds:.0f} s"
-        return StoreBusy(f"Another process is at work on the run {name_shown(run)}. Wait until it is done, {end}.")
+        return StoreBusy(f"Another process is at work on the run {Rows.shown_name(run)}. Wait until it is done, {end}.")

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from portico.plugins import Services, ending, entry_text
+from portico.plugins import Rows, Services
 from portico.ports import Lease, RunStore
 from portico_basics.sqlite._effects import EffectsUnderWay
 from portico_basics.sqlite._journal import Journal
@@ -79,11 +79,11 @@ class SqliteRunStore(RunStore):
         They outlive this process at once. When they outlive the power too is the setting ``sync``'s to say.
         """
         # Here rather than in the thread: whoever made the entries may change them afterwards.
-        texts = [entry_text(lease.run, entry) for entry in entries]
+        texts = [Rows.encode(lease.run, entry) for entry in entries]
         concerned = [self._effects.concerns(lease.run, entry) for entry in entries]
         sync = self._settings.sync
         synchronous = sync == "always" or (sync == "effects" and any(concerned))
-        await self._do(self._opened().append, lease, texts, synchronous=synchronous, finished=ending(entries))
+        await self._do(self._opened().append, lease, texts, synchronous=synchronous, finished=Rows.ended(entries))
 
     async def read(self, run: str) -> list[Mapping[str, Any]]:
         """Return the entries in order; none for an unknown run."""

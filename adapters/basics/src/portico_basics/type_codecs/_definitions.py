@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from portico.plugins import Compiled, refuse
+from portico.plugins import Compiled, Mismatch
 
 __all__ = ["Definitions"]
 
@@ -122,6 +122,6 @@ def _bounded(structure: Callable[[Any], Any]) -> Callable[[Any], Any]:
         try:
             return structure(value)
         except RecursionError:
-            refuse("a value that is nested less deeply", value)
+            Mismatch.refuse("a value that is nested less deeply", value)
 
     return bounded

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from portico.plugins import Mismatch, refuse
+from portico.plugins import Mismatch
 
 __all__ = ["counted", "got", "line", "reason"]
 
@@ -10,7 +10,7 @@ __all__ = ["counted", "got", "line", "reason"]
 def got(value: object) -> str:
     """Describe a JSON value as core's own faults do."""
     try:
-        refuse("", value)
+        Mismatch.refuse("", value)
     except Mismatch as error:
         return error.faults[0].got
 

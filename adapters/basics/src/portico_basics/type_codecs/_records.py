@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from portico.plugins import Compiled, Documentation, Fault, Mismatch, describe_class, json_default, refuse
+from portico.plugins import Compiled, Documentation, Fault, Mismatch
 from portico_basics.type_codecs._faults import got, reason
 
 __all__ = ["EMPTY", "Member", "Record", "as_array", "as_object"]
@@ -47,13 +47,13 @@ class Member:
         return {**self.compiled.schema, **keywords} if keywords else self.compiled.schema
 
     def _shown_default(self, default: Any) -> dict[str, Any]:
-        shown = json_default(self.compiled, default)
+        shown = self.compiled.json_default(default)
         if shown or typing.get_origin(self.hint) not in (typing.Union, types.UnionType):
             return shown
         # A union reads nothing before all types are compiled.
         if default is None:
             return {"default": None} if types.NoneType in typing.get_args(self.hint) else {}
-        return json_default(replace(self.compiled, structure=lambda value: value), default)
+        return replace(self.compiled, structure=lambda value: value).json_default(default)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Record:
 def as_object(record: Record) -> Compiled:
     """Compile a record to a JSON object with these keys and no others."""
     members, tag = {member.key: member for member in record.members}, record.tag
-    documentation = describe_class(record.kind)
+    documentation = Documentation.of_class(record.kind)
     properties = {key: member.schema(documentation) for key, member in members.items()}
     required = [key for key, member in members.items() if member.required]
     if tag is not None:
@@ -94,7 +94,7 @@ def as_object(record: Record) -> Compiled:
 
     def structure(value: Any) -> Any:
         if type(value) is not dict:
-            refuse("an object", value)
+            Mismatch.refuse("an object", value)
         values: dict[str, Any] = {}
         faults = [] if tag is None else _tag_faults(tag, value)
         for key, argument, read, needed in parts:
@@ -136,7 +136,7 @@ def as_array(record: Record) -> Compiled:
     head = 0 if tag is None else 1
     least = max((index for index, member in enumerate(members, head + 1) if member.required), default=head)
     most = head + len(members)
-    documentation = describe_class(record.kind)
+    documentation = Documentation.of_class(record.kind)
     schema: dict[str, Any] = {
         "type": "array",
         "prefixItems": [*([{"enum": [tag[1]]}] if tag else []), *(member.schema(documentation) for member in members)],
@@ -149,7 +149,7 @@ def as_array(record: Record) -> Compiled:
 
     def structure(value: Any) -> Any:
         if type(value) is not list or not least <= len(value) <= most:
-            refuse(f"an array of {size}", value)
+            Mismatch.refuse(f"an array of {size}", value)
         values: dict[str, Any] = {}
         faults = [Fault((0,), repr(tag[1]), got(value[0]))] if tag and not _same(value[0], tag[1]) else []
         for index, member in enumerate(members[: len(value) - head], head):

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import msgspec
 
 from portico.errors import SchemaUnsupported
-from portico.plugins import Compiled, Fault, Mismatch, refuse
+from portico.plugins import Compiled, Fault, Mismatch
 from portico_basics.type_codecs._faults import reason
 from portico_basics.type_codecs._hints import field_hints, require_arguments
 from portico_basics.type_codecs._limits import Limits
@@ -101,7 +101,7 @@ def _zoned(compiled: Compiled, *, aware: bool) -> Compiled:
     def structure(value: Any) -> Any:
         made = compiled.structure(value)
         if (getattr(made, "tzinfo", None) is not None) is not aware:
-            refuse("a time with its offset" if aware else "a time without an offset", value)
+            Mismatch.refuse("a time with its offset" if aware else "a time without an offset", value)
         return made
 
     return replace(compiled, structure=structure)

@@ -11,7 +11,7 @@ import pydantic
 from pydantic.fields import FieldInfo
 
 from portico.errors import SchemaUnsupported
-from portico.plugins import Compiled, Fault, Mismatch, refuse
+from portico.plugins import Compiled, Fault, Mismatch
 from portico_basics.type_codecs._faults import line
 from portico_basics.type_codecs.pydantic_schema import first_alias
 
@@ -76,7 +76,7 @@ def _fields(cls: Any, part: Callable[[Any], Compiled], *, aliased: bool) -> Draf
 
     def draft(value: Any) -> Any:
         if type(value) is not dict:
-            refuse("an object", value)
+            Mismatch.refuse("an object", value)
         values: dict[str, Any] = {}
         for key in value.keys() & parts.keys():
             name, inside = parts[key]

@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError, to_json
 
 from portico.errors import SchemaUnsupported
-from portico.plugins import Compiled, Fault, Mismatch, compile_type, refuse
+from portico.plugins import Compiled, Fault, Mismatch, compile_type
 from portico_basics.type_codecs._faults import got, reason
 from portico_basics.type_codecs.pydantic_drafts import drafting
 from portico_basics.type_codecs.pydantic_faults import faults_of, located
@@ -105,7 +105,7 @@ def _compile(hint: Any) -> Compiled:
         except ValidationError as error:
             told = error.errors(include_url=False)
             if told[0]["type"] == "json_invalid" and told[0]["input"] in (text, text.decode()):
-                refuse(_limit(told[0]), value)
+                Mismatch.refuse(_limit(told[0]), value)
             found = located(value, told)
             whole = _with_integers(value, [each.path for each in found if each.error["type"] == "int_type"])
             if whole is None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from portico.plugins import text_manual
+from portico import FunctionManual
 from portico_cli.arguments import read_goal
 from portico_cli.invocation import Invocation, common_options, docs_option, json_option, pass_invocation, source_option
 from portico_cli.show.functions import selection_lines, selection_to_json
@@ -79,12 +79,12 @@ def command(
         listed = [{"name": x.name, "description": x.description, "parameters": x.parameters} for x in tools]
         write_json({"tools": listed})
     elif invocation.json:
-        body: dict[str, Any] = {"manual": text_manual(manuals)}
+        body: dict[str, Any] = {"manual": FunctionManual.write_text(manuals)}
         if not manual:
             body = {"functions": [_to_json(function) for function in functions]}
         write_json(body if selection is None else {**body, "selection": selection_to_json(selection)})
     elif manual and functions:
-        show(safe_text(text_manual(manuals)))
+        show(safe_text(FunctionManual.write_text(manuals)))
     elif selection is not None:
         show(*selection_lines(selection))
     else:

@@ -21,7 +21,6 @@ from portico_cli.show.output import plain, safe_text, show, write_json
 if TYPE_CHECKING:
     from portico import Held, Pursuit
     from portico.plans import Answer, Infeasible, Step
-    from portico.plugins import StartedStep
     from portico.ports import IndexReport
     from portico_cli.execution import Ended
 
@@ -64,7 +63,7 @@ def show_and_exit(invocation: Invocation, ended: Ended, reports: Mapping[str, In
     click.get_current_context().exit(code)
 
 
-def _run_to_json(run: Pursuit, uncertain: Mapping[str, StartedStep]) -> dict[str, Any]:
+def _run_to_json(run: Pursuit, uncertain: Mapping[str, Any]) -> dict[str, Any]:
     from portico import Held
     from portico.plans import Answer, Infeasible, plan_to_json
 

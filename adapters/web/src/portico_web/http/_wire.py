@@ -13,7 +13,7 @@ from urllib.parse import quote
 import httpx
 
 from portico.errors import ConfigurationError
-from portico.plugins import HttpRequest, Secret, without_secrets
+from portico.plugins import HttpRequest, Secret
 from portico_web._unpacking import unpacked
 from portico_web.http.config import HttpxSettings
 
@@ -209,7 +209,7 @@ class _Hiding(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         said = record.getMessage()
-        kept = without_secrets(said, self._secrets)
+        kept = Secret.redact(said, self._secrets)
         if kept != said:
             record.msg, record.args = kept, ()
         return True

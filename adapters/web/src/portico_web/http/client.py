@@ -14,7 +14,7 @@ from importlib.metadata import version
 import httpx
 
 from portico.errors import ConfigurationError, PorticoError, ServiceTimeout, ServiceUnavailable
-from portico.plugins import HttpRequest, HttpResponse, Services, retry_after
+from portico.plugins import HttpRequest, HttpResponse, Services
 from portico_web._unpacking import ACCEPTED
 from portico_web.http._wire import (
     body_of,
@@ -106,7 +106,7 @@ class HttpxHttpClient:
                 if not may_pass(error) or not self._again(attempt, wait, limit):
                     raise error_of(error, made, self._settings) from error
             else:
-                asked = retry_after(response.headers)
+                asked = HttpResponse.retry_after(response.headers)
                 wait = wait if asked is None else asked
                 if response.status not in _BUSY or not self._again(attempt, wait, limit):
                     return response

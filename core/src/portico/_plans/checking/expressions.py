@@ -7,9 +7,8 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import NoneType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from portico._functions.functions import FunctionManual
 from portico._plans.checking.notes import KEPT, FunctionNames, Location, Notes
 from portico._plans.plan import (
     INPUT,
@@ -22,13 +21,15 @@ from portico._plans.plan import (
     TextOf,
     Value,
     evaluate,
-    print_path,
 )
-from portico._ports.schema_validator import SchemaValidator, Validate
-from portico._prompts.calling import FunctionCall
 from portico._schema.coerce import mended_for
 from portico._schema.compare import Either, Piece, Together, meeting, never_meet, paths_that_fit, pieces
 from portico.errors import SchemaUnsupported, nearest
+
+if TYPE_CHECKING:
+    from portico._functions.functions import FunctionManual
+    from portico._ports.schema_validator import SchemaValidator, Validate
+    from portico._prompts.calling import FunctionCall
 
 _LISTED = 10
 _VALUES = 5
@@ -185,7 +186,7 @@ def _doubt(split: Sequence[Piece], path: JsonPath, depth: int, names: list[str])
     near = (*(() if other is None else (other,)), *nearest(name, names))
     return _Doubt(
         f"{name!r} is not declared; there are: {listed(sorted(names))}",
-        tuple(print_path((*before, each)) for each in dict.fromkeys(near)),
+        tuple(From.print_path((*before, each)) for each in dict.fromkeys(near)),
         (*before, other, *path[depth + 1 :]) if sure and other is not None else None,
     )
 
@@ -229,12 +230,12 @@ def _has(value: Any, part: str | int) -> bool:
 def _nothing(path: JsonPath, names: list[str], options: list[Together]) -> Place:
     part = path[-1]
     if isinstance(part, str) and names:
-        near = tuple(print_path((*path[:-1], name)) for name in nearest(part, names))
+        near = tuple(From.print_path((*path[:-1], name)) for name in nearest(part, names))
         return Place(
-            problem=f"there can be nothing at {print_path(path)}; it has: {listed(sorted(names))}", nearest=near
+            problem=f"there can be nothing at {From.print_path(path)}; it has: {listed(sorted(names))}", nearest=near
         )
     around = described(((Either(tuple(options)), None),))
-    return Place(problem=f"there can be nothing at {print_path(path)}; {print_path(path[:-1])} is {around}")
+    return Place(problem=f"there can be nothing at {From.print_path(path)}; {From.print_path(path[:-1])} is {around}")
 
 
 _KEPT = 64
@@ -522,7 +523,7 @@ class Expressions:
                 self.notes.add(message, place, nearest=(step,))
             else:
                 self.notes.add(message, place, nearest=(step,), new=new)
-        path = print_path(reference.path)
+        path = From.print_path(reference.path)
         if found.problem:
             near = found.nearest
             if taken is not None:
@@ -531,7 +532,7 @@ class Expressions:
             hint = f"; nearest: {', '.join(near)}" if near else ""
             self.notes.add(f"{path} of {step}: {found.problem}{hint}", place, nearest=near)
         elif found.mended is not None:
-            written = print_path(found.mended)
+            written = From.print_path(found.mended)
             self.notes.add(f"{path} of {step}: it is written {written}", place, nearest=(written,), new=new)
         if found.doubt:
             self.doubted(From(step, found.mended or reference.path), found, output, place, taken)
@@ -542,7 +543,7 @@ class Expressions:
         new: Any = KEPT
         if taken is not None and found.certain is not None and not taken.never_takes(output.at(found.certain)):
             new = From(reference.step, found.certain)
-        message = f"{print_path(reference.path)} of {reference.step}: {found.doubt}"
+        message = f"{From.print_path(reference.path)} of {reference.step}: {found.doubt}"
         self.notes.add(message, place, severity="warning", nearest=found.nearest, new=new)
 
     def unknown_step(self, step: str, known: list[str], place: Location) -> None:
@@ -603,7 +604,7 @@ def _fitting(output: Output, taken: Taken) -> tuple[str, ...]:
     """Return the paths inside an output whose values surely are taken, unless anything is."""
     if taken.takes_anything():
         return ()
-    return tuple(print_path(path) for path in paths_that_fit(output.shape, taken.shape, most=_PATHS))
+    return tuple(From.print_path(path) for path in paths_that_fit(output.shape, taken.shape, most=_PATHS))
 
 
 def _refers(expression: Expression) -> bool:

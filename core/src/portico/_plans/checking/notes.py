@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Set as AbstractSet
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from portico._functions.names import find_name
 from portico._plans.findings import Finding, Fix
 from portico.errors import FunctionNotFound, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Set as AbstractSet
 
 _FEW = 8
 _HINTS = 20

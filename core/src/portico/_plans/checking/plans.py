@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from portico._functions.functions import FunctionManual
 from portico._plans.checking.expressions import (
     UNKNOWN,
     Expressions,
@@ -23,12 +22,15 @@ from portico._plans.checking.expressions import (
     whole,
 )
 from portico._plans.checking.notes import FunctionNames, Notes
-from portico._plans.findings import Finding
 from portico._plans.plan import INPUT, Plan, PlanTemplate, Step, Value
-from portico._ports.schema_validator import SchemaValidator
 from portico._ports.template_language import Template
 from portico._schema.compare import Together, never_meet
 from portico.errors import PorticoError, TemplateError, nearest
+
+if TYPE_CHECKING:
+    from portico._functions.functions import FunctionManual
+    from portico._plans.findings import Finding
+    from portico._ports.schema_validator import SchemaValidator
 
 
 def cycles(waits: Mapping[str, Collection[str]]) -> Iterator[list[str]]:

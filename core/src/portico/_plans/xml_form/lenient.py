@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import partial
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 from xml.parsers import expat
 
 from portico._plans.xml_form.tags import (
@@ -19,7 +18,11 @@ from portico._plans.xml_form.tags import (
     read_tag,
     words_of,
 )
-from portico.errors import PlanFormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from portico.errors import PlanFormatError
 
 _PREFIX = "function."
 _LENGTH = len(_PREFIX)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from portico._functions.functions import FunctionManual
 from portico._plans.findings import Finding
 from portico._plans.json_form import plan_to_json
 from portico._plans.plan import INPUT, Expression, From, Plan, PlanTemplate, Step, TextOf, Value, references
@@ -26,12 +24,17 @@ from portico._plans.xml_form.tags import (
 )
 from portico.errors import PlanFormatError
 
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from portico._functions.functions import FunctionManual
+
 
 @dataclass(frozen=True, slots=True)
 class XmlPlan:
     """A plan that was read, with everything that was mended for it, in the order of the text.
 
-    >>> read_plan("<plan><function.Tone.shout text='hey'></plan>", recover=True).recovered[0].what
+    >>> XmlPlan.read("<plan><function.Tone.shout text='hey'></plan>", recover=True).recovered[0].what
     'the tag of function.Tone.shout is not closed'
     """
 
@@ -58,7 +61,7 @@ class XmlPlan:
     def place_of(self, step: str | None, place: str = "") -> tuple[int, int] | None:
         """Return line and column of what a finding is about: the attribute where there is one, else the step.
 
-        >>> read_plan('<plan><function.Tone.shout text="hey"/></plan>').place_of("s1", "arguments.text")
+        >>> XmlPlan.read('<plan><function.Tone.shout text="hey"/></plan>').place_of("s1", "arguments.text")
         (1, 28)
 
         None for a step that the text does not have.
@@ -82,6 +85,52 @@ class XmlPlan:
         [found] = places(text, [offset])
         return found
 
+    @staticmethod
+    def read(
+        text: str,
+        catalogue: Mapping[str, FunctionManual] | None = None,
+        *,
+        goal: str = "",
+        recover: bool = False,
+        finished: Collection[str] = (),
+    ) -> XmlPlan:
+        """Read a plan from XML.
+
+        ``catalogue`` maps full names to manuals: with it, names of functions and parameters are found in any case,
+        texts are read as the JSON that a parameter takes, and steps with effects keep their order. ``goal`` is the
+        plan's; by default it is what ``<goal>`` says. ``finished`` are the ids of steps of the same pursuit: they are
+        variables here, and no new step takes them. With ``recover`` a text that is no XML is mended where only one
+        reading is possible.
+
+        Raises ``PlanFormatError`` with line and column for anything else; also for more than 1,000,000 characters or
+        1,000 steps. The plan is not checked against the catalogue.
+        """
+        if len(text) > LIMIT_OF_CHARACTERS:
+            raise PlanFormatError(f"The plan has {len(text):,} characters; {LIMIT_OF_CHARACTERS:,} are allowed.")
+        mends: list[tuple[int, str]] = []
+        refused: PlanFormatError | None = None
+        try:
+            written = parse_strictly(text)
+        except PlanFormatError as error:
+            if not recover:
+                raise
+            refused = error
+            written = parse_leniently(text, catalogue, mends)
+
+        def fail(call: WrittenCall, problem: str, attribute: str | None = None) -> PlanFormatError:
+            offset = written.characters(call.offset)
+            if attribute is not None:
+                offset = attribute_offset(text, offset, call, attribute, strict=written.strict) or offset
+            return format_error(text, offset, problem)
+
+        steps, result, doubts = steps_and_result(written.calls, catalogue, finished, fail)
+        return XmlPlan(
+            Plan(goal or written.goal, steps, result),
+            () if refused is None else _placed(text, mends, refused),
+            tuple(Finding(each.what, each.step, f"arguments.{each.argument}", "warning") for each in doubts),
+            (text, written),
+        )
+
 
 def plan_from_xml(
     text: str,
@@ -91,58 +140,12 @@ def plan_from_xml(
     recover: bool = False,
     finished: Collection[str] = (),
 ) -> Plan:
-    """Read a plan; see `read_plan`.
+    """Read a plan; see `XmlPlan.read`.
 
     >>> plan_from_xml('<plan><function.Tone.shout text="hey"/></plan>').steps[0].function
     'Tone-shout'
     """
-    return read_plan(text, catalogue, goal=goal, recover=recover, finished=finished).plan
-
-
-def read_plan(
-    text: str,
-    catalogue: Mapping[str, FunctionManual] | None = None,
-    *,
-    goal: str = "",
-    recover: bool = False,
-    finished: Collection[str] = (),
-) -> XmlPlan:
-    """Read a plan from XML.
-
-    ``catalogue`` maps full names to manuals: with it, names of functions and parameters are found in any case, texts
-    are read as the JSON that a parameter takes, and steps with effects keep their order. ``goal`` is the plan's; by
-    default it is what ``<goal>`` says. ``finished`` are the ids of steps of the same pursuit: they are variables
-    here, and no new step takes them. With ``recover`` a text that is no XML is mended where only one reading is
-    possible.
-
-    Raises ``PlanFormatError`` with line and column for anything else; also for more than 1,000,000 characters or 1,000
-    steps. The plan is not checked against the catalogue.
-    """
-    if len(text) > LIMIT_OF_CHARACTERS:
-        raise PlanFormatError(f"The plan has {len(text):,} characters; {LIMIT_OF_CHARACTERS:,} are allowed.")
-    mends: list[tuple[int, str]] = []
-    refused: PlanFormatError | None = None
-    try:
-        written = parse_strictly(text)
-    except PlanFormatError as error:
-        if not recover:
-            raise
-        refused = error
-        written = parse_leniently(text, catalogue, mends)
-
-    def fail(call: WrittenCall, problem: str, attribute: str | None = None) -> PlanFormatError:
-        offset = written.characters(call.offset)
-        if attribute is not None:
-            offset = attribute_offset(text, offset, call, attribute, strict=written.strict) or offset
-        return format_error(text, offset, problem)
-
-    steps, result, doubts = steps_and_result(written.calls, catalogue, finished, fail)
-    return XmlPlan(
-        Plan(goal or written.goal, steps, result),
-        () if refused is None else _placed(text, mends, refused),
-        tuple(Finding(each.what, each.step, f"arguments.{each.argument}", "warning") for each in doubts),
-        (text, written),
-    )
+    return XmlPlan.read(text, catalogue, goal=goal, recover=recover, finished=finished).plan
 
 
 def _placed(text: str, mends: list[tuple[int, str]], refused: PlanFormatError) -> tuple[Mend, ...]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from portico._functions.functions import FunctionManual
 from portico._plans.plan import INPUT, Expression, From, Step, TextOf, Value
 from portico._plans.xml_form.tags import APPEND, CONTROL_LENGTHS, WrittenCall, control, one_letter_off, unlike_names
 from portico._schema.coerce import read_literal
 from portico.errors import PlanFormatError, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+    from portico._functions.functions import FunctionManual
 
 _GLOBAL = "_GLOBAL_FUNCTIONS_"
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from portico.errors import StoreBusy
-from portico.plugins import entry_of, entry_text
+from portico.plugins import Rows
 from portico.ports import Lease, RunStore
 
 __all__ = ["MemoryRunStore"]
@@ -69,12 +69,12 @@ class MemoryRunStore(RunStore):
         await asyncio.sleep(0)
         if self.holder(lease.run) != lease:
             raise self._stale(lease)
-        written = [entry_text(lease.run, entry) for entry in entries]
+        written = [Rows.encode(lease.run, entry) for entry in entries]
         self._entries[lease.run] += written
 
     async def read(self, run: str) -> list[Mapping[str, Any]]:
         """Return the entries in order."""
-        return [entry_of(text) for text in self._entries.get(run, ())]
+        return [Rows.decode(text) for text in self._entries.get(run, ())]
 
     async def held(self, run: str) -> bool:
         """Tell whether a lease on the run is in force."""
