@@ -35,6 +35,7 @@ from portico._plans.task import (
 from portico._plugins.registration import Services
 from portico._ports.planner import Planner
 from portico._ports.run_store import Lease
+from portico._ports.runner import Runner
 from portico._runs.outcome import Held, Pursuit
 from portico.errors import LimitExceeded, PlanError, PlanInvalid, StepFailed, StoreBusy, StoreError
 from portico_testkit.fakes.planner import ScriptedPlanner
@@ -600,7 +601,7 @@ async def test_what_a_listener_raises_comes_out(kernel: Kernel, kind: type[Event
 
 
 async def test_each_step_goes_through_the_runner(kernel: Kernel) -> None:
-    class Recorder:
+    class Recorder(Runner):
         name = "recorder"
 
         def __init__(self) -> None:

@@ -17,6 +17,7 @@ from portico._jobs import Job
 from portico._kernel import Kernel
 from portico._plans.plan import Plan, Value
 from portico._plans.task import Answer, Budget
+from portico._ports.runner import Runner
 from portico._runs.outcome import LONGEST_RUN, Pursuit
 from portico._runs.runners import require_jobs
 from portico._runs.submitting import JOB_VERSION, PURSUIT, Submitted, pursuit_job, submitted
@@ -154,7 +155,7 @@ async def test_one_goal_that_cannot_be_sent_holds_back_all(kernel: Kernel, queue
     assert not await queue.jobs(PURSUIT)
 
 
-class Plain:
+class Plain(Runner):
     """A runner that executes and can do nothing else."""
 
     name = "plain"

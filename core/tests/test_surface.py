@@ -65,7 +65,7 @@ def test_importing_portico_imports_next_to_nothing() -> None:
 def test_a_kernel_needs_neither_search_nor_plans_nor_the_network() -> None:
     loaded = modules_after("from portico import Kernel, function")
     ours = {name for name in loaded if name.startswith("portico.")}
-    assert not {"portico._runs.run", "portico._plans.check", "portico._search.results", "portico._chat.messages"} & ours
+    assert not {"portico._runs.run", "portico._plans.check", "portico._search.results"} & ours
     assert not {"http.client", "urllib.request", "uuid", "decimal", "datetime"} & loaded
 
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from portico._search.results import search_methods
 from portico.errors import ServiceUnavailable
 from portico.plugins import HttpRequest
 from portico.ports import HttpClient
-from portico.search import Equal, TextSearchOptions, search_methods
+from portico.search import Equal, TextSearchOptions
 from portico_searxng.config import SearxngSettings
 from portico_searxng.search import SearxngTextSearch, WebResult
 from portico_testkit.fakes.http_client import RecordedHttpClient

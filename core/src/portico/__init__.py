@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from portico._agents.grounding import (
         Passages as Passages,
         SearchContextProvider as SearchContextProvider,
-        number_search_results as number_search_results,
     )
     from portico._agents.reducing import (
         DropOldest as DropOldest,
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
         Reduced as Reduced,
         Reducer as Reducer,
         Summarise as Summarise,
-        split_turns as split_turns,
     )
     from portico._agents.thread import (
         AgentTurn as AgentTurn,
@@ -183,6 +181,7 @@ if TYPE_CHECKING:
     )
     from portico._runs.outcome import (
         Held as Held,
+        Proposal as Proposal,
         Pursuit as Pursuit,
     )
     from portico._search.filters import (

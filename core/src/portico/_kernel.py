@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping
 
     from portico._chat.messages import ToolCall, ToolResult
+    from portico._plans.findings import Finding
     from portico._plans.plan import Plan
     from portico._plans.task import Budget, Emit
     from portico._plugins.registration import Services
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from portico._ports.template_language import Template, TemplateLanguage
     from portico._ports.type_codec import TypeCodec
     from portico._prompts.rendering import PromptOptions, Prompts
-    from portico._runs.outcome import Pursuit
+    from portico._runs.outcome import Proposal, Pursuit
     from portico._runs.submitting import SubmitOptions
     from portico._tool_loop.asking import Asking
     from portico._tool_loop.toolset import Toolset
@@ -350,6 +351,31 @@ class Kernel:
         return await pursue(
             self, goal, planner, input=input, budget=budget, context=context, emit=emit, reuse=reuse, run=run
         )
+
+    async def propose(
+        self,
+        goal: str,
+        *,
+        planner: Planner | str | None = None,
+        budget: Budget | None = None,
+        emit: Emit | None = None,
+    ) -> Proposal:
+        """Ask a planner for its first proposal, check it, and run nothing.
+
+        Raises ``ValueError`` for a blank goal, and what the planner and ``emit`` raise.
+        """
+        from portico._runs.run import propose
+
+        return await propose(self, goal, planner, budget=budget, emit=emit)
+
+    def check_plan(self, plan: Plan, **known: Any) -> list[Finding]:
+        """Check a plan against the functions of this kernel, and return what was found, errors and warnings.
+
+        With ``input=`` the value is checked too; without it, only what the plan says of its input is known.
+        """
+        from portico._runs.checking import UNKNOWN, checked
+
+        return checked(self, plan, input=known.get("input", UNKNOWN))
 
     async def run_plan(
         self,

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from portico._plans.functions import (
         plan_function as plan_function,
         plan_of as plan_of,
-        plans_of as plans_of,
     )
     from portico._plans.json_form import (
         plan_from_json as plan_from_json,
@@ -102,15 +101,7 @@ if TYPE_CHECKING:
         plan_from_xml as plan_from_xml,
         plan_to_xml as plan_to_xml,
     )
-    from portico._runs.checking import checked as checked
-    from portico._runs.loop import (
-        Offer as Offer,
-        Offers as Offers,
-    )
     from portico._runs.runners import require_jobs as require_jobs
-    from portico._runs.submitting import (
-        JobHandler as JobHandler,
-        job_handlers as job_handlers,
-    )
+    from portico._runs.submitting import job_handlers as job_handlers
 else:
     __getattr__, __dir__ = lazy_names(__name__)

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
         TextSearchOptions as TextSearchOptions,
         TextSearchResult as TextSearchResult,
         search_method as search_method,
-        search_methods as search_methods,
     )
     from portico._search.vectors import (
         HybridMatch as HybridMatch,

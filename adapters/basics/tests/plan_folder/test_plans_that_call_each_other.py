@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 
 from portico import FunctionPlugin, Kernel
 from portico.errors import PlanInvalid
-from portico.plans import Answer, From, Plan, Step, Value, check_plan, plan_to_json, plans_of
+from portico.plans import Answer, From, Plan, Step, Value, plan_to_json
 from portico_basics.plan_folder.config import PlanFilesSettings
 from portico_basics.plan_folder.functions import PlanFiles
 
@@ -47,7 +47,7 @@ async def test_the_check_of_a_plan_finds_exactly_the_circles_that_it_leads_to(ca
         return found
 
     for name, plan in plans.items():
-        findings = check_plan(plan, kernel.manuals, plans=plans_of(kernel))
+        findings = kernel.check_plan(plan)
         circling = {each for each in reached(name) if each in reached(each)}
         assert bool(findings) == bool(circling), f"{name} of {calls}: {findings}"
         assert all("calls itself: recipes-" in finding.message for finding in findings)
@@ -65,7 +65,7 @@ async def test_plans_in_a_circle_are_told_with_the_way_round(tmp_path: Path) -> 
     kernel = Kernel()
     kernel.add_plugin(await recipes(tmp_path, {"a": calling("b"), "b": calling("a")}))
     outer = Plan("Go", (Step("go", "recipes-a"),), From("go"))
-    (finding,) = check_plan(outer, kernel.manuals, plans=plans_of(kernel))
+    (finding,) = kernel.check_plan(outer)
     assert str(finding) == (
         "go function: the plan recipes-a calls itself: recipes-a -> recipes-b -> recipes-a; "
         "take one of these calls away"

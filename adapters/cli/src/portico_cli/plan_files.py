@@ -32,7 +32,6 @@ __all__ = [
     "Format",
     "Placed",
     "PlanFile",
-    "check",
     "check_file",
     "finding_lines",
     "placed",
@@ -194,20 +193,6 @@ def _json(text: str) -> object:
         raise PlanFormatError(f"not JSON that can be read: {error}.") from error
 
 
-def check(kernel: Kernel, plan: Plan, manuals: Mapping[str, FunctionManual] | None = None) -> list[Finding]:
-    """Check a plan against the functions of a kernel, or against ``manuals`` only."""
-    from portico.plans import check_plan, plans_of
-
-    return check_plan(
-        plan,
-        kernel.manuals if manuals is None else manuals,
-        validator=kernel.schema_validator,
-        input=plan.input or {},
-        templates=lambda source, language: kernel.template(source, language=language),
-        plans=plans_of(kernel),
-    )
-
-
 def placed(file: PlanFile, findings: Sequence[Finding]) -> list[Placed]:
     """Return the findings with their lines and columns in the file."""
     if not findings:
@@ -333,4 +318,4 @@ async def _check(chosen: Chosen, name: str, *, fix: bool) -> _Checked:
 
 def _check_read(kernel: Kernel, file: PlanFile) -> list[Placed]:
     doubts = file.xml.findings if file.xml is not None else ()
-    return placed(file, [*doubts, *check(kernel, file.plan)])
+    return placed(file, [*doubts, *kernel.check_plan(file.plan)])

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from portico.errors import StoreUnavailable
-from portico.plans import JobHandler, job_handlers
+from portico.plans import job_handlers
 from portico_cli.terminal.progress import called_by
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ class Working:
                     return
             await asyncio.sleep(_SECONDS)
 
-    async def _carry_out(self, carry_out: JobHandler, job: Job) -> Any:
+    async def _carry_out(self, carry_out: Callable[..., Awaitable[Any]], job: Job) -> Any:
         goal = job.body.get("goal")
         about = " ".join(goal[:_LONGEST_ABOUT].split()) if isinstance(goal, str) else ""
         self._begin(job.name, job.kind, about)

@@ -32,6 +32,7 @@ class Finding:
     ``severity`` is "error" or "warning". ``nearest`` are the names or paths that may be meant, the likeliest first.
     ``fix`` is there where only one thing can be meant; `portico._plans.findings.apply_fixes` does it. ``hint`` is
     advice that not every form of plans can follow, such as a path that would do; `words` is the message with it.
+    ``unknown_function`` is the name of a function that the catalogue does not have.
 
     >>> str(Finding("there is no function 'wether'; nearest: weather", "s1", "function", nearest=("weather",)))
     "s1 function: there is no function 'wether'; nearest: weather"
@@ -44,6 +45,7 @@ class Finding:
     nearest: tuple[str, ...] = ()
     fix: Fix | None = None
     hint: str = ""
+    unknown_function: str = ""
 
     @property
     def words(self) -> str:

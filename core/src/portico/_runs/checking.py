@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from portico._ports.kernel import KernelLike
 
 
+UNKNOWN: Any = object()
+"""Stands for an input that is not known yet: None is an input."""
+
+
 def checked(
     kernel: KernelLike,
     plan: Plan,
@@ -30,11 +34,13 @@ def checked(
     taken: Collection[str] = (),
     manuals: Mapping[str, FunctionManual] | None = None,
 ) -> list[Finding]:
-    """Return the findings of a plan's check with what a kernel has, and with the input that is at hand.
+    """Return the findings of a plan's check with what a kernel has, and with its input, unless that is `UNKNOWN`.
 
     ``manuals`` are the functions that the plan may use, where they are not all.
     """
-    given = None if input is None and plan.input is None else {"const": input}
+    given: Mapping[str, Any] | None = None if input is None and plan.input is None else {"const": input}
+    if input is UNKNOWN:
+        given = plan.input or {}
     found = check_plan(
         plan,
         kernel.manuals if manuals is None else manuals,
@@ -45,7 +51,7 @@ def checked(
         templates=lambda source, language: kernel.template(source, language=language),
         plans=plans_of(kernel),
     )
-    if plan.input is not None and not any(finding.place == "input" for finding in found):
+    if input is not UNKNOWN and plan.input is not None and not any(finding.place == "input" for finding in found):
         found += _misfit(kernel, plan.input, input)
     return found
 

@@ -83,11 +83,10 @@ class Offer:
         return [self._explained(finding, every) for finding in findings]
 
     def _explained(self, finding: Finding, every: Mapping[str, FunctionManual]) -> Finding:
-        before, quote, rest = finding.message.partition("there is no function '")
-        name, _, after = rest.partition("'")
-        if not quote or name not in every or name in self.manuals:
+        name = finding.unknown_function
+        if name not in every or name in self.manuals:
             return finding
-        return replace(finding, message=f"{before}the function {name!r} was not offered{after}. {self._known()}")
+        return replace(finding, message=f"the function {name!r} was not offered. {self._known()}")
 
     def _known(self) -> str:
         told = len(self.functions)

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from portico._chat.messages import Citation, Usage
+from portico._plans.findings import Finding
 from portico._plans.task import Answer, Budget, Infeasible, StepRecord
 
 if TYPE_CHECKING:
@@ -17,6 +18,19 @@ if TYPE_CHECKING:
 
     from portico._plans.plan import Plan
     from portico._selection.selection import Selection
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """The first proposal of a planner: a plan with the ``findings`` of its check, an answer, or an infeasibility.
+
+    ``selection`` says which functions the planner was offered, where a function selector left some out.
+    """
+
+    planner: str
+    outcome: Plan | Answer | Infeasible
+    findings: tuple[Finding, ...] = ()
+    selection: Selection | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,16 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from portico._plans.findings import Finding
 from portico._plans.json_form import plan_to_json
 from portico._plans.plan import INPUT, Plan, Step
-from portico._plans.task import Budget, Emit, Resumed, Started
+from portico._plans.task import Budget, Emit, Resumed, Started, Task
 from portico._ports.planner import Planner
-from portico._runs.checking import sound, with_fingerprints
+from portico._runs.checking import UNKNOWN, checked, sound, with_fingerprints
 from portico._runs.execution import Execution
 from portico._runs.journal import RunState, entry
-from portico._runs.loop import FIXED, Loop
-from portico._runs.outcome import Pursuit, checked_budget, checked_goal, checked_input, new_run
+from portico._runs.loop import FIXED, Loop, Offers
+from portico._runs.outcome import Proposal, Pursuit, checked_budget, checked_goal, checked_input, new_run
 from portico._runs.writing import Journal, kept
 from portico._schema.validate import PlainSchemaValidator
 from portico.errors import RunEnded, RunError, RunNotFound, SchemaUnsupported, StoreDamaged, nearest
@@ -137,6 +138,26 @@ async def pursue(
     input = execution.results.get(INPUT)
     loop = Loop(execution, goal, _planner(kernel, planner), execution.budget, context, input, reuse)
     return await _from_the_beginning(loop, None, budget, origin, named=run is not None)
+
+
+async def propose(
+    kernel: KernelLike,
+    goal: str,
+    planner: Planner | str | None = None,
+    *,
+    budget: Budget | None = None,
+    emit: Emit | None = None,
+) -> Proposal:
+    """Ask a planner for its first proposal, check it, and run nothing."""
+    chosen = _planner(kernel, planner)
+    emit = emit or (lambda event: None)
+    offer = await Offers(kernel, chosen, checked_goal(goal), emit).now()
+    task = Task(goal, offer.functions, budget=checked_budget(budget or kernel.budget or Budget()))
+    outcome = offer.none_fits() or offer.told(await chosen.propose(task, emit=emit))
+    findings: list[Finding] = []
+    if isinstance(outcome, Plan):
+        findings = offer.explained(checked(kernel, outcome, input=UNKNOWN, manuals=offer.manuals), kernel.manuals)
+    return Proposal(chosen.name, outcome, tuple(findings), offer.selection)
 
 
 async def run_plan(

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from portico.plans import Answer, Budget, Infeasible, Plan, Task, plan_difference
+from portico import Proposal
+from portico.plans import Answer, Infeasible, Plan, plan_difference
 from portico_cli.arguments import read_goal
 from portico_cli.failures import DONE, FAILED, INFEASIBLE, Misused
 from portico_cli.invocation import (
@@ -27,7 +28,6 @@ from portico_cli.invocation import (
 from portico_cli.plan_files import (
     Format,
     Placed,
-    check,
     check_file,
     finding_lines,
     placed_to_json,
@@ -44,7 +44,6 @@ from portico_cli.terminal.progress import Progress
 
 if TYPE_CHECKING:
     from portico import FunctionManual
-    from portico.plans import Offer
 
 __all__ = ["command"]
 
@@ -116,37 +115,30 @@ def command(
 @dataclass(frozen=True, slots=True)
 class _Proposed:
     goal: str
-    planner: str
-    proposal: Plan | Answer | Infeasible
-    findings: list[Placed]
+    proposal: Proposal
     catalogue: dict[str, FunctionManual]
     origin: Mapping[str, Any]
-    offer: Offer
+
+    @property
+    def findings(self) -> list[Placed]:
+        return [Placed(each) for each in self.proposal.findings]
 
 
 async def _propose(goal: str, chosen: Chosen, origin: Mapping[str, Any]) -> _Proposed:
-    from portico.plans import Offers
-    from portico.ports import Planner
-
     async with chosen.application.kernel(chosen.sources) as kernel:
-        planner = kernel.service(Planner)
         with Progress() as progress:
-            offer = await Offers(kernel, planner, goal, progress).now()
-            task = Task(goal, offer.functions, budget=kernel.budget or Budget())
-            proposal = offer.none_fits() or offer.told(await planner.propose(task, emit=progress))
-        findings = check(kernel, proposal, offer.manuals) if isinstance(proposal, Plan) else []
-        placed = [Placed(each) for each in offer.explained(findings, kernel.manuals)]
-        return _Proposed(goal, planner.name, proposal, placed, dict(kernel.manuals), origin, offer)
+            proposal = await kernel.propose(goal, emit=progress)
+        return _Proposed(goal, proposal, dict(kernel.manuals), origin)
 
 
 def _show(invocation: Invocation, proposed: _Proposed, form: Format, output: Path | None) -> int:
-    proposal = proposed.proposal
+    proposal = proposed.proposal.outcome
     if isinstance(proposal, Plan):
         return _show_plan(invocation, proposed, proposal, form, output)
     if invocation.json:
         write_json(_to_json(proposed))
     elif isinstance(proposal, Answer):
-        show(safe_text(f"The planner {proposed.planner} needs no plan. It answers:", "dim"), safe_text(proposal.text))
+        show(safe_text(f"The planner {proposed.proposal.planner} needs no plan:", "dim"), safe_text(proposal.text))
     else:
         show(*infeasible_lines(proposal))
     if isinstance(proposal, Answer) and output is not None:
@@ -179,17 +171,17 @@ def _show_plan(invocation: Invocation, proposed: _Proposed, plan: Plan, form: Fo
 def _to_json(proposed: _Proposed) -> dict[str, Any]:
     from portico.plans import plan_to_json
 
-    proposal = proposed.proposal
+    proposal = proposed.proposal.outcome
     return {
         "outcome": type(proposal).__name__.lower(),
         "goal": proposed.goal,
-        "planner": proposed.planner,
+        "planner": proposed.proposal.planner,
         "plan": plan_to_json(proposal) if isinstance(proposal, Plan) else None,
         "findings": [placed_to_json(each) for each in proposed.findings],
         "answer": proposal.text if isinstance(proposal, Answer) else None,
         "reason": proposal.reason if isinstance(proposal, Infeasible) else None,
         "missing": list(proposal.missing) if isinstance(proposal, Infeasible) else [],
-        "selection": selection_to_json(proposed.offer.selection),
+        "selection": selection_to_json(proposed.proposal.selection),
     }
 
 

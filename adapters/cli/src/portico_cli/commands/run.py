@@ -30,8 +30,6 @@ def command(invocation: Invocation, *, plan: str, given: str | None, options: Ru
 
     PLAN is JSON or XML; `-` reads it from standard input. At a terminal a plan that has effects is shown first.
     """
-    from portico.plans import checked
-
     if plan == "-" and given == "-":
         raise Misused("The plan and --input cannot both be read from standard input.")
     value = None if given is None else given_value(given, "--input")
@@ -40,7 +38,7 @@ def command(invocation: Invocation, *, plan: str, given: str | None, options: Ru
     async def run() -> Ended | tuple[PlanFile, list[Placed]]:
         async with chosen.application.kernel(chosen.sources) as kernel:
             file = read_plan_file(plan, kernel.manuals)
-            findings = placed(file, checked(kernel, file.plan, input=value))
+            findings = placed(file, kernel.check_plan(file.plan, input=value))
             if any(each.finding.severity == "error" for each in findings):
                 return file, findings
             kernel.origin = origin_of(options.docs, options.names, options.chat)

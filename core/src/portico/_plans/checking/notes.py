@@ -89,6 +89,7 @@ class Notes:
         nearest: tuple[str, ...] = (),
         new: Any = KEPT,
         hint: str = "",
+        unknown_function: str = "",
     ) -> None:
         """Note a finding; ``new`` is what belongs in the place instead, where that is certain: see `Fix`."""
         ids = self.within if self.step is None else (*self.within, self.step)
@@ -96,4 +97,5 @@ class Notes:
         where = " ".join([*ids[1:], words]).strip()
         certain = new is not KEPT and self.clear and self.step not in self.twice
         fix = Fix(ids, place, new) if certain else None
-        self.found.append(Finding(message, ids[0] if ids else None, where, severity, nearest, fix, hint))
+        step = ids[0] if ids else None
+        self.found.append(Finding(message, step, where, severity, nearest, fix, hint, unknown_function))

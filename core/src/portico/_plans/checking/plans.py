@@ -330,7 +330,7 @@ class PlanCheck:
             return self.around.catalogue[other]
         near = names.nearest(name)
         hint = names.hint(near)
-        self.notes.add(f"there is no function {name!r}{hint}", ("function",), nearest=near)
+        self.notes.add(f"there is no function {name!r}{hint}", ("function",), nearest=near, unknown_function=name)
         return None
 
     def _arguments(self, step: Step, known: Known) -> None:
