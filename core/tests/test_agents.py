@@ -29,8 +29,8 @@ from portico._kernel import Kernel
 from portico._prompts.functions import prompt_function
 from portico._prompts.prompt import Piece, Prompt
 from portico._selection.selection import Considered, FunctionsOffered, Selection
-from portico._tool_loop.values import ToolFinished, ToolStarted, TurnLimits
-from portico.errors import FunctionNotFound, LimitExceeded, TemplateError, TurnLimitExceeded, UnsupportedOption
+from portico._tool_loop.values import ToolFinished, ToolLoopLimits, ToolStarted
+from portico.errors import FunctionNotFound, LimitExceeded, TemplateError, ToolLoopLimitExceeded, UnsupportedOption
 from portico_testkit.fakes.chat_service import ScriptedChat
 
 EVERYTHING = ChatCapabilities(tools=True, sampling=frozenset({"temperature", "max_tokens"}))
@@ -372,13 +372,13 @@ class TestSettings:
 
     async def test_limits_are_those_of_the_tool_loop(self) -> None:
         chat = scripted(ToolCall("1", "Clock-now"), repeat=True)
-        agent = ChatAgent("host", kernel=kernel_with_functions(), chat=chat, limits=TurnLimits(rounds=3))
+        agent = ChatAgent("host", kernel=kernel_with_functions(), chat=chat, limits=ToolLoopLimits(rounds=3))
         thread = Thread()
-        with pytest.raises(TurnLimitExceeded, match="3 rounds") as raised:
+        with pytest.raises(ToolLoopLimitExceeded, match="3 rounds") as raised:
             await agent.invoke("x", thread)
         assert thread.turns == ()
-        with pytest.raises(TurnLimitExceeded, match="1 rounds"):
-            await agent.invoke("x", thread, limits=TurnLimits(rounds=1))
+        with pytest.raises(ToolLoopLimitExceeded, match="1 rounds"):
+            await agent.invoke("x", thread, limits=ToolLoopLimits(rounds=1))
         thread.add(Message.of("user", "x"), *raised.value.messages)  # type: ignore[arg-type]
         assert len(thread.messages) == 7
         results = [part for message in thread.messages for part in message.content if isinstance(part, ToolResult)]
@@ -501,7 +501,7 @@ class TestAsAFunction:
 
     async def test_it_answers_in_the_form_asked_for(self) -> None:
         ask = ChatAgent("atlas", kernel=Kernel(), chat=scripted("[1, 2]")).as_function(returns=list[int])
-        assert ask.manual.returns == {"type": "array", "items": {"type": "integer"}}
+        assert ask.spec.returns == {"type": "array", "items": {"type": "integer"}}
         assert await Kernel().invoke(ask, message="Two numbers") == [1, 2]
 
     async def test_an_agent_that_calls_itself_comes_to_an_end(self) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from portico._agents.agent import ChatAgent
-from portico._agents.reducing import Summarise
+from portico._agents.reducing import SummarizeHistory
 from portico._agents.thread import AgentTurn, Context, Thread, TurnOutcome
 from portico._chat.messages import ChatCapabilities, Message, Source, Text, ToolCall, ToolResult
 from portico._functions.functions import Function, FunctionPlugin, function
@@ -136,7 +136,7 @@ def test_the_user_never_speaks_twice_in_a_row_and_nothing_is_lost(contexts: list
     thread = Thread(
         messages=[Message.of("user", "Hello " * 40), Message.of("assistant", "Hi")] * 3,
         budget=None if longer else 120,
-        reducer=Summarise(ScriptedChat("They met.", repeat=True)),
+        reducer=SummarizeHistory(ScriptedChat("They met.", repeat=True)),
     )
     agent = agent_with(*(adding(messages=tuple(messages)) for messages in contexts))
     asyncio.run(agent.invoke("And now?", thread))

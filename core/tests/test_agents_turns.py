@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from portico._agents.agent import AgentReply, ChatAgent
-from portico._agents.reducing import Summarise
+from portico._agents.reducing import SummarizeHistory
 from portico._agents.thread import AgentTurn, Context, Thread, TurnOutcome
 from portico._agents.turnstile import Turnstile
 from portico._chat.messages import ChatCapabilities, ChatDelta, ChatReply, ChatRequest, Message, ToolCall
@@ -254,7 +254,7 @@ def state(thread: Thread) -> str:
 
 def fresh() -> Thread:
     said = [Message.of(role, f"{role} says something about it") for role in ("user", "assistant") * 3]
-    return Thread("t1", messages=said, budget=50, reducer=Summarise(words=5))
+    return Thread("t1", messages=said, budget=50, reducer=SummarizeHistory(words=5))
 
 
 @given(st.integers(0, 70), st.booleans(), st.integers(0, 3), st.integers(0, 3))

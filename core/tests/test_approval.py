@@ -12,7 +12,7 @@ from portico._kernel import Kernel
 from portico._plans.plan import From, ListOf, Plan, Step, Value
 from portico._plans.task import Answer
 from portico._runs.approval import approve_effects, approve_plans
-from portico._runs.outcome import Held
+from portico._runs.outcome import Paused
 
 PLAN = Plan(
     "Do it",
@@ -50,7 +50,7 @@ def kernel(sent: list[str]) -> Kernel:
 async def test_without_anybody_to_ask_a_plan_waits(kernel: Kernel, sent: list[str]) -> None:
     kernel.middleware.plan.append(approve_plans())
     outcome = (await kernel.run_plan(PLAN)).outcome
-    assert isinstance(outcome, Held)
+    assert isinstance(outcome, Paused)
     assert (outcome.step, sent) == (None, [])
     assert "waits for approval" in outcome.reason
 
@@ -64,12 +64,12 @@ async def test_what_is_refused_is_held_with_the_reason(
 
     kernel.middleware.plan.append(approve_plans(decide))
     outcome = (await kernel.run_plan(PLAN)).outcome
-    assert isinstance(outcome, Held)
+    assert isinstance(outcome, Paused)
     assert reason in outcome.reason
     kernel.middleware.plan.clear()
     kernel.middleware.step.append(approve_effects(kernel, decide))
     outcome = (await kernel.run_plan(PLAN)).outcome
-    assert isinstance(outcome, Held)
+    assert isinstance(outcome, Paused)
     assert reason in outcome.reason
     assert outcome.step in ("s2", "s3")
     assert sent == []
@@ -98,5 +98,5 @@ async def test_the_steps_of_a_nested_plan_are_asked_for_by_themselves(kernel: Ke
     inner = Plan("inner", (Step("a", "send", {"text": Value("x")}),), result=From("a"))
     kernel.middleware.step.append(approve_effects(kernel))
     outcome = (await kernel.run_plan(Plan("outer", (Step("s1", inner),), result=From("s1")))).outcome
-    assert isinstance(outcome, Held)
+    assert isinstance(outcome, Paused)
     assert (outcome.step, sent) == ("s1/a", [])

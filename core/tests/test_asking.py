@@ -10,7 +10,7 @@ import pytest
 from portico._chat.messages import ChatCapabilities, ToolChoice
 from portico._functions.functions import FunctionPlugin, function
 from portico._kernel import Kernel
-from portico._tool_loop.values import TurnLimits
+from portico._tool_loop.values import ToolLoopLimits
 from portico.errors import SchemaUnsupported
 from portico_testkit.fakes.chat_service import ScriptedChat
 
@@ -63,7 +63,7 @@ async def test_two_functions_of_one_name_are_refused_and_one_named_twice_is_offe
 @pytest.mark.parametrize("value", [-1, float("nan")])
 def test_a_limit_below_zero_is_a_mistake(name: str, value: float):
     with pytest.raises(ValueError, match=f"at least 0, and {name} is"):
-        TurnLimits(**{name: value})
+        ToolLoopLimits(**{name: value})
 
 
 async def test_functions_added_between_turns_are_offered_in_the_next():

@@ -1,4 +1,4 @@
-"""What workers do with pursuits that were submitted: each is one run, however often and by how many it is begun."""
+"""What workers do with runs that were submitted: each is one run, however often and by how many it is begun."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from portico._plans.task import Answer, Budget, Emit, Infeasible, Resumed, Start
 from portico._ports.planner import Planner
 from portico._ports.run_store import Lease
 from portico._runs.journal import RunState, entry
-from portico._runs.submitting import LONGEST_OUTAGE, PURSUIT, RESULT_VERSION, carry_out, pursuit_job
+from portico._runs.submitting import LONGEST_OUTAGE, RESULT_VERSION, RUN_KIND, carry_out, run_job
 from portico.errors import PorticoError, RunError, StoreDamaged, StoreError, StoreUnavailable
 from portico_testkit.fakes.durable_runs import MemoryDurableRunner
 from portico_testkit.fakes.job_queue import MemoryJobQueue
@@ -107,7 +107,7 @@ class Crew:
         return kernel
 
     def hire(self, kernel: Kernel | None = None) -> asyncio.Task[None]:
-        work = self.queue.work({PURSUIT: partial(carry_out, kernel or self.kernel())}, emit=self.seen.append)
+        work = self.queue.work({RUN_KIND: partial(carry_out, kernel or self.kernel())}, emit=self.seen.append)
         self.working.append(asyncio.create_task(work))
         return self.working[-1]
 
@@ -133,7 +133,7 @@ async def crew_of(count: int, **options: Any) -> AsyncIterator[Crew]:
 
 
 @on_virtual_time
-async def test_a_goal_that_is_submitted_is_pursued_by_a_worker_under_the_name_of_its_run() -> None:
+async def test_a_goal_that_is_submitted_is_run_by_a_worker_under_the_name_of_its_run() -> None:
     async with crew_of(1) as crew:
         kernel = crew.kernel()
         kernel.origin = {"folder": "/here"}
@@ -174,7 +174,7 @@ async def test_what_is_asked_for_goes_before_what_the_worker_has() -> None:
 
 
 @on_virtual_time
-async def test_a_pursuit_that_is_held_ends_its_job() -> None:
+async def test_a_run_that_is_held_ends_its_job() -> None:
     async def hold(context: StepRun, proceed: Any) -> Any:
         return RequireApproval("look at it") if context.step.id == "b" else await proceed()
 
@@ -193,7 +193,7 @@ async def test_a_pursuit_that_is_held_ends_its_job() -> None:
             "reason": "look at it",
             "step": "b",
         }
-        again = await carry_out(kernel, Job(run, PURSUIT, {"version": 1, "goal": "swim"}))
+        again = await carry_out(kernel, Job(run, RUN_KIND, {"version": 1, "goal": "swim"}))
         assert again == status.result
         assert (await crew.kernel().resume(run)).outcome == Answer(
             "swim is done", value={"goal": "swim", "input": None}, warnings=("So it seems.",)
@@ -206,12 +206,12 @@ async def test_a_run_that_has_ended_gives_its_end_again() -> None:
         run = await crew.kernel().submit("swim")
         (status,) = await crew.queue.ended([run])
         entries = await crew.store.read(run)
-        assert await carry_out(crew.kernel(), Job(run, PURSUIT, {"version": 1, "goal": "swim"})) == status.result
+        assert await carry_out(crew.kernel(), Job(run, RUN_KIND, {"version": 1, "goal": "swim"})) == status.result
         assert await crew.store.read(run) == entries
 
 
 @on_virtual_time
-async def test_a_worker_that_is_dismissed_leaves_its_pursuits_to_the_next() -> None:
+async def test_a_worker_that_is_dismissed_leaves_its_runs_to_the_next() -> None:
     async with crew_of(1) as crew:
         run = await crew.kernel().submit("swim")
         await asyncio.sleep(5)
@@ -232,7 +232,7 @@ async def test_a_worker_that_is_dismissed_leaves_its_pursuits_to_the_next() -> N
 async def test_a_job_waits_for_as_long_as_another_process_is_at_work_on_its_run() -> None:
     async with crew_of(0) as crew:
         crew.world.seconds = 500.0
-        running = asyncio.create_task(crew.kernel().pursue("swim", run="r"))
+        running = asyncio.create_task(crew.kernel().run_goal("swim", run="r"))
         await asyncio.sleep(10)
         crew.hire()
         await crew.kernel().submit("swim", run="r")
@@ -270,7 +270,7 @@ async def test_two_workers_that_begin_a_run_at_once_make_one_run_of_it() -> None
             return entries
 
     crew = Crew(Slow(clock=asyncio.get_running_loop().time))
-    job = Job("r", PURSUIT, {"version": 1, "goal": "swim"})
+    job = Job("r", RUN_KIND, {"version": 1, "goal": "swim"})
     results = await asyncio.gather(*(carry_out(crew.kernel(), job) for _ in range(3)))
     assert results[0] == results[1] == results[2]
     assert results[0]["state"] == "done"
@@ -292,12 +292,12 @@ async def test_a_run_that_was_begun_and_interrupted_between_is_gone_on_with() ->
             return await super().acquire(run, owner=owner, seconds=seconds)
 
     crew = Crew(Interrupted(clock=asyncio.get_running_loop().time))
-    result = await carry_out(crew.kernel(), Job("r", PURSUIT, {"version": 1, "goal": "swim"}))
+    result = await carry_out(crew.kernel(), Job("r", RUN_KIND, {"version": 1, "goal": "swim"}))
     assert result["state"] == "done"
 
 
 @on_virtual_time
-async def test_a_worker_that_was_cut_off_does_nothing_more_and_another_one_ends_its_pursuits() -> None:
+async def test_a_worker_that_was_cut_off_does_nothing_more_and_another_one_ends_its_runs() -> None:
     """What it had begun when it was cut off goes on; what it would journal is refused."""
     async with crew_of(1) as crew:
         run = await crew.kernel().submit("swim")
@@ -317,20 +317,20 @@ async def test_a_worker_that_was_cut_off_does_nothing_more_and_another_one_ends_
 
 
 @on_virtual_time
-async def test_what_is_no_pursuit_and_what_cannot_begin_is_the_jobs_own_failure() -> None:
+async def test_what_is_no_run_and_what_cannot_begin_is_the_jobs_own_failure() -> None:
     async with crew_of(1) as crew:
         kernel = crew.kernel()
-        await crew.queue.submit([Job("wrong", PURSUIT, {"goal": "swim"})])
+        await crew.queue.submit([Job("wrong", RUN_KIND, {"goal": "swim"})])
         await kernel.submit("swim", planner="unknown", run="planner")
         await kernel.submit("swim", reuse=True, run="reuse")
         wrong, planner, reuse = await crew.queue.ended(["wrong", "planner", "reuse"])
         assert {wrong.state, planner.state, reuse.state} == {"failed"}
-        assert "asks for a pursuit" in str(wrong.error)
+        assert "asks for a run" in str(wrong.error)
         assert "unknown" in str(planner.error)
         assert "reuse=True needs a store of plans" in str(reuse.error)
         assert await crew.store.runs() == []
     with pytest.raises(RunError, match="what is submitted needs one"):
-        await carry_out(Kernel(), Job("r", PURSUIT, {"version": 1, "goal": "swim"}))
+        await carry_out(Kernel(), Job("r", RUN_KIND, {"version": 1, "goal": "swim"}))
 
 
 @on_virtual_time
@@ -340,12 +340,12 @@ async def test_a_run_that_cannot_be_gone_on_with_fails_its_job_and_stays_what_it
     await crew.store.append(lease, [entry("pursuit", goal="swim", planner="gone")])
     await crew.store.release(lease)
     with pytest.raises(PorticoError, match="gone"):
-        await carry_out(crew.kernel(), Job("r", PURSUIT, {"version": 1, "goal": "swim"}))
+        await carry_out(crew.kernel(), Job("r", RUN_KIND, {"version": 1, "goal": "swim"}))
     assert len(await crew.store.read("r")) == 1
     lease = await crew.store.acquire("d", owner="before", seconds=1)
     await crew.store.append(lease, [{"type": "nonsense"}])
     with pytest.raises(StoreDamaged):
-        await carry_out(crew.kernel(), Job("d", PURSUIT, {"version": 1, "goal": "swim"}))
+        await carry_out(crew.kernel(), Job("d", RUN_KIND, {"version": 1, "goal": "swim"}))
 
 
 @pytest.mark.parametrize("begun", [False, True])
@@ -360,16 +360,16 @@ async def test_a_planner_has_the_context_that_was_submitted(begun: bool) -> None
     planner = ScriptedPlanner(lambda task: Answer(str(task.context)))
     kernel = crew.kernel()
     kernel.services = FixedServices({(Planner, "other"): planner})
-    job = pursuit_job(kernel, "swim", planner="other", context={"who": "me"}, run="r")
+    job = run_job(kernel, "swim", planner="other", context={"who": "me"}, run="r")
     assert (await carry_out(kernel, job, emit=told.append))["text"] == "{'who': 'me'}"
     assert isinstance(told[0], Resumed if begun else Started)
 
 
 @on_virtual_time
-async def test_events_of_a_pursuit_are_told_to_who_watches_the_worker() -> None:
+async def test_events_of_a_run_are_told_to_who_watches_the_worker() -> None:
     crew = Crew()
     told: list[Any] = []
-    await carry_out(crew.kernel(), Job("r", PURSUIT, {"version": 1, "goal": "fly"}), emit=told.append)
+    await carry_out(crew.kernel(), Job("r", RUN_KIND, {"version": 1, "goal": "fly"}), emit=told.append)
     assert told[0] == Started("r", "fly", "proposing")
 
 
@@ -434,7 +434,7 @@ async def test_a_store_that_stays_away_is_the_jobs_failure_in_the_end(reading: b
     store.until, store.reading = 10_000.0, reading
     crew = Crew(store)
     with pytest.raises(StoreUnavailable, match="restarts"):
-        await carry_out(crew.kernel(), Job("r", PURSUIT, {"version": 1, "goal": "swim"}))
+        await carry_out(crew.kernel(), Job("r", RUN_KIND, {"version": 1, "goal": "swim"}))
     assert LONGEST_OUTAGE <= store._clock() < LONGEST_OUTAGE + 10
     assert len(asyncio.all_tasks()) == 1
 
@@ -459,7 +459,7 @@ async def test_a_store_that_fails_otherwise_is_the_jobs_failure_at_once() -> Non
             raise StoreError("The disk is full.")
 
     with pytest.raises(StoreError, match="disk is full"):
-        await carry_out(Crew(Broken()).kernel(), Job("r", PURSUIT, {"version": 1, "goal": "swim"}))
+        await carry_out(Crew(Broken()).kernel(), Job("r", RUN_KIND, {"version": 1, "goal": "swim"}))
     assert asyncio.get_running_loop().time() == 0
 
 
@@ -523,7 +523,7 @@ def _hear(queue: MemoryJobQueue, worker: str) -> None:
 async def test_a_result_on_record_spares_a_run_the_question() -> None:
     """The process ended after the effect and before its entry: with a record nobody needs to look."""
     crew = Crew()
-    job = Job("r", PURSUIT, {"version": 1, "goal": "swim"})
+    job = Job("r", RUN_KIND, {"version": 1, "goal": "swim"})
     whole = await carry_out(crew.kernel(), job)
     entries = await crew.store.read("r")
     (began,) = [

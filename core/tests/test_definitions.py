@@ -136,7 +136,7 @@ def test_two_classes_of_one_name_keep_apart_among_the_parameters_of_a_function()
 
     text = made(str)
     run.__annotations__ = {"left": made(int), "right": list[text], "last": text}  # type: ignore[valid-type]
-    schema = Function.of(run).manual.parameters
+    schema = Function.of(run).spec.parameters
     assert set(schema["$defs"]) == {"Node", "Node2"}
     validate = PlainSchemaValidator().compile(schema)
     good = {"left": {"value": 1, "next": {"value": 2}}, "right": [{"value": "a"}], "last": {"value": "b"}}

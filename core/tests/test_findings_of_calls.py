@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from portico._functions.functions import FunctionManual
+from portico._functions.functions import FunctionSpec
 from portico._plans.check import check_plan
 from portico._plans.plan import Expression, From, Plan, Step, Value
 from portico_testkit.findings import told
@@ -15,21 +15,21 @@ from portico_testkit.findings import told
 TEXT, COUNT = {"type": "string"}, {"type": "integer"}
 
 
-def manual(name: str, *required: str, closed: bool = True, **parameters: Any) -> FunctionManual:
+def spec(name: str, *required: str, closed: bool = True, **parameters: Any) -> FunctionSpec:
     schema = {"type": "object", "properties": parameters, "required": list(required)}
-    return FunctionManual(name, "", {**schema, **({"additionalProperties": False} if closed else {})}, TEXT)
+    return FunctionSpec(name, "", {**schema, **({"additionalProperties": False} if closed else {})}, TEXT)
 
 
 CATALOGUE = {
     each.name: each
     for each in (
-        manual("Weather-forecast", "city", city=TEXT, days=COUNT, never=False),
-        manual("Clock-now"),
-        manual("say", "text", text=TEXT, tone=TEXT),
-        manual("total", "numbers", numbers={"type": "array", "items": COUNT}),
-        manual("loose", "a", "b", closed=False, a=TEXT),
-        manual("A-mix"),
-        manual("B-mix"),
+        spec("Weather-forecast", "city", city=TEXT, days=COUNT, never=False),
+        spec("Clock-now"),
+        spec("say", "text", text=TEXT, tone=TEXT),
+        spec("total", "numbers", numbers={"type": "array", "items": COUNT}),
+        spec("loose", "a", "b", closed=False, a=TEXT),
+        spec("A-mix"),
+        spec("B-mix"),
     )
 }
 W = Step("w", "Weather-forecast", {"city": Value("Oslo")})
@@ -200,9 +200,9 @@ def found(made: Plan, options: Mapping[str, Any]) -> list[str]:
             plan(W, W, Step("f", "Clock-now"), Step("k", "Clock-now")),
             {"finished": {"f": None}, "taken": {"k"}},
             [
-                "error in w : the id 'w' is taken; ids are unique in a pursuit",
-                "error in f : the id 'f' is taken; ids are unique in a pursuit",
-                "error in k : the id 'k' is taken; ids are unique in a pursuit",
+                "error in w : the id 'w' is taken; ids are unique in a run",
+                "error in f : the id 'f' is taken; ids are unique in a run",
+                "error in k : the id 'k' is taken; ids are unique in a run",
             ],
             id="ids that others have",
         ),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from portico._functions.functions import FunctionManual
+from portico._functions.functions import FunctionSpec
 from portico._plans.check import check_plan
 from portico._plans.plan import Expression, From, ListOf, ObjectOf, Plan, Step, TextOf, Value
 from portico_testkit.findings import told
@@ -23,30 +23,30 @@ DAY = record(date=TEXT, weekday=COUNT)
 NESTED = {"type": "array", "items": {"$ref": "#/$defs/nested"}}
 
 
-def manual(name: str, returns: Any, **parameters: Any) -> FunctionManual:
-    return FunctionManual(name, "", {**record(**parameters), "$defs": {"nested": NESTED}}, returns)
+def spec(name: str, returns: Any, **parameters: Any) -> FunctionSpec:
+    return FunctionSpec(name, "", {**record(**parameters), "$defs": {"nested": NESTED}}, returns)
 
 
 CATALOGUE = {
     each.name: each
     for each in (
-        manual("today", DAY),
-        manual("say", TEXT, text=TEXT),
-        manual("total", COUNT, numbers={"type": "array", "items": COUNT}),
-        manual("keep", True, day=DAY),
-        manual("any", True, value=True),
-        manual("either", True, value={"anyOf": [TEXT, {"type": "array", "items": COUNT}, DAY]}),
-        manual("deep", True, value=NESTED),
-        manual("odds", True, texts={"type": "array", "items": {"type": "string", "pattern": "^a"}}),
-        manual("maybe", True, value={"anyOf": [{"type": "null"}, {"type": "array", "items": COUNT}]}),
-        manual("days", True, all={"type": "array", "items": DAY, "maxItems": 1}),
-        FunctionManual("free", "", {}, {}),
-        manual("few", True, texts={"type": "array", "items": TEXT, "maxItems": 2}),
-        manual("twice", True, value={"anyOf": [{"type": "array", "items": TEXT}, {"type": "array", "items": COUNT}]}),
-        manual("counts", True, by={"type": "object", "additionalProperties": COUNT}),
-        manual("needs", True, both={"type": "object", "required": ["a", "b"]}),
-        manual("units", True, all={"type": "array", "items": {"enum": ["celsius", "kelvin"]}}),
-        manual("strict", True, text={"type": "string", "maxLength": 3}),
+        spec("today", DAY),
+        spec("say", TEXT, text=TEXT),
+        spec("total", COUNT, numbers={"type": "array", "items": COUNT}),
+        spec("keep", True, day=DAY),
+        spec("any", True, value=True),
+        spec("either", True, value={"anyOf": [TEXT, {"type": "array", "items": COUNT}, DAY]}),
+        spec("deep", True, value=NESTED),
+        spec("odds", True, texts={"type": "array", "items": {"type": "string", "pattern": "^a"}}),
+        spec("maybe", True, value={"anyOf": [{"type": "null"}, {"type": "array", "items": COUNT}]}),
+        spec("days", True, all={"type": "array", "items": DAY, "maxItems": 1}),
+        FunctionSpec("free", "", {}, {}),
+        spec("few", True, texts={"type": "array", "items": TEXT, "maxItems": 2}),
+        spec("twice", True, value={"anyOf": [{"type": "array", "items": TEXT}, {"type": "array", "items": COUNT}]}),
+        spec("counts", True, by={"type": "object", "additionalProperties": COUNT}),
+        spec("needs", True, both={"type": "object", "required": ["a", "b"]}),
+        spec("units", True, all={"type": "array", "items": {"enum": ["celsius", "kelvin"]}}),
+        spec("strict", True, text={"type": "string", "maxLength": 3}),
     )
 }
 FIRST = Step("t", "today")
@@ -324,5 +324,5 @@ def test_a_function_that_is_checked_for_the_first_time_is_known_as_well_as_later
     made = plan(ObjectOf({"dat": From("t", ("date",))}), of="keep.day")
     expected = "error in x arguments.day.object.dat: keep takes no member 'dat' here; it takes: date, weekday"
     for _ in range(2):
-        fresh = {"today": manual("today", DAY), "keep": manual("keep", True, day=DAY)}
+        fresh = {"today": spec("today", DAY), "keep": spec("keep", True, day=DAY)}
         assert expected in told(check_plan(made, fresh)) == told(check_plan(made, fresh))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from portico._functions.functions import FunctionManual
+from portico._functions.functions import FunctionSpec
 from portico._plans.check import check_plan
 from portico._plans.plan import Expression, From, ListOf, Plan, Step, TextOf, Value
 from portico_testkit.findings import told
@@ -15,18 +15,18 @@ from portico_testkit.findings import told
 TEXT, COUNT = {"type": "string"}, {"type": "integer"}
 
 
-def manual(name: str, *required: str, **parameters: Any) -> FunctionManual:
+def spec(name: str, *required: str, **parameters: Any) -> FunctionSpec:
     schema = {"type": "object", "properties": parameters, "required": list(required), "additionalProperties": False}
-    return FunctionManual(name, "", schema, TEXT)
+    return FunctionSpec(name, "", schema, TEXT)
 
 
 CATALOGUE = {
     each.name: each
     for each in (
-        manual("Weather-forecast", "city", city=TEXT, days=COUNT, never=False),
-        manual("Clock-now"),
-        manual("say", "text", text=TEXT, tone=TEXT),
-        manual("total", "numbers", numbers={"type": "array", "items": COUNT}),
+        spec("Weather-forecast", "city", city=TEXT, days=COUNT, never=False),
+        spec("Clock-now"),
+        spec("say", "text", text=TEXT, tone=TEXT),
+        spec("total", "numbers", numbers={"type": "array", "items": COUNT}),
     )
 }
 W = Step("w", "Weather-forecast", {"city": Value("Oslo")})
@@ -65,7 +65,7 @@ def found(made: Plan, options: Mapping[str, Any]) -> list[str]:
             [
                 "error in x function: there is no function 'Say'; it is written 'say'",
                 "  near: say",
-                "error in x : the id 'x' is taken; ids are unique in a pursuit",
+                "error in x : the id 'x' is taken; ids are unique in a run",
                 "error in x function: there is no function 'Say'; it is written 'say'",
                 "  near: say",
                 "error in n x function: there is no function 'Say'; it is written 'say'",
@@ -83,7 +83,7 @@ def found(made: Plan, options: Mapping[str, Any]) -> list[str]:
             [
                 "error in n x function: there is no function 'Say'; it is written 'say'",
                 "  near: say",
-                "error in n : the id 'n' is taken; ids are unique in a pursuit",
+                "error in n : the id 'n' is taken; ids are unique in a run",
                 "error in n m x function: there is no function 'Clock-Now'; it is written 'Clock-now'",
                 "  near: Clock-now",
             ],
@@ -299,7 +299,7 @@ def found(made: Plan, options: Mapping[str, Any]) -> list[str]:
             plan(Step("x", "say", {"text": From("y")})),
             {"finished": {"input": None}},
             ["error in x arguments.text: there is no step 'y'; the steps are: input, x"],
-            id="an input that an earlier part of the pursuit gave",
+            id="an input that an earlier part of the run gave",
         ),
         pytest.param(
             many(1_001), {}, ["error in None : a plan has at most 1,000 steps, not 1,001"], id="too many steps"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from portico._functions.functions import FunctionManual
+from portico._functions.functions import FunctionSpec
 from portico._plans.check import check_plan
 from portico._plans.plan import Expression, From, ListOf, Plan, Step, TextOf, Value
 from portico._ports.schema_validator import Validate
@@ -24,23 +24,23 @@ def record(**members: Any) -> dict[str, Any]:
 DAY = record(date=TEXT, weekday=COUNT)
 
 
-def manual(name: str, returns: Any, **parameters: Any) -> FunctionManual:
-    return FunctionManual(name, "", record(**parameters), returns)
+def spec(name: str, returns: Any, **parameters: Any) -> FunctionSpec:
+    return FunctionSpec(name, "", record(**parameters), returns)
 
 
 CATALOGUE = {
     each.name: each
     for each in (
-        manual("today", DAY),
-        manual("say", TEXT, text=TEXT),
-        manual("scale", COUNT, unit={"enum": ["celsius", "kelvin"]}),
-        manual("total", COUNT, numbers={"type": "array", "items": COUNT}),
-        manual("flag", True, on={"type": "boolean"}),
-        manual("odd", True, text={"type": "string", "pattern": "^a"}),
-        manual("names", True, all={"type": "array", "items": TEXT}),
-        manual("wait", True, days={"type": ["integer", "null"]}),
-        manual("any", True, word={"type": ["string", "integer"], "minimum": 1}),
-        manual("rows", True, all={"type": "array", "items": {"type": "array", "items": COUNT}}),
+        spec("today", DAY),
+        spec("say", TEXT, text=TEXT),
+        spec("scale", COUNT, unit={"enum": ["celsius", "kelvin"]}),
+        spec("total", COUNT, numbers={"type": "array", "items": COUNT}),
+        spec("flag", True, on={"type": "boolean"}),
+        spec("odd", True, text={"type": "string", "pattern": "^a"}),
+        spec("names", True, all={"type": "array", "items": TEXT}),
+        spec("wait", True, days={"type": ["integer", "null"]}),
+        spec("any", True, word={"type": ["string", "integer"], "minimum": 1}),
+        spec("rows", True, all={"type": "array", "items": {"type": "array", "items": COUNT}}),
     )
 }
 FIRST = Step("t", "today")

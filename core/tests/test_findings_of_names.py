@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from portico._functions.functions import FunctionManual
+from portico._functions.functions import FunctionSpec
 from portico._plans.check import check_plan
 from portico._plans.plan import From, Plan, Step
 from portico_testkit.findings import told
@@ -14,19 +14,19 @@ from portico_testkit.findings import told
 TEXT, COUNT = {"type": "string"}, {"type": "integer"}
 
 
-def manual(name: str, returns: Any, **parameters: Any) -> FunctionManual:
+def spec(name: str, returns: Any, **parameters: Any) -> FunctionSpec:
     schema = {"type": "object", "properties": parameters, "required": list(parameters), "additionalProperties": False}
-    return FunctionManual(name, "", schema, returns)
+    return FunctionSpec(name, "", schema, returns)
 
 
 CATALOGUE = {
     each.name: each
     for each in (
-        manual("word", TEXT),
-        manual("number", COUNT),
-        manual("other.number", COUNT),
-        manual("other number", COUNT),
-        manual("say", TEXT, text=TEXT),
+        spec("word", TEXT),
+        spec("number", COUNT),
+        spec("other.number", COUNT),
+        spec("other number", COUNT),
+        spec("say", TEXT, text=TEXT),
     )
 }
 MISFIT = ["error in x arguments.text: integer is given where say takes string"]

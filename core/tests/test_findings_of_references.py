@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from portico._functions.functions import FunctionManual
+from portico._functions.functions import FunctionSpec
 from portico._plans.check import check_plan
 from portico._plans.plan import Expression, From, ListOf, ObjectOf, Plan, Step, TextOf, Value
 from portico_testkit.findings import told
@@ -26,21 +26,21 @@ OPEN = {"type": "object", "properties": {"date": TEXT, "weekday": COUNT, "Note":
 WIDE = record(**{f"part{number}": TEXT for number in range(1, 6)}, last=COUNT)
 
 
-def manual(name: str, returns: Any, **parameters: Any) -> FunctionManual:
-    return FunctionManual(name, "", record(**parameters), returns)
+def spec(name: str, returns: Any, **parameters: Any) -> FunctionSpec:
+    return FunctionSpec(name, "", record(**parameters), returns)
 
 
 CATALOGUE = {
     each.name: each
     for each in (
-        manual("today", DAY),
-        manual("open", OPEN),
-        manual("wide", WIDE),
-        manual("say", TEXT, text=TEXT),
-        manual("total", COUNT, numbers={"type": "array", "items": COUNT}),
-        manual("none", True, value={"enum": []}),
-        manual("keep", True, day=DAY),
-        manual("any", True, value=True),
+        spec("today", DAY),
+        spec("open", OPEN),
+        spec("wide", WIDE),
+        spec("say", TEXT, text=TEXT),
+        spec("total", COUNT, numbers={"type": "array", "items": COUNT}),
+        spec("none", True, value={"enum": []}),
+        spec("keep", True, day=DAY),
+        spec("any", True, value=True),
     )
 }
 FIRST = Step("t", "today")

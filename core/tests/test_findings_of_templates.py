@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from portico._functions.functions import FunctionManual
+from portico._functions.functions import FunctionSpec
 from portico._plans.check import check_plan
 from portico._plans.plan import Expression, From, Plan, PlanTemplate, Step, Value
 from portico._prompts.calling import FunctionCall
@@ -17,21 +17,21 @@ from portico_testkit.findings import told
 TEXT, COUNT = {"type": "string"}, {"type": "integer"}
 
 
-def manual(name: str, *required: str, closed: bool = True, effects: bool = False, **parameters: Any) -> FunctionManual:
+def spec(name: str, *required: str, closed: bool = True, effects: bool = False, **parameters: Any) -> FunctionSpec:
     schema = {"type": "object", "properties": parameters, "required": list(required)}
-    return FunctionManual(name, "", {**schema, **({"additionalProperties": False} if closed else {})}, TEXT, effects)
+    return FunctionSpec(name, "", {**schema, **({"additionalProperties": False} if closed else {})}, TEXT, effects)
 
 
 CATALOGUE = {
     each.name: each
     for each in (
-        manual("Weather-forecast", "city", city=TEXT, days=COUNT, never=False),
-        manual("Clock-now"),
-        manual("say", "text", text=TEXT, tone=TEXT),
-        manual("total", "numbers", numbers={"type": "array", "items": COUNT}),
-        manual("loose", "a", "b", closed=False, a=TEXT),
-        manual("Box-open.lid", effects=True),
-        manual("send", "text", effects=True, text=TEXT),
+        spec("Weather-forecast", "city", city=TEXT, days=COUNT, never=False),
+        spec("Clock-now"),
+        spec("say", "text", text=TEXT, tone=TEXT),
+        spec("total", "numbers", numbers={"type": "array", "items": COUNT}),
+        spec("loose", "a", "b", closed=False, a=TEXT),
+        spec("Box-open.lid", effects=True),
+        spec("send", "text", effects=True, text=TEXT),
     )
 }
 W = Step("w", "Weather-forecast", {"city": Value("Oslo")})
@@ -91,7 +91,7 @@ PLANS = {
     "all": plan(*[Step(f"s{number}", f"own{number}") for number in range(21)]),
     "m": plan(template("plain", language="other"), Step("a", "M")),
 }
-WITH_PLANS = {**CATALOGUE, **{name: manual(name) for name in [*PLANS, "none"]}}
+WITH_PLANS = {**CATALOGUE, **{name: spec(name) for name in [*PLANS, "none"]}}
 
 
 def found(made: Plan, options: Mapping[str, Any]) -> list[str]:

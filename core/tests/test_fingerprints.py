@@ -6,37 +6,37 @@ from typing import Any
 
 import pytest
 
-from portico._functions.functions import FunctionManual
+from portico._functions.functions import FunctionSpec
 from portico._plans.plan import Plan
 from portico._plans.reuse import Stale, fingerprint
 
 
-def manual(parameters: dict[str, Any], returns: Any = None, *, effects: bool = False) -> FunctionManual:
-    return FunctionManual("f", "", parameters, returns or {}, effects)
+def spec(parameters: dict[str, Any], returns: Any = None, *, effects: bool = False) -> FunctionSpec:
+    return FunctionSpec("f", "", parameters, returns or {}, effects)
 
 
-def one(schema: Any, **others: Any) -> FunctionManual:
-    return manual({"type": "object", "properties": {"a": schema}, **others})
+def one(schema: Any, **others: Any) -> FunctionSpec:
+    return spec({"type": "object", "properties": {"a": schema}, **others})
 
 
 @pytest.mark.parametrize(
     ("function", "text"),
     [
-        (manual({}), '{"e": 0, "p": {}, "r": "44136fa3"}'),
-        (manual({"type": "object", "additionalProperties": False}), '{"e": 0, "p": {}, "r": "44136fa3"}'),
-        (manual({"minProperties": 1}), '{"e": 0, "o": "bb9984f3", "p": {}, "r": "44136fa3"}'),
-        (manual({"additionalProperties": True}), '{"e": 0, "o": "afabb58f", "p": {}, "r": "44136fa3"}'),
+        (spec({}), '{"e": 0, "p": {}, "r": "44136fa3"}'),
+        (spec({"type": "object", "additionalProperties": False}), '{"e": 0, "p": {}, "r": "44136fa3"}'),
+        (spec({"minProperties": 1}), '{"e": 0, "o": "bb9984f3", "p": {}, "r": "44136fa3"}'),
+        (spec({"additionalProperties": True}), '{"e": 0, "o": "afabb58f", "p": {}, "r": "44136fa3"}'),
         (
             one({"$ref": "#/$defs/A"}, **{"$defs": {"A": {"type": "integer"}}}),
             '{"e": 0, "p": {"a": "0d0056f2"}, "r": "44136fa3"}',
         ),
         (
-            manual({"properties": {"é": True}}, {"const": "é"}, effects=True),
+            spec({"properties": {"é": True}}, {"const": "é"}, effects=True),
             '{"e": 1, "p": {"é": "b5bea41b"}, "r": "e257e827"}',
         ),
     ],
 )
-def test_a_fingerprint_is_the_same_in_every_version(function: FunctionManual, text: str) -> None:
+def test_a_fingerprint_is_the_same_in_every_version(function: FunctionSpec, text: str) -> None:
     """Stores keep them: with others, every saved plan would be stale."""
     assert fingerprint(function) == text
 
@@ -82,24 +82,24 @@ def test_a_definition_counts_where_something_leads_to_it() -> None:
 @pytest.mark.parametrize(
     ("before", "now", "changes"),
     [
-        (manual({}), one({}), ["the parameter 'a' is new"]),
-        (manual({}), one({}, required=["a"]), ["the parameter 'a' is new and needed"]),
-        (one({}), manual({}), ["the parameter 'a' is gone"]),
+        (spec({}), one({}), ["the parameter 'a' is new"]),
+        (spec({}), one({}, required=["a"]), ["the parameter 'a' is new and needed"]),
+        (one({}), spec({}), ["the parameter 'a' is gone"]),
         (
             one({}),
             one({"type": "string"}, required=["a"]),
             ["the parameter 'a' takes something else", "the parameter 'a' is needed now"],
         ),
         (one({}, required=["a"]), one({}), ["the parameter 'a' is no longer needed"]),
-        (manual({}), manual({"minProperties": 1}), ["what its arguments must be together changed"]),
-        (manual({"minProperties": 1}), manual({}), ["what its arguments must be together changed"]),
-        (manual({"minProperties": 1}), manual({"minProperties": 2}), ["what its arguments must be together changed"]),
-        (manual({"minProperties": 1}), manual({"minProperties": 1}, {"const": 1}), ["its result is another"]),
-        (manual({}), manual({}, {"type": "null"}, effects=True), ["its result is another", "it has effects now"]),
-        (manual({}, effects=True), manual({}), ["it has no effects any more"]),
+        (spec({}), spec({"minProperties": 1}), ["what its arguments must be together changed"]),
+        (spec({"minProperties": 1}), spec({}), ["what its arguments must be together changed"]),
+        (spec({"minProperties": 1}), spec({"minProperties": 2}), ["what its arguments must be together changed"]),
+        (spec({"minProperties": 1}), spec({"minProperties": 1}, {"const": 1}), ["its result is another"]),
+        (spec({}), spec({}, {"type": "null"}, effects=True), ["its result is another", "it has effects now"]),
+        (spec({}, effects=True), spec({}), ["it has no effects any more"]),
     ],
 )
-def test_every_change_has_its_sentence(before: FunctionManual, now: FunctionManual, changes: list[str]) -> None:
+def test_every_change_has_its_sentence(before: FunctionSpec, now: FunctionSpec, changes: list[str]) -> None:
     plan = Plan("g", fingerprints={"f": fingerprint(before)})
     assert Stale.of(plan, {"f": now}) == (Stale("f", tuple(changes)),)
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pytest
 from hypothesis import given, strategies as st
 
-from portico._functions.functions import Function, FunctionManual, function
+from portico._functions.functions import Function, FunctionSpec, function
 from portico._plans.check import check_plan
 from portico._plans.findings import Finding, Fix
 from portico._plans.plan import Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value
@@ -30,8 +30,8 @@ def keep(day: Day, note_text: str = "") -> None: ...
 def send(text: str) -> None: ...
 
 
-CATALOGUE: Mapping[str, FunctionManual] = {
-    made.full_name: made.manual
+CATALOGUE: Mapping[str, FunctionSpec] = {
+    made.full_name: made.spec
     for made in (
         Function.of(today, plugin="Clock"),
         Function.of(forecast, plugin="Weather"),

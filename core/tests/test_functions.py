@@ -36,10 +36,10 @@ def test_a_function_stays_callable_and_carries_its_manual() -> None:
     made = Function.of(book, plugin="Tables")
     assert made.callable is book
     assert (made.name, made.full_name, made.is_async, made.effects) == ("Book", "Tables-Book", True, True)
-    manual = made.manual
-    assert manual is made.manual
-    assert (manual.name, manual.description, manual.tags) == ("Tables-Book", "Book a table.", {"table"})
-    assert manual.parameters == {
+    spec = made.spec
+    assert spec is made.spec
+    assert (spec.name, spec.description, spec.tags) == ("Tables-Book", "Book a table.", {"table"})
+    assert spec.parameters == {
         "type": "object",
         "properties": {
             "guests": {"type": "integer", "description": "How many come."},
@@ -49,7 +49,7 @@ def test_a_function_stays_callable_and_carries_its_manual() -> None:
         "required": ["guests", "when"],
         "additionalProperties": False,
     }
-    assert manual.returns == {
+    assert spec.returns == {
         "type": "array",
         "items": {"type": "string", "format": "date"},
         "description": "The day, once for each.",
@@ -251,8 +251,8 @@ def invite(
 
 def test_the_nearest_words_describe_a_parameter_and_its_default_is_told() -> None:
     """A note at the hint comes before the function's docstring, that before the docstring of the class."""
-    manual = Function.of(invite).manual
-    properties = manual.parameters["properties"]
+    spec = Function.of(invite).spec
+    properties = spec.parameters["properties"]
     assert properties["guest"]["description"] == "Who is to come."
     assert properties["host"]["description"] == "Who pays"
     assert properties["others"]["items"]["description"] == "Somebody who comes."
@@ -262,7 +262,7 @@ def test_the_nearest_words_describe_a_parameter_and_its_default_is_told() -> Non
     }
     assert properties["others"]["default"] == []
     assert properties["until"]["default"] == "9999-12-31"
-    assert manual.returns["description"] == "Somebody who comes."
+    assert spec.returns["description"] == "Somebody who comes."
 
 
 NOT_GIVEN: Any = object()
@@ -275,8 +275,8 @@ def test_a_default_that_is_no_value_of_the_type_is_not_told(default: Any) -> Non
     def run(number=default): ...  # type: ignore[no-untyped-def]
 
     run.__annotations__ = {"number": int}
-    manual = Function.of(run).manual
-    assert manual.parameters == {
+    spec = Function.of(run).spec
+    assert spec.parameters == {
         "type": "object",
         "properties": {"number": {"type": "integer"}},
         "required": [],
@@ -288,7 +288,7 @@ def returning(returns: Any, doc: str) -> Any:
     def run() -> Any: ...
 
     run.__annotations__, run.__doc__ = {"return": returns}, doc
-    return Function.of(run).manual.returns
+    return Function.of(run).spec.returns
 
 
 def test_what_comes_out_is_described_by_the_note_or_by_the_docstring() -> None:
@@ -370,4 +370,4 @@ def test_arguments_are_taken_just_when_the_manual_allows_them(data: st.DataObjec
         taken = True
     except ArgumentsInvalid:
         taken = False
-    assert taken == (PlainSchemaValidator().compile(made.manual.parameters)(arguments) == [])
+    assert taken == (PlainSchemaValidator().compile(made.spec.parameters)(arguments) == [])

@@ -13,8 +13,8 @@ from portico._functions.functions import Function, FunctionPlugin, function
 from portico._kernel import Kernel
 from portico._selection.offering import recent_texts
 from portico._selection.selection import Considered, FunctionsOffered, Selection
-from portico._tool_loop.values import ToolFinished, Turn, TurnLimits
-from portico.errors import StoreError, TurnLimitExceeded, UnsupportedOption
+from portico._tool_loop.values import ToolFinished, ToolLoopLimits, Turn
+from portico.errors import StoreError, ToolLoopLimitExceeded, UnsupportedOption
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.function_selector import WordSelector
 
@@ -197,8 +197,8 @@ async def test_choosing_is_within_the_time_of_the_turn():
             await asyncio.Event().wait()
             raise AssertionError("never set")
 
-    with pytest.raises(TurnLimitExceeded, match="seconds"):
-        await offered_of(kernel_of(Slow(2)), limits=TurnLimits(seconds=0))
+    with pytest.raises(ToolLoopLimitExceeded, match="seconds"):
+        await offered_of(kernel_of(Slow(2)), limits=ToolLoopLimits(seconds=0))
 
 
 async def test_the_selector_is_asked_with_two_messages_of_earlier_turns_and_all_new_ones():

@@ -120,7 +120,7 @@ def test_a_plan_that_was_used_again_is_no_proposal() -> None:
         [{**START, "budget": {"nothing": 1}}],
     ],
 )
-def test_what_no_pursuit_writes_is_damage(entries: list[Any]) -> None:
+def test_what_no_run_writes_is_damage(entries: list[Any]) -> None:
     with pytest.raises(StoreDamaged):
         RunState.of(entries)
 
@@ -134,18 +134,18 @@ def test_a_newer_version_is_told_and_unknown_types_are_passed_over() -> None:
 async def test_an_answer_is_journalled_as_a_whole() -> None:
     store = MemoryRunStore()
     answer = Answer("a [1]", (Citation(1, "n", None, "q"),), {"v": 1}, ("mind",))
-    pursuit = await Kernel(run_store=store).pursue("g", planner=ScriptedPlanner(answer))
-    assert RunState.of(await store.read(pursuit.run)).outcome == answer
+    run = await Kernel(run_store=store).run_goal("g", planner=ScriptedPlanner(answer))
+    assert RunState.of(await store.read(run.name)).outcome == answer
 
 
 async def test_what_the_application_wants_to_know_again_is_in_the_journal() -> None:
     kernel = Kernel(run_store=MemoryRunStore())
     assert kernel.run_store is not None
-    without = await kernel.pursue("g", planner=ScriptedPlanner(Answer("a")))
-    assert RunState.of(await kernel.run_store.read(without.run)).origin == {}
+    without = await kernel.run_goal("g", planner=ScriptedPlanner(Answer("a")))
+    assert RunState.of(await kernel.run_store.read(without.name)).origin == {}
     kernel.origin = {"folder": "/here"}
-    pursuit = await kernel.pursue("g", planner=ScriptedPlanner(Answer("a")))
-    assert RunState.of(await kernel.run_store.read(pursuit.run)).origin == {"folder": "/here"}
+    run = await kernel.run_goal("g", planner=ScriptedPlanner(Answer("a")))
+    assert RunState.of(await kernel.run_store.read(run.name)).origin == {"folder": "/here"}
 
 
 async def test_the_state_of_a_held_run_names_the_step() -> None:
@@ -158,7 +158,7 @@ async def test_the_state_of_a_held_run_names_the_step() -> None:
     kernel = Kernel(run_store=MemoryRunStore())
     kernel.add_function(f)
     kernel.middleware.step.append(hold)
-    pursuit = await kernel.run_plan(Plan("g", (Step("s", "f"),)))
+    run = await kernel.run_plan(Plan("g", (Step("s", "f"),)))
     assert kernel.run_store is not None
-    held = RunState.of(await kernel.run_store.read(pursuit.run))
+    held = RunState.of(await kernel.run_store.read(run.name))
     assert (held.state, held.step, held.reason) == ("held", "s", "Look.")

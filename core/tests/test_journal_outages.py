@@ -128,20 +128,20 @@ def test_short_outages_change_nothing_in_a_journal(seed: int) -> None:
             return (chance.choice(["request", "answer"]), seconds) if seconds else None
 
         world, store = World(chance.choice([0.0, 30.0])), Remote(lose)
-        pursuit = await kernel_of(world, store).run_plan(plan, run="r")
-        assert pursuit.outcome == expected.outcome
+        ended = await kernel_of(world, store).run_plan(plan, run="r")
+        assert ended.outcome == expected.outcome
         assert len(world.sent) == len(plan.steps), "each was sent once"
         store.until = 0.0
         assert in_order_of_steps(await store.read("r")) == in_order_of_steps(await undisturbed.read("r"))
-        ended = [record.step.id for record in RunState.of(await store.read("r")).records]
-        assert [record.step.id for record in pursuit.steps] == ended, "who goes on finds them in the same order"
+        records = [record.step.id for record in RunState.of(await store.read("r")).records]
+        assert [record.step.id for record in ended.steps] == records, "who goes on finds them in the same order"
         assert len(asyncio.all_tasks()) == 1
 
     run()
 
 
 @on_virtual_time
-async def test_an_outage_longer_than_the_lease_stops_the_pursuit_which_can_be_gone_on_with() -> None:
+async def test_an_outage_longer_than_the_lease_stops_the_run_which_can_be_gone_on_with() -> None:
     once = iter([None, ("request", 3 * LEASE_SECONDS)])
     store, world = Remote(lambda: next(once, None)), World()
     kernel = kernel_of(world, store)
@@ -226,8 +226,8 @@ async def test_a_run_that_is_gone_on_with_survives_an_outage_too() -> None:
     await store.release(lease)
     losses = iter([("answer", 2.0), None, ("request", 2.0), ("answer", 0.5)])
     store.lose = lambda: next(losses, None)
-    pursuit = await kernel_of(world, store).resume("r")
-    assert pursuit.outcome == Answer("sent 1 after sent 0", value="sent 1 after sent 0")
+    run = await kernel_of(world, store).resume("r")
+    assert run.outcome == Answer("sent 1 after sent 0", value="sent 1 after sent 0")
     assert store.outages == 3
     types = [each["type"] for each in await store.read("r")]
     again = ["step-started", "step-finished"]
@@ -296,7 +296,7 @@ async def test_a_lease_that_is_renewed_after_all_goes_on() -> None:
 
 
 @on_virtual_time
-async def test_who_stops_a_pursuit_during_an_outage_waits_no_longer_than_a_lease() -> None:
+async def test_who_stops_a_run_during_an_outage_waits_no_longer_than_a_lease() -> None:
     losses = iter([None, ("request", 10 * LEASE_SECONDS)])
     store = Remote(lambda: next(losses, None))
     running = asyncio.create_task(kernel_of(World(), store).run_plan(chain(2), run="r"))

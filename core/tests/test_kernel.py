@@ -77,10 +77,10 @@ def test_no_function_takes_the_place_of_another() -> None:
 
 def test_manuals_follow_what_is_added() -> None:
     kernel = kernel_with(named("A", "x"))
-    assert list(kernel.manuals) == ["A-x"]
-    assert kernel.manuals is kernel.manuals
+    assert list(kernel.specs) == ["A-x"]
+    assert kernel.specs is kernel.specs
     kernel.add_function(named("A", "y"))
-    assert list(kernel.manuals) == ["A-x", "A-y"]
+    assert list(kernel.specs) == ["A-x", "A-y"]
 
 
 def test_a_kernel_without_services_says_where_they_come_from() -> None:

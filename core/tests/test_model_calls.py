@@ -30,7 +30,7 @@ def now(city: str) -> str:
 FUNCTIONS = {
     each.full_name: each for each in (Function.of(forecast, plugin="Weather"), Function.of(now, plugin="Clock"))
 }
-CATALOGUE = {name: each.manual for name, each in FUNCTIONS.items()}
+CATALOGUE = {name: each.spec for name, each in FUNCTIONS.items()}
 
 VALUES = st.recursive(
     st.none()
@@ -92,7 +92,7 @@ def test_a_step_without_faults_can_be_called_with_its_arguments(arguments: dict[
             FUNCTIONS["Weather-forecast"].structure_arguments(given_values)
 
 
-def test_ids_are_new_in_the_pursuit() -> None:
+def test_ids_are_new_in_the_run() -> None:
     records = tuple(StepRecord(Step(id, "f"), 1) for id in ("s1", "s3", "s3/1", "other"))
     ids = Task("g", steps=records).fresh_ids({"s5"})
     assert [next(ids) for _ in range(3)] == ["s6", "s7", "s8"]

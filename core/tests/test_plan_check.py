@@ -15,7 +15,7 @@ from typing import Any, Literal
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from portico._functions.functions import Function, FunctionManual
+from portico._functions.functions import Function, FunctionSpec
 from portico._plans.check import check_plan, path_problem
 from portico._plans.checking.expressions import known_of
 from portico._plans.plan import Expression, From, ListOf, ObjectOf, Plan, Step, TextOf, Value
@@ -39,8 +39,8 @@ def tell(who: dict[str, str]) -> None: ...
 def anything(value: Any) -> Any: ...
 
 
-CATALOGUE: Mapping[str, FunctionManual] = {
-    made.full_name: made.manual for made in (Function.of(each) for each in (weather, say, total, tell, anything))
+CATALOGUE: Mapping[str, FunctionSpec] = {
+    made.full_name: made.spec for made in (Function.of(each) for each in (weather, say, total, tell, anything))
 }
 
 
@@ -103,7 +103,7 @@ def test_a_sound_plan_has_no_findings() -> None:
             "x arguments.numbers.list[0]: $[0].highs[2] of w: there can be nothing at $[0].highs[2]",
         ),
         (Step("x", "say", {"text": From("x")}), "x: waits for itself: x → x"),
-        (Step("w", "say", {"text": Value("a")}), "w: the id 'w' is taken; ids are unique in a pursuit"),
+        (Step("w", "say", {"text": Value("a")}), "w: the id 'w' is taken; ids are unique in a run"),
         (Step("", "say", {"text": Value("a")}), "id: '' is not an id; it is a word without '/'"),
         (Step("w/1", "say", {"text": Value("a")}), "w/1 id: 'w/1' is not an id; it is a word without '/'"),
         (Step("x", Plan("inner"), {"a": Value(1)}), "x: the plan has neither steps nor a result"),
@@ -138,7 +138,7 @@ def test_a_plan_of_nothing_is_no_plan() -> None:
     assert findings(result=Value(1)) == []
 
 
-def test_steps_of_the_pursuit_may_be_referred_to_and_their_ids_not_taken_again() -> None:
+def test_steps_of_the_run_may_be_referred_to_and_their_ids_not_taken_again() -> None:
     step = Step("x", "say", {"text": From("w0", (0, "date"))})
     assert findings(step, finished={"w0": CATALOGUE["weather"]}) == []
     assert findings(step, finished={"w0": None}) == []
@@ -147,10 +147,10 @@ def test_steps_of_the_pursuit_may_be_referred_to_and_their_ids_not_taken_again()
 
 
 def test_an_unknown_schema_keyword_is_a_warning_not_a_refusal() -> None:
-    manual = FunctionManual(
+    spec = FunctionSpec(
         "f", "", {"type": "object", "properties": {"a": {"type": "string", "pattern": "^a"}, "b": True}}, {}
     )
-    found = check_plan(Plan("g", (Step("s", "f", {"a": Value("b"), "b": Value(1)}),)), {"f": manual})
+    found = check_plan(Plan("g", (Step("s", "f", {"a": Value("b"), "b": Value(1)}),)), {"f": spec})
     assert [(finding.severity, finding.place) for finding in found] == [("warning", "arguments.a")]
 
 
@@ -208,7 +208,7 @@ def test_the_plans_around_an_argument_are_of_its_levels(depth: int, over: int) -
     [{}, True, {"description": "Anything."}, {"anyOf": [True, {"type": "string"}]}, {"$ref": "#/$defs/any"}],
 )
 def test_where_anything_is_taken_only_names_alike_are_near(anything: Any) -> None:
-    catalogue = {**CATALOGUE, "f": FunctionManual("f", "", {"properties": {"a": anything}, "$defs": {"any": {}}}, {})}
+    catalogue = {**CATALOGUE, "f": FunctionSpec("f", "", {"properties": {"a": anything}, "$defs": {"any": {}}}, {})}
     (found,) = check_plan(Plan("g", (CLEAN, Step("x", "f", {"a": From("w", (0, "dat"))}))), catalogue)
     assert found.nearest == ("$[0].date",)
 
@@ -242,23 +242,23 @@ def test_a_value_that_is_written_without_its_tag_is_no_expression(
 
 
 def test_what_is_kept_of_a_function_goes_with_its_manual() -> None:
-    manual = Function.of(say).manual
+    spec = Function.of(say).spec
     plan = Plan("g", (Step("s", "f", {"text": Value("a")}), Step("t", "f", {"text": From("s")})))
-    assert check_plan(plan, {"f": manual}) == []
-    kept = weakref.ref(known_of(manual))
-    assert kept() is known_of(manual)
-    del manual
+    assert check_plan(plan, {"f": spec}) == []
+    kept = weakref.ref(known_of(spec))
+    assert kept() is known_of(spec)
+    del spec
     gc.collect()
     assert kept() is None
 
 
 def test_a_manual_that_was_checked_is_copied_and_sent_as_any_other() -> None:
-    manual = Function.of(say).manual
+    spec = Function.of(say).spec
     plan = Plan("g", (Step("s", "f", {"text": Value("a")}),))
-    check_plan(plan, {"f": manual})
-    for again in (copy.copy(manual), copy.deepcopy(manual), pickle.loads(pickle.dumps(manual)), replace(manual)):
-        assert again == manual
-        assert repr(again) == repr(manual)
+    check_plan(plan, {"f": spec})
+    for again in (copy.copy(spec), copy.deepcopy(spec), pickle.loads(pickle.dumps(spec)), replace(spec)):
+        assert again == spec
+        assert repr(again) == repr(spec)
         assert check_plan(plan, {"f": again}) == []
 
 
@@ -323,7 +323,7 @@ def test_a_plan_that_checks_clean_runs(plan: Plan) -> None:
             inner: dict[str, Any] = {}
             assert await run_steps(step.function, inner, execute) == []
             return None
-        schema = functions[step.function].manual.parameters
+        schema = functions[step.function].spec.parameters
         assert set(schema["required"]) <= set(arguments) <= set(schema["properties"])
         for name, expression in step.arguments.items():
             if isinstance(expression, Value):

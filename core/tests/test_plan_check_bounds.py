@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from portico._functions.functions import FunctionManual
+from portico._functions.functions import FunctionSpec
 from portico._plans.check import check_plan
 from portico._plans.plan import Expression, From, ListOf, Plan, Step, Value
 from portico._schema.compare import _Search, meeting, never_meet
@@ -16,13 +16,13 @@ from portico_testkit.findings import told
 TEXT, COUNT = {"type": "string"}, {"type": "integer"}
 
 
-def manual(name: str, **parameters: Any) -> FunctionManual:
-    return FunctionManual(name, "", {"type": "object", "properties": parameters}, TEXT)
+def spec(name: str, **parameters: Any) -> FunctionSpec:
+    return FunctionSpec(name, "", {"type": "object", "properties": parameters}, TEXT)
 
 
 CATALOGUE = {
     each.name: each
-    for each in (manual("say", text=TEXT), manual("total", numbers={"type": "array", "items": COUNT}), manual("any"))
+    for each in (spec("say", text=TEXT), spec("total", numbers={"type": "array", "items": COUNT}), spec("any"))
 }
 SAID = Step("s", "say", {"text": Value("a")})
 

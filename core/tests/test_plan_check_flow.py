@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 from hypothesis import event, given, strategies as st, target
 
-from portico._functions.functions import Function, FunctionManual, function
+from portico._functions.functions import Function, FunctionSpec, function
 from portico._plans.check import check_plan
 from portico._plans.findings import Finding
 from portico._plans.plan import Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value, references
@@ -43,8 +43,8 @@ def meet(who: dict[str, int], day: DateInfo | None = None) -> bool: ...
 def send(text: str) -> None: ...
 
 
-CATALOGUE: Mapping[str, FunctionManual] = {
-    made.full_name: made.manual
+CATALOGUE: Mapping[str, FunctionSpec] = {
+    made.full_name: made.spec
     for made in (
         Function.of(today, plugin="Time"),
         Function.of(forecast, plugin="Weather"),
@@ -85,7 +85,7 @@ def test_an_object_where_its_field_is_wanted_is_refused_with_the_path_that_would
     assert finding.nearest == ("$.date",)
 
 
-OPEN = FunctionManual(
+OPEN = FunctionSpec(
     "open",
     "",
     {"type": "object", "properties": {}},
@@ -144,7 +144,7 @@ def test_an_object_that_says_it_has_more_is_believed(more: dict[str, Any]) -> No
     returns = {"type": "object", "properties": {"date": {"type": "string"}}, **more}
     if "anyOf" in more:
         returns = {"anyOf": [{"type": "object", **more["anyOf"][0]}, more["anyOf"][1]]}
-    catalogue = {**CATALOGUE, "open": FunctionManual("open", "", {"type": "object", "properties": {}}, returns)}
+    catalogue = {**CATALOGUE, "open": FunctionSpec("open", "", {"type": "object", "properties": {}}, returns)}
     plan = Plan("g", (Step("s1", "open"), Step("s2", "shout", {"text": From("s1", ("x",))})), From("s2"))
     assert check_plan(plan, catalogue) == []
 
@@ -152,7 +152,7 @@ def test_an_object_that_says_it_has_more_is_believed(more: dict[str, Any]) -> No
 def test_letters_that_only_fold_alike_are_not_the_same_name() -> None:
     """In German, ``Maße`` are measures and ``Masse`` is mass; casefold() makes one of the two."""
     returns = {"type": "object", "properties": {"Masse": {"type": "string"}}, "additionalProperties": False}
-    catalogue = {**CATALOGUE, "open": FunctionManual("open", "", {"type": "object", "properties": {}}, returns)}
+    catalogue = {**CATALOGUE, "open": FunctionSpec("open", "", {"type": "object", "properties": {}}, returns)}
     plan = Plan("g", (Step("s1", "open"), Step("s2", "shout", {"text": From("s1", ("Maße",))})), From("s2"))
     (found,) = check_plan(plan, catalogue)
     assert found.severity == "error"
@@ -174,7 +174,7 @@ def test_what_is_inside_a_list_is_checked(expression: Expression, message: str) 
 
 
 def test_a_text_of_literals_alone_is_checked_as_a_literal() -> None:
-    catalogue = {"f": FunctionManual("f", "", {"properties": {"a": {"enum": ["c", "f"]}}}, {})}
+    catalogue = {"f": FunctionSpec("f", "", {"properties": {"a": {"enum": ["c", "f"]}}}, {})}
     literal: tuple[tuple[str | Expression, ...], ...] = (("c",), (Value("c"),), (TextOf(("c",)),))
     other: tuple[tuple[str | Expression, ...], ...] = (("x",), (), ("c", "f"), (Value({"a": "x"}),), ("c", Value(1)))
     for parts, wrong in (*((each, False) for each in literal), *((each, True) for each in other)):
@@ -355,10 +355,10 @@ def test_any_plan_at_all_is_answered_with_findings_that_can_be_shown(plan: Plan,
 def test_a_schema_that_is_none_is_no_reason_to_break(odd: Any) -> None:
     parameters = {"type": "object", "properties": {"a": odd}, "required": odd}
     for body in (parameters, {"properties": odd}, {"required": odd, "additionalProperties": odd}):
-        manual = FunctionManual("f", "", body, odd)
+        spec = FunctionSpec("f", "", body, odd)
         step = Step("b", "f", {"a": From("a", ("x", 0))})
         nested = Step("c", Plan("i", result=From("input", ("a", "x")), input=body), {"a": Value({"x": 1})})
-        check_plan(Plan("g", (Step("a", "f", {"a": Value("a")}), step, nested), From("c")), {"f": manual}, input=body)
+        check_plan(Plan("g", (Step("a", "f", {"a": Value("a")}), step, nested), From("c")), {"f": spec}, input=body)
 
 
 # What a checked plan does when it runs, with functions that honour their schemas and nothing more.
@@ -399,7 +399,7 @@ NAMES = st.sampled_from(["a", "b", "c"])
 
 
 @st.composite
-def catalogues(draw: st.DrawFn) -> dict[str, tuple[FunctionManual, str]]:
+def catalogues(draw: st.DrawFn) -> dict[str, tuple[FunctionSpec, str]]:
     made = {}
     for name in draw(st.lists(st.sampled_from(["f", "g", "h", "P-f"]), min_size=1, max_size=3, unique=True)):
         parameters = draw(st.dictionaries(NAMES, KINDS, max_size=3))
@@ -410,7 +410,7 @@ def catalogues(draw: st.DrawFn) -> dict[str, tuple[FunctionManual, str]]:
             "required": draw(st.lists(st.sampled_from(sorted(parameters)), unique=True)) if parameters else [],
             "additionalProperties": False,
         }
-        made[name] = (FunctionManual(name, "", schema, SAMPLES[returns][0]), returns)
+        made[name] = (FunctionSpec(name, "", schema, SAMPLES[returns][0]), returns)
     return made
 
 
@@ -435,7 +435,7 @@ def arguments(ids: tuple[str, ...]) -> st.SearchStrategy[Expression]:
 
 
 @st.composite
-def plans_over(draw: st.DrawFn, known: Mapping[str, tuple[FunctionManual, str]], *, nested: bool = True) -> Plan:
+def plans_over(draw: st.DrawFn, known: Mapping[str, tuple[FunctionSpec, str]], *, nested: bool = True) -> Plan:
     """Draw a plan that is right more often than not: what is wrong with the others is drawn too."""
     steps: list[Step] = []
     ids = () if nested else ("input",)
@@ -446,8 +446,8 @@ def plans_over(draw: st.DrawFn, known: Mapping[str, tuple[FunctionManual, str]],
             steps.append(Step(f"s{number}", inner, given))
         else:
             name = draw(st.sampled_from([*sorted(known), *sorted(known), *sorted(known), "none"]))
-            manual = known[name][0] if name in known else None
-            wanted = manual.parameters["properties"] if manual else {}
+            spec = known[name][0] if name in known else None
+            wanted = spec.parameters["properties"] if spec else {}
             chosen = [each for each in wanted if draw(st.integers(0, 5))]
             if draw(st.integers(0, 15)) == 0:
                 chosen.append("z")
@@ -459,7 +459,7 @@ def plans_over(draw: st.DrawFn, known: Mapping[str, tuple[FunctionManual, str]],
 @given(st.data())
 def test_a_checked_plan_never_fails_for_what_the_check_answers_for(data: st.DataObject) -> None:
     known = data.draw(catalogues())
-    catalogue = {name: manual for name, (manual, _) in known.items()}
+    catalogue = {name: spec for name, (spec, _) in known.items()}
     plan = data.draw(plans_over(known))
     while found := check_plan(plan, catalogue):
         # What is wrong is taken away, step by step, until a plan is left that may run.
@@ -475,10 +475,10 @@ def test_a_checked_plan_never_fails_for_what_the_check_answers_for(data: st.Data
     async def execute(step: Step, given: dict[str, Any]) -> Any:
         if isinstance(step.function, Plan):
             return await run(step.function, {"input": given} if given else {})
-        manual, returns = known[str(step.function)]
-        assert set(manual.parameters["required"]) <= given.keys() <= manual.parameters["properties"].keys(), step
+        spec, returns = known[str(step.function)]
+        assert set(spec.parameters["required"]) <= given.keys() <= spec.parameters["properties"].keys(), step
         for name, value in given.items():
-            valid = jsonschema.Draft202012Validator(manual.parameters["properties"][name]).is_valid(value)
+            valid = jsonschema.Draft202012Validator(spec.parameters["properties"][name]).is_valid(value)
             assert valid or list(references(step.arguments[name])), f"the literal {value!r} of {step}"
         samples = SAMPLES[returns][1]
         return samples[picks[len(step.arguments) % 8] % len(samples)]

@@ -60,7 +60,7 @@ def kernel_of(plans: Calls) -> Kernel:
 def circles(kernel: Kernel, plan: Plan) -> list[Finding]:
     findings = check_plan(
         plan,
-        kernel.manuals,
+        kernel.specs,
         templates=lambda source, language: kernel.template(source, language=language),
         plans=plans_of(kernel),
     )
@@ -138,7 +138,7 @@ def test_a_long_way_round_is_told_by_its_ends() -> None:
     for number in range(1_000):
         ring = Plan("g", (Step("s", f"p{(number + 1) % 1_000}"),))
         kernel.add_function(plan_function(f"p{number}", ring, returns={}, effects=False))
-    (finding,) = check_plan(Plan("g", (Step("s", "p0"),)), kernel.manuals, plans=plans_of(kernel))
+    (finding,) = check_plan(Plan("g", (Step("s", "p0"),)), kernel.specs, plans=plans_of(kernel))
     assert "p0 -> p1 -> p2" in finding.message
     assert "… -> p999 -> p0" in finding.message
     assert len(finding.message) < 200
@@ -263,7 +263,7 @@ async def test_a_run_that_was_held_says_a_failure_inside_in_the_same_words() -> 
     kernel.add_function(plan_function("fine", Plan("g", result=Value(1))))
     both = Plan("g", (Step("a", "inner"), Step("h", "fine")))
     kernel.middleware.step.append(hold)
-    run = (await kernel.run_plan(Plan("g", (Step("s", both),)))).run
+    run = (await kernel.run_plan(Plan("g", (Step("s", both),)))).name
     kernel.middleware.step.clear()
     with pytest.raises(StepFailed, match=r"^Step s/a/f failed: The function fail failed: OSError: no line$"):
         await kernel.resume(run)

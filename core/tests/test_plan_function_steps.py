@@ -14,7 +14,7 @@ from portico._plans.plan import From, Plan, PlanTemplate, Step, Value
 from portico._plans.task import Answer, Budget
 from portico._runs.approval import approve_effects
 from portico._runs.journal import RunState
-from portico._runs.outcome import Held
+from portico._runs.outcome import Paused
 from portico.errors import LimitExceeded, StepFailed
 from portico_testkit.fakes.run_store import MemoryRunStore
 
@@ -69,7 +69,7 @@ def reporting(deeds: Deeds, store: MemoryRunStore | None = None, plan: Plan = RE
 async def cut_after(count: int) -> tuple[MemoryRunStore, str, list[Any]]:
     """Return the journal of a run that was killed after so many entries, and what came after them."""
     store = MemoryRunStore()
-    run = (await reporting(Deeds(), store).run_plan(OUTER)).run
+    run = (await reporting(Deeds(), store).run_plan(OUTER)).name
     entries = await store.read(run)
     store._entries[run] = store._entries[run][:count]
     return store, run, entries[count:]
@@ -85,27 +85,27 @@ async def test_killed_inside_of_it_nothing_is_done_twice() -> None:
         before = [each for each in ended if each.step.function in ("D-look", "D-send")]
         if not later:
             break
-        pursuit = await kernel.resume(run)
-        if isinstance(pursuit.outcome, Held):
-            assert pursuit.outcome.uncertain
-            assert pursuit.outcome.step in ("r/s", "t/1/s")
-            pursuit = await kernel.resume(run, retry=[str(pursuit.outcome.step)])
-        assert pursuit.outcome == Answer(SAID, value=SAID)
+        ended = await kernel.resume(run)
+        if isinstance(ended.outcome, Paused):
+            assert ended.outcome.uncertain
+            assert ended.outcome.step in ("r/s", "t/1/s")
+            ended = await kernel.resume(run, retry=[str(ended.outcome.step)])
+        assert ended.outcome == Answer(SAID, value=SAID)
         assert deeds.done == DONE[len(before) :], f"after {count} entries"
         assert len(await store.runs()) == 1, "its run is that of the plan"
         count += 1
     assert count > 20
 
 
-async def test_a_hold_inside_of_it_is_a_hold_of_the_pursuit() -> None:
+async def test_a_hold_inside_of_it_is_a_hold_of_the_run() -> None:
     store, deeds = MemoryRunStore(), Deeds()
     kernel = reporting(deeds, store)
     kernel.middleware.step.append(approve_effects(kernel))
     asked: list[str] = []
-    pursuit = await kernel.run_plan(OUTER)
-    while isinstance(pursuit.outcome, Held):
-        assert not pursuit.outcome.uncertain
-        asked.append(str(pursuit.outcome.step))
+    ended = await kernel.run_plan(OUTER)
+    while isinstance(ended.outcome, Paused):
+        assert not ended.outcome.uncertain
+        asked.append(str(ended.outcome.step))
         step = asked[-1]
         allowed = set(asked)
 
@@ -114,8 +114,8 @@ async def test_a_hold_inside_of_it_is_a_hold_of_the_pursuit() -> None:
 
         kernel.middleware.step[:] = [approve_effects(kernel, decide)]
         assert len(asked) < 10, f"it is held at {step} again"
-        pursuit = await kernel.resume(pursuit.run)
-    assert pursuit.outcome == Answer(SAID, value=SAID)
+        ended = await kernel.resume(ended.name)
+    assert ended.outcome == Answer(SAID, value=SAID)
     assert asked == ["r/s", "t/1/s"]
     assert deeds.done == DONE
 
@@ -136,12 +136,12 @@ async def test_its_plan_goes_through_the_plan_filters_once() -> None:
 
     kernel.middleware.plan.append(review)
     kernel.middleware.step.append(hold)
-    pursuit = await kernel.run_plan(OUTER)
-    assert pursuit.outcome == Held("look at it", "r")
+    ended = await kernel.run_plan(OUTER)
+    assert ended.outcome == Paused("look at it", "r")
     assert deeds.done == []
-    assert (await kernel.resume(pursuit.run)).outcome == Held("wait", "r/s")
+    assert (await kernel.resume(ended.name)).outcome == Paused("wait", "r/s")
     kernel.middleware.step.clear()
-    assert (await kernel.resume(pursuit.run)).outcome == Answer(SAID, value=SAID)
+    assert (await kernel.resume(ended.name)).outcome == Answer(SAID, value=SAID)
     assert reviewed == ["Report", "Report on something", "Report on something", "Report on something"]
     assert deeds.done == DONE
 
@@ -152,10 +152,10 @@ async def test_what_was_begun_is_gone_on_with_as_it_was() -> None:
     assert [each.step.id for each in RunState.of(await store.read(run)).records] == ["r/l"]
     deeds = Deeds()
     short = Plan("Another", (Step("x", "D-look", {"at": From("input", ("what",))}),), From("x"))
-    pursuit = await reporting(deeds, store, short).resume(run)
-    assert isinstance(pursuit.outcome, Answer)
-    assert pursuit.outcome.value == "seen sea!"
-    assert "report: it has no effects any more" in pursuit.outcome.warnings[0]
+    ended = await reporting(deeds, store, short).resume(run)
+    assert isinstance(ended.outcome, Answer)
+    assert ended.outcome.value == "seen sea!"
+    assert "report: it has no effects any more" in ended.outcome.warnings[0]
     assert deeds.done == ["send seen sky", "look sent seen sky", "look sea"]
 
 
@@ -177,7 +177,7 @@ async def test_a_function_that_runs_no_plan_any_more_does_not_do_all_of_it_again
     assert deeds.done == []
 
 
-async def test_its_steps_count_in_the_budget_of_the_pursuit() -> None:
+async def test_its_steps_count_in_the_budget_of_the_run() -> None:
     deeds = Deeds()
     with pytest.raises(LimitExceeded, match="more than its 8 steps"):
         await reporting(deeds).run_plan(OUTER, budget=Budget(steps=8))
@@ -219,8 +219,8 @@ async def test_code_that_calls_it_has_it_run_by_itself() -> None:
         return 3
 
     kernel.add_function(thrice)
-    pursuit = await kernel.run_plan(Plan("g", (Step("s", "thrice"),), From("s")))
-    assert [record.step.id for record in pursuit.steps] == ["s"]
+    run = await kernel.run_plan(Plan("g", (Step("s", "thrice"),), From("s")))
+    assert [record.step.id for record in run.steps] == ["s"]
     assert len(await store.runs()) == 4
 
 

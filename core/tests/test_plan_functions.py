@@ -68,9 +68,9 @@ async def test_calling_it_runs_the_plan() -> None:
 
 
 def test_its_manual_is_made_of_the_plan() -> None:
-    manual = kernel_with(plan_function("tell", FORECAST)).manuals["tell"]
-    assert manual.description == "Tell the weather"
-    assert manual.parameters == {
+    spec = kernel_with(plan_function("tell", FORECAST)).specs["tell"]
+    assert spec.description == "Tell the weather"
+    assert spec.parameters == {
         "type": "object",
         "properties": {
             "city": {"type": "string", "description": "Where."},
@@ -80,8 +80,8 @@ def test_its_manual_is_made_of_the_plan() -> None:
         "required": ["city"],
         "additionalProperties": False,
     }
-    assert manual.returns == {"type": "string"}
-    assert not manual.effects
+    assert spec.returns == {"type": "string"}
+    assert not spec.effects
 
 
 async def test_arguments_are_checked_as_those_of_any_function() -> None:
@@ -92,7 +92,7 @@ async def test_arguments_are_checked_as_those_of_any_function() -> None:
 
 async def test_without_a_schema_the_names_that_it_reads_are_its_parameters() -> None:
     kernel = kernel_with(plan_function("send", SENDING))
-    assert kernel.manuals["send"].parameters["required"] == ["text"]
+    assert kernel.specs["send"].parameters["required"] == ["text"]
     assert await kernel.invoke("send", text="hey") == "sent hey"
 
 
@@ -100,7 +100,7 @@ async def test_without_a_schema_the_names_that_it_reads_are_its_parameters() -> 
 async def test_an_input_that_is_no_object_is_one_parameter(schema: dict[str, Any] | None) -> None:
     plan = Plan("Send", (Step("s1", "Weather-send", {"text": From("input")}),), result=From("s1"), input=schema)
     kernel = kernel_with(plan_function("send", plan))
-    assert kernel.manuals["send"].parameters["required"] == ["input"]
+    assert kernel.specs["send"].parameters["required"] == ["input"]
     assert await kernel.invoke("send", input="hey") == "sent hey"
 
 
@@ -113,7 +113,7 @@ def test_it_has_effects_where_a_function_inside_has() -> None:
         plan_function("unknown", Plan("g", (Step("s1", "No-such"),), result=From("s1"))),
         plan_function("said", SENDING, effects=False),
     )
-    effects = {name: manual.effects for name, manual in kernel.manuals.items() if "-" not in name}
+    effects = {name: spec.effects for name, spec in kernel.specs.items() if "-" not in name}
     assert effects == {"sends": True, "nested": True, "tells": False, "unknown": True, "said": False}
 
 
@@ -130,7 +130,7 @@ def test_plans_that_come_together_know_each_others_effects() -> None:
     )
     kernel = kernel_with()
     kernel.add_plugin(plugin)
-    assert not any(kernel.manuals[name].effects for name in siblings)
+    assert not any(kernel.specs[name].effects for name in siblings)
 
 
 @pytest.mark.parametrize(
@@ -162,14 +162,14 @@ def test_what_it_returns_is_known_as_far_as_its_functions_say(
     result: Expression | None, schema: dict[str, Any]
 ) -> None:
     plan = Plan("g", FORECAST.steps, result, input=CITY)
-    assert result_schema(plan, kernel_with().manuals) == schema
+    assert result_schema(plan, kernel_with().specs) == schema
 
 
 def test_definitions_go_along_with_what_refers_to_them() -> None:
     returns = {"type": "object", "properties": {"node": {"$ref": "#/$defs/N"}}, "$defs": {"N": {"type": "integer"}}}
-    manual = type(kernel_with().manuals["Weather-send"])("F-f", "", {"type": "object"}, returns)
+    spec = type(kernel_with().specs["Weather-send"])("F-f", "", {"type": "object"}, returns)
     plan = Plan("g", (Step("s1", "F-f"),), ListOf((From("s1", ("node",)),)))
-    schema = result_schema(plan, {"F-f": manual})
+    schema = result_schema(plan, {"F-f": spec})
     assert schema["prefixItems"] == [{"$ref": "#/$defs/N"}]
     assert schema["$defs"] == {"N": {"type": "integer"}}
 
@@ -190,9 +190,9 @@ async def test_it_can_be_used_in_other_plans() -> None:
         ),
         result=From("b"),
     )
-    pursuit = await kernel.run_plan(outer)
-    assert getattr(pursuit.outcome, "value", None) == "sent it is Oslo 0"
-    assert [record.step.id for record in pursuit.steps] == ["a/s1", "a", "b"]
+    run = await kernel.run_plan(outer)
+    assert getattr(run.outcome, "value", None) == "sent it is Oslo 0"
+    assert [record.step.id for record in run.steps] == ["a/s1", "a", "b"]
 
 
 async def test_it_can_be_called_in_templates() -> None:
@@ -266,5 +266,5 @@ def test_a_template_inside_has_the_effects_of_what_it_calls() -> None:
     kernel = kernel_with(
         plan_function("quiet", plan("{{Weather.forecast 'Oslo'}}")), plan_function("loud", plan("{{Weather.send 'x'}}"))
     )
-    assert not kernel.manuals["quiet"].effects
-    assert kernel.manuals["loud"].effects
+    assert not kernel.specs["quiet"].effects
+    assert kernel.specs["loud"].effects

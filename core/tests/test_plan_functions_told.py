@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from portico import Function, Kernel, RequireApproval, function
-from portico._functions.functions import FunctionManual
+from portico._functions.functions import FunctionSpec
 from portico._functions.middleware import Middleware, PlanReview
 from portico._plans.functions import plan_function, plans_of
 from portico._plans.plan import Expression, From, ListOf, Plan, PlanTemplate, Step, TextOf, Value
@@ -103,7 +103,7 @@ def test_its_parameters_are_what_the_input_says_and_the_plan_reads(
 
 
 def test_its_manual_has_the_definitions_of_the_input() -> None:
-    assert plan_function("f", taking(LETTER)).manual.parameters == {
+    assert plan_function("f", taking(LETTER)).spec.parameters == {
         "type": "object",
         "properties": {
             "to": {"$ref": "#/$defs/Person", "description": "Who."},
@@ -156,10 +156,10 @@ async def test_a_name_that_is_read_without_a_schema_may_be_anything_that_the_val
 
 def test_before_it_enters_a_kernel_nothing_is_known_but_what_is_said() -> None:
     plan = calling("Post-look")
-    assert plan_function("f", plan).manual == FunctionManual(
+    assert plan_function("f", plan).spec == FunctionSpec(
         "f", "g", {"type": "object", "properties": {}, "required": [], "additionalProperties": False}, {}, True
     )
-    said = plan_function("f", plan, returns={"const": 1}, effects=False, tags=["a", "b"], description="Count.").manual
+    said = plan_function("f", plan, returns={"const": 1}, effects=False, tags=["a", "b"], description="Count.").spec
     assert (said.returns, said.effects, said.tags) == ({"const": 1}, False, frozenset("ab"))
     assert said.description == "Count."
 
@@ -171,9 +171,9 @@ def test_its_result_is_json_both_ways() -> None:
 
 def test_what_is_said_of_it_stays_in_a_kernel() -> None:
     made = kernel(plan_function("f", calling("Post-look"), returns={"const": 1}, effects=True, tags=["a"]))
-    manual = made.manuals["f"]
-    assert (manual.returns, manual.effects, manual.tags) == ({"const": 1}, True, frozenset("a"))
-    told = kernel(plan_function("f", calling("Post-look"))).manuals["f"]
+    spec = made.specs["f"]
+    assert (spec.returns, spec.effects, spec.tags) == ({"const": 1}, True, frozenset("a"))
+    told = kernel(plan_function("f", calling("Post-look"))).specs["f"]
     assert (told.returns, told.effects, told.tags) == ({"type": "integer"}, False, frozenset())
 
 
@@ -219,7 +219,7 @@ def test_it_has_effects_where_anything_inside_may_have(plan: Plan, effects: bool
         "P-round": calling("P-quiet", "P-circle"),
     }
     made = kernel(plan_function("f", plan, siblings=siblings), template_languages=[Silent()])
-    assert made.manuals["f"].effects is effects
+    assert made.specs["f"].effects is effects
 
 
 def test_a_kernel_tells_the_plans_of_its_functions() -> None:

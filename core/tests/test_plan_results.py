@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from portico._functions.functions import FunctionManual
+from portico._functions.functions import FunctionSpec
 from portico._plans.functions import result_schema
 from portico._plans.plan import From, JsonPath, ListOf, Plan, PlanTemplate, Step, Value
 
@@ -15,7 +15,7 @@ PERSON = {"type": "object", "properties": {"name": {"type": "string"}, "boss": {
 
 def given(returns: Any, path: JsonPath) -> dict[str, Any]:
     plan = Plan("g", (Step("s", "f"),), From("s", path))
-    return result_schema(plan, {"f": FunctionManual("f", "", {"type": "object"}, returns)})
+    return result_schema(plan, {"f": FunctionSpec("f", "", {"type": "object"}, returns)})
 
 
 @pytest.mark.parametrize(

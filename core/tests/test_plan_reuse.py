@@ -13,18 +13,18 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from portico._functions.functions import FunctionManual
+from portico._functions.functions import FunctionSpec
 from portico._plans.plan import From, Plan, Step, Value
 from portico._plans.reuse import FoundPlan, StalePlan, catalogue_hash, find_plan, saved_plan
 from portico.errors import PlanFormatError, StoreDamaged
 from portico_testkit.fakes.plan_store import MemoryPlanStore
 
-A, B, C = (FunctionManual(f"F-{name}", name, {"type": "object"}, {"type": "string"}) for name in "abc")
+A, B, C = (FunctionSpec(f"F-{name}", name, {"type": "object"}, {"type": "string"}) for name in "abc")
 PLAN = Plan("Tell", (Step("s1", "F-a"), Step("s2", Plan("in", (Step("s", "F-b"),), From("s")))), result=From("s2"))
 
 
-def catalogue(*manuals: FunctionManual) -> dict[str, FunctionManual]:
-    return {manual.name: manual for manual in manuals}
+def catalogue(*specs: FunctionSpec) -> dict[str, FunctionSpec]:
+    return {spec.name: spec for spec in specs}
 
 
 def at(minute: int) -> datetime:
@@ -32,8 +32,8 @@ def at(minute: int) -> datetime:
 
 
 @given(st.permutations([A, B, C]))
-def test_the_hash_does_not_depend_on_the_order(manuals: list[FunctionManual]) -> None:
-    assert catalogue_hash(manuals) == catalogue_hash([A, B, C])
+def test_the_hash_does_not_depend_on_the_order(specs: list[FunctionSpec]) -> None:
+    assert catalogue_hash(specs) == catalogue_hash([A, B, C])
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_mended_description_changes_no_hash() -> None:
 
 def test_the_hash_is_the_same_in_another_process() -> None:
     source = (
-        "from portico import FunctionManual as M; from portico._plans.reuse import catalogue_hash as h;"
+        "from portico import FunctionSpec as M; from portico._plans.reuse import catalogue_hash as h;"
         "print(h([M(f'F-{n}', n, {'type': 'object'}, {'type': 'string'}) for n in 'cab']))"
     )
     for seed in ("1", "2"):
@@ -67,23 +67,23 @@ def test_the_hash_is_the_same_in_another_process() -> None:
 
 
 async def test_a_saved_plan_is_found_by_its_goal() -> None:
-    store, manuals = MemoryPlanStore(), catalogue(A, B, C)
-    await store.put(saved_plan(" Tell me ", PLAN, manuals, planner="structured"))
-    found = await find_plan(store, "Tell me", manuals)
+    store, specs = MemoryPlanStore(), catalogue(A, B, C)
+    await store.put(saved_plan(" Tell me ", PLAN, specs, planner="structured"))
+    found = await find_plan(store, "Tell me", specs)
     assert isinstance(found, FoundPlan)
     assert found.exact
     assert found.saved.planner == "structured"
     assert found.plan.steps == PLAN.steps
     assert set(found.plan.fingerprints) == {"F-a", "F-b"}
-    assert await find_plan(store, "Tell you", manuals) is None
-    assert await find_plan(MemoryPlanStore(), "Tell me", manuals) is None
+    assert await find_plan(store, "Tell you", specs) is None
+    assert await find_plan(MemoryPlanStore(), "Tell me", specs) is None
 
 
 async def test_a_plan_fits_while_its_own_functions_are_as_they_were() -> None:
     store = MemoryPlanStore()
     await store.put(saved_plan("Tell", PLAN, catalogue(A, B, C)))
-    for manuals in (catalogue(A, B), catalogue(A, B, replace(C, effects=True))):
-        found = await find_plan(store, "Tell", manuals)
+    for specs in (catalogue(A, B), catalogue(A, B, replace(C, effects=True))):
+        found = await find_plan(store, "Tell", specs)
         assert isinstance(found, FoundPlan)
         assert found.exact is False
 

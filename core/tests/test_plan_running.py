@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from portico._functions.middleware import RequireApproval
 from portico._plans.plan import From, ListOf, ObjectOf, Plan, Step, TextOf, Value, evaluate
-from portico._runs.writing import Broken, HeldStep, run_steps
+from portico._runs.writing import Broken, PausedStep, run_steps
 from portico.errors import StepFailed
 from portico_testkit.strategies import plans
 
@@ -156,14 +156,14 @@ async def test_a_held_step_lets_what_runs_come_to_its_end_and_nothing_new_begin(
     async def execute(step: Step, arguments: dict[str, Any]) -> str:
         await asyncio.sleep(0)
         if step.id in held:
-            raise HeldStep(step, RequireApproval("ask first"))
+            raise PausedStep(step, RequireApproval("ask first"))
         for _ in range(5):
             await asyncio.sleep(0)
         ended.append(step.id)
         return step.id
 
     drawn = plan(step("s0"), step("s1"), step("s2"), *(step(f"after-{name}", name) for name in ("s0", "s1", "s2")))
-    with pytest.raises(HeldStep, match="ask first"):
+    with pytest.raises(PausedStep, match="ask first"):
         await run_steps(drawn, results, execute)
     assert sorted(ended) == sorted(results) == sorted({"s0", "s1", "s2"} - held)
     assert len(asyncio.all_tasks()) == 1

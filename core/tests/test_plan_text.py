@@ -18,7 +18,7 @@ def forecast(city: str) -> str:
     return city
 
 
-MANUAL = Function.of(forecast, plugin="Weather").manual
+MANUAL = Function.of(forecast, plugin="Weather").spec
 
 
 def test_everything_that_a_plan_says_is_there() -> None:
@@ -65,8 +65,8 @@ def test_a_catalogue_adds_what_functions_do_and_which_are_not_there() -> None:
 
 
 def test_a_function_with_effects_says_so() -> None:
-    manual = type(MANUAL)("Mail-send", "Send it.", {"type": "object"}, {}, effects=True)
-    text = plan_to_text(Plan("Tell", (Step("s1", "Mail-send"),)), catalogue={"Mail-send": manual})
+    spec = type(MANUAL)("Mail-send", "Send it.", {"type": "object"}, {}, effects=True)
+    text = plan_to_text(Plan("Tell", (Step("s1", "Mail-send"),)), catalogue={"Mail-send": spec})
     assert "1. s1: Mail-send (has effects)" in text
 
 

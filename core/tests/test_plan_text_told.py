@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from portico._functions.functions import FunctionManual
+from portico._functions.functions import FunctionSpec
 from portico._plans.plan import Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value
 from portico._plans.text_form import expression_to_text, input_in_words, plan_to_text, printable
 
 CATALOGUE = {
-    "Mail-send": FunctionManual("Mail-send", "Send\n it.", {"type": "object"}, {}, effects=True),
-    "Clock-today": FunctionManual("Clock-today", "", {"type": "object"}, {}),
+    "Mail-send": FunctionSpec("Mail-send", "Send\n it.", {"type": "object"}, {}, effects=True),
+    "Clock-today": FunctionSpec("Clock-today", "", {"type": "object"}, {}),
 }
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, given, strategies as st
 
 from portico._chat.messages import Citation, Usage
-from portico._functions.functions import FunctionManual
+from portico._functions.functions import FunctionSpec
 from portico._plans.findings import Finding
 from portico._plans.json_form import plan_from_json, plan_to_json
 from portico._plans.plan import From, Plan, Step, Value
@@ -134,7 +134,7 @@ def test_a_document_shares_nothing_with_its_proposal() -> None:
     assert document["outcome"]["value"] == [1]
 
 
-MANUAL = FunctionManual("f", "Do it.", {"type": "object"}, {"type": "string"}, tags=frozenset("ab"))
+MANUAL = FunctionSpec("f", "Do it.", {"type": "object"}, {"type": "string"}, tags=frozenset("ab"))
 TASK = Task(
     "g",
     (MANUAL,),

@@ -1,4 +1,4 @@
-"""A durable runner and a pursuit: what is recorded is not done again, what cannot be recorded is done all the same."""
+"""A durable runner and a run: what is recorded is not done again, what cannot be recorded is done all the same."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from portico._kernel import Kernel
 from portico._plans.plan import From, Plan, PlanTemplate, Step, Value
 from portico._plans.task import Answer, ChatUsed, Emit, Event, Infeasible, StepStarted, Task, TextDelta, Warned
 from portico._runs.journal import RunState
-from portico._runs.outcome import Held
+from portico._runs.outcome import Paused
 from portico.errors import (
     PlanInvalid,
     PorticoError,
@@ -56,11 +56,11 @@ class World:
         return f"sent {text}"
 
     @function
-    async def pursue(self) -> str:
-        """Pursue a goal of its own."""
+    async def run_goal(self) -> str:
+        """Run a goal of its own."""
         assert self.kernel is not None
-        pursuit = await self.kernel.pursue("inside", planner=ScriptedPlanner(PLAN))
-        return str(pursuit.outcome)
+        run = await self.kernel.run_goal("inside", planner=ScriptedPlanner(PLAN))
+        return str(run.outcome)
 
 
 class Runner(MemoryDurableRunner):
@@ -102,12 +102,12 @@ async def test_every_proposal_and_step_is_an_action_and_the_run_is_one() -> None
     world, runner = World(), Runner()
     kernel = kernel_of(world, runner)
     planner = ScriptedPlanner(Plan("wrong", (Step("x", "W-nothing"),)), Plan("move", (step("a"),)), Answer("there"))
-    pursuit = await kernel.pursue("g", planner=planner, run="r")
-    assert pursuit.outcome == Answer("there")
+    run = await kernel.run_goal("g", planner=planner, run="r")
+    assert run.outcome == Answer("there")
     names = [name.rpartition("-")[0] or name for name in runner.asked]
     assert names == ["proposal-1", "proposal-2", "a", "proposal-3"]
     assert list(await runner.durable.recorded("r")) == runner.asked
-    assert not runner.durable.is_pursued("r")
+    assert not runner.durable.is_run("r")
 
 
 async def test_without_a_journal_nothing_is_recorded() -> None:
@@ -115,17 +115,17 @@ async def test_without_a_journal_nothing_is_recorded() -> None:
     world, runner = World(), Runner()
     kernel = Kernel(runner=runner)
     kernel.add_plugin(world, "W")
-    assert (await kernel.pursue("g", planner=ScriptedPlanner(PLAN), run="r")).outcome == Answer(
+    assert (await kernel.run_goal("g", planner=ScriptedPlanner(PLAN), run="r")).outcome == Answer(
         "read b", value="read b"
     )
     assert runner.asked == ["a", "b"], "the runner executes steps, as any does"
     assert not runner.durable.record
 
 
-async def test_a_pursuit_that_a_step_makes_is_part_of_that_step() -> None:
+async def test_a_run_that_a_step_makes_is_part_of_that_step() -> None:
     world, runner = World(), Runner()
     kernel = kernel_of(world, runner)
-    await kernel.run_plan(Plan("g", (Step("p", "W-pursue"),), From("p")), run="r")
+    await kernel.run_plan(Plan("g", (Step("p", "W-run_goal"),), From("p")), run="r")
     assert set(runner.durable.record) == {"r"}
     assert list(await runner.durable.recorded("r")) == ["p"]
 
@@ -139,8 +139,8 @@ async def test_a_step_that_is_on_record_is_finished_with_that_result() -> None:
     kernel = kernel_of(world, Runner(runner.durable.record), left)
     assert RunState.of(await left.read("r")).uncertain == ("a",)
     events: list[Event] = []
-    pursuit = await kernel.resume("r", emit=events.append)
-    assert pursuit.outcome == Answer("read b", value="read b")
+    run = await kernel.resume("r", emit=events.append)
+    assert run.outcome == Answer("read b", value="read b")
     assert world.sent == ["read b"]
     written = [(each["type"], each.get("step"), each.get("recorded")) for each in await left.read("r")]
     assert written[2:] == [
@@ -196,8 +196,8 @@ async def test_steps_inside_of_others_are_taken_from_the_record_too(inside: str)
     )
     left, world = await cut_after(store, "r", began), World()
     assert RunState.of(await left.read("r")).uncertain
-    pursuit = await kernel_of(world, Runner(runner.durable.record), left).resume("r")
-    assert (pursuit.outcome, world.sent) == (whole.outcome, [])
+    run = await kernel_of(world, Runner(runner.durable.record), left).resume("r")
+    assert (run.outcome, world.sent) == (whole.outcome, [])
     assert [each["step"] for each in await left.read("r") if each.get("recorded")] == [
         next(iter(runner.durable.record["r"]))
     ]
@@ -235,7 +235,7 @@ async def test_a_recorded_step_that_a_filter_holds_waits_with_its_result() -> No
         return RequireApproval("look at it") if holding[0] else await proceed()
 
     kernel.middleware.step.append(hold)
-    assert (await kernel.resume("r")).outcome == Held("look at it", "a")
+    assert (await kernel.resume("r")).outcome == Paused("look at it", "a")
     holding.clear()
     holding.append(False)
     assert (await kernel.resume("r")).outcome == Answer("read b", value="read b")
@@ -297,20 +297,20 @@ SAID = (TextDelta("so"), USED, Warned("It is old."), ChatUsed("other", "m", Usag
 async def test_what_a_planner_said_counts_whoever_asked_it() -> None:
     runner, store, planner = Runner(), MemoryRunStore(), Saying(Answer("there"), *SAID)
     told: list[Event] = []
-    whole = await kernel_of(World(), runner, store).pursue("g", planner=planner, run="r", emit=told.append)
+    whole = await kernel_of(World(), runner, store).run_goal("g", planner=planner, run="r", emit=told.append)
     assert [event for event in told if event in SAID] == list(SAID)
     left, again, told = await cut_after(store, "r", 1), Saying(Answer("elsewhere")), []
-    pursuit = await kernel_of(World(), Runner(runner.durable.record), left).resume("r", planner=again, emit=told.append)
+    run = await kernel_of(World(), Runner(runner.durable.record), left).resume("r", planner=again, emit=told.append)
     assert again.asked == 0
-    assert pursuit == whole
-    assert pursuit.outcome == Answer("there", warnings=("It is old.",))
-    assert (pursuit.usage, pursuit.services) == (Usage(11, 5), ("chat", "other"))
+    assert run == whole
+    assert run.outcome == Answer("there", warnings=("It is old.",))
+    assert (run.usage, run.services) == (Usage(11, 5), ("chat", "other"))
     assert [event for event in told if event in SAID] == list(SAID[1:])
 
 
 async def test_the_proposal_of_another_planner_or_for_other_functions_is_not_taken() -> None:
     runner, store = Runner(), MemoryRunStore()
-    await kernel_of(World(), runner, store).pursue("g", planner=Saying(Answer("there")), run="r")
+    await kernel_of(World(), runner, store).run_goal("g", planner=Saying(Answer("there")), run="r")
     left, other = await cut_after(store, "r", 1), ScriptedPlanner(Answer("elsewhere"))
     kernel = kernel_of(World(), Runner(runner.durable.record), left)
     assert (await kernel.resume("r", planner=other)).outcome == Answer("elsewhere")
@@ -324,7 +324,7 @@ async def test_a_planner_is_asked_itself_where_its_context_may_be_anything() -> 
     runner = Runner()
     kernel = kernel_of(World(), runner)
     planner = Saying(Answer("there"))
-    assert (await kernel.pursue("g", planner=planner, context={"client": object()})).outcome == Answer("there")
+    assert (await kernel.run_goal("g", planner=planner, context={"client": object()})).outcome == Answer("there")
     assert runner.asked == []
 
 
@@ -350,8 +350,8 @@ async def test_any_proposal_ends_as_it_does_without_a_record(proposal: Any) -> N
     ends: list[Any] = []
     for runner in (None, Runner(), Runner({"r": {}})):
         try:
-            pursuit = await kernel_of(World(), runner).pursue("g", planner=Saying(proposal), run="r")
-            ends.append(pursuit.outcome)
+            run = await kernel_of(World(), runner).run_goal("g", planner=Saying(proposal), run="r")
+            ends.append(run.outcome)
         except (PorticoError, TypeError) as error:
             ends.append((type(error), str(error)))
     assert repr(ends[0]) == repr(ends[1]) == repr(ends[2])
@@ -361,7 +361,7 @@ async def test_a_proposal_that_could_not_be_recorded_is_made_again() -> None:
     runner, store = Runner(), MemoryRunStore()
     planner = Saying(Plan("g", (Step("s", "W-send", {"text": Value(math.nan)}),)))
     with pytest.raises(PlanInvalid):
-        await kernel_of(World(), runner, store).pursue("g", planner=planner, run="r")
+        await kernel_of(World(), runner, store).run_goal("g", planner=planner, run="r")
     assert planner.asked == 4
     assert await runner.durable.recorded("r") == dict.fromkeys(runner.asked)
     left, again = await cut_after(store, "r", 1), Saying(Answer("there"))
@@ -371,7 +371,7 @@ async def test_a_proposal_that_could_not_be_recorded_is_made_again() -> None:
 
 async def test_a_recorded_proposal_that_is_none_is_damage() -> None:
     runner, store = Runner(), MemoryRunStore()
-    await kernel_of(World(), runner, store).pursue("g", planner=Saying(Answer("there")), run="r")
+    await kernel_of(World(), runner, store).run_goal("g", planner=Saying(Answer("there")), run="r")
     (name,) = runner.durable.record["r"]
     runner.durable.record["r"][name] = json.dumps({"version": 1, "outcome": {"kind": "answer", "text": 5}})
     left = await cut_after(store, "r", 1)
@@ -399,7 +399,7 @@ async def test_a_runner_that_is_away_costs_the_record_only(when: str) -> None:
     world = World()
     kernel = kernel_of(world, Shaky(when, StoreUnavailable("The server restarts.")))
     planner = ScriptedPlanner(PLAN)
-    assert (await kernel.pursue("g", planner=planner)).outcome == Answer("read b", value="read b")
+    assert (await kernel.run_goal("g", planner=planner)).outcome == Answer("read b", value="read b")
     assert world.sent == ["a", "read b"], "each once"
     assert len(planner.tasks) == 1
 
@@ -463,7 +463,7 @@ async def test_a_run_without_an_open_step_is_gone_on_with_whatever_is_recorded()
     assert (await kernel_of(World(), runner, left).resume("r")).outcome == Answer("read b", value="read b")
 
 
-async def test_a_pursuit_that_is_cancelled_inside_of_its_record_is_interrupted() -> None:
+async def test_a_run_that_is_cancelled_inside_of_its_record_is_interrupted() -> None:
     class Waiting:
         @function
         async def wait(self) -> None:
@@ -474,12 +474,12 @@ async def test_a_pursuit_that_is_cancelled_inside_of_its_record_is_interrupted()
     kernel = Kernel(run_store=store, runner=runner)
     kernel.add_plugin(Waiting(), "T")
     running = asyncio.create_task(kernel.run_plan(Plan("g", (Step("s", "T-wait"),)), run="r"))
-    while not runner.durable.is_pursued("r") or not runner.asked:
+    while not runner.durable.is_run("r") or not runner.asked:
         await asyncio.sleep(0)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert not runner.durable.is_pursued("r")
+    assert not runner.durable.is_run("r")
     assert RunState.of(await store.read("r")).state == "interrupted"
     assert runner.durable.record == {}
     assert len(asyncio.all_tasks()) == 1

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from portico._planning.prompts import FittedManual, one_line
+from portico._planning.prompts import FittedFunctions, one_line
 from portico._plans.plan import Step, Value
 from portico._plans.task import Infeasible, StepRecord, Task
 from portico.errors import PlanError
@@ -48,8 +48,8 @@ def test_the_same_call_with_the_same_result_is_counted_from_the_end() -> None:
 
 def test_an_outcome_says_of_how_many_functions_the_model_was_told() -> None:
     outcome = Infeasible("No.", ("x",))
-    assert FittedManual((), "").explain(outcome) is outcome
-    told = FittedManual((), "", ("a", "b")).explain(outcome)
+    assert FittedFunctions((), "").explain(outcome) is outcome
+    told = FittedFunctions((), "", ("a", "b")).explain(outcome)
     assert told == Infeasible("No. (The model was told of 0 of 2 functions; manual_tokens allows more.)", ("x",))
 
 

@@ -20,7 +20,7 @@ from portico._plans.task import Answer, Budget, Event, Infeasible, Resumed, Step
 from portico._ports.planner import Planner
 from portico._ports.run_store import Lease
 from portico._runs.journal import RunState
-from portico._runs.outcome import Held, Pursuit
+from portico._runs.outcome import Paused, Run
 from portico.errors import (
     LimitExceeded,
     PlanStale,
@@ -162,21 +162,21 @@ async def crash_everywhere(plan: Plan, planner: Callable[[], ScriptedPlanner] | 
     runner = Noted(store) if durable else None
     kernel = kernel_of(world, store, runner)
     first = planner() if planner is not None else None
-    whole = await (kernel.run_plan(plan) if first is None else kernel.pursue("all", planner=first))
-    entries = await store.read(whole.run)
+    whole = await (kernel.run_plan(plan) if first is None else kernel.run_goal("all", planner=first))
+    entries = await store.read(whole.name)
     has_effects = effects(plan)
     # A plan that runs by itself is written together with the run's beginning.
     for count in range(1 if planner is not None else 2, len(entries)):
         before = [step for step, durable in world.calls if durable <= count]
         for answer in ("result", "retry"):
-            record = runner.before(count, whole.run) if runner is not None else None
+            record = runner.before(count, whole.name) if runner is not None else None
             proposed = len(first.tasks) if first is not None else 0
             await check_one_crash(planner, whole, entries[:count], before, answer, has_effects, record, proposed)
 
 
 async def check_one_crash(
     planner: Callable[[], ScriptedPlanner] | None,
-    whole: Pursuit,
+    whole: Run,
     entries: list[Mapping[str, Any]],
     before: list[str],
     answer: str,
@@ -185,15 +185,15 @@ async def check_one_crash(
     proposed: int,
 ) -> None:
     place = f"after entry {len(entries)}, {entries[-1]['type']} {entries[-1].get('step', '')}"
-    store = await store_with(whole.run, entries)
+    store = await store_with(whole.name, entries)
     world = World()
-    kernel = kernel_of(world, store, None if record is None else MemoryDurableRunner(record={whole.run: dict(record)}))
+    kernel = kernel_of(world, store, None if record is None else MemoryDurableRunner(record={whole.name: dict(record)}))
     asked: list[str] = []
     planners = [planner() if planner is not None else None]
-    pursuit = await kernel.resume(whole.run, planner=planners[-1])
-    while isinstance(pursuit.outcome, Held):
-        assert pursuit.outcome.uncertain
-        step = pursuit.outcome.step
+    run = await kernel.resume(whole.name, planner=planners[-1])
+    while isinstance(run.outcome, Paused):
+        assert run.outcome.uncertain
+        step = run.outcome.step
         assert step is not None
         assert has_effects(step), f"{step} may simply run again"
         assert step not in asked, f"it asks for {step} again"
@@ -201,23 +201,23 @@ async def check_one_crash(
         asked.append(step)
         results = {record.step.id: record.result for record in whole.steps}
         planners.append(planner() if planner is not None else None)
-        pursuit = await kernel.resume(
-            whole.run,
+        run = await kernel.resume(
+            whole.name,
             planner=planners[-1],
             retry=[step] if answer == "retry" else [],
             results={step: results[step]} if answer == "result" else None,
         )
-    assert pursuit.outcome == whole.outcome, place
+    assert run.outcome == whole.outcome, place
     finished = {entry["step"] for entry in entries if entry["type"] == "step-finished"}
     assert not finished & set(world.called), f"{place}: what finished ran again"
     both = before + world.called
     twice = {step for step in both if has_effects(step) and both.count(step) > 1}
     assert twice <= (set(asked) if answer == "retry" else set()), f"{place}: {twice} happened twice unasked"
-    assert {record.step.id for record in pursuit.steps} == {record.step.id for record in whole.steps}
-    assert pursuit.plan.steps == pursuit.plan.steps
-    assert RunState.of(await store.read(whole.run)).state == "done"
+    assert {record.step.id for record in run.steps} == {record.step.id for record in whole.steps}
+    assert run.plan.steps == run.plan.steps
+    assert RunState.of(await store.read(whole.name)).state == "done"
     with pytest.raises(RunEnded, match="has its answer"):
-        await kernel.resume(whole.run)
+        await kernel.resume(whole.name)
     assert len(asyncio.all_tasks()) == 1
     if record is None:
         return
@@ -225,7 +225,7 @@ async def check_one_crash(
     tasks = sum(len(each.tasks) for each in planners if each is not None)
     assert tasks == proposed - sum(name.startswith("proposal-") for name in record), f"{place}: proposed again"
     begun = {entry["step"] for entry in entries if entry["type"] == "step-started"}
-    taken = {entry["step"] for entry in await store.read(whole.run) if entry.get("recorded")}
+    taken = {entry["step"] for entry in await store.read(whole.name) if entry.get("recorded")}
     assert taken == (begun - finished) & set(record), place
 
 
@@ -244,7 +244,7 @@ def test_a_recorded_plan_that_dies_after_any_entry_does_nothing_again(seed: int)
 @pytest.mark.parametrize("durable", [False, True])
 @settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 10_000))
-def test_a_pursuit_that_dies_after_any_entry_ends_as_if_it_had_not(seed: int, durable: bool) -> None:
+def test_a_run_that_dies_after_any_entry_ends_as_if_it_had_not(seed: int, durable: bool) -> None:
     plan = some_plan(seed)
     moves = tuple(Plan("move", (step,)) for step in plan.steps)
     refused = Plan("wrong", (Step("x", "W-nothing"),))
@@ -257,7 +257,7 @@ def test_a_pursuit_that_dies_after_any_entry_ends_as_if_it_had_not(seed: int, du
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10_000), st.integers(0, 40))
-def test_a_pursuit_cancelled_at_any_moment_leaves_nothing_and_can_be_resumed(seed: int, moments: int) -> None:
+def test_a_run_cancelled_at_any_moment_leaves_nothing_and_can_be_resumed(seed: int, moments: int) -> None:
     plan = some_plan(seed)
     has_effects = effects(plan)
 
@@ -284,14 +284,14 @@ def test_a_pursuit_cancelled_at_any_moment_leaves_nothing_and_can_be_resumed(see
         assert state in ("interrupted", "done")
         if state == "done":
             return  # It was cancelled when it had its answer, before anybody was given it.
-        pursuit = await kernel.resume(name)
-        while isinstance(pursuit.outcome, Held):
-            step = pursuit.outcome.step
+        ended = await kernel.resume(name)
+        while isinstance(ended.outcome, Paused):
+            step = ended.outcome.step
             assert step is not None
             assert has_effects(step)
-            pursuit = await kernel.resume(name, retry=[step])
+            ended = await kernel.resume(name, retry=[step])
         expected = await kernel_of(World(), None).run_plan(plan)
-        assert pursuit.outcome == expected.outcome
+        assert ended.outcome == expected.outcome
 
     asyncio.run(run())
 
@@ -354,7 +354,7 @@ async def go_on_until_it_ends(seed: int) -> None:
         except (StoreError, asyncio.CancelledError):
             pass
         else:
-            if isinstance(outcome, Held):
+            if isinstance(outcome, Paused):
                 assert outcome.uncertain
                 retry = [str(outcome.step)]
                 asked += retry
@@ -393,11 +393,11 @@ def kernel(world: World, store: MemoryRunStore) -> Kernel:
 
 async def interrupted(kernel: Kernel, plan: Plan = PLAN, *, keep: int = 3) -> str:
     """Run a plan, and cut its journal after so many entries."""
-    pursuit = await kernel.run_plan(plan)
+    run = await kernel.run_plan(plan)
     assert kernel.run_store is not None
-    entries = await kernel.run_store.read(pursuit.run)
-    kernel.run_store = await store_with(pursuit.run, entries[:keep])
-    return pursuit.run
+    entries = await kernel.run_store.read(run.name)
+    kernel.run_store = await store_with(run.name, entries[:keep])
+    return run.name
 
 
 async def test_an_interrupted_step_with_effects_waits_for_a_person(kernel: Kernel, world: World) -> None:
@@ -405,7 +405,7 @@ async def test_an_interrupted_step_with_effects_waits_for_a_person(kernel: Kerne
     world.calls.clear()
     events: list[Event] = []
     held = await kernel.resume(run, emit=events.append)
-    assert isinstance(held.outcome, Held)
+    assert isinstance(held.outcome, Paused)
     assert (held.outcome.step, held.outcome.uncertain) == ("send", True)
     assert "W-send, which has effects" in held.outcome.reason
     assert world.calls == []
@@ -461,7 +461,7 @@ async def test_a_step_that_finished_is_never_run_again(kernel: Kernel) -> None:
 
 
 async def test_a_run_that_is_not_there_is_answered_with_the_nearest(kernel: Kernel) -> None:
-    run = (await kernel.run_plan(PLAN)).run
+    run = (await kernel.run_plan(PLAN)).name
     with pytest.raises(RunNotFound, match=run):
         await kernel.resume(f"{run}x")
     with pytest.raises(RunError, match="no journal"):
@@ -531,7 +531,7 @@ async def test_a_step_with_effects_inside_of_one_that_was_cut_off_is_not_forgott
         await kernel.run_plan(plan)
     (run,) = await store.runs()
     held = await kernel.resume(run, retry=["n"])
-    assert isinstance(held.outcome, Held)
+    assert isinstance(held.outcome, Paused)
     assert (held.outcome.step, held.outcome.uncertain, calls) == ("n/p", True, ["pay"])
     done = await kernel.resume(run, retry=["n/p"])
     assert done.outcome == Answer("paid", value="paid")
@@ -552,10 +552,10 @@ async def test_what_was_held_is_asked_again(kernel: Kernel, world: World) -> Non
     kernel.middleware.plan.append(guard_plan)
     kernel.middleware.step.append(guard_step)
     held = await kernel.run_plan(PLAN)
-    assert held.outcome == Held("Look first.")
-    held = await kernel.resume(held.run)
-    assert held.outcome == Held("Really?", "send")
-    done = await kernel.resume(held.run)
+    assert held.outcome == Paused("Look first.")
+    held = await kernel.resume(held.name)
+    assert held.outcome == Paused("Really?", "send")
+    done = await kernel.resume(held.name)
     assert done.outcome == Answer("a", value="a")
     assert asked == ["plan", "plan", "send", "send", "join"], "a plan that was let through is not asked for again"
     assert world.called == ["send", "join"]
@@ -571,7 +571,7 @@ async def test_resume_goes_on_with_the_planner_of_the_journal(kernel: Kernel) ->
             return Plan("g", (SEND,), notes={"script": 1})
 
     with pytest.raises(ServiceUnavailable):
-        await kernel.pursue("Send", planner=Down(), input={"to": "Ada"})
+        await kernel.run_goal("Send", planner=Down(), input={"to": "Ada"})
     seen: list[Task] = []
 
     def answer(task: Task) -> Answer:
@@ -591,7 +591,7 @@ async def test_resume_goes_on_with_the_planner_of_the_journal(kernel: Kernel) ->
 async def test_the_budget_that_was_asked_for_holds_after_resuming_unless_another_is_given(kernel: Kernel) -> None:
     planner = ScriptedPlanner(Plan("g", (SEND,)), Answer("end"))
     with pytest.raises(LimitExceeded):
-        await kernel.pursue("Send", planner=planner, budget=Budget(proposals=1))
+        await kernel.run_goal("Send", planner=planner, budget=Budget(proposals=1))
     assert kernel.run_store is not None
     (run,) = await kernel.run_store.runs()
     with pytest.raises(LimitExceeded, match="1 proposals"):
@@ -601,9 +601,9 @@ async def test_the_budget_that_was_asked_for_holds_after_resuming_unless_another
 
 
 async def test_an_infeasible_run_is_over(kernel: Kernel) -> None:
-    pursuit = await kernel.pursue("Fly", planner=ScriptedPlanner(Infeasible("No wings.")))
+    run = await kernel.run_goal("Fly", planner=ScriptedPlanner(Infeasible("No wings.")))
     with pytest.raises(RunEnded, match="infeasible"):
-        await kernel.resume(pursuit.run)
+        await kernel.resume(run.name)
 
 
 async def test_a_plan_whose_functions_changed_is_not_run_on(kernel: Kernel) -> None:
@@ -667,8 +667,8 @@ async def test_functions_are_told_which_step_they_are_called_for(store: MemoryRu
     kernel = Kernel(run_store=store)
     kernel.add_function(look)
     plan = Plan("g", (Step("a", "look"), Step("n", Plan("i", (Step("b", "look"),)))))
-    pursuit = await kernel.run_plan(plan)
-    assert sorted(step.key for step in seen) == [f"{pursuit.run}/a", f"{pursuit.run}/n/b"]
+    run = await kernel.run_plan(plan)
+    assert sorted(step.key for step in seen) == [f"{run.name}/a", f"{run.name}/n/b"]
     await kernel.invoke("look")
     assert seen[-1] is None
 

@@ -203,7 +203,7 @@ async def test_a_search_is_three_functions(library: Library) -> None:
     assert await kernel.invoke_json("Books-GetSearchResults", {"query": "q", "count": 1}) == [
         {"title": "q 0", "year": 2000}
     ]
-    tagged = [name for name, manual in kernel.manuals.items() if SEARCH_TAG in manual.tags]
+    tagged = [name for name, spec in kernel.specs.items() if SEARCH_TAG in spec.tags]
     assert tagged == ["Books-GetTextSearchResults"]
 
 
@@ -264,11 +264,11 @@ async def test_what_is_not_read_to_its_end_is_closed_at_the_source() -> None:
 async def test_closing_results_lets_go_of_what_they_are_made_from(read: int) -> None:
     closed = []
 
-    class Held:
+    class Paused:
         def __init__(self) -> None:
             self.left = iter("abc")
 
-        def __aiter__(self) -> Held:
+        def __aiter__(self) -> Paused:
             return self
 
         async def __anext__(self) -> str:
@@ -279,9 +279,9 @@ async def test_closing_results_lets_go_of_what_they_are_made_from(read: int) -> 
 
     class Holding(Library):
         async def fetch(self, query: str, options: TextSearchOptions) -> SearchResults[Any]:
-            return SearchResults(Held())
+            return SearchResults(Paused())
 
-    mapped = SearchResults[str](Held()).map(str.upper).map(str.lower)
+    mapped = SearchResults[str](Paused()).map(str.upper).map(str.lower)
     for results in (mapped, await Holding().get_search_results("q")):
         closed.clear()
         for _ in range(read):

@@ -90,7 +90,7 @@ def kernel_with(web: Web, **options: Any) -> Kernel:
 
 
 def properties(kernel: Kernel, function: str) -> dict[str, Any]:
-    return dict(kernel.function(function).manual.parameters["properties"])
+    return dict(kernel.function(function).spec.parameters["properties"])
 
 
 # Which functions there are
@@ -124,7 +124,7 @@ def test_by_itself_a_search_is_three_functions_that_say_what_they_do(web: Web) -
             "default": None,
         },
     }
-    items = {name: kernel.function(name).manual.returns["items"] for name in ("Search", "GetTextSearchResults")}
+    items = {name: kernel.function(name).spec.returns["items"] for name in ("Search", "GetTextSearchResults")}
     assert items["Search"] == {"type": "string"}
     assert set(items["GetTextSearchResults"]["properties"]) == {"value", "name", "link"}
 
@@ -151,7 +151,7 @@ async def test_a_function_may_have_a_name_and_words_of_the_applications_own(web:
     }
     assert (find.description, kernel.plugins["Web"].description) == ("Look it up {here}.", "The web.")
     assert find.tags == {SEARCH_TAG}, "planners know it by what it does, not by its name"
-    assert find.manual.parameters["properties"] == {"query": {"type": "string", "description": "A few words."}}
+    assert find.spec.parameters["properties"] == {"query": {"type": "string", "description": "A few words."}}
     assert len(await kernel.invoke_json("Web-find", {"query": "q"})) == 3
     with pytest.raises(ArgumentsInvalid, match="Web-find: count: unknown; the parameters are query"):
         await kernel.invoke_json("Web-find", {"query": "q", "count": 1})
@@ -202,7 +202,7 @@ def test_what_makes_no_sense_is_told_when_the_plugin_is_made(web: Web, mistake: 
 
 async def test_records_come_in_the_form_of_their_type(web: Web) -> None:
     kernel = kernel_with(web)
-    returns = kernel.function("GetSearchResults").manual.returns
+    returns = kernel.function("GetSearchResults").spec.returns
     assert returns["items"]["properties"]["title"] == {"type": "string"}
     assert {"type": "string", "format": "date"} in returns["items"]["properties"]["published"]["anyOf"]
     records = await kernel.invoke_json("GetSearchResults", {"query": "q", "count": 1})
@@ -233,16 +233,14 @@ async def test_a_codec_of_the_kernel_writes_records_of_its_kind() -> None:
             return TextSearchResult("odd")
 
     typed = Kernel(plugins=[search_plugin(Odds(), "Odds", codecs=[OddCodec()])])
-    assert typed.function("GetSearchResults").manual.returns["items"] == {"const": "odd"}
+    assert typed.function("GetSearchResults").spec.returns["items"] == {"const": "odd"}
     assert await typed.invoke_json("GetSearchResults", {"query": "q"}) == ["odd"]
     odds = Odds()
     odds.record_type = Any
     untold = Kernel(plugins=[search_plugin(odds, "Odds", codecs=[OddCodec()])])
     assert await untold.invoke_json("GetSearchResults", {"query": "q"}) == ["odd"]
     untyped = search_plugin(Odds(), "Odds")
-    assert untyped["GetSearchResults"].manual.returns == {"type": "array"}, (
-        "a type without a schema is no reason to stop"
-    )
+    assert untyped["GetSearchResults"].spec.returns == {"type": "array"}, "a type without a schema is no reason to stop"
 
 
 async def test_a_search_that_does_not_tell_the_type_of_its_records_is_three_functions_too(web: Web) -> None:
@@ -255,7 +253,7 @@ async def test_a_search_that_does_not_tell_the_type_of_its_records_is_three_func
         get_search_results = web.get_search_results
 
     kernel = Kernel(plugins=[search_plugin(Bare(), "Web")])
-    assert kernel.function("GetSearchResults").manual.returns == {"type": "array"}
+    assert kernel.function("GetSearchResults").spec.returns == {"type": "array"}
     assert (await kernel.invoke_json("GetSearchResults", {"query": "q"}))[0]["published"] == "2026-01-01"
 
 
@@ -332,7 +330,7 @@ async def test_values_that_are_not_among_those_declared_are_told_to_the_model(we
 
 async def test_a_required_parameter_must_be_given_and_must_say_something(web: Web) -> None:
     kernel = kernel_with(web, parameters={"site": SearchParameter("Which site.", required=True)})
-    assert kernel.function("Search").manual.parameters["required"] == ["query", "site"]
+    assert kernel.function("Search").spec.parameters["required"] == ["query", "site"]
     for arguments, fault in (({}, "site: missing"), ({"site": ""}, "site: must not be empty")):
         with pytest.raises(ArgumentsInvalid, match=fault):
             await kernel.invoke_json("Search", {"query": "q", **arguments})

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from portico._functions.functions import FunctionManual
+from portico._functions.functions import FunctionSpec
 from portico._selection.words import spaced, words
 from portico_basics.contextual.lexical import function_text
 
@@ -71,12 +71,10 @@ def test_a_name_spaced_has_the_same_words(name: str) -> None:
 
 def test_a_functions_text_is_its_name_description_and_parameters() -> None:
     properties = {"toCity": {"description": "Where to."}, "day": {"type": "string"}, "odd": True}
-    manual = FunctionManual("Travel-findFlights", "Find flights.", {"type": "object", "properties": properties}, {})
-    assert function_text(manual) == (
-        "Travel find Flights. Travel find Flights. Find flights. to City: Where to. day odd"
-    )
+    spec = FunctionSpec("Travel-findFlights", "Find flights.", {"type": "object", "properties": properties}, {})
+    assert function_text(spec) == ("Travel find Flights. Travel find Flights. Find flights. to City: Where to. day odd")
 
 
 @pytest.mark.parametrize("parameters", [{}, {"properties": None}, {"properties": []}, {"properties": {"a": None}}])
 def test_a_schema_that_is_no_schema_of_an_object_is_no_error(parameters: dict[str, Any]) -> None:
-    assert function_text(FunctionManual("f", "", parameters, {})).startswith("f. f.")
+    assert function_text(FunctionSpec("f", "", parameters, {})).startswith("f. f.")

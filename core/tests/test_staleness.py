@@ -8,32 +8,32 @@ from typing import Any, Literal
 
 import pytest
 
-from portico._functions.functions import Function, FunctionManual, Parameter
+from portico._functions.functions import Function, FunctionSpec, Parameter
 from portico._plans.plan import Plan
 from portico._plans.reuse import Stale, fingerprint
 from portico._types.compiling import compile_type
 
 
-def manual(returns: Any = str, *, effects: bool = False, needed: bool = True, **parameters: Any) -> FunctionManual:
+def spec(returns: Any = str, *, effects: bool = False, needed: bool = True, **parameters: Any) -> FunctionSpec:
     made = [Parameter(name, "", compile_type(hint), needed or name != "days", 1) for name, hint in parameters.items()]
-    return Function("f", print, parameters=made, returns=compile_type(returns), effects=effects).manual
+    return Function("f", print, parameters=made, returns=compile_type(returns), effects=effects).spec
 
 
-BEFORE = manual(city=str, days=int)
+BEFORE = spec(city=str, days=int)
 
 
 @pytest.mark.parametrize(
     ("now", "changes"),
     [
-        (manual(city=str, days=int), ()),
-        (manual(days=int, city=str), ()),
-        (manual(city=str), ("the parameter 'days' is gone",)),
-        (manual(city=str, days=int, scale=str), ("the parameter 'scale' is new and needed",)),
-        (manual(city=str, days=float), ("the parameter 'days' takes something else",)),
-        (manual(int, city=str, days=int), ("its result is another",)),
-        (manual(city=str, days=int, effects=True), ("it has effects now",)),
+        (spec(city=str, days=int), ()),
+        (spec(days=int, city=str), ()),
+        (spec(city=str), ("the parameter 'days' is gone",)),
+        (spec(city=str, days=int, scale=str), ("the parameter 'scale' is new and needed",)),
+        (spec(city=str, days=float), ("the parameter 'days' takes something else",)),
+        (spec(int, city=str, days=int), ("its result is another",)),
+        (spec(city=str, days=int, effects=True), ("it has effects now",)),
         (
-            manual(list[int], city=Literal["a"], scale=str),
+            spec(list[int], city=Literal["a"], scale=str),
             (
                 "the parameter 'city' takes something else",
                 "the parameter 'scale' is new and needed",
@@ -44,14 +44,14 @@ BEFORE = manual(city=str, days=int)
     ],
     ids=str,
 )
-def test_what_changed_is_said(now: FunctionManual, changes: tuple[str, ...]) -> None:
+def test_what_changed_is_said(now: FunctionSpec, changes: tuple[str, ...]) -> None:
     plan = Plan("g", fingerprints={"f": fingerprint(BEFORE)})
     expected = (Stale("f", changes),) if changes else ()
     assert Stale.of(plan, {"f": now}) == expected
 
 
 def test_whether_a_parameter_is_needed_counts() -> None:
-    required = FunctionManual("f", "", {"properties": {"a": {"type": "string"}}, "required": ["a"]}, {})
+    required = FunctionSpec("f", "", {"properties": {"a": {"type": "string"}}, "required": ["a"]}, {})
     optional = replace(required, parameters={"properties": {"a": {"type": "string"}}})
     for one, other, sentence in (
         (required, optional, "the parameter 'a' is no longer needed"),
@@ -79,8 +79,8 @@ def test_words_for_people_and_definitions_of_others_do_not_count() -> None:
         "properties": {"a": {"$ref": "#/$defs/A"}, "title": {"type": "string"}},
         "$defs": {"A": {"type": "string"}, "B": {"type": "number"}},
     }
-    base = FunctionManual("f", "", schema, {})
-    assert fingerprint(base) == fingerprint(FunctionManual("g", "words", other, {"description": "d"}))
+    base = FunctionSpec("f", "", schema, {})
+    assert fingerprint(base) == fingerprint(FunctionSpec("g", "words", other, {"description": "d"}))
     assert fingerprint(base) != fingerprint(replace(base, parameters={**schema, "$defs": {"A": {"type": "integer"}}}))
     assert fingerprint(base) != fingerprint(replace(base, parameters={**schema, "minProperties": 1}))
     without = replace(base, parameters={**schema, "properties": {"a": schema["properties"]["a"]}})
@@ -94,9 +94,9 @@ def test_a_fingerprint_is_short_and_says_nothing_of_the_schemas() -> None:
 
 
 def test_what_a_definition_says_counts_for_the_rules_of_the_parameters_too() -> None:
-    def ruled(definition: dict[str, Any]) -> FunctionManual:
+    def ruled(definition: dict[str, Any]) -> FunctionSpec:
         parameters = {"properties": {"a": {}}, "anyOf": [{"$ref": "#/$defs/A"}], "$defs": {"A": definition}}
-        return FunctionManual("f", "", parameters, {})
+        return FunctionSpec("f", "", parameters, {})
 
     plan = Plan("g", fingerprints={"f": fingerprint(ruled({"required": ["a"]}))})
     assert Stale.of(plan, {"f": ruled({"required": ["a"]})}) == ()
@@ -106,6 +106,6 @@ def test_what_a_definition_says_counts_for_the_rules_of_the_parameters_too() -> 
 
 @pytest.mark.parametrize("definitions", [{}, {"$defs": {"B": {}}}], ids=["none", "another"])
 def test_a_reference_to_no_definition_is_as_good_as_any_text(definitions: dict[str, Any]) -> None:
-    dangling = FunctionManual("f", "", {"properties": {"a": {"$ref": "#/$defs/A"}}, **definitions}, {})
+    dangling = FunctionSpec("f", "", {"properties": {"a": {"$ref": "#/$defs/A"}}, **definitions}, {})
     assert fingerprint(dangling) == fingerprint(dangling)
-    assert fingerprint(dangling) != fingerprint(FunctionManual("f", "", {"properties": {"a": {}}}, {}))
+    assert fingerprint(dangling) != fingerprint(FunctionSpec("f", "", {"properties": {"a": {}}}, {}))

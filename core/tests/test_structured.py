@@ -15,7 +15,7 @@ from portico._functions.functions import function
 from portico._kernel import Kernel
 from portico._tool_loop.partial_json import NOTHING
 from portico._tool_loop.structured import DraftReader, Manner, ReplyFault, ResponseFormat
-from portico._tool_loop.values import PartialValue, Turn, TurnLimits
+from portico._tool_loop.values import PartialValue, ToolLoopLimits, Turn
 from portico.errors import ResponseInvalid, SchemaUnsupported
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.strategies import json_values
@@ -135,7 +135,7 @@ async def test_repairs_have_an_end_and_the_last_reply_is_kept():
     assert caught.value.text == "no"
     assert len(chat.requests) == 3
     with pytest.raises(ResponseInvalid):
-        await ask(ScriptedChat("no"), MathReasoning, limits=TurnLimits(repairs=0))
+        await ask(ScriptedChat("no"), MathReasoning, limits=ToolLoopLimits(repairs=0))
 
 
 async def test_a_reply_that_was_cut_short_is_not_sent_back():

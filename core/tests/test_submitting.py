@@ -18,9 +18,9 @@ from portico._kernel import Kernel
 from portico._plans.plan import Plan, Value
 from portico._plans.task import Answer, Budget
 from portico._ports.runner import Runner
-from portico._runs.outcome import LONGEST_RUN, Pursuit
+from portico._runs.outcome import LONGEST_RUN, Run
 from portico._runs.runners import require_jobs
-from portico._runs.submitting import JOB_VERSION, PURSUIT, Submitted, pursuit_job, submitted
+from portico._runs.submitting import JOB_VERSION, RUN_KIND, Submitted, run_job, submitted
 from portico.errors import RunError, StoreDamaged, StoreError, UnsupportedOption
 from portico_testkit.fakes.durable_runs import MemoryDurableRunner
 from portico_testkit.fakes.job_queue import MemoryJobQueue
@@ -69,8 +69,8 @@ def kernel(queue: MemoryJobQueue) -> Kernel:
 def test_what_is_asked_for_arrives_as_it_was(goal: str, options: dict[str, Any], origin: dict[str, Any]) -> None:
     kernel = Kernel()
     kernel.origin = origin
-    job = pursuit_job(kernel, goal, **options)
-    assert job.kind == PURSUIT
+    job = run_job(kernel, goal, **options)
+    assert job.kind == RUN_KIND
     sent = Job(job.name, job.kind, json.loads(json.dumps(job.body, allow_nan=False)))
     run = options.pop("run", job.name)
     assert submitted(sent) == Submitted(run, goal, **options, origin=origin or None)
@@ -82,7 +82,7 @@ async def test_a_goal_that_is_submitted_waits_under_the_name_of_its_run(kernel: 
     (status,) = await queue.status([run])
     assert status is not None
     assert (status.kind, status.state) == ("pursuit", "waiting")
-    job = pursuit_job(kernel, "Shout", planner="scripted", input={"a": 1}, budget=Budget(steps=3), run=run)
+    job = run_job(kernel, "Shout", planner="scripted", input={"a": 1}, budget=Budget(steps=3), run=run)
     assert job.body == {
         "version": JOB_VERSION,
         "goal": "Shout",
@@ -94,7 +94,7 @@ async def test_a_goal_that_is_submitted_waits_under_the_name_of_its_run(kernel: 
 
 async def test_the_same_run_is_submitted_once(kernel: Kernel, queue: MemoryJobQueue) -> None:
     assert [await kernel.submit(goal, run="order 17") for goal in ("Ship it", "Ship it again")] == ["order 17"] * 2
-    (waiting,) = await queue.jobs(PURSUIT)
+    (waiting,) = await queue.jobs(RUN_KIND)
     assert waiting.name == "order 17"
 
 
@@ -143,7 +143,7 @@ async def test_what_cannot_be_sent_is_refused_before_anything_is(
 ) -> None:
     with pytest.raises(error, match=words):
         await kernel.submit(**{"goal": "g", **options})
-    assert not await queue.jobs(PURSUIT)
+    assert not await queue.jobs(RUN_KIND)
 
 
 async def test_one_goal_that_cannot_be_sent_holds_back_all(kernel: Kernel, queue: MemoryJobQueue) -> None:
@@ -152,7 +152,7 @@ async def test_one_goal_that_cannot_be_sent_holds_back_all(kernel: Kernel, queue
     kernel.origin = {"of": object()}
     with pytest.raises(ValueError, match="the kernel's origin is not JSON"):
         await kernel.submit_all(["one"])
-    assert not await queue.jobs(PURSUIT)
+    assert not await queue.jobs(RUN_KIND)
 
 
 class Plain(Runner):
@@ -199,16 +199,16 @@ def test_a_runner_is_asked_for_what_else_it_can(queue: MemoryJobQueue) -> None:
 @example({"version": 1, "goal": "g", "reuse": 1})
 @example({"version": 1, "goal": "g", "context": []})
 @example({"version": 1, "goal": "g", "origin": "here"})
-def test_what_asks_for_no_pursuit_is_damage(body: dict[str, Any]) -> None:
-    words = "The job j is (none that asks for a pursuit|of version [0-9]+;)"
+def test_what_asks_for_no_run_is_damage(body: dict[str, Any]) -> None:
+    words = "The job j is (none that asks for a run|of version [0-9]+;)"
     with pytest.raises(StoreError, match=words):
-        submitted(Job("j", PURSUIT, body))
+        submitted(Job("j", RUN_KIND, body))
 
 
 def test_a_job_of_a_newer_version_is_told() -> None:
     words = f"version {JOB_VERSION + 1}; this is a Portico that knows version {JOB_VERSION}"
     with pytest.raises(StoreError, match=words) as caught:
-        submitted(Job("j", PURSUIT, {"version": JOB_VERSION + 1, "wish": "?"}))
+        submitted(Job("j", RUN_KIND, {"version": JOB_VERSION + 1, "wish": "?"}))
     assert not isinstance(caught.value, StoreDamaged)
 
 
@@ -222,9 +222,9 @@ def test_any_other_text_names_a_run(name: str) -> None:
         refused = "\0" in name
     if refused:
         with pytest.raises(ValueError, match="not every store takes"):
-            Pursuit.check_name(name)
+            Run.check_name(name)
     else:
-        assert Pursuit.check_name(name) == name
+        assert Run.check_name(name) == name
 
 
 @pytest.mark.parametrize("planned", [True, False])
@@ -233,10 +233,10 @@ async def test_a_run_has_the_name_that_it_is_given_and_no_other_run_has_it(plann
 
     async def begin(run: str) -> Any:
         if planned:
-            return await kernel.pursue("g", planner=ScriptedPlanner(Answer("there")), run=run)
+            return await kernel.run_goal("g", planner=ScriptedPlanner(Answer("there")), run=run)
         return await kernel.run_plan(Plan("g", result=Value(1)), run=run)
 
-    assert (await begin("mine")).run == "mine"
+    assert (await begin("mine")).name == "mine"
     assert kernel.run_store is not None
     entries = await kernel.run_store.read("mine")
     with pytest.raises(RunError, match="The journal has a run 'mine' already"):
@@ -245,7 +245,7 @@ async def test_a_run_has_the_name_that_it_is_given_and_no_other_run_has_it(plann
     with pytest.raises(ValueError, match="blank"):
         await begin(" ")
     without = Kernel()
-    assert (await without.run_plan(Plan("g", result=Value(1)), run="mine")).run == "mine"
+    assert (await without.run_plan(Plan("g", result=Value(1)), run="mine")).name == "mine"
 
 
 class Slow(MemoryRunStore):

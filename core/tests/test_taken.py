@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from portico._functions.functions import FunctionManual
+from portico._functions.functions import FunctionSpec
 from portico._plans.check import path_problem
 from portico._plans.checking.expressions import UNKNOWN, Known, Taken, known_of, whole
 from portico._plans.checking.notes import FunctionNames
@@ -197,12 +197,12 @@ def test_what_is_inside_is_known_by_its_place() -> None:
 def test_of_parameters_the_check_knows_names_what_is_needed_and_whether_others_may_be(
     parameters: dict[str, Any], names: list[str], required: tuple[str, ...], closed: bool
 ) -> None:
-    known = known_of(FunctionManual("f", "", parameters, COUNT))
+    known = known_of(FunctionSpec("f", "", parameters, COUNT))
     assert (known.name, list(known.parameters), known.required, known.closed) == ("f", names, required, closed)
     shapes = [taken.shape for taken in known.parameters.values()]
     assert shapes == [((parameters["properties"][name], parameters),) for name in names]
     assert (known.effects, known.output.shape) == (False, whole(COUNT))
-    assert known_of(FunctionManual("f", "", parameters, COUNT, effects=True)).effects is True
+    assert known_of(FunctionSpec("f", "", parameters, COUNT, effects=True)).effects is True
     assert Known("f", parameters, True).closed is closed
     assert Known("f", parameters, True, closed=True).closed is True
     assert (Known("f", parameters, True).effects, UNKNOWN.shape) == (False, ())

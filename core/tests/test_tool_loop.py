@@ -27,8 +27,8 @@ from portico._functions.functions import FunctionPlugin, function
 from portico._functions.middleware import Middleware, ToolCallInvocation
 from portico._kernel import Kernel
 from portico._tool_loop.toolset import Toolbox
-from portico._tool_loop.values import ToolFinished, ToolStarted, Turn, TurnLimits
-from portico.errors import FunctionNotFound, ResponseInvalid, TurnLimitExceeded
+from portico._tool_loop.values import ToolFinished, ToolLoopLimits, ToolStarted, Turn
+from portico.errors import FunctionNotFound, ResponseInvalid, ToolLoopLimitExceeded
 from portico_testkit.fakes.chat_service import Line, ScriptedChat
 from portico_testkit.virtual_time import on_virtual_time
 
@@ -202,7 +202,7 @@ async def test_a_function_that_raises_is_a_message_and_its_cause_is_kept():
 
 async def test_a_result_is_cut_where_the_model_is_shown_no_more():
     asked = case(calling(call("Weather-today", city="x" * 500)), "Long.")
-    await asked.complete(functions=["Weather"], limits=TurnLimits(result_characters=100))
+    await asked.complete(functions=["Weather"], limits=ToolLoopLimits(result_characters=100))
     content = asked.results()[0].content
     assert content.startswith("Sun over xxx")
     assert "[cut here: the result has 509 characters, 100 are shown]" in content
@@ -211,14 +211,14 @@ async def test_a_result_is_cut_where_the_model_is_shown_no_more():
 @pytest.mark.parametrize(
     ("limits", "named", "replies"),
     [
-        (TurnLimits(rounds=2), "2 rounds", 2),
-        (TurnLimits(calls=2), "2 tool calls", 3),
-        (TurnLimits(tokens=20), "20 tokens", 2),
+        (ToolLoopLimits(rounds=2), "2 rounds", 2),
+        (ToolLoopLimits(calls=2), "2 tool calls", 3),
+        (ToolLoopLimits(tokens=20), "20 tokens", 2),
     ],
 )
 async def test_a_turn_without_an_end_reaches_its_limit_and_loses_nothing(limits, named, replies):
     asked = case(calling(call("Weather-today", city="Oslo")), repeat=True)
-    with pytest.raises(TurnLimitExceeded, match=named) as caught:
+    with pytest.raises(ToolLoopLimitExceeded, match=named) as caught:
         await asked.complete(functions=["Weather"], limits=limits)
     assert len(asked.chat.requests) == replies
     assert caught.value.usage == Usage(10 * replies, 5 * replies)
@@ -240,8 +240,8 @@ async def test_a_turn_that_takes_too_long_is_stopped_with_its_tools():
         stopped.clear()
         asked = case(calling(*calls))
         asked.kernel.add_function(forever)
-        with pytest.raises(TurnLimitExceeded, match=r"0\.05 seconds"):
-            await asked.complete(functions=["forever"], limits=TurnLimits(seconds=0.05))
+        with pytest.raises(ToolLoopLimitExceeded, match=r"0\.05 seconds"):
+            await asked.complete(functions=["forever"], limits=ToolLoopLimits(seconds=0.05))
         assert stopped.is_set()
 
 

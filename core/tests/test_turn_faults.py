@@ -23,8 +23,8 @@ from portico._chat.messages import (
 from portico._functions.functions import function
 from portico._functions.middleware import Middleware, PromptRender, ToolCallInvocation
 from portico._kernel import Kernel
-from portico._tool_loop.values import ToolStarted, Turn, TurnLimits
-from portico.errors import ResponseInvalid, TurnLimitExceeded
+from portico._tool_loop.values import ToolLoopLimits, ToolStarted, Turn
+from portico.errors import ResponseInvalid, ToolLoopLimitExceeded
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.virtual_time import on_virtual_time
 
@@ -160,7 +160,7 @@ async def test_a_time_out_of_the_service_is_not_taken_for_the_limit_of_the_turn(
             yield ChatDelta("Well")
             raise TimeoutError("the service's own")
 
-    kernel, limits = Kernel(), TurnLimits(seconds=1000)
+    kernel, limits = Kernel(), ToolLoopLimits(seconds=1000)
     with pytest.raises(TimeoutError, match="the service's own"):
         if streamed:
             async for _ in kernel.stream("Hi", chat=Slow(), limits=limits):
@@ -171,8 +171,8 @@ async def test_a_time_out_of_the_service_is_not_taken_for_the_limit_of_the_turn(
 
 @on_virtual_time
 async def test_a_stream_whose_reader_takes_too_long_ends_at_the_limit():
-    with pytest.raises(TurnLimitExceeded, match=r"0\.01 seconds"):
-        async for _ in Kernel().stream("Hi", chat=ScriptedChat("x" * 700), limits=TurnLimits(seconds=0.01)):
+    with pytest.raises(ToolLoopLimitExceeded, match=r"0\.01 seconds"):
+        async for _ in Kernel().stream("Hi", chat=ScriptedChat("x" * 700), limits=ToolLoopLimits(seconds=0.01)):
             await asyncio.sleep(0.005)
 
 
@@ -231,9 +231,9 @@ async def test_a_structured_reply_that_was_cut_short_says_what_to_do():
         await Kernel().complete("How much?", chat=ScriptedChat(reply), returns=Percent)
 
 
-@pytest.mark.parametrize("limits", [TurnLimits(calls=1), TurnLimits(seconds=0.02)])
+@pytest.mark.parametrize("limits", [ToolLoopLimits(calls=1), ToolLoopLimits(seconds=0.02)])
 @on_virtual_time
-async def test_a_conversation_that_met_a_limit_has_no_call_without_an_answer(limits: TurnLimits):
+async def test_a_conversation_that_met_a_limit_has_no_call_without_an_answer(limits: ToolLoopLimits):
     @function
     async def forever() -> None:
         await asyncio.Event().wait()
@@ -241,7 +241,7 @@ async def test_a_conversation_that_met_a_limit_has_no_call_without_an_answer(lim
     kernel = Kernel()
     kernel.add_function(forever)
     chat = ScriptedChat([ToolCall("1", "forever"), ToolCall("2", "forever")], capabilities=TOOLS)
-    with pytest.raises(TurnLimitExceeded) as caught:
+    with pytest.raises(ToolLoopLimitExceeded) as caught:
         await kernel.complete("Go", chat=chat, functions=["forever"], limits=limits)
     called, answered = caught.value.messages
     assert [part.id for part in called.content] == [part.id for part in answered.content] == ["1", "2"]

@@ -151,12 +151,12 @@ def portico(site: Path, tmp_path: Path) -> Any:
 
 
 async def test_the_forecast_takes_the_date_of_the_first_step_as_a_date(kernel: Kernel, days: Any) -> None:
-    pursuit = await kernel.run_plan(PLAN)
+    run = await kernel.run_plan(PLAN)
     (seen,) = days.SEEN
     assert seen == date(2026, 3, 4)
     assert type(seen) is date
-    assert pursuit.outcome.value == 47.5
-    assert pursuit.steps[0].result == {"date": "2026-03-04", "weekday": "Wednesday"}
+    assert run.outcome.value == 47.5
+    assert run.steps[0].result == {"date": "2026-03-04", "weekday": "Wednesday"}
 
 
 async def test_a_part_that_the_first_step_does_not_give_is_refused_before_anything_runs(

@@ -64,10 +64,10 @@ async def test_an_index_made_without_the_cache_stays_valid_with_it(file: Path) -
         )
     file.write_text('[embeddings]\nuse = "wordllama"\n\n[embeddings.wordllama]\ndimensions = 64\n' + SOURCE, "utf-8")
     async with portico_host.open(file) as kernel:
-        assert (await kernel.pursue("How is it installed?")).outcome.text  # type: ignore[union-attr]
+        assert (await kernel.run_goal("How is it installed?")).outcome.text  # type: ignore[union-attr]
     file.write_text(CACHED.format(of="wordllama") + SOURCE, "utf-8")
     async with portico_host.open(file) as kernel:
-        assert (await kernel.pursue("How is it installed?")).outcome.text  # type: ignore[union-attr]
+        assert (await kernel.run_goal("How is it installed?")).outcome.text  # type: ignore[union-attr]
         generator = kernel.service(EmbeddingGenerator)
         # The question, and the passages that the answer is quoted from.
         assert 1 <= generator.embedded < 20, "the index was made anew"  # type: ignore[attr-defined]

@@ -1,7 +1,7 @@
 """What a durable step costs beside DBOS's own step: `python tests/bench/durable_steps.py`.
 
 The floor is a workflow of DBOS that calls `DBOS.run_step_async` as its documentation says, in DBOS's event loop, on the
-same database and the same connections. Ours is `execute` within `durable.pursue`, from an application's event loop.
+same database and the same connections. Ours is `execute` within `durable.run`, from an application's event loop.
 Both give the same JSON. The two take turns in short batches, and the ratio is the median over the rounds, so that a
 slow moment of the machine, or of its disk, falls on both alike. All is measured three times, each in a workflow of its
 own, and the middle one counts; the least and the greatest are shown. Shown beside it: ten steps side by side, and a
@@ -105,7 +105,7 @@ async def measure(settings: DbosSettings, run: str, side_by_side: bool) -> tuple
             await runner.execute(run, f"s{ROUNDS}/{at}", step)
         return (time.perf_counter() - started) / BATCH
 
-    recorded = await runner.durable.pursue(run, work)
+    recorded = await runner.durable.run(run, work)
     await runner.aclose()
     return floors[1:], ours[1:], recorded
 

@@ -135,7 +135,7 @@ async def measured(kinds: Mapping[str, Callable[[], Awaitable[Any]]]) -> tuple[d
 
 
 async def five_steps(kernel: Kernel) -> tuple[dict[str, float], dict[str, float]]:
-    catalogue = {name: function.manual for name, function in kernel.functions.items()}
+    catalogue = {name: function.spec for name, function in kernel.functions.items()}
     plan = plan_from_xml(TEXT, catalogue)
     wanted = await five_awaits()
     got = (await kernel.run_plan(plan)).outcome
@@ -170,7 +170,7 @@ async def five_steps(kernel: Kernel) -> tuple[dict[str, float], dict[str, float]
 
 async def a_step(kernel: Kernel, plan: Plan) -> dict[str, float]:
     """Return the microseconds of one step: of running it beyond a plain await, and of checking it."""
-    catalogue = {name: function.manual for name, function in kernel.functions.items()}
+    catalogue = {name: function.spec for name, function in kernel.functions.items()}
 
     async def awaits() -> None:
         for _ in range(STEPS):

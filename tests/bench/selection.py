@@ -18,7 +18,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from portico import FunctionManual
+from portico import FunctionSpec
 from portico_basics.contextual import ContextualSelector
 from portico_basics.contextual.lexical import LexicalIndex, RequestScores, function_text, fuse
 from portico_faiss.config import FaissSettings
@@ -51,7 +51,7 @@ _LIMIT = 5
 _LOOKED_AT = 24
 
 
-def some_functions(count: int, *, seed: int = 0) -> list[FunctionManual]:
+def some_functions(count: int, *, seed: int = 0) -> list[FunctionSpec]:
     """Return functions whose words are spread as words of texts are: the n-th has a share of about 1/n."""
     draw = random.Random(seed)
     vocabulary = ["".join(draw.choices(_SYLLABLES, k=draw.randint(1, 4))) for _ in range(20_000)]
@@ -61,7 +61,7 @@ def some_functions(count: int, *, seed: int = 0) -> list[FunctionManual]:
         chosen = draw.choices(vocabulary, weights, k=24)
         properties = {f"{chosen[21]}_{place}": {"description": " ".join(chosen[12:20])} for place in range(2)}
         name = f"{chosen[22].title()}-{chosen[23]}{number}"
-        found.append(FunctionManual(name, " ".join(chosen[:12]), {"type": "object", "properties": properties}, {}))
+        found.append(FunctionSpec(name, " ".join(chosen[:12]), {"type": "object", "properties": properties}, {}))
     return found
 
 
@@ -70,8 +70,8 @@ def fused(count: int, rounds: int) -> dict[str, float]:
     functions = some_functions(count)
     index = LexicalIndex()
     started = time.perf_counter()
-    for manual in functions:
-        index.put(manual.name, function_text(manual))
+    for spec in functions:
+        index.put(spec.name, function_text(spec))
     result = {"index_s": time.perf_counter() - started}
     draw = random.Random(1)
     sentences = [" ".join(draw.choice(functions).description.split()[:8]) + "." for _ in range(3 * rounds)]
@@ -96,7 +96,7 @@ def _timed(index: LexicalIndex, sentence: str) -> float:
     return time.perf_counter() - started
 
 
-async def _selections(functions: Sequence[FunctionManual], sentences: Sequence[str]) -> dict[str, float]:
+async def _selections(functions: Sequence[FunctionSpec], sentences: Sequence[str]) -> dict[str, float]:
     store = FaissVectorStore(FaissSettings())
     selector = ContextualSelector(store, WordllamaEmbeddings())
     # A tuple stays the object that it is, as a kernel's manuals do from turn to turn.

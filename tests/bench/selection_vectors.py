@@ -21,7 +21,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from portico import FunctionManual, Vectors
+from portico import FunctionSpec, Vectors
 from portico_basics.contextual.records import FunctionRecords, RecentFunctions
 from portico_faiss.config import FaissSettings
 from portico_faiss.store import FaissVectorStore
@@ -78,11 +78,11 @@ def broken(figures: Mapping[str, Mapping[str, float]]) -> list[str]:
 async def _measured(count: int, rounds: int, settings: FaissSettings) -> dict[str, float]:
     rows = clustered(count + _QUERIES)
     data, asked = np.ascontiguousarray(rows[:count]), rows[count:]
-    manuals = [FunctionManual(f"f{number}", "", {}, {}) for number in range(count)]
-    recent = RecentFunctions(lambda manual: manual.name[1:], keep=1)
+    specs = [FunctionSpec(f"f{number}", "", {}, {}) for number in range(count)]
+    recent = RecentFunctions(lambda spec: spec.name[1:], keep=1)
     store = FaissVectorStore(settings)
     records = FunctionRecords(store, _Ready(data), "bench", recent)
-    known = recent.of(manuals)
+    known = recent.of(specs)
     started = time.perf_counter()
     await records.in_step(known)
     result = {"functions": count, "in_step_s": round(time.perf_counter() - started, 2)}

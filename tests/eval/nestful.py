@@ -73,7 +73,7 @@ async def measure(data: Path, spec: Path, *, overlap: float | None = None) -> di
             reasons.append({"task": task.name, "reason": f"it does not load: {error}"})
             continue
         counts["loaded"] += 1
-        findings = check_plan(plan, kernel.manuals, validator=kernel.schema_validator)
+        findings = check_plan(plan, kernel.specs, validator=kernel.schema_validator)
         wrong = [str(finding) for finding in findings if finding.severity == "error"]
         if wrong:
             reasons.append({"task": task.name, "reason": "; ".join(wrong)})
@@ -94,12 +94,12 @@ async def measure(data: Path, spec: Path, *, overlap: float | None = None) -> di
 
 async def _fault(kernel: Kernel, plan: Plan) -> str | None:
     try:
-        pursuit = await kernel.run_plan(plan)
+        run = await kernel.run_plan(plan)
     except PorticoError as error:
         return str(error)
-    if not isinstance(pursuit.outcome, Answer):
-        return f"it ended as {pursuit.outcome}"
-    done = {record.step.id for record in pursuit.steps if record.error is None}
+    if not isinstance(run.outcome, Answer):
+        return f"it ended as {run.outcome}"
+    done = {record.step.id for record in run.steps if record.error is None}
     left = [step.id for step in plan.steps if step.id not in done]
     return f"these steps did not run: {', '.join(left)}" if left else None
 

@@ -58,7 +58,7 @@ async def measure(files: Sequence[Path]) -> dict[str, Any]:
         finally:
             await source.aclose()
         for function in plugin:
-            json.dumps([function.manual.parameters, function.manual.returns], allow_nan=False)
+            json.dumps([function.spec.parameters, function.spec.returns], allow_nan=False)
         usable += len(plugin.functions)
         lost += [{"operation": f"{place}{one.operation}", "reason": one.reason} for one in source.lost]
         seconds = time.perf_counter() - started

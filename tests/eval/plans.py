@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from portico import FunctionManual
+from portico import FunctionSpec
 from portico.errors import PlanFormatError
 from portico.plans import XmlPlan, check_plan, plan_to_json
 
@@ -117,29 +117,29 @@ def judged(document: Mapping[str, Any], number: int) -> dict[str, Any]:
     }
 
 
-def catalogue(functions: Any) -> dict[str, FunctionManual]:
+def catalogue(functions: Any) -> dict[str, FunctionSpec]:
     """Read the functions of a line, in whichever form they are."""
     if isinstance(functions, Mapping) and isinstance(functions.get("functions"), list):
         functions = functions["functions"]
     if isinstance(functions, Mapping):
-        manuals = [one(name, value) for name, value in functions.items()]
+        specs = [one(name, value) for name, value in functions.items()]
     elif isinstance(functions, list):
-        manuals = [one(None, value) for value in functions]
+        specs = [one(None, value) for value in functions]
     elif functions is None:
-        manuals = []
+        specs = []
     else:
         raise ValueError("functions are a list, or an object by name")
-    return {manual.name: manual for manual in manuals}
+    return {spec.name: spec for spec in specs}
 
 
-def one(name: str | None, value: Any) -> FunctionManual:
+def one(name: str | None, value: Any) -> FunctionSpec:
     """Read one function: its name, an object, or its parameters where the name is known."""
     if isinstance(value, str) and name is None:
-        return FunctionManual(full_name(value, None), "", anything(), {})
+        return FunctionSpec(full_name(value, None), "", anything(), {})
     if name is not None and (value is None or isinstance(value, str)):
-        return FunctionManual(full_name(name, None), value or "", anything(), {})
+        return FunctionSpec(full_name(name, None), value or "", anything(), {})
     if name is not None and not (isinstance(value, Mapping) and first(value, PARAMETER_KEYS) is not None):
-        return FunctionManual(full_name(name, None), "", parameters(value), {})
+        return FunctionSpec(full_name(name, None), "", parameters(value), {})
     if not isinstance(value, Mapping):
         raise ValueError(f"{value!r} is no function")
     if isinstance(value.get("function"), Mapping):
@@ -150,7 +150,7 @@ def one(name: str | None, value: Any) -> FunctionManual:
         raise ValueError(f"a function without a name: {json.dumps(value)[:200]}")
     plugin = first(value, PLUGIN_KEYS)
     returns = first(value, RETURN_KEYS)
-    return FunctionManual(
+    return FunctionSpec(
         full_name(written, plugin if isinstance(plugin, str) and plugin else None),
         str(first(value, DESCRIPTION_KEYS) or ""),
         parameters(first(value, PARAMETER_KEYS)),

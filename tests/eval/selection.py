@@ -21,7 +21,7 @@ from typing import Any
 from tests.eval.measures import recall
 from tests.eval.selection_format import Query, read_functions, read_queries
 
-from portico import FunctionManual
+from portico import FunctionSpec
 from portico.search import VectorRecord
 from portico_basics.contextual import ContextualSelector, SelectionOptions
 from portico_basics.contextual.lexical import LexicalIndex, function_text
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
     """Measure one file of queries over one of functions."""
     functions, odd = read_functions(arguments.tools)
-    queries, odd_queries = read_queries(arguments.queries, (manual.name for manual in functions))
+    queries, odd_queries = read_queries(arguments.queries, (spec.name for spec in functions))
     for sentence in (*odd, *odd_queries):
         _note(sentence)
     return asyncio.run(measure(functions, queries))
@@ -56,15 +56,15 @@ def describe(result: Mapping[str, Any]) -> Iterator[str]:
         yield f"{half:8}" + "".join(f"  {name} {value:.4f}" for name, value in result[half].items())
 
 
-async def measure(functions: Sequence[FunctionManual], queries: Sequence[Query]) -> dict[str, Any]:
+async def measure(functions: Sequence[FunctionSpec], queries: Sequence[Query]) -> dict[str, Any]:
     """Rank the functions for each query in all three ways, and return the recalls."""
     started = time.perf_counter()
     embeddings, store = WordllamaEmbeddings(), FaissVectorStore(FaissSettings())
     index = LexicalIndex()
-    texts = [function_text(manual) for manual in functions]
-    for manual, text in zip(functions, texts, strict=True):
-        index.put(manual.name, text)
-    records = [VectorRecord(manual.name) for manual in functions]
+    texts = [function_text(spec) for spec in functions]
+    for spec, text in zip(functions, texts, strict=True):
+        index.put(spec.name, text)
+    records = [VectorRecord(spec.name) for spec in functions]
     await store.upsert("plain", records, await embeddings.embed(texts))
     # With a minimum, however low, functions are ranked also where there is room for all.
     options = SelectionOptions(limit=max(_DEPTHS), minimum_score=-math.inf)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from portico import FunctionManual
+from portico import FunctionSpec
 
 __all__ = ["Query", "read_functions", "read_queries"]
 
@@ -28,12 +28,12 @@ class Query:
     functions: tuple[str, ...]
 
 
-def read_functions(path: Path) -> tuple[list[FunctionManual], list[str]]:
+def read_functions(path: Path) -> tuple[list[FunctionSpec], list[str]]:
     """Return the functions of a file, and what is odd about it, each in one sentence.
 
     Of functions of one name the first counts. Raises ``ValueError`` for a file that has none.
     """
-    found: dict[str, FunctionManual] = {}
+    found: dict[str, FunctionSpec] = {}
     nameless = repeated = 0
     for item in _items(path):
         given = item.get("function") if isinstance(item.get("function"), Mapping) else item
@@ -45,7 +45,7 @@ def read_functions(path: Path) -> tuple[list[FunctionManual], list[str]]:
         else:
             properties = dict(_parameters(given.get("parameters")))
             schema = {"type": "object", "properties": properties}
-            found[name] = FunctionManual(name, _text(given, "api_description", "description"), schema, {})
+            found[name] = FunctionSpec(name, _text(given, "api_description", "description"), schema, {})
     if not found:
         raise ValueError(f"{path} has no functions: each needs an 'api_name'")
     return list(found.values()), _odd(

@@ -80,14 +80,14 @@ def test_functions_may_be_in_any_of_their_forms(
 
 @pytest.mark.parametrize("functions", [["Text.repeat"], {"Text.repeat": "Repeat a text."}, {"Text.repeat": None}])
 def test_a_name_alone_is_a_function_that_takes_anything(functions: Any) -> None:
-    (manual,) = catalogue(functions).values()
-    assert (manual.name, manual.parameters) == ("Text-repeat", {"type": "object", "properties": {}})
+    (spec,) = catalogue(functions).values()
+    assert (spec.name, spec.parameters) == ("Text-repeat", {"type": "object", "properties": {}})
 
 
 def test_functions_of_names_have_the_parameters_that_are_named() -> None:
-    (manual,) = catalogue({"Text.repeat": ["text", "times"]}).values()
-    assert list(manual.parameters["properties"]) == ["text", "times"]
-    assert manual.parameters["additionalProperties"] is False
+    (spec,) = catalogue({"Text.repeat": ["text", "times"]}).values()
+    assert list(spec.parameters["properties"]) == ["text", "times"]
+    assert spec.parameters["additionalProperties"] is False
     (view,) = catalogue(
         [{"name": "f", "parameters": [{"name": "a", "defaultValue": "x", "isRequired": False}]}]
     ).values()

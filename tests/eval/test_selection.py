@@ -71,8 +71,8 @@ def test_one_function_alone_is_found(tmp_path: Path, capsys: pytest.CaptureFixtu
 )
 def test_parameters_are_read_however_they_are_written(tmp_path: Path, parameters: Any) -> None:
     path = Path(written(tmp_path / "tools", {"api_name": "f", "parameters": parameters}))
-    [manual], odd = read_functions(path)
-    assert manual.parameters["properties"] == {"city": {"description": "Where."}, "day": {}}
+    [spec], odd = read_functions(path)
+    assert spec.parameters["properties"] == {"city": {"description": "Where."}, "day": {}}
     assert odd == []
 
 
@@ -84,7 +84,7 @@ def test_what_is_left_out_is_said(tmp_path: Path) -> None:
         "utf-8",
     )
     functions, odd = read_functions(tools)
-    assert [manual.name for manual in functions] == ["f", "g"]
+    assert [spec.name for spec in functions] == ["f", "g"]
     assert odd == [
         f"{tools}: 1 left out, without an 'api_name'.",
         f"{tools}: 1 left out, of a name that was there before.",

@@ -18,7 +18,7 @@ from typing import Any
 
 import portico_basics.sqlite.store
 import portico_host
-from portico import FunctionPlugin, Kernel, Pursuit, function
+from portico import FunctionPlugin, Kernel, Run, function
 from portico.errors import PorticoError
 from portico.plans import Answer, Expression, From, ListOf, Plan, Step, TextOf, Value
 
@@ -88,7 +88,7 @@ def plan() -> Plan:
     )
 
 
-async def work(base: Path, task: dict[str, Any]) -> Pursuit:
+async def work(base: Path, task: dict[str, Any]) -> Run:
     """Run the plan, or resume the run that the task names."""
     journal = {"use": "sqlite", "sqlite": {"path": base / "runs.sqlite3"}}
     application = portico_host.load(base / "portico.toml", {"runs": journal, "plugins": {"only": ["basics"]}})
@@ -96,16 +96,16 @@ async def work(base: Path, task: dict[str, Any]) -> Pursuit:
         return await resumed(kernel, task) if "run" in task else await kernel.run_plan(plan())
 
 
-async def resumed(kernel: Kernel, task: dict[str, Any]) -> Pursuit:
+async def resumed(kernel: Kernel, task: dict[str, Any]) -> Run:
     return await kernel.resume(task["run"], retry=task.get("retry", []), results=task.get("results", {}))
 
 
 def report(base: Path, task: dict[str, Any]) -> dict[str, Any]:
     try:
-        pursuit = asyncio.run(work(base, task))
+        run = asyncio.run(work(base, task))
     except PorticoError as error:
         return {"error": type(error).__name__, "message": str(error)}
-    outcome = pursuit.outcome
+    outcome = run.outcome
     if isinstance(outcome, Answer):
         return {"outcome": "answer", "text": outcome.text}
     return {"outcome": type(outcome).__name__.lower(), "uncertain": getattr(outcome, "uncertain", False)}

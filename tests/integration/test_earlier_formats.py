@@ -13,10 +13,10 @@ import pytest
 
 from portico import (
     From,
-    Held,
     Kernel,
     ListOf,
     ObjectOf,
+    Paused,
     Plan,
     Step,
     TextOf,
@@ -124,7 +124,7 @@ async def test_a_run_that_waited_for_approval_goes_on(kernel: Kernel) -> None:
 
 async def test_an_uncertain_step_stays_uncertain_until_a_person_decides(kernel: Kernel) -> None:
     run = await kernel.resume(RUNS["uncertain"])
-    assert isinstance(run.outcome, Held)
+    assert isinstance(run.outcome, Paused)
     assert (run.outcome.step, run.outcome.uncertain) == ("s2", True)
     run = await kernel.resume(RUNS["uncertain"], retry=["s2"])
     assert run.outcome.value == ANSWER

@@ -1,4 +1,4 @@
-"""Pursuits on many workers that are killed, cut off and begun again, with a PostgreSQL that restarts meanwhile."""
+"""Runs on many workers that are killed, cut off and begun again, with a PostgreSQL that restarts meanwhile."""
 
 from __future__ import annotations
 
@@ -270,17 +270,17 @@ def soak(workers: Hall, server: PostgresServer, *, goals: int, count: int, every
     return {"goals": goals, "kills": kills, "restarts": restarts, "states": dict(states), "seconds": round(took, 1)}
 
 
-def test_workers_that_are_killed_finish_every_pursuit_and_do_nothing_twice(
+def test_workers_that_are_killed_finish_every_run_and_do_nothing_twice(
     tmp_path: Path, server: PostgresServer, outer_environment: dict[str, str]
 ) -> None:
     with hall(tmp_path, server.uri, outer_environment, seconds=0.5) as workers:
-        # The eight steps one after the other take four seconds: the first kill is before any pursuit can end.
+        # The eight steps one after the other take four seconds: the first kill is before any run can end.
         report = soak(workers, server, goals=12, count=2, every=1.5)
     assert report["kills"] >= 1, report
 
 
 @pytest.mark.slow
-def test_two_hundred_pursuits_survive_workers_that_are_killed_all_the_time_and_a_restart_of_the_server(
+def test_two_hundred_runs_survive_workers_that_are_killed_all_the_time_and_a_restart_of_the_server(
     tmp_path: Path, server: PostgresServer, outer_environment: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with hall(tmp_path, server.uri, outer_environment, seconds=0.5) as workers:

@@ -1,4 +1,4 @@
-"""The poem of the planner article, pursued by five planners: nothing changes but one word of the configuration.
+"""The poem of the planner article, run by five planners: nothing changes but one word of the configuration.
 
 Everything is real but the model: the configuration file, prompts from a folder, the OpenAI adapter, HTTP, the command
 line in a process of its own. A server on loopback replays what a model says to each planner, in the form that this
@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import portico_host
-from portico import Pursuit, ToolCall
+from portico import Run, ToolCall
 from portico.plans import Answer, Event, From, Plan, TextDelta, references
 from portico_testkit.replayed_model import ReplayedModel, Saying
 
@@ -144,23 +144,23 @@ async def test_the_goal_is_reached_and_the_poem_is_what_is_translated(
     model.sayings = SAYINGS[planner]
     events: list[Event] = []
     async with portico_host.open(application(planner)) as kernel:
-        pursuit = await kernel.pursue(goal, emit=events.append)
-    assert isinstance(pursuit.outcome, Answer), pursuit.outcome
-    assert pursuit.outcome.text.strip() == TRANSLATED
-    assert pursuit.planner == planner
+        run = await kernel.run_goal(goal, emit=events.append)
+    assert isinstance(run.outcome, Answer), run.outcome
+    assert run.outcome.text.strip() == TRANSLATED
+    assert run.planner == planner
     assert model.prompts == [
         "Write a short poem about this: John Doe",
         f"Translate this into Chinese:\n{POEM}",
     ], "a prompt was asked otherwise than once, in this order, with exactly the poem"
     assert len(model.asked) == len(SAYINGS[planner]), "a reply of the planner was not used, or mended"
     assert any(goal in message["content"] for message in model.asked[0]["messages"] if message["content"])
-    called = [record.step.function for record in pursuit.steps if isinstance(record.step.function, str)]
+    called = [record.step.function for record in run.steps if isinstance(record.step.function, str)]
     assert called == ["WriterPlugin-ShortPoem", "WriterPlugin-Translate"]
-    assert all(record.error is None for record in pursuit.steps)
-    assert pursuit.usage.output_tokens == 7 * len(SAYINGS[planner])
-    assert pursuit.services == ("openai",)
+    assert all(record.error is None for record in run.steps)
+    assert run.usage.output_tokens == 7 * len(SAYINGS[planner])
+    assert run.services == ("openai",)
     shown = "".join(event.text for event in events if isinstance(event, TextDelta))
-    assert shown in ("", pursuit.outcome.text), "what is shown while it comes is the answer"
+    assert shown in ("", run.outcome.text), "what is shown while it comes is the answer"
 
 
 @PLANNERS
@@ -170,26 +170,26 @@ async def test_what_was_done_can_be_replayed_without_a_model_for_the_planner(
     model.sayings = SAYINGS[planner]
     file = application(planner)
     async with portico_host.open(file) as kernel:
-        pursuit = await kernel.pursue(ENGLISH)
+        run = await kernel.run_goal(ENGLISH)
     asked = len(model.asked)
     model.prompts.clear()
     saved = tmp_path / "plan.json"
-    saved.write_text(json.dumps({"answer": TRANSLATED, "plan": _as_json(pursuit)}, ensure_ascii=False), "utf-8")
+    saved.write_text(json.dumps({"answer": TRANSLATED, "plan": _as_json(run)}, ensure_ascii=False), "utf-8")
     again = {"planner": {"use": "recorded", "recorded": {"plan": str(saved)}}}
     async with portico_host.open(file, overrides=again) as kernel:
-        replayed = await kernel.pursue(ENGLISH)
+        replayed = await kernel.run_goal(ENGLISH)
     assert isinstance(replayed.outcome, Answer)
     assert replayed.outcome.text.strip() == TRANSLATED
     assert len(model.asked) == asked, "the replay asked a model what to do"
     assert len(model.prompts) == 2, "the steps were not run again"
-    given_by_a_plan = pursuit.plan.result is not None
+    given_by_a_plan = run.plan.result is not None
     assert bool(replayed.outcome.warnings) != given_by_a_plan
 
 
-def _as_json(pursuit: Pursuit) -> dict[str, Any]:
+def _as_json(run: Run) -> dict[str, Any]:
     from portico.plans import plan_to_json
 
-    return plan_to_json(pursuit.plan)
+    return plan_to_json(run.plan)
 
 
 async def test_where_a_plan_is_written_at_once_the_poem_is_referred_to_and_not_copied(
@@ -198,7 +198,7 @@ async def test_where_a_plan_is_written_at_once_the_poem_is_referred_to_and_not_c
     for planner in ("sequential", "structured"):
         model.sayings, model.asked = SAYINGS[planner], []
         async with portico_host.open(application(planner)) as kernel:
-            plan: Plan = (await kernel.pursue(ENGLISH)).plan
+            plan: Plan = (await kernel.run_goal(ENGLISH)).plan
         poem, translation = plan.steps
         assert translation.arguments["input"] == From(poem.id), planner
         assert plan.result is not None, planner
@@ -217,9 +217,9 @@ async def test_without_a_schema_the_stepwise_planner_asks_in_lines_and_has_the_s
     events: list[Event] = []
     overrides = {"chat": {"openai": {"response_schema": False}}}
     async with portico_host.open(application("stepwise"), overrides=overrides) as kernel:
-        pursuit = await kernel.pursue(ENGLISH, emit=events.append)
-    assert isinstance(pursuit.outcome, Answer)
-    assert pursuit.outcome.text == TRANSLATED
+        run = await kernel.run_goal(ENGLISH, emit=events.append)
+    assert isinstance(run.outcome, Answer)
+    assert run.outcome.text == TRANSLATED
     assert "".join(event.text for event in events if isinstance(event, TextDelta)) == TRANSLATED
     assert [body["stop"] for body in model.asked] == [["\nObservation:"]] * 3
     assert not any("response_format" in body for body in model.asked)

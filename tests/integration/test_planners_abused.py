@@ -1,4 +1,4 @@
-"""Whatever a model says and a function gives, a pursuit ends, runs nothing but what was written, and keeps data data.
+"""Whatever a model says and a function gives, a run ends, runs nothing but what was written, and keeps data data.
 
 Replies are drawn from what models do: talk, refuse, repeat themselves, say nothing, break off, name what is not there,
 write half of a form or two forms at once. Results and errors carry lines that pretend to be ours.
@@ -226,15 +226,15 @@ def test_it_ends_and_nothing_a_function_gave_stands_where_we_speak(name: str, da
     first = First()
     kernel = Kernel(plugins=[first, Second()], template_languages=[HandlebarsTemplates()])
     try:
-        pursuit = kernel.run_sync(
-            kernel.pursue(
+        run = kernel.run_sync(
+            kernel.run_goal(
                 GOAL,
                 planner=planner_of(name, chat),
                 input=data.draw(st.sampled_from([None, {"text": RESULT}])),
                 budget=Budget(proposals=6, steps=12),
             )
         )
-        assert isinstance(pursuit.outcome, Answer | Infeasible)
+        assert isinstance(run.outcome, Answer | Infeasible)
     except PorticoError as error:
         assert str(error)
     assert len(chat.requests) <= 60, "the model is asked again and again"

@@ -1,6 +1,6 @@
-"""A pursuit whose process ended anywhere is gone on with: the model is asked as if nothing had happened.
+"""A run whose process ended anywhere is gone on with: the model is asked as if nothing had happened.
 
-Each planner pursues a goal with a scripted model that makes mistakes too; then the journal is cut after each of its
+Each planner runs a goal with a scripted model that makes mistakes too; then the journal is cut after each of its
 entries, and the run resumed by a new kernel and a new planner. The model answers by what it is asked: a conversation
 that differs by one letter from the uninterrupted one has no answer.
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from portico import ChatCapabilities, ChatReply, ChatRequest, Kernel, Pursuit, Reasoning, Text, ToolCall, function
+from portico import ChatCapabilities, ChatReply, ChatRequest, Kernel, Reasoning, Run, Text, ToolCall, function
 from portico.errors import PorticoError, RunEnded
 from portico.plans import Answer
 from portico.ports import ChatService, Planner, TemplateLanguage
@@ -208,9 +208,9 @@ async def stored(run: str, entries: Sequence[Mapping[str, Any]]) -> MemoryRunSto
     return store
 
 
-def came_of(pursuit: Pursuit) -> Any:
-    steps = sorted((record.step.id, str(record.result), str(record.error)) for record in pursuit.steps)
-    return pursuit.outcome, steps, pursuit.plan.result
+def came_of(run: Run) -> Any:
+    steps = sorted((record.step.id, str(record.result), str(record.error)) for record in run.steps)
+    return run.outcome, steps, run.plan.result
 
 
 @pytest.mark.parametrize(("name", "capabilities"), CASES)
@@ -218,19 +218,19 @@ async def test_the_conversation_goes_on_wherever_the_process_ended(name: str, ca
     store = MemoryRunStore()
     recording = Recording(SCRIPTS[name], capabilities)
     kernel = kernel_with(store)
-    whole = await kernel.pursue(GOAL, planner=planner_of(name, recording.chat), input=INPUT)
+    whole = await kernel.run_goal(GOAL, planner=planner_of(name, recording.chat), input=INPUT)
     assert isinstance(whole.outcome, Answer)
     assert len(recording.said) == len(SCRIPTS[name]), "a reply of the script was not used"
-    entries = await store.read(whole.run)
+    entries = await store.read(whole.name)
     for cut in range(1, len(entries)):
-        resumed_in = await stored(whole.run, entries[:cut])
+        resumed_in = await stored(whole.name, entries[:cut])
         again = Remembering(recording.chat, recording.said)
         planner = planner_of(name, again.chat)
         try:
-            pursuit = await kernel_with(resumed_in).resume(whole.run, planner=planner)
+            run = await kernel_with(resumed_in).resume(whole.name, planner=planner)
         except RunEnded:
             assert cut == len(entries)
             continue
         except PorticoError as error:
             raise AssertionError(f"resumed after entry {cut}, {entries[cut - 1]['type']}: {error}") from error
-        assert came_of(pursuit) == came_of(whole), f"resumed after entry {cut}, {entries[cut - 1]}"
+        assert came_of(run) == came_of(whole), f"resumed after entry {cut}, {entries[cut - 1]}"

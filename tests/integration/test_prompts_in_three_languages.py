@@ -76,9 +76,9 @@ async def test_a_prompt_from_a_file_is_called_by_code_a_plan_and_a_model(applica
     text = TEXTS[1]
     async with portico_host.open(application) as kernel:
         found = kernel.function(name)
-        assert found.manual.parameters["required"] == ["text"]
-        assert found.manual.parameters["properties"]["words"] == {"type": "integer", "default": 7}
-        assert found.manual.returns["required"] == ["good"]
+        assert found.spec.parameters["required"] == ["text"]
+        assert found.spec.parameters["properties"]["words"] == {"type": "integer", "default": 7}
+        assert found.spec.returns["required"] == ["good"]
         kernel.services = _Chatting(kernel.services, chat)  # type: ignore[assignment]
 
         said = "<message role='assistant'>Hm?</message>"
@@ -97,9 +97,9 @@ async def test_a_prompt_from_a_file_is_called_by_code_a_plan_and_a_model(applica
             async def propose(self, task, *, emit):
                 return plan
 
-        pursuit = await kernel.pursue("Judge", planner=Planned())
-        assert isinstance(pursuit.outcome, Answer), pursuit.outcome
-        assert pursuit.outcome.value == {"good": True}
+        run = await kernel.run_goal("Judge", planner=Planned())
+        assert isinstance(run.outcome, Answer), run.outcome
+        assert run.outcome.value == {"good": True}
         assert chat.requests[-1].messages[-1].text == f"3 |{text}"
 
         asking = ScriptedChat(ToolCall("1", name, json.dumps({"text": text, "words": "4"})), "Good.", capabilities=CAN)

@@ -65,7 +65,7 @@ async def cited(config: Path) -> list[tuple[str, tuple[Citation, ...]]]:
         report = await index.update()
         assert report.passages > 500
         for question in QUESTIONS:
-            outcome = (await kernel.pursue(question)).outcome
+            outcome = (await kernel.run_goal(question)).outcome
             assert isinstance(outcome, Answer)
             assert outcome.citations
             told.append((outcome.text, outcome.citations))

@@ -160,13 +160,13 @@ async def test_a_planner_that_asks_a_model_tells_it_of_eight(
     model.sayings = SAYINGS[planner]
     events: list[Event] = []
     async with portico_host.open(application(planner=planner)) as kernel:
-        pursuit = await kernel.pursue(GOAL, emit=events.append)
-    assert isinstance(pursuit.outcome, Answer), pursuit.outcome
-    assert pursuit.outcome.text.strip() == "refunded"
-    called = [record.step.function for record in pursuit.steps if isinstance(record.step.function, str)]
+        run = await kernel.run_goal(GOAL, emit=events.append)
+    assert isinstance(run.outcome, Answer), run.outcome
+    assert run.outcome.text.strip() == "refunded"
+    called = [record.step.function for record in run.steps if isinstance(record.step.function, str)]
     assert called == [WANTED]
     (offered,) = [event for event in events if isinstance(event, FunctionsOffered)]
-    assert offered.selection is pursuit.selection
+    assert offered.selection is run.selection
     told = {name.removeprefix("shop-") for name in offered.selection.names}
     assert len(told) == OFFERED
     for request in model.asked:
@@ -179,8 +179,8 @@ async def test_without_the_word_a_planner_tells_its_model_of_all(
     model.sayings = SAYINGS["sequential"]
     async with portico_host.open(application("", planner="sequential")) as kernel:
         assert kernel.function_selector is None
-        pursuit = await kernel.pursue(GOAL)
-    assert pursuit.selection is None
+        run = await kernel.run_goal(GOAL)
+    assert run.selection is None
     assert len(told_in(model.asked[0])) > 100
 
 
@@ -189,9 +189,9 @@ async def test_a_goal_that_cannot_be_reached_says_how_little_the_model_knew(
 ) -> None:
     model.sayings = ["<plan/>"]
     async with portico_host.open(application(planner="sequential")) as kernel:
-        pursuit = await kernel.pursue(GOAL)
-    assert isinstance(pursuit.outcome, Infeasible)
-    assert "Of 300 functions the function selector 'contextual' chose 8 for the goal" in pursuit.outcome.reason
+        run = await kernel.run_goal(GOAL)
+    assert isinstance(run.outcome, Infeasible)
+    assert "Of 300 functions the function selector 'contextual' chose 8 for the goal" in run.outcome.reason
 
 
 async def test_the_next_process_finds_the_vectors_and_chooses_the_same(

@@ -82,9 +82,9 @@ async def test_the_check_refuses_what_rendering_fails_at_and_nothing_else(name: 
     step = Step("t", PlanTemplate(source, language), {name: Value(value) for name, value in case.arguments.items()})
     plan = Plan("g", (step,), result=From("t"))
     if not case.says:
-        pursuit = await kernel().run_plan(plan)
-        assert isinstance(pursuit.outcome, Answer), pursuit.outcome
-        assert pursuit.outcome.value == await kernel().render_prompt(source, case.arguments, language=language)
+        run = await kernel().run_plan(plan)
+        assert isinstance(run.outcome, Answer), run.outcome
+        assert run.outcome.value == await kernel().render_prompt(source, case.arguments, language=language)
         return
     with pytest.raises(PlanInvalid) as caught:
         await kernel().run_plan(plan)
@@ -105,9 +105,9 @@ async def test_what_an_earlier_step_gave_is_a_variable_of_a_template(language: s
         ),
         result=From("t"),
     )
-    pursuit = await kernel().run_plan(plan)
-    assert isinstance(pursuit.outcome, Answer)
-    assert pursuit.outcome.value == "ABAB"
+    run = await kernel().run_plan(plan)
+    assert isinstance(run.outcome, Answer)
+    assert run.outcome.value == "ABAB"
 
 
 @pytest.mark.parametrize(("language", "source"), [("handlebars", "Hi {{name}}"), ("jinja2", "Hi {{ name }}")])

@@ -70,28 +70,28 @@ async def test_killed_after_any_entry_it_ends_as_if_it_had_not_been(language: st
     assert isinstance(whole.outcome, Answer)
     assert whole.outcome.text.endswith("sent done"), whole.outcome.text
     results = {record.step.id: record.result for record in whole.steps}
-    entries = list(store._entries[whole.run])
+    entries = list(store._entries[whole.name])
     for count in range(2, len(entries)):
-        store._entries[whole.run] = entries[:count]
-        state = RunState.of(await store.read(whole.run))
+        store._entries[whole.name] = entries[:count]
+        state = RunState.of(await store.read(whole.name))
         finished = [record for record in state.records if isinstance(record.step.function, str)]
         world = World()
         kernel = kernel_of(world, store)
-        pursuit = await kernel.resume(whole.run)
+        run = await kernel.resume(whole.name)
         asked: list[str] = []
-        while not isinstance(pursuit.outcome, Answer):
-            step = str(pursuit.outcome.step)  # type: ignore[union-attr]
+        while not isinstance(run.outcome, Answer):
+            step = str(run.outcome.step)  # type: ignore[union-attr]
             assert step not in asked, f"after {count} entries it asks for {step} again"
             asked.append(step)
             if answer == "retry":
-                pursuit = await kernel.resume(whole.run, retry=[step])
+                run = await kernel.resume(whole.name, retry=[step])
             else:
-                pursuit = await kernel.resume(whole.run, results={step: results[step]})
-        assert pursuit.outcome == whole.outcome, f"after {count} entries"
+                run = await kernel.resume(whole.name, results={step: results[step]})
+        assert run.outcome == whole.outcome, f"after {count} entries"
         own = len([record for record in finished if record.step.function != "telling"])
         given = len(asked) if answer == "result" else 0
         assert len(world.calls) == len(first.calls) - own - given, f"after {count} entries: {world.calls}"
-        assert {record.step.id for record in pursuit.steps} == set(results)
+        assert {record.step.id for record in run.steps} == set(results)
 
 
 async def test_calls_in_another_order_are_the_calls_that_they_were() -> None:
@@ -99,21 +99,21 @@ async def test_calls_in_another_order_are_the_calls_that_they_were() -> None:
     store, first = MemoryRunStore(), World()
     plan = plan_of("handlebars", "{{World-send text='a'}} {{World-send text='b'}} {{World-send text='a'}}")
     whole = await kernel_of(first, store).run_plan(plan)
-    entries = list(store._entries[whole.run])
+    entries = list(store._entries[whole.name])
     turned = plan_of("handlebars", "{{World-send text='b'}} {{World-send text='a'}} {{World-send text='c'}}")
     for count in range(2, len(entries)):
         changed = [entry.replace(_json(plan), _json(turned)) for entry in entries[:count]]
-        store._entries[whole.run] = changed
+        store._entries[whole.name] = changed
         world = World()
         kernel = kernel_of(world, store)
-        state = RunState.of(await store.read(whole.run))
+        state = RunState.of(await store.read(whole.name))
         if "n/t" in state.results:
             break
         before = [record.step.arguments.get("text") for record in state.records]
-        pursuit = await kernel.resume(whole.run)
-        while not isinstance(pursuit.outcome, Answer):
-            pursuit = await kernel.resume(whole.run, retry=[str(pursuit.outcome.step)])  # type: ignore[union-attr]
-        assert pursuit.outcome.text == "sent b sent a sent c", f"after {count} entries"
+        run = await kernel.resume(whole.name)
+        while not isinstance(run.outcome, Answer):
+            run = await kernel.resume(whole.name, retry=[str(run.outcome.step)])  # type: ignore[union-attr]
+        assert run.outcome.text == "sent b sent a sent c", f"after {count} entries"
         for text in ("a", "b", "c"):
             if Value(text) in before:
                 assert f"send {text}" not in world.calls, f"after {count} entries {text} was sent again"
@@ -150,8 +150,8 @@ async def test_a_failure_inside_can_be_run_again_without_the_rest(language: str)
     with pytest.raises(StepFailed, match="no line"):
         await kernel.resume(run)
     before = list(world.calls)
-    pursuit = await kernel.resume(run, retry=[inner])
-    assert isinstance(pursuit.outcome, Answer)
+    ended = await kernel.resume(run, retry=[inner])
+    assert isinstance(ended.outcome, Answer)
     sent = [call for call in world.calls if call.startswith("send")]
     assert sent.count("send sun in Rome") == 2, "only what failed was done again"
     assert sorted(sent) == sorted(["send sun in Oslo"] * 2 + ["send sun in Rome"] * 2 + ["send done"])

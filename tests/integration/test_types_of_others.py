@@ -83,7 +83,7 @@ async def test_the_schemas_of_all_of_them_are_known_to_the_validator_that_is_ins
         added = kernel.add_function(book)
         assert kernel.schema_validator is not None
         assert kernel.schema_validator.name == "jsonschema"
-        validate = kernel.schema_validator.compile(added.manual.parameters)
+        validate = kernel.schema_validator.compile(added.spec.parameters)
         assert validate({"stay": {"firstNight": "x", "guests": []}, "limit": 0}) == [
             "$.limit: expected at least 1, got 0"
         ]

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
-from portico import AgentReply, ChatAgent, Kernel, Summarise, Thread, function
+from portico import AgentReply, ChatAgent, Kernel, SummarizeHistory, Thread, function
 from portico_llamacpp.chat import LlamaCppChat
 
 
@@ -63,7 +63,7 @@ async def test_a_function_is_called_and_the_call_stays_in_the_thread(local_chat:
 
 async def test_a_long_conversation_is_summed_up(local_chat: LlamaCppChat) -> None:
     agent = agent_of(local_chat, instructions="You are a helpful assistant.")
-    thread = Thread(budget=250, reducer=Summarise(words=30, max_tokens=60))
+    thread = Thread(budget=250, reducer=SummarizeHistory(words=30, max_tokens=60))
     for words in ("I am Ada. " + "The sun shines over the sea today. " * 12, "I have a cat called Tom.", "What now?"):
         reply = await agent.invoke(words, thread)
     assert reply.reduced.turns >= 1

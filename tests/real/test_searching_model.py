@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from portico import Equal, Kernel, Message, ToolCall, ToolResult, TurnLimits, search_plugin
-from portico.errors import TurnLimitExceeded
+from portico import Equal, Kernel, Message, ToolCall, ToolLoopLimits, ToolResult, search_plugin
+from portico.errors import ToolLoopLimitExceeded
 from portico.plugins import Secret
 from portico.ports import HttpClient
 from portico_bing.config import BingSettings
@@ -54,12 +54,12 @@ async def test_a_search_that_must_be_called_is_called_and_its_results_are_read(
             functions=["Web"],
             tool_choice="required",
             chat=local_chat,
-            limits=TurnLimits(rounds=3),
+            limits=ToolLoopLimits(rounds=3),
             temperature=0,
             max_tokens=100,
         )
         messages = turn.messages
-    except TurnLimitExceeded as error:
+    except ToolLoopLimitExceeded as error:
         # It may go on searching for ever.
         messages = tuple(message for message in error.messages if isinstance(message, Message))
     await client.aclose()

@@ -205,7 +205,7 @@ async def count(planner: Planner, goals: Sequence[str], *, at_once: int = 4) -> 
         counts.goals += 1
         async with turns:
             try:
-                plan = await planner.propose(Task(goal, tuple(kernel.manuals.values())), emit=lambda event: None)
+                plan = await planner.propose(Task(goal, tuple(kernel.specs.values())), emit=lambda event: None)
             except PorticoError as error:
                 counts.truncated += "cut short" in str(error)
                 counts.problems.append(f"{goal}: {error}")
@@ -218,17 +218,17 @@ async def count(planner: Planner, goals: Sequence[str], *, at_once: int = 4) -> 
         counts.with_references += any(
             True for step in plan.steps for argument in step.arguments.values() for _ in references(argument)
         )
-        findings = check_plan(plan, kernel.manuals)
+        findings = check_plan(plan, kernel.specs)
         counts.problems += [f"{goal}: {finding}" for finding in findings]
         counts.checked += not findings
         if findings:
             return
         try:
-            pursuit = await kernel.pursue(goal, planner=Given(plan))
+            run = await kernel.run_goal(goal, planner=Given(plan))
         except PorticoError as error:
             counts.problems.append(f"{goal}: {error}")
             return
-        counts.ran += isinstance(pursuit.outcome, Answer)
+        counts.ran += isinstance(run.outcome, Answer)
 
     await asyncio.gather(*map(try_goal, goals))
     return counts
@@ -290,9 +290,9 @@ async def test_the_poem_of_the_planner_article_is_planned_and_runs(local_chat: L
     settings = StructuredSettings(
         min_steps=2, max_steps=2, force_references=True, give_up=False, reasons=False, repairs=0, seed=7
     )
-    pursuit = await kernel.pursue(GOALS[0], planner=structured(local_chat, settings), emit=events.append)
-    assert isinstance(pursuit.outcome, Answer)
-    assert pursuit.outcome.text
-    assert len(pursuit.steps) == 2
-    assert all(step.error is None for step in pursuit.steps)
+    run = await kernel.run_goal(GOALS[0], planner=structured(local_chat, settings), emit=events.append)
+    assert isinstance(run.outcome, Answer)
+    assert run.outcome.text
+    assert len(run.steps) == 2
+    assert all(step.error is None for step in run.steps)
     assert [event.findings for event in events if isinstance(event, Proposed)] == [()]

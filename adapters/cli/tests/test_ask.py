@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from portico import Held, Kernel, Pursuit
+from portico import Kernel, Paused, Run
 from portico.plans import Plan
 
 
@@ -95,11 +95,11 @@ def test_what_cannot_be_done_says_why_and_what_is_missing(in_process: Any, confi
 def test_what_is_held_has_an_exit_code_of_its_own(
     in_process: Any, configured: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def hold(self: Kernel, goal: str, **options: Any) -> Pursuit:
-        return Pursuit(goal, "r1", "scripted", Held("somebody must look at it", "s1"), Plan(goal, ()), ())
+    async def hold(self: Kernel, goal: str, **options: Any) -> Run:
+        return Run(goal, "r1", "scripted", Paused("somebody must look at it", "s1"), Plan(goal, ()), ())
 
     # Filters that hold come from an application's code, which the command line does not run yet.
-    monkeypatch.setattr(Kernel, "pursue", hold)
+    monkeypatch.setattr(Kernel, "run", hold)
     done = in_process("ask", "q")
     assert done.code == 4
     assert "Held before step s1: somebody must look at it" in done.out

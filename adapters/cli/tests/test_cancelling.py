@@ -30,7 +30,7 @@ def shared() -> Any:
 
 @contextmanager
 def at_work_on(run: str) -> Iterator[None]:
-    """Hold the lease of a run that has begun, as who pursues it does."""
+    """Hold the lease of a run that has begun, as who runs it does."""
     store = SqliteRunStore()
 
     async def begin() -> None:

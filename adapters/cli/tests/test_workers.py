@@ -76,14 +76,14 @@ def test_a_pipe_gets_a_line_of_json_for_each_event(portico: Any, crew: Configure
     assert "HEY" not in done.out, "neither arguments nor results are told"
 
 
-def test_how_a_pursuit_ended_is_told(portico: Any, crew: Configure) -> None:
+def test_how_a_run_ended_is_told(portico: Any, crew: Configure) -> None:
     crew("q", planner='end = "infeasible"')
     ended = events(portico("worker", "--until-empty", "--json").out)[-2:]
     assert (ended[0]["state"], ended[0]["reason"]) == ("infeasible", "nobody can do this")
     assert ended[1]["ended"] == {"infeasible": 1}
 
 
-def test_a_failed_pursuit_is_told_with_its_reason(portico: Any, crew: Configure, folder: Path) -> None:
+def test_a_failed_run_is_told_with_its_reason(portico: Any, crew: Configure, folder: Path) -> None:
     (folder / "broken").touch()
     crew("q", planner='call = "tools-fetch"\nend = "crash"')
     done = portico("worker", "--until-empty")
@@ -203,7 +203,7 @@ def test_at_a_terminal_there_is_a_line_for_each_job(terminal: Any, crew: Configu
     assert shown.code == 130
     assert "  Sum up the week" in shown.text
     lines = [line.rstrip() for line in shown.screen if line.strip() and line.strip() != "^C"]
-    assert re.fullmatch(r"Worker \S+:\d+  crew, memory of the test  pursuit.*  4 jobs at a time", lines[0]), lines
+    assert re.fullmatch(r"Worker \S+:\d+  crew, memory of the test  run.*  4 jobs at a time", lines[0]), lines
     assert sum("given back" in line for line in lines[:-1]) == 2
     assert lines[-1].removeprefix("^C") == "Worker stopped: 0 done, 2 given back."
 

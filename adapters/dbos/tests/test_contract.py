@@ -44,10 +44,10 @@ class TestDbosRunner(RunnerKit):
         await runner.aclose()
 
 
-class Pursued:
-    """Executes what a run asks for within a durable pursuit of it, which is open as long as the test lasts."""
+class RecordedRun:
+    """Executes what a run asks for within a durable run of it, which is open as long as the test lasts."""
 
-    name = "dbos, pursued"
+    name = "dbos, run"
 
     def __init__(self, runner: DbosRunner) -> None:
         self.runner = runner
@@ -64,23 +64,23 @@ class Pursued:
                 await self.over.wait()
 
             # A task of its own: the kit counts the tasks of a call that is cancelled.
-            self.open[run] = asyncio.ensure_future(self.runner.durable.pursue(run, work))
+            self.open[run] = asyncio.ensure_future(self.runner.durable.run(run, work))
             await ready.wait()
         return await self.runner.execute(run, name, action)
 
 
-class TestPursuedRunner(RunnerKit):
+class TestRecordedRunner(RunnerKit):
     durable = True
 
     @pytest.fixture
-    async def runner(self, where: dict[str, Any]) -> AsyncIterator[Pursued]:
+    async def runner(self, where: dict[str, Any]) -> AsyncIterator[RecordedRun]:
         runner = DbosRunner(DbosSettings(**where))
-        pursued = Pursued(runner)
+        run = RecordedRun(runner)
         for run in ("cancelled", "cancelled before", "side by side", "places", "r1", "r2"):
-            await pursued.execute(run, "opens it", partial(asyncio.sleep, 0))
-        yield pursued
-        pursued.over.set()
-        await asyncio.gather(*pursued.open.values())
+            await run.execute(run, "opens it", partial(asyncio.sleep, 0))
+        yield run
+        run.over.set()
+        await asyncio.gather(*run.open.values())
         await runner.aclose()
 
 

@@ -163,7 +163,7 @@ async def test_a_server_that_restarts_stops_nothing(
     await runner.jobs.submit(jobs)
     with caplog.at_level(logging.INFO, "portico_dbos"):
         working = asyncio.ensure_future(runner.jobs.work({"steps": carry_out}))
-        pursuing = asyncio.ensure_future(runner.durable.pursue("mine", lambda: carry_out(Job("mine", "steps"))))
+        running = asyncio.ensure_future(runner.durable.run("mine", lambda: carry_out(Job("mine", "steps"))))
         while sum(counts.values()) < 20:
             await asyncio.sleep(0.02)
         await asyncio.to_thread(stoppable.stop, at_once=True)
@@ -176,7 +176,7 @@ async def test_a_server_that_restarts_stops_nothing(
                 break
             except Exception:
                 assert time.monotonic() < until
-        assert await asyncio.wait_for(pursuing, PATIENCE) == [f"mine/{number}" for number in range(10)]
+        assert await asyncio.wait_for(running, PATIENCE) == [f"mine/{number}" for number in range(10)]
         working.cancel()
         await asyncio.wait([working])
     assert [each.state for each in told] == ["done"] * len(jobs)
@@ -200,15 +200,15 @@ async def test_closing_while_the_server_is_away_ends_everything(
         await go.wait()
         return "done"
 
-    pursuing = asyncio.ensure_future(runner.durable.pursue("r", lambda: runner.execute("r", "s", action)))
+    running = asyncio.ensure_future(runner.durable.run("r", lambda: runner.execute("r", "s", action)))
     await asyncio.wait_for(began.wait(), PATIENCE)
     await asyncio.to_thread(stoppable.stop, at_once=True)
     go.set()
     await asyncio.sleep(1.0)  # DBOS is trying to record it
-    pursuing.cancel()
+    running.cancel()
     await runner.aclose()
-    await asyncio.wait([pursuing], timeout=PATIENCE)
-    assert pursuing.cancelled()
+    await asyncio.wait([running], timeout=PATIENCE)
+    assert running.cancelled()
     async with asyncio.timeout(PATIENCE):
         while any("dbos" in thread.name for thread in set(threading.enumerate()) - before):
             await asyncio.sleep(0.05)

@@ -83,7 +83,7 @@ async def test_closing_ends_all_threads_and_it_may_be_used_again(opened: Open) -
     before = set(threading.enumerate())
     runner = opened()
     for number in range(2):
-        assert await runner.durable.pursue(f"r{number}", partial(runner.execute, f"r{number}", "s", done)) == "done"
+        assert await runner.durable.run(f"r{number}", partial(runner.execute, f"r{number}", "s", done)) == "done"
         async with at_work(runner, {"k": lambda job: done()}):
             await runner.jobs.submit([Job(f"j{number}", "k")])
             await ended(runner, f"j{number}")
@@ -144,7 +144,7 @@ async def test_the_pool_of_the_applications_loop_stays_its_own(opened: Open) -> 
 
     first = await asyncio.to_thread(name)
     runner = opened()
-    await runner.durable.pursue("r", partial(runner.execute, "r", "s", done))
+    await runner.durable.run("r", partial(runner.execute, "r", "s", done))
     assert (await asyncio.to_thread(name)).rpartition("_")[0] == first.rpartition("_")[0]
     await runner.aclose()
     assert (await asyncio.to_thread(name)).rpartition("_")[0] == first.rpartition("_")[0]
@@ -165,7 +165,7 @@ async def test_the_loop_goes_on_while_a_server_does_not_answer() -> None:
     assert beat.longest < 1.5
 
 
-async def test_runners_on_one_database_pursue_at_once(opened: Open) -> None:
+async def test_runners_on_one_database_run_at_once(opened: Open) -> None:
     one, other = opened(), opened()
     together = asyncio.Barrier(2)
 
@@ -173,13 +173,12 @@ async def test_runners_on_one_database_pursue_at_once(opened: Open) -> None:
         await together.wait()
         return "met"
 
-    pursuits = [
-        each.durable.pursue(f"r{at}", partial(each.execute, f"r{at}", "s", meet))
-        for at, each in enumerate((one, other))
+    runs = [
+        each.durable.run(f"r{at}", partial(each.execute, f"r{at}", "s", meet)) for at, each in enumerate((one, other))
     ]
-    assert await asyncio.wait_for(asyncio.gather(*pursuits), PATIENCE) == ["met", "met"]
+    assert await asyncio.wait_for(asyncio.gather(*runs), PATIENCE) == ["met", "met"]
     await one.aclose()
-    assert await other.durable.pursue("r2", partial(other.execute, "r2", "s", done)) == "done"
+    assert await other.durable.run("r2", partial(other.execute, "r2", "s", done)) == "done"
 
 
 async def test_a_second_database_is_refused_as_long_as_the_first_one_is_in_use(opened: Open, tmp_path: Path) -> None:
@@ -188,16 +187,16 @@ async def test_a_second_database_is_refused_as_long_as_the_first_one_is_in_use(o
 
     async def inside() -> str:
         with pytest.raises(StoreBusy, match="DBOS is there once in a process"):
-            await second.durable.pursue("r", done)
+            await second.durable.run("r", done)
         with pytest.raises(StoreBusy, match="DBOS is there once in a process"):
             await second.jobs.work({"k": lambda job: done()})
         await second.jobs.submit([Job("j", "k")])  # this needs no DBOS of the process
         return "inside"
 
     try:
-        assert await first.durable.pursue("r", inside) == "inside"
-        assert await second.durable.pursue("r", partial(second.execute, "r", "s", done)) == "done"
-        assert await first.durable.pursue("r", done) == "done"
+        assert await first.durable.run("r", inside) == "inside"
+        assert await second.durable.run("r", partial(second.execute, "r", "s", done)) == "done"
+        assert await first.durable.run("r", done) == "done"
     finally:
         await second.aclose()
 
@@ -231,7 +230,7 @@ async def main():
     runner = DbosRunner(DbosSettings(path=Path("{tmp_path}/ours.sqlite3")))
     async def work(): return 1
     try:
-        await runner.durable.pursue("r", work)
+        await runner.durable.run("r", work)
     except StoreError as error:
         print(error)
     await runner.aclose()
@@ -256,7 +255,7 @@ async def main():
     async def work(): return 1
     await runner.jobs.submit([Job("j", "k")])
     working = asyncio.ensure_future(runner.jobs.work({{"k": carry_out}}))
-    await runner.durable.pursue("r", work)
+    await runner.durable.run("r", work)
     while (await runner.jobs.status(["j"]))[0].state != "failed":
         await asyncio.sleep(0.05)
 asyncio.run(main())
@@ -279,7 +278,7 @@ async def test_a_failure_leaves_nothing_in_the_database_but_the_text_of_a_job(op
             await runner.execute("r", "s", fail)
         return await runner.execute("r", "s", done)
 
-    assert await runner.durable.pursue("r", work) == "done"
+    assert await runner.durable.run("r", work) == "done"
     await runner.jobs.submit([Job("j", "k")])
     async with at_work(runner, {"k": lambda job: fail()}):
         (told,) = await ended(runner, "j")
@@ -478,7 +477,7 @@ async def test_what_ended_long_ago_is_removed_and_nothing_else(opened: Open) -> 
     await runner.jobs.submit([Job(name, "k") for name in ("ended", "waits")])
     await runner.jobs.cancel(["waits"])
     await runner.jobs.submit([Job("still", "k")])
-    await runner.durable.pursue("r", partial(runner.execute, "r", "s", done))
+    await runner.durable.run("r", partial(runner.execute, "r", "s", done))
     removed = await runner._database.call(lambda database: tidy(database, 1.0))
     assert removed == 0
     await asyncio.sleep(1.1)
@@ -502,11 +501,11 @@ async def test_a_schema_is_a_name_whatever_it_means_to_a_server(
     await runner.jobs.submit([Job("j", "k")])
     async with at_work(runner, {"k": lambda job: done()}):
         assert (await ended(runner, "j"))[0].result == "done"
-    assert await runner.durable.pursue("r", partial(runner.execute, "r", "s", done)) == "done"
+    assert await runner.durable.run("r", partial(runner.execute, "r", "s", done)) == "done"
     assert await runner.durable.recorded("r") == {"s": "done"}
 
 
-async def test_a_job_of_a_run_takes_what_a_pursuit_of_it_recorded_and_the_other_way_round(opened: Open) -> None:
+async def test_a_job_of_a_run_takes_what_a_run_of_it_recorded_and_the_other_way_round(opened: Open) -> None:
     runner = opened()
     called: list[str] = []
 
@@ -517,7 +516,7 @@ async def test_a_job_of_a_run_takes_what_a_pursuit_of_it_recorded_and_the_other_
 
         return await runner.execute("r", name, action)
 
-    assert await runner.durable.pursue("r", partial(do, "a")) == "a 1"
+    assert await runner.durable.run("r", partial(do, "a")) == "a 1"
     await runner.jobs.submit([Job("r", "k")])
 
     async def carry_out(job: Job) -> list[str]:
@@ -525,7 +524,7 @@ async def test_a_job_of_a_run_takes_what_a_pursuit_of_it_recorded_and_the_other_
 
     async with at_work(runner, {"k": carry_out}):
         assert (await ended(runner, "r"))[0].result == ["b 2", "a 1"]
-    assert [await runner.durable.pursue("r", partial(do, name)) for name in ("a", "b", "c")] == ["a 1", "b 2", "c 3"]
+    assert [await runner.durable.run("r", partial(do, name)) for name in ("a", "b", "c")] == ["a 1", "b 2", "c 3"]
     assert (
         json.dumps(dict(await runner.durable.recorded("r")), sort_keys=True) == '{"a": "a 1", "b": "b 2", "c": "c 3"}'
     )

@@ -73,10 +73,10 @@ async def work(settings: DbosSettings, folder: Path) -> None:
 
 
 async def submit(settings: DbosSettings, name: str) -> None:
-    """Submit one job, and pursue something, as the first process of all may do."""
+    """Submit one job, and run something, as the first process of all may do."""
     runner = DbosRunner(settings)
     await runner.jobs.submit([Job(name, "steps", {"steps": 1, "seconds": 0})])
-    print(await runner.durable.pursue(f"run of {name}", partial(runner.execute, f"run of {name}", "s", nothing)))
+    print(await runner.durable.run(f"run of {name}", partial(runner.execute, f"run of {name}", "s", nothing)))
     await runner.aclose()
 
 

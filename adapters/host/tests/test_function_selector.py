@@ -92,7 +92,7 @@ async def test_a_kernel_has_the_selector_that_is_chosen_and_closes_it(few: Any, 
     async with application.kernel() as kernel:
         assert "one-one" in kernel.functions
         assert kernel.function_selector is not None
-        selection = await kernel.function_selector.select(tuple(kernel.manuals.values()), ("one",))
+        selection = await kernel.function_selector.select(tuple(kernel.specs.values()), ("one",))
         assert selection.names == ("one-one",)
         selector: Any = kernel.service(FunctionSelector)
         assert (selector.settings.max, selector.settings.always) == (3, ("a-b",))

@@ -52,7 +52,7 @@ async def test_records_of_a_source_are_of_the_form_that_a_codec_gives_them(site:
     (work / "portico.toml").write_text('[search.coins]\nuse = "mint"\n')
     async with portico_host.open() as kernel:
         records = kernel.function("coins-GetSearchResults")
-        assert records.manual.returns["items"] == {"const": "coin"}
+        assert records.spec.returns["items"] == {"const": "coin"}
         assert await kernel.invoke_json(records, {"query": "gold"}) == ["coin"]
 
 
@@ -105,11 +105,11 @@ async def test_a_source_that_another_stands_on_is_asked_through_that_one_only(si
     assert application.sources == ("a", "b", "both", "c")
     assert application.asked_sources == ("both", "c")
     async with application.kernel() as kernel:
-        asked = [manual.name for manual in kernel.manuals.values() if SEARCH_TAG in manual.tags]
+        asked = [spec.name for spec in kernel.specs.values() if SEARCH_TAG in spec.tags]
         assert asked == ["both-GetTextSearchResults", "c-GetTextSearchResults"]
         assert await kernel.invoke("a-Search", query="still a function") == ["still a function"]
     async with application.kernel(["a", "both"]) as kernel:
-        asked = [manual.name for manual in kernel.manuals.values() if SEARCH_TAG in manual.tags]
+        asked = [spec.name for spec in kernel.specs.values() if SEARCH_TAG in spec.tags]
         assert asked == ["a-GetTextSearchResults", "both-GetTextSearchResults"], "who names a source means it"
 
 

@@ -112,7 +112,7 @@ async def test_an_installed_codec_is_active_without_being_configured(site: Any) 
         assert kernel.services is not None
         assert kernel.services.names(TypeCodec) == ("coins", "silver"), "the order is not that of the names"
         kernel.add_function(a_function())
-        assert kernel.functions["pay"].manual.parameters["properties"]["coin"] == {"type": "string"}
+        assert kernel.functions["pay"].spec.parameters["properties"]["coin"] == {"type": "string"}
 
 
 async def test_a_configured_codec_has_its_settings_and_comes_first(site: Any) -> None:

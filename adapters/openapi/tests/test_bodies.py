@@ -37,7 +37,7 @@ async def test_the_properties_of_an_object_are_parameters(opened, call, describe
     plugin = await opened(described({"/pets": body("application/json", PET)}))
     assert names(plugin) == ["name", "tags", "size"]
     assert plugin["make"].parameters[0].description == "What it is called."
-    assert plugin["make"].manual.parameters["required"] == ["name"]
+    assert plugin["make"].spec.parameters["required"] == ["name"]
     await call(plugin, "make", name="Réx", tags=["a", "b"], size=2.0)
     assert service.last.method == "POST"
     assert service.last.headers["content-type"] == "application/json"
@@ -99,7 +99,7 @@ async def test_what_an_object_inherits_is_a_parameter_too(opened, call, describe
     paths = {"/": body("application/json", {"$ref": "#/components/schemas/Pet"})}
     plugin = await opened(described(paths, components=components))
     assert names(plugin) == ["name", "age"]
-    assert plugin["make"].manual.parameters["required"] == ["name", "age"]
+    assert plugin["make"].spec.parameters["required"] == ["name", "age"]
 
 
 async def test_arguments_are_checked_before_anything_is_sent(opened, call, described, service):

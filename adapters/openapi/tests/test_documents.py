@@ -297,14 +297,14 @@ async def test_references_lead_anywhere_that_they_may_stand(tmp_path):
     plugin = await source.load("service")
     assert source.lost == ()
     assert [function.name for function in plugin] == ["x", "put"]
-    parameters = plugin["put"].manual.parameters
+    parameters = plugin["put"].spec.parameters
     assert parameters["properties"] == {
         "id": {"enum": ["a", "b"]},
         "children": {"type": "array", "items": {"$ref": "#/$defs/tree"}},
         "leaf": {"$ref": "#/$defs/leaf"},
     }
     assert parameters["$defs"]["tree"]["properties"]["children"]["items"] == {"$ref": "#/$defs/tree"}
-    assert plugin["put"].manual.returns == {"type": "integer"}
+    assert plugin["put"].spec.returns == {"type": "integer"}
 
 
 @pytest.mark.parametrize(

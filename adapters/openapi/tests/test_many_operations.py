@@ -127,11 +127,11 @@ async def test_hundreds_of_operations_load_quickly_and_none_is_lost(opened, serv
     loaded = time.perf_counter() - started
     assert opened.lost == {}
     assert len(plugin.functions) == 420
-    manuals = [function.manual for function in plugin]
+    specs = [function.spec for function in plugin]
     assert time.perf_counter() - started < 30, "loading takes minutes where it should take a second"
     assert loaded < 20
-    for manual in manuals:
-        json.dumps([manual.parameters, manual.returns], allow_nan=False)
+    for spec in specs:
+        json.dumps([spec.parameters, spec.returns], allow_nan=False)
 
 
 async def test_every_style_and_every_body_can_be_called(opened, service):
@@ -163,7 +163,7 @@ async def test_what_a_function_carries_does_not_grow_with_the_others(opened, ser
     one = document(service.url)
     more = {f"/more/{number}{path}": item for number in range(times) for path, item in one["paths"].items()}
     plugin = await opened({**one, "paths": more})
-    smallest = plugin["operation_0"].manual.parameters
+    smallest = plugin["operation_0"].spec.parameters
     assert smallest.get("$defs", {}) == {}
-    tree = next(function for function in plugin if "Tree" in function.manual.parameters.get("$defs", {}))
-    assert list(tree.manual.parameters["$defs"]) == ["Tree"]
+    tree = next(function for function in plugin if "Tree" in function.spec.parameters.get("$defs", {}))
+    assert list(tree.spec.parameters["$defs"]) == ["Tree"]

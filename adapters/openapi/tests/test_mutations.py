@@ -159,13 +159,13 @@ def test_a_document_broken_anywhere_raises_our_errors_and_loses_what_is_broken(t
     if "/untouched" in (document.get("paths") or {}):
         assert "untouched" in names, f"an untouched operation was lost: {lost}"
         untouched = plugin["untouched"]
-        assert untouched.manual.parameters["properties"] == {"q": {"type": "string"}}
-        assert untouched.manual.returns == {"type": "object", "properties": {"a": {"type": "integer"}}}
+        assert untouched.spec.parameters["properties"] == {"q": {"type": "string"}}
+        assert untouched.spec.returns == {"type": "object", "properties": {"a": {"type": "integer"}}}
     for one in lost:
         assert one.operation
         assert len(one.reason) < 1_000
     for function in plugin:
-        json.dumps([function.manual.parameters, function.manual.returns], allow_nan=False)
+        json.dumps([function.spec.parameters, function.spec.returns], allow_nan=False)
         for value in (None, 1, "x", ["x"], {"x": 1}):
             try:
                 function.structure_arguments({parameter.name: value for parameter in function.parameters})
@@ -244,7 +244,7 @@ def test_hostile_documents_take_little_time_and_harm_nothing_else(tmp_path, kind
     assert all(len(str(one)) < 1_000 for one in lost)
     assert len(plugin.description) < 3_000
     for function in plugin:
-        assert len(function.manual.description) < 2_000
+        assert len(function.spec.description) < 2_000
         for value in ("x", {"a": 1}, 5):
             try:
                 function.structure_arguments({"p": value} if function.name == "bad" else {"q": value})

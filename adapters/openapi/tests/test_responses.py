@@ -46,7 +46,7 @@ def operation(responses: Any, method: str = "get") -> dict[str, Any]:
 )
 async def test_the_output_schema_is_that_of_success(opened, described, responses, schema):
     plugin = await opened(described({"/": operation(responses)}))
-    assert plugin["look"].manual.returns == schema
+    assert plugin["look"].spec.returns == schema
 
 
 async def test_definitions_of_several_answers_come_together(opened, described):
@@ -58,7 +58,7 @@ async def test_definitions_of_several_answers_come_together(opened, described):
         "202": json_of({"$ref": "#/components/schemas/Job"}),
     }
     plugin = await opened(described({"/": operation(responses)}, components=components))
-    returns = plugin["look"].manual.returns
+    returns = plugin["look"].spec.returns
     assert returns["anyOf"][0] == {"type": "array", "items": {"$ref": "#/$defs/Pet"}}
     assert returns["$defs"] == {"Pet": {"type": "object", "properties": {"name": {"type": "string"}}}}
     assert path_problem(returns, ("of", "name")) is None
@@ -124,7 +124,7 @@ async def test_bytes_come_in_base64_with_their_media_type(opened, call, describe
     plugin = await opened(described({"/": operation({"200": {"content": {"image/png": {}}}})}))
     result = await call(plugin, "look")
     assert result == {"media_type": "image/png", "base64": base64.b64encode(b"\x89PNG\x00").decode()}
-    assert path_problem(plugin["look"].manual.returns, ("base64",)) is None
+    assert path_problem(plugin["look"].spec.returns, ("base64",)) is None
 
 
 async def test_without_documentation_the_label_decides(opened, call, described, service):
@@ -169,7 +169,7 @@ async def test_a_large_answer_is_refused_with_the_bound(opened, call, described,
 async def test_write_only_properties_are_no_part_of_a_result(opened, described):
     required = {**PET, "required": ["name", "key"]}
     plugin = await opened(described({"/": operation({"200": json_of(required)})}))
-    assert plugin["look"].manual.returns == {
+    assert plugin["look"].spec.returns == {
         "type": "object",
         "properties": {"name": {"type": "string"}},
         "required": ["name"],

@@ -145,9 +145,9 @@ def test_no_query_lifts_a_filter(query: str) -> None:
 async def test_the_news_are_a_function_with_dates_when_they_are_asked_for() -> None:
     search, client = bing("news")
     kernel = Kernel(plugins=[search_plugin(search, "Web", functions=("Search", "GetNews"), count=5)])
-    manual = kernel.function("GetNews").manual
-    assert manual.description == "Find articles in the news, with who published them and when."
-    assert set(manual.parameters["properties"]) == {"query", "count", "skip", "site"}
+    spec = kernel.function("GetNews").spec
+    assert spec.description == "Find articles in the news, with who published them and when."
+    assert set(spec.parameters["properties"]) == {"query", "count", "skip", "site"}
     found = await kernel.invoke_json("GetNews", {"query": "lighthouse", "site": "news.example"})
     assert client.requests[0].url.endswith("/news/search")
     assert client.requests[0].params["q"] == "lighthouse site:news.example"

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
         SearchContextProvider as SearchContextProvider,
     )
     from portico._agents.reducing import (
-        DropOldest as DropOldest,
         History as History,
+        HistoryReducer as HistoryReducer,
         Reduced as Reduced,
-        Reducer as Reducer,
-        Summarise as Summarise,
+        SummarizeHistory as SummarizeHistory,
+        TrimHistory as TrimHistory,
     )
     from portico._agents.thread import (
         AgentTurn as AgentTurn,
@@ -61,8 +61,8 @@ if TYPE_CHECKING:
     )
     from portico._functions.functions import (
         Function as Function,
-        FunctionManual as FunctionManual,
         FunctionPlugin as FunctionPlugin,
+        FunctionSpec as FunctionSpec,
         Parameter as Parameter,
         function as function,
     )
@@ -180,9 +180,9 @@ if TYPE_CHECKING:
         approve_plans as approve_plans,
     )
     from portico._runs.outcome import (
-        Held as Held,
+        Paused as Paused,
         Proposal as Proposal,
-        Pursuit as Pursuit,
+        Run as Run,
     )
     from portico._search.filters import (
         And as And,
@@ -225,9 +225,9 @@ if TYPE_CHECKING:
         ChosenFunctions as ChosenFunctions,
         PartialValue as PartialValue,
         ToolFinished as ToolFinished,
+        ToolLoopLimits as ToolLoopLimits,
         ToolStarted as ToolStarted,
         Turn as Turn,
-        TurnLimits as TurnLimits,
         TurnOptions as TurnOptions,
     )
     from portico.errors import (

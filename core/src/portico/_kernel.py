@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 
-from portico._functions.functions import Function, FunctionManual, FunctionPlugin
+from portico._functions.functions import Function, FunctionPlugin, FunctionSpec
 from portico._functions.middleware import Middleware, call_with_middleware, called, run_to_end
 from portico._functions.names import find_function
 from portico.errors import FunctionFailed, PluginNotInstalled, PorticoError
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from portico._ports.template_language import Template, TemplateLanguage
     from portico._ports.type_codec import TypeCodec
     from portico._prompts.rendering import PromptOptions, Prompts
-    from portico._runs.outcome import Proposal, Pursuit
+    from portico._runs.outcome import Proposal, Run
     from portico._runs.submitting import SubmitOptions
     from portico._tool_loop.asking import Asking
     from portico._tool_loop.toolset import Toolset
@@ -88,7 +88,7 @@ class Kernel:
         self.plugins: dict[str, FunctionPlugin] = {}
         self._functions: dict[str, Function] = {}
         self._spellings: dict[str, Function] = {}  # other spellings of names, as they are met
-        self._manuals: dict[str, FunctionManual] | None = None
+        self._manuals: dict[str, FunctionSpec] | None = None
         self.fingerprints: dict[str, str] = {}  # of functions, made when a plan first uses them
         for plugin in plugins:
             self.add_plugin(plugin)
@@ -141,10 +141,10 @@ class Kernel:
         return self._functions
 
     @property
-    def manuals(self) -> Mapping[str, FunctionManual]:
+    def specs(self) -> Mapping[str, FunctionSpec]:
         """The manuals of all functions by full name, made once."""
         if self._manuals is None:
-            self._manuals = {name: function.manual for name, function in self._functions.items()}
+            self._manuals = {name: function.spec for name, function in self._functions.items()}
         return self._manuals
 
     def service(self, port: Callable[..., P], name: str | None = None) -> P:
@@ -217,7 +217,7 @@ class Kernel:
         """Ask a chat service and carry out its tool calls until it answers.
 
         ``messages`` are a question, a conversation or a whole request. ``returns`` is the type of the answer, or a JSON
-        Schema; without it, the answer is text. `TurnOptions` has the other options. Raises ``TurnLimitExceeded``,
+        Schema; without it, the answer is text. `TurnOptions` has the other options. Raises ``ToolLoopLimitExceeded``,
         ``ResponseInvalid`` for an answer that is still of another form after all repairs, ``UnsupportedOption``,
         ``FunctionNotFound``, and what the service raises.
         """
@@ -327,7 +327,7 @@ class Kernel:
 
         return Asking(self)
 
-    async def pursue(
+    async def run_goal(
         self,
         goal: str,
         *,
@@ -338,17 +338,17 @@ class Kernel:
         emit: Emit | None = None,
         reuse: bool | None = None,
         run: str | None = None,
-    ) -> Pursuit:
+    ) -> Run:
         """Run a goal with the configured planner, the planner of that name, or the given one.
 
         ``input`` is a JSON value; plans refer to it as the step ``input``. ``reuse`` runs a plan that was saved for
         this goal and these functions, and saves a plan that leads to an answer; None means the kernel's setting.
         ``emit`` is called with every event. ``run`` is a name for the run in the journal. See
-        `portico._runs.run.pursue` for errors.
+        `portico._runs.run.run_goal` for errors.
         """
-        from portico._runs.run import pursue
+        from portico._runs.run import run_goal
 
-        return await pursue(
+        return await run_goal(
             self, goal, planner, input=input, budget=budget, context=context, emit=emit, reuse=reuse, run=run
         )
 
@@ -385,7 +385,7 @@ class Kernel:
         budget: Budget | None = None,
         emit: Emit | None = None,
         run: str | None = None,
-    ) -> Pursuit:
+    ) -> Run:
         """Check a plan and run it, without a planner; see `portico._runs.run.run_plan`."""
         from portico._runs.run import run_plan
 
@@ -400,19 +400,19 @@ class Kernel:
         does not begin again. Raises ``UnsupportedOption`` for a runner without workers, ``TypeError`` and
         ``ValueError`` for values that cannot be sent to another process, and ``StoreError``.
         """
-        from portico._runs.submitting import pursuit_job, submit
+        from portico._runs.submitting import run_job, submit
 
-        return (await submit(self, [pursuit_job(self, goal, input=input, run=run, **options)]))[0]
+        return (await submit(self, [run_job(self, goal, input=input, run=run, **options)]))[0]
 
     async def submit_all(self, goals: Iterable[str | tuple[str, Any]], **options: Unpack[SubmitOptions]) -> list[str]:
         """Submit goals to worker processes, each alone or with its input, and return the names of their runs.
 
         All are put into the queue, or none where one of them cannot be sent. See `submit`.
         """
-        from portico._runs.submitting import pursuit_job, submit
+        from portico._runs.submitting import run_job, submit
 
         both = [(goal, None) if isinstance(goal, str) else goal for goal in goals]
-        return await submit(self, [pursuit_job(self, goal, input=input, **options) for goal, input in both])
+        return await submit(self, [run_job(self, goal, input=input, **options) for goal, input in both])
 
     async def resume(
         self,
@@ -424,7 +424,7 @@ class Kernel:
         budget: Budget | None = None,
         context: Mapping[str, Any] | None = None,
         emit: Emit | None = None,
-    ) -> Pursuit:
+    ) -> Run:
         """Continue a run of the journal: steps without a result run. See `portico._runs.run.resume`."""
         from portico._runs.run import resume
 

@@ -47,7 +47,7 @@ original as ``__cause__``. Programmer mistakes stay ``ValueError`` and ``TypeErr
     │   ├── ThreadBusy                another turn is running on it
     │   └── ThreadFormatError         a document is not a thread; the place in it is given
     └── LimitExceeded                 a limit of Portico was reached; the message names it
-        └── TurnLimitExceeded         a limit of one turn; ``messages`` has the messages until then
+        └── ToolLoopLimitExceeded     a limit of one turn; ``messages`` has the messages until then
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ __all__ = [
     "ThreadBusy",
     "ThreadError",
     "ThreadFormatError",
-    "TurnLimitExceeded",
+    "ToolLoopLimitExceeded",
     "UnsupportedFilter",
     "UnsupportedOption",
     "nearest",
@@ -393,7 +393,7 @@ class LimitExceeded(PorticoError):
     """A limit of Portico was reached; the message names the limit and its value."""
 
 
-class TurnLimitExceeded(LimitExceeded):
+class ToolLoopLimitExceeded(LimitExceeded):
     """A turn reached a limit. ``messages`` are those it added, with errors for open calls; ``usage`` is its cost."""
 
     def __init__(self, message: str, *, messages: Sequence[object] = (), usage: object = None) -> None:

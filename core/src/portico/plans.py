@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         step_faults as step_faults,
     )
     from portico._planning.prompts import (
-        FittedManual as FittedManual,
+        FittedFunctions as FittedFunctions,
         Round as Round,
         as_data as as_data,
         as_text as as_text,
@@ -73,7 +73,7 @@ if TYPE_CHECKING:
         Emit as Emit,
         Event as Event,
         Infeasible as Infeasible,
-        PlanHeld as PlanHeld,
+        PlanPaused as PlanPaused,
         PlanReused as PlanReused,
         Proposed as Proposed,
         Refusal as Refusal,
@@ -82,7 +82,7 @@ if TYPE_CHECKING:
         Started as Started,
         StepFailure as StepFailure,
         StepFinished as StepFinished,
-        StepHeld as StepHeld,
+        StepPaused as StepPaused,
         StepRecord as StepRecord,
         StepRetried as StepRetried,
         StepStarted as StepStarted,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from portico._functions.functions import FunctionManual
+from portico._functions.functions import FunctionSpec
 from portico._plans.plan import From, Plan, Step, Value
 from portico._plans.xml_form.reading import XmlPlan, plan_from_xml
 from portico.errors import PlanFormatError
@@ -23,14 +23,12 @@ def call(id: str, function: str, /, reason: str = "", **arguments: Any) -> Step:
     )
 
 
-def manual(name: str, *parameters: str) -> FunctionManual:
+def spec(name: str, *parameters: str) -> FunctionSpec:
     properties = {parameter: {"type": "string"} for parameter in parameters}
-    return FunctionManual(name, "", {"type": "object", "properties": properties, "required": list(parameters)}, {})
+    return FunctionSpec(name, "", {"type": "object", "properties": properties, "required": list(parameters)}, {})
 
 
-CATALOGUE = {
-    each.name: each for each in (manual("Writer-Poem", "input"), manual("Writer-Translate", "input", "language"))
-}
+CATALOGUE = {each.name: each for each in (spec("Writer-Poem", "input"), spec("Writer-Translate", "input", "language"))}
 POEM = call("s1", "Writer-Poem", input="John Doe")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from portico import Function, Kernel
-from portico._functions.functions import FunctionManual
+from portico._functions.functions import FunctionSpec
 from portico._plans.plan import Expression, From, Plan, Step, TextOf, Value
 from portico._plans.xml_form.reading import XmlPlan, plan_from_xml, plan_to_xml
 from portico.errors import PlanFormatError
@@ -25,18 +25,18 @@ POEM = """
 """
 
 
-def manual(
+def spec(
     name: str, properties: dict[str, Any] | None = None, required: tuple[str, ...] = (), *, effects: bool = False
-) -> FunctionManual:
+) -> FunctionSpec:
     schema = {"type": "object", "properties": properties or {}, "required": list(required)}
-    return FunctionManual(name, "", schema, {"type": "string"}, effects)
+    return FunctionSpec(name, "", schema, {"type": "string"}, effects)
 
 
-def catalogue(*manuals: FunctionManual) -> dict[str, FunctionManual]:
-    return {each.name: each for each in manuals}
+def catalogue(*specs: FunctionSpec) -> dict[str, FunctionSpec]:
+    return {each.name: each for each in specs}
 
 
-def only(text: str, functions: dict[str, FunctionManual] | None = None) -> Step:
+def only(text: str, functions: dict[str, FunctionSpec] | None = None) -> Step:
     (step,) = plan_from_xml(f"<plan>{text}</plan>", functions).steps
     return step
 
@@ -180,12 +180,12 @@ def test_steps_that_have_run_are_variables() -> None:
     ],
 )
 def test_functions_are_found_by_the_catalogue_and_else_stay_as_written(written: str, name: str) -> None:
-    functions = catalogue(manual("Writer-Poem"), manual("echo"), manual("A-Twice"), manual("B-Twice"))
+    functions = catalogue(spec("Writer-Poem"), spec("echo"), spec("A-Twice"), spec("B-Twice"))
     assert only(f"<function.{written}/>", functions).function == name
 
 
 def test_parameters_are_found_in_another_case() -> None:
-    functions = catalogue(manual("f", {"City": {}, "a": {}, "A": {}}))
+    functions = catalogue(spec("f", {"City": {}, "a": {}, "A": {}}))
     assert list(only('<function.f city="x" a="y" z="w"/>', functions).arguments) == ["City", "a", "z"]
 
 
@@ -218,7 +218,7 @@ def test_parameters_are_found_in_another_case() -> None:
     ],
 )
 def test_texts_are_values_where_that_is_certain(schema: Any, text: str, read: Any) -> None:
-    made = manual("f", {"a": schema})
+    made = spec("f", {"a": schema})
     made.parameters["$defs"] = {"loop": {"$ref": "#/$defs/loop"}}  # type: ignore[index]
     escaped = text.replace('"', "&quot;")
     got = only(f'<function.f a="{escaped}"/>', {"f": made}).arguments["a"]
@@ -227,7 +227,7 @@ def test_texts_are_values_where_that_is_certain(schema: Any, text: str, read: An
 
 
 def test_a_required_input_that_is_not_written_is_the_last_result() -> None:
-    functions = catalogue(manual("f", {"input": {}, "style": {}, "more": {}}, ("input", "style")))
+    functions = catalogue(spec("f", {"input": {}, "style": {}, "more": {}}, ("input", "style")))
     text = (
         '<plan><function.f style="a"/><function.f setContextVariable="STYLE"/><function.f/>'
         '<function.f input="x" style="b"/></plan>'
@@ -241,7 +241,7 @@ def test_a_required_input_that_is_not_written_is_the_last_result() -> None:
 
 
 def test_steps_with_effects_keep_their_place() -> None:
-    functions = catalogue(manual("look", {"a": {}}), manual("send", {"a": {}}, effects=True))
+    functions = catalogue(spec("look", {"a": {}}), spec("send", {"a": {}}, effects=True))
     text = (
         "<plan><function.look/><function.look/><function.send a='$s1'/><function.look/><function.send/>"
         "<function.look a='$s5'/></plan>"
@@ -304,11 +304,11 @@ async def test_a_plan_that_is_read_runs() -> None:
     plan = plan_from_xml(
         '<plan><function.Text.upper text="ab $INPUT" setContextVariable="X"/>'
         '<function.text.repeat text="$X" times="2" appendToResult="R"/></plan>',
-        {name: function.manual for name, function in kernel.functions.items()},
+        {name: function.spec for name, function in kernel.functions.items()},
         goal="shout",
     )
-    pursuit = await kernel.run_plan(plan, input="c")
-    assert pursuit.outcome.value == "AB CAB C"
+    run = await kernel.run_plan(plan, input="c")
+    assert run.outcome.value == "AB CAB C"
 
 
 def test_a_name_that_no_step_sets_stays_text_and_is_told() -> None:
@@ -326,8 +326,8 @@ def test_a_name_that_no_step_sets_stays_text_and_is_told() -> None:
 def test_a_path_after_a_variable_that_is_an_object_is_told(field: str) -> None:
     object_, anything = {"type": "object", "properties": {}}, {}
     catalogue = {
-        "f": FunctionManual("f", "", object_, object_),
-        "g": FunctionManual("g", "", object_, anything),
+        "f": FunctionSpec("f", "", object_, object_),
+        "g": FunctionSpec("g", "", object_, anything),
     }
     for function, told in (("f", 1), ("g", 0)):
         text = f'<plan><function.{function} setContextVariable="W"/><function.g a="in $W{field}."/></plan>'
@@ -338,7 +338,7 @@ def test_a_path_after_a_variable_that_is_an_object_is_told(field: str) -> None:
 
 @pytest.mark.parametrize("name", ["setContextVarible", "set_context_variable", "ApendToResult"])
 def test_an_attribute_that_is_nearly_one_that_keeps_a_result_is_refused(name: str) -> None:
-    catalogue = {"f": FunctionManual("f", "", {"type": "object", "properties": {"a": {}}}, {})}
+    catalogue = {"f": FunctionSpec("f", "", {"type": "object", "properties": {"a": {}}}, {})}
     with pytest.raises(PlanFormatError, match=f"column 25: {name} is no parameter of f; it is written"):
         XmlPlan.read(f'<plan><function.f a="x" {name}="A"/></plan>', catalogue)
 
@@ -353,7 +353,7 @@ def test_variables_whose_letters_only_fold_alike_are_two() -> None:
 
 @pytest.mark.parametrize("recover", [False, True])
 def test_the_place_of_each_attribute_is_known(recover: bool) -> None:
-    catalogue = {"f": FunctionManual("f", "", {"type": "object", "properties": {"Long.name": {}, "a": {}}}, {})}
+    catalogue = {"f": FunctionSpec("f", "", {"type": "object", "properties": {"Long.name": {}, "a": {}}}, {})}
     text = "é<plan>" if recover else "<!-- é --><plan>"
     text += """<function.f a = '> a="x"'\n  long.name="1"/></plan>"""
     read = XmlPlan.read(text, catalogue, recover=True)

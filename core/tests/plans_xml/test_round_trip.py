@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from portico._functions.functions import FunctionManual
+from portico._functions.functions import FunctionSpec
 from portico._plans.json_form import plan_to_json
 from portico._plans.plan import Expression, From, Plan, Step, TextOf, Value
 from portico._plans.xml_form.reading import XmlPlan, plan_from_xml, plan_to_xml
@@ -103,7 +103,7 @@ VALUES = {
     "string": st.sampled_from(["3", "true", "null", "[]", "{}", "3.0", " 3"]),
     "open": st.sampled_from(["3", "true", "null", "[]"]),
 }
-TYPED = FunctionManual(
+TYPED = FunctionSpec(
     "Typed-call",
     "",
     {"type": "object", "properties": SCHEMAS, "required": [], "$defs": {"thing": {"type": "object"}}},

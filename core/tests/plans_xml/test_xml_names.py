@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from portico._functions.functions import FunctionManual
+from portico._functions.functions import FunctionSpec
 from portico._plans.xml_form.steps import FunctionNames
 from portico._plans.xml_form.tags import APPEND, SET, control, one_letter_off, unlike_names
 from portico.errors import PlanFormatError
@@ -15,7 +15,7 @@ WORDS = [
     "".join(word) for n, letters in enumerate(["", "abc", "abc", "abc", "ab"]) for word in product(letters, repeat=n)
 ]
 MANUALS = {
-    name: FunctionManual(name, "", {}, {})
+    name: FunctionSpec(name, "", {}, {})
     for name in ["Writer-Poem", "echo", "A-Twice", "B-Twice", "Writer-Strasse", "Short-Long_Poem", "X_y", "X-y"]
 }
 

@@ -6,37 +6,35 @@ from typing import Any
 
 import pytest
 
-from portico._functions.functions import FunctionManual
+from portico._functions.functions import FunctionSpec
 from portico._plans.plan import Expression, From, Plan, Step, TextOf, Value
 from portico._plans.xml_form.reading import XmlPlan, plan_from_xml
 from portico._plans.xml_form.tags import Mend
 from portico.errors import PlanFormatError
 
 
-def manual(
-    name: str, *required: str, returns: str = "string", effects: bool = False, **properties: Any
-) -> FunctionManual:
+def spec(name: str, *required: str, returns: str = "string", effects: bool = False, **properties: Any) -> FunctionSpec:
     parameters = {
         "type": "object",
         "properties": properties,
         "required": list(required),
         "$defs": {"list": {"type": "array"}},
     }
-    return FunctionManual(name, "", parameters, {"type": returns}, effects)
+    return FunctionSpec(name, "", parameters, {"type": returns}, effects)
 
 
 CATALOGUE = {
     each.name: each
     for each in (
-        manual("f", a={}, b={}),
-        manual("object", returns="object"),
-        manual("array", returns="array"),
-        manual("needs", "INPUT", "Style", "more", INPUT={}, Style={}, more={}),
-        manual("near", appendToResults={}, setContextVariabl={"type": "string"}),
-        manual("typed", n={"type": "integer"}, l={"$ref": "#/$defs/list"}, s={"type": "string"}, City={}, any=True),
-        manual("look", a={}, b={}),
-        manual("send", effects=True, a={}, b={}),
-        FunctionManual("bare", "", {"type": "object"}, {}),
+        spec("f", a={}, b={}),
+        spec("object", returns="object"),
+        spec("array", returns="array"),
+        spec("needs", "INPUT", "Style", "more", INPUT={}, Style={}, more={}),
+        spec("near", appendToResults={}, setContextVariabl={"type": "string"}),
+        spec("typed", n={"type": "integer"}, l={"$ref": "#/$defs/list"}, s={"type": "string"}, City={}, any=True),
+        spec("look", a={}, b={}),
+        spec("send", effects=True, a={}, b={}),
+        FunctionSpec("bare", "", {"type": "object"}, {}),
     )
 }
 POEM = '<function.f setContextVariable="POEM"/>'

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from portico._functions.functions import FunctionManual
+from portico._functions.functions import FunctionSpec
 from portico._plans.plan import Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value
 from portico._plans.xml_form.reading import plan_from_xml, plan_to_xml
 from portico.errors import PlanFormatError
 
 KINDS = {"input": {"type": "string"}, "n": {"type": "integer"}, "o": {"type": "object"}}
 CATALOGUE = {
-    "f": FunctionManual("f", "", {"type": "object", "properties": KINDS, "required": ["input"]}, {}),
-    "send": FunctionManual("send", "", {"type": "object", "properties": {}}, {}, effects=True),
+    "f": FunctionSpec("f", "", {"type": "object", "properties": KINDS, "required": ["input"]}, {}),
+    "send": FunctionSpec("send", "", {"type": "object", "properties": {}}, {}, effects=True),
 }
 LONG = "x" * 61
 

@@ -44,7 +44,7 @@ def text_of(chat: ScriptedChat) -> str:
 async def test_variables_become_parameters_and_the_answer_is_the_result() -> None:
     kernel, chat = kernel_with("Short.")
     shorten = kernel.add_function(prompt_function("shorten", "Shorten {{$text}} in {{$language}}: {{$text}}"))
-    assert shorten.manual.parameters["required"] == ["text", "language"]
+    assert shorten.spec.parameters["required"] == ["text", "language"]
     assert await kernel.invoke(shorten, text="<b>", language="English") == "Short."
     assert text_of(chat) == "Shorten <b> in English: <b>"
 
@@ -63,7 +63,7 @@ async def test_inputs_are_types_schemas_and_inputs_with_defaults() -> None:
         },
     )
     assert made.description == "Ask."
-    schema = made.manual.parameters
+    schema = made.spec.parameters
     assert schema["required"] == ["text", "more"], "another case of a name is the same variable"
     assert schema["properties"] == {
         "text": {"type": "string", "description": "what to read"},
@@ -97,7 +97,7 @@ async def test_missing_and_unknown_arguments_from_code_are_told_too() -> None:
 def test_by_itself_it_is_a_question_that_changes_nothing_and_is_answered_by_text() -> None:
     made = prompt_function("ask", "{{$a}}")
     assert (made.full_name, made.description, made.effects, made.tags) == ("ask", "", False, frozenset())
-    assert made.manual.returns == {"type": "string"}
+    assert made.spec.returns == {"type": "string"}
     other = prompt_function("ask", "{{$a}}", plugin="Mail", description="Send.", effects=True, tags=["mail"])
     assert (other.full_name, other.description, other.effects) == ("Mail-ask", "Send.", True)
     assert other.tags == frozenset({"mail"})
@@ -109,7 +109,7 @@ async def test_an_answer_may_have_a_type_or_a_schema() -> None:
     assert await kernel.invoke(judge) == Verdict(True)
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     count = kernel.add_function(prompt_function("count", "Count.", returns=schema))
-    assert count.manual.returns == schema
+    assert count.spec.returns == schema
     assert await kernel.invoke_json(count, {}) == {"n": 1}
     assert chat.requests[1].response_schema == schema
 
@@ -118,7 +118,7 @@ async def test_an_answer_that_is_described_text_is_asked_for_as_text() -> None:
     for returns in (Annotated[str, "A poem."], {"type": "string", "description": "A poem."}):
         kernel, chat = kernel_with("Roses.")
         poem = kernel.add_function(prompt_function("poem", "Write.", returns=returns))
-        assert poem.manual.returns["description"] == "A poem."
+        assert poem.spec.returns["description"] == "A poem."
         assert await kernel.invoke(poem) == "Roses."
         assert chat.requests[0].response_schema is None
 
@@ -191,9 +191,9 @@ async def test_a_plan_step_and_another_prompt_may_call_it() -> None:
         async def propose(self, task, *, emit):
             return Plan(task.goal, (Step("s1", "Poems-write", {"topic": Value("roses")}),), result=From("s1"))
 
-    pursuit = await kernel.pursue("Write", planner=Planned())
-    assert isinstance(pursuit.outcome, Answer)
-    assert pursuit.outcome.text == "Roses."
+    run = await kernel.run_goal("Write", planner=Planned())
+    assert isinstance(run.outcome, Answer)
+    assert run.outcome.text == "Roses."
 
 
 async def test_what_a_prompt_function_answers_is_a_value() -> None:

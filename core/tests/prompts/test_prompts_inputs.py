@@ -32,7 +32,7 @@ def test_inputs_that_must_be_given_come_first_and_have_the_words_of_their_type()
 
 def test_an_input_may_be_said_in_words() -> None:
     made = prompt_function("ask", "{{$a}}", inputs={"a": "What to read."})
-    assert made.manual.parameters["properties"]["a"] == {"type": "string", "description": "What to read."}
+    assert made.spec.parameters["properties"]["a"] == {"type": "string", "description": "What to read."}
 
 
 async def test_what_a_validator_says_is_told_with_the_name_of_the_input() -> None:
@@ -71,7 +71,7 @@ def test_a_schema_that_core_does_not_know_says_who_does() -> None:
     made = prompt_function("ask", "Hi", inputs={"a": {"type": "string", "minLength": 3}}, validator=Lenient())
     assert made.structure_arguments({"a": ""}) == {"a": ""}
     returned = prompt_function("ask", "Hi", returns={"type": "string", "minLength": 3}, validator=Lenient())
-    assert returned.manual.returns == {"type": "string", "minLength": 3}
+    assert returned.spec.returns == {"type": "string", "minLength": 3}
 
 
 @pytest.mark.parametrize(("kind", "hint"), [("string", str), ("integer", int), ("number", float), ("boolean", bool)])

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from portico import ChatCapabilities, Held, Kernel, Reasoning, RequireApproval, Text, ToolCall, ToolResult, function
+from portico import ChatCapabilities, Kernel, Paused, Reasoning, RequireApproval, Text, ToolCall, ToolResult, function
 from portico.plans import Answer, Finding, Plan, Refusal, Step, StepRecord, Task, Value, plan_from_json, plan_to_json
 from portico.ports import ChatService
 from portico_function_calling_planner.config import FunctionCallingSettings
@@ -34,7 +34,7 @@ async def test_what_a_service_wants_handed_back_comes_back_from_a_journal_in_ano
     script = ([thinking, "I look.", LOOK, ToolCall("c2", "No-such")], "Clear.")
     kernel = Kernel(plugins=[Weather()])
     first = scripted(*script)
-    task = Task("The weather?", tuple(kernel.manuals.values()))
+    task = Task("The weather?", tuple(kernel.specs.values()))
     plan = await planner_with(first).propose(task, emit=lambda event: None)
     assert isinstance(plan, Plan)
     plan = plan_from_json(json.loads(json.dumps(plan_to_json(plan))))
@@ -45,7 +45,7 @@ async def test_what_a_service_wants_handed_back_comes_back_from_a_journal_in_ano
     assert told.messages[2].content[:3] == (thinking, Text("I look."), LOOK)
     assert tool_results(told)[0] == ToolResult("c1", "Weather-forecast", '{"sky": "clear"}')
     unbroken = scripted(*script)
-    await kernel.pursue("The weather?", planner=planner_with(unbroken))
+    await kernel.run_goal("The weather?", planner=planner_with(unbroken))
     assert [message.content[:3] for message in unbroken.requests[1].messages[2:3]] == [told.messages[2].content[:3]]
     assert unbroken.requests[1].tools == told.tools
 
@@ -56,9 +56,9 @@ async def test_the_journal_has_every_reply_once_and_each_request_has_them_all() 
     wrong = ToolCall("c0", "Weather-forecast", "{}")
     chat = scripted(wrong, *calls[:3], "", *calls[3:], "Clear.")
     kernel = Kernel(plugins=[Weather()], run_store=store)
-    pursuit = await kernel.pursue("The weather?", planner=planner_with(chat))
-    assert pursuit.outcome == Answer("Clear.")
-    plans = [entry["plan"]["notes"] for entry in await store.read(pursuit.run) if entry["type"] == "plan"]
+    run = await kernel.run_goal("The weather?", planner=planner_with(chat))
+    assert run.outcome == Answer("Clear.")
+    plans = [entry["plan"]["notes"] for entry in await store.read(run.name) if entry["type"] == "plan"]
     kept = [part["call"] for notes in plans for each in notes["exchanges"] for part in each["parts"] if "call" in part]
     assert kept == ["c0", *(call.id for call in calls)]
     told = [part for message in chat.requests[-1].messages for part in message.content if isinstance(part, ToolCall)]
@@ -79,11 +79,11 @@ async def test_a_run_that_was_held_goes_on_in_another_kernel_with_the_same_conve
         return made
 
     first = scripted([thinking, LOOK, ToolCall("c2", "No-such")], "never said")
-    pursuit = await kernel().pursue("The weather?", planner=planner_with(first))
-    assert pursuit.outcome == Held("ask Ada", "s1")
+    run = await kernel().run_goal("The weather?", planner=planner_with(first))
+    assert run.outcome == Paused("ask Ada", "s1")
     held = False
     second = scripted("Clear.")
-    resumed = await kernel().resume(pursuit.run, planner=planner_with(second))
+    resumed = await kernel().resume(run.name, planner=planner_with(second))
     assert resumed.outcome == Answer("Clear.")
     [request] = second.requests
     assert request.messages[:2] == first.requests[0].messages[:2]
@@ -96,7 +96,7 @@ async def test_a_refused_proposal_is_answered_call_by_call() -> None:
     calls = [LOOK, ToolCall("c2", "Weather-forecast", '{"city": "Rome"}')]
     chat = scripted(calls, "I stop.")
     planner = planner_with(chat)
-    task = Task("The weather?", tuple(kernel.manuals.values()))
+    task = Task("The weather?", tuple(kernel.specs.values()))
     plan = await planner.propose(task, emit=lambda event: None)
     assert isinstance(plan, Plan)
     findings = (Finding("no Oslo today", "s1", "arguments.city"), Finding("never mind", "s2", severity="warning"))
@@ -113,7 +113,7 @@ async def test_steps_that_another_planner_ran_are_known() -> None:
     kernel = Kernel(plugins=[Weather()])
     done = StepRecord(Step("s1", "Weather-forecast", {"city": Value("Oslo")}), {"sky": "clear"})
     chat = scripted(ToolCall("c", "Weather-forecast", '{"city": "Rome"}'))
-    task = Task("?", tuple(kernel.manuals.values()), steps=(done,), notes={"of": "another"})
+    task = Task("?", tuple(kernel.specs.values()), steps=(done,), notes={"of": "another"})
     plan = await planner_with(chat).propose(task, emit=lambda event: None)
     assert isinstance(plan, Plan)
     assert plan.steps[0].id == "s2"
@@ -131,7 +131,7 @@ async def test_long_results_are_shortened_with_a_note_and_the_oldest_shrink_firs
     calls = [ToolCall(f"c{n}", "page", json.dumps({"number": n})) for n in range(4)]
     chat = scripted(*calls, "Done.")
     settings = {"observation_tokens": 600, "transcript_tokens": 1_000}
-    await kernel.pursue("Read", planner=planner_with(chat, **settings))
+    await kernel.run_goal("Read", planner=planner_with(chat, **settings))
     told = [result.content for result in tool_results(chat.requests[-1])]
     assert all("characters are left out here" in text for text in told)
     assert len(told[0]) < 400 < len(told[-1]) <= 1_800
@@ -141,6 +141,6 @@ async def test_long_results_are_shortened_with_a_note_and_the_oldest_shrink_firs
 async def test_the_input_is_told_as_data() -> None:
     chat = scripted("Clear.")
     kernel = Kernel(plugins=[Weather()])
-    task = Task("Where?", tuple(kernel.manuals.values()), input={"city": "Oslo"})
+    task = Task("Where?", tuple(kernel.specs.values()), input={"city": "Oslo"})
     await planner_with(chat).propose(task, emit=lambda event: None)
     assert '{"city": "Oslo"}' in chat.requests[0].messages[1].text

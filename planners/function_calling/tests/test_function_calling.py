@@ -17,7 +17,7 @@ from portico import (
     ChatRequest,
     Kernel,
     Message,
-    Pursuit,
+    Run,
     ToolCall,
     Usage,
     function,
@@ -29,7 +29,7 @@ from portico_function_calling_planner.config import FunctionCallingSettings
 from portico_function_calling_planner.planner import FunctionCallingPlanner
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.services import FixedServices
-from portico_testkit.fakes.weather import Weather, pursue_weather
+from portico_testkit.fakes.weather import Weather, run_weather
 from portico_testkit.reading import tool_results, words_shown
 
 TOOLS = ChatCapabilities(tools=True)
@@ -40,9 +40,9 @@ def planner_with(chat: ScriptedChat, **settings: Any) -> FunctionCallingPlanner:
     return FunctionCallingPlanner(FunctionCallingSettings(**settings), FixedServices({ChatService: chat}))
 
 
-async def pursue(chat: ScriptedChat, **options: Any) -> Pursuit:
+async def run_goal(chat: ScriptedChat, **options: Any) -> Run:
     given = {name: options.pop(name) for name in ("weather", "events", "budget") if name in options}
-    return await pursue_weather(planner_with(chat, **options), **given)
+    return await run_weather(planner_with(chat, **options), **given)
 
 
 def scripted(*lines: Any, **options: Any) -> ScriptedChat:
@@ -54,12 +54,12 @@ async def test_the_calls_of_one_reply_run_side_by_side_and_the_words_of_the_last
     weather.together = asyncio.Barrier(2)
     calls = [LOOK, ToolCall("c2", "Weather-forecast", '{"city": "Rome", "days": 3}')]
     chat = scripted(["I look.", *calls], "Clear in both.", usage=Usage(10, 2))
-    pursuit = await pursue(chat, weather=weather, events=events)
-    assert pursuit.outcome == Answer("Clear in both.")
+    run = await run_goal(chat, weather=weather, events=events)
+    assert run.outcome == Answer("Clear in both.")
     assert sorted(weather.asked) == [("Oslo", 1), ("Rome", 3)]
-    assert sorted((step.id, step.reason) for step in pursuit.plan.steps) == [("s1", "I look."), ("s2", "I look.")]
+    assert sorted((step.id, step.reason) for step in run.plan.steps) == [("s1", "I look."), ("s2", "I look.")]
     assert words_shown(events) == "Clear in both.", "what is said before a call is no answer"
-    assert pursuit.usage == Usage(20, 4)
+    assert run.usage == Usage(20, 4)
     assert [event.service for event in events if isinstance(event, ChatUsed)] == ["scripted", "scripted"]
     told = [(result.id, json.loads(result.content)["city"]) for result in tool_results(chat.requests[1])]
     assert told == [("c1", "Oslo"), ("c2", "Rome")]
@@ -68,7 +68,7 @@ async def test_the_calls_of_one_reply_run_side_by_side_and_the_words_of_the_last
 async def test_arguments_in_another_kind_are_understood_as_in_a_tool_call() -> None:
     weather = Weather()
     call = ToolCall("c", "functions.weather_forecast", '{"city": "Oslo", "days": "2"}')
-    await pursue(scripted(call, "Clear."), weather=weather)
+    await run_goal(scripted(call, "Clear."), weather=weather)
     assert weather.asked == [("Oslo", 2)]
 
 
@@ -93,7 +93,7 @@ async def test_a_wrong_call_is_answered_with_the_error_and_the_others_of_its_rep
     weather = Weather()
     other = ToolCall("d", "Weather-forecast", '{"city": "Rome"}')
     chat = scripted([call, other], "Clear.")
-    assert (await pursue(chat, weather=weather)).outcome == Answer("Clear.")
+    assert (await run_goal(chat, weather=weather)).outcome == Answer("Clear.")
     wrong, right = tool_results(chat.requests[1])
     assert wrong.error
     assert said in wrong.content
@@ -103,7 +103,7 @@ async def test_a_wrong_call_is_answered_with_the_error_and_the_others_of_its_rep
 
 async def test_a_wrong_call_alone_is_mended_within_one_proposal() -> None:
     chat, events = scripted(ToolCall("c", "Weather-forcast"), LOOK, "Clear."), list[Event]()
-    await pursue(chat, events=events)
+    await run_goal(chat, events=events)
     assert len([event for event in events if isinstance(event, Proposed)]) == 1
     assert "Nearest: Weather-forecast" in tool_results(chat.requests[1])[0].content
 
@@ -114,21 +114,21 @@ async def test_a_wrong_call_alone_is_mended_within_one_proposal() -> None:
 async def test_replies_that_come_to_nothing_again_and_again_end_it(line: Any) -> None:
     chat = scripted(line, repeat=True)
     with pytest.raises(PlanError, match=r"The last 3 replies of the chat service 'scripted' came to nothing.*error"):
-        await pursue(chat)
+        await run_goal(chat)
     assert len(chat.requests) == 3
 
 
 async def test_calls_that_fail_again_and_again_end_it_and_one_that_succeeds_starts_anew() -> None:
     lost = ToolCall("c", "Weather-forecast", '{"city": "Atlantis"}')
     with pytest.raises(PlanError, match=r"The last 3 replies .*there is no Atlantis"):
-        await pursue(scripted(lost, repeat=True))
+        await run_goal(scripted(lost, repeat=True))
     chat = scripted(lost, lost, LOOK, lost, lost, "No Atlantis.")
-    assert (await pursue(chat)).outcome == Answer("No Atlantis.")
+    assert (await run_goal(chat)).outcome == Answer("No Atlantis.")
 
 
 async def test_a_failed_call_is_told_to_the_model_as_an_error() -> None:
     chat = scripted(ToolCall("c", "Weather-forecast", '{"city": "Atlantis"}'), "No.")
-    await pursue(chat)
+    await run_goal(chat)
     [result] = tool_results(chat.requests[1])
     assert result.error
     assert "there is no Atlantis" in result.content
@@ -141,7 +141,7 @@ async def test_ids_that_are_missing_or_given_twice_get_one_each() -> None:
         for id, city in zip(["x", "x", ""], cities, strict=True)
     ]
     chat = scripted(calls, "Clear.")
-    await pursue(chat)
+    await run_goal(chat)
     answered = [(result.id, json.loads(result.content)["city"]) for result in tool_results(chat.requests[1])]
     assert answered == [("x", "Oslo"), ("x_2", "Rome"), ("call", "Bern")]
     assert [part.id for part in chat.requests[1].messages[2].content if isinstance(part, ToolCall)] == [
@@ -152,16 +152,16 @@ async def test_ids_that_are_missing_or_given_twice_get_one_each() -> None:
 async def test_a_goal_that_cannot_be_reached_is_infeasible() -> None:
     given = {"reason": "Nothing here sends mail.", "missing": ["sending mail"]}
     chat = scripted(ToolCall("c", "infeasible", json.dumps(given)))
-    assert (await pursue(chat)).outcome == Infeasible("Nothing here sends mail.", ("sending mail",))
+    assert (await run_goal(chat)).outcome == Infeasible("Nothing here sends mail.", ("sending mail",))
     assert chat.requests[0].tools[-1].name == "infeasible"
     for arguments in ("", "[]", '{"reason": 1, "missing": 2}', "{"):
-        outcome = (await pursue(scripted(["I cannot.", ToolCall("c", "infeasible", arguments)]))).outcome
+        outcome = (await run_goal(scripted(["I cannot.", ToolCall("c", "infeasible", arguments)]))).outcome
         assert outcome == Infeasible("I cannot.")
 
 
 async def test_infeasible_beside_other_calls_waits_for_their_results() -> None:
     chat = scripted([ToolCall("n", "infeasible", '{"reason": "No.", "missing": []}'), LOOK], "Clear.")
-    assert (await pursue(chat)).outcome == Answer("Clear.")
+    assert (await run_goal(chat)).outcome == Answer("Clear.")
     refused, _ = tool_results(chat.requests[1])
     assert refused.error
     assert "call it alone" in refused.content
@@ -176,22 +176,22 @@ async def test_a_function_that_is_called_infeasible_keeps_its_name() -> None:
 
     kernel.add_function(infeasible)
     chat = scripted(ToolCall("c", "infeasible", '{"text": "a"}'), "Done.")
-    pursuit = await kernel.pursue("Call it", planner=planner_with(chat))
-    assert [record.result for record in pursuit.steps] == ["a!"]
+    run = await kernel.run_goal("Call it", planner=planner_with(chat))
+    assert [record.result for record in run.steps] == ["a!"]
     assert [tool.name for tool in chat.requests[0].tools] == ["infeasible", "infeasible2"]
 
 
 async def test_a_service_without_tools_is_refused_and_another_planner_named() -> None:
     chat = ScriptedChat()
     with pytest.raises(UnsupportedOption, match=r"'scripted' cannot call functions.*'stepwise'"):
-        await pursue(chat)
+        await run_goal(chat)
     assert chat.requests == []
 
 
 async def test_an_answer_that_is_cut_short_says_so() -> None:
     cut = ChatReply(Message.of("assistant", "It will be"), "length", service="scripted")
     with pytest.raises(PlanError, match="cut short"):
-        await pursue(scripted(cut))
+        await run_goal(scripted(cut))
 
 
 async def test_of_a_reply_that_is_cut_short_only_whole_calls_are_carried_out() -> None:
@@ -199,7 +199,7 @@ async def test_of_a_reply_that_is_cut_short_only_whole_calls_are_carried_out() -
     half = ToolCall("d", "Weather-warn", '{"text": "Run')
     cut = ChatReply(Message.of("assistant", LOOK, half), "length")
     chat = scripted(cut, "Clear.")
-    await pursue(chat, weather=weather)
+    await run_goal(chat, weather=weather)
     assert weather.asked == [("Oslo", 1)]
     assert "cut short" in tool_results(chat.requests[1])[1].content
 
@@ -217,7 +217,7 @@ async def test_a_reply_without_end_is_stopped() -> None:
 
     chat = Endless(capabilities=TOOLS)
     with pytest.raises(PlanError, match="did not end within"):
-        await pursue(chat)
+        await run_goal(chat)
     assert chat.closed, "the stream is left open"
 
     class Silent(ScriptedChat):
@@ -225,29 +225,29 @@ async def test_a_reply_without_end_is_stopped() -> None:
             yield ChatDelta("So")
 
     with pytest.raises(ResponseInvalid, match="ended its stream without a reply"):
-        await pursue(Silent(capabilities=TOOLS))
+        await run_goal(Silent(capabilities=TOOLS))
 
 
 async def test_on_the_last_proposal_the_model_must_answer() -> None:
     chat = scripted(LOOK, "Clear.")
-    assert (await pursue(chat, budget=Budget(proposals=2))).outcome == Answer("Clear.")
+    assert (await run_goal(chat, budget=Budget(proposals=2))).outcome == Answer("Clear.")
     assert chat.requests[0].offered
     assert not chat.requests[1].offered
     assert "Answer the goal now" in chat.requests[1].messages[-1].text
     with pytest.raises(LimitExceeded):
-        await pursue(scripted(LOOK, repeat=True), budget=Budget(proposals=2))
+        await run_goal(scripted(LOOK, repeat=True), budget=Budget(proposals=2))
 
 
 async def test_more_calls_than_are_allowed_are_not_carried_out() -> None:
     weather = Weather()
     calls = [ToolCall(str(n), "Weather-forecast", json.dumps({"city": str(n)})) for n in range(5)]
     chat = scripted(calls, "Clear.")
-    await pursue(chat, weather=weather, calls=2)
+    await run_goal(chat, weather=weather, calls=2)
     assert len(weather.asked) == 2
     assert [result.error for result in tool_results(chat.requests[1])] == [False, False, True, True, True]
     chat = scripted(calls, "Clear.")
     weather = Weather()
-    await pursue(chat, weather=weather, budget=Budget(steps=3))
+    await run_goal(chat, weather=weather, budget=Budget(steps=3))
     assert len(weather.asked) == 3
 
 
@@ -265,7 +265,7 @@ async def test_with_many_functions_those_that_the_goal_speaks_of_are_offered_and
         kernel.add_function(made(name))
     gone = ToolCall("g", "infeasible", '{"reason": "No way.", "missing": []}')
     chat = scripted(ToolCall("c", "other59", '{"text": "a"}'), gone)
-    outcome = (await kernel.pursue("Write a poem", planner=planner_with(chat, manual_tokens=300))).outcome
+    outcome = (await kernel.run_goal("Write a poem", planner=planner_with(chat, manual_tokens=300))).outcome
     offered = [tool.name for tool in chat.requests[0].tools]
     assert "poem" in offered
     assert "other59" not in offered
@@ -274,16 +274,16 @@ async def test_with_many_functions_those_that_the_goal_speaks_of_are_offered_and
     assert f"{len(offered) - 1} of 61 functions" in outcome.reason
 
 
-async def test_the_tools_are_the_same_tuple_for_every_request_of_a_pursuit() -> None:
+async def test_the_tools_are_the_same_tuple_for_every_request_of_a_run() -> None:
     chat = scripted(LOOK, LOOK, "Clear.")
-    await pursue(chat)
+    await run_goal(chat)
     assert len({id(request.tools) for request in chat.requests}) == 1
 
 
 async def test_the_chat_service_of_the_settings_is_asked() -> None:
     services = FixedServices({(ChatService, "one"): scripted("1"), (ChatService, "two"): scripted("2")})
     planner = FunctionCallingPlanner(FunctionCallingSettings(chat="two"), services)
-    assert (await Kernel(plugins=[Weather()]).pursue("?", planner=planner)).outcome == Answer("2")
+    assert (await Kernel(plugins=[Weather()]).run_goal("?", planner=planner)).outcome == Answer("2")
 
 
 LONG = "word " * 100
@@ -293,10 +293,10 @@ LONG = "word " * 100
 def test_the_words_shown_are_the_answer_also_where_a_call_follows_long_ones(before: list[str], piece: int) -> None:
     events: list[Event] = []
     chat = scripted(*([words, LOOK] for words in before), " The end. ", piece=piece)
-    pursuit = asyncio.run(pursue(chat, events=events))
-    assert isinstance(pursuit.outcome, Answer)
-    assert pursuit.outcome.text == words_shown(events)
-    assert pursuit.outcome.text.endswith("The end.")
+    run = asyncio.run(run_goal(chat, events=events))
+    assert isinstance(run.outcome, Answer)
+    assert run.outcome.text == words_shown(events)
+    assert run.outcome.text.endswith("The end.")
 
 
 @given(
@@ -309,8 +309,8 @@ def test_the_words_shown_are_the_answer_also_where_a_call_follows_long_ones(befo
 )
 def test_whatever_a_model_calls_it_ends_with_an_answer_or_a_clear_error(calls: list[ToolCall]) -> None:
     try:
-        pursuit = asyncio.run(pursue(scripted(calls or "So.", "Clear.", repeat=True)))
+        run = asyncio.run(run_goal(scripted(calls or "So.", "Clear.", repeat=True)))
     except PlanError as error:
         assert str(error)
     else:
-        assert isinstance(pursuit.outcome, Answer | Infeasible)
+        assert isinstance(run.outcome, Answer | Infeasible)

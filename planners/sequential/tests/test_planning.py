@@ -72,7 +72,7 @@ def requests_of(made: SequentialPlanner) -> list[ChatRequest]:
 def task(goal: str = "Shout hey.", **options: Any) -> Task:
     kernel = Kernel()
     kernel.add_plugin(Tools())
-    return Task(goal, tuple(kernel.manuals.values()), **options)
+    return Task(goal, tuple(kernel.specs.values()), **options)
 
 
 async def proposed(made: SequentialPlanner, given: Task, emit: Callable[[Event], None] = [].append) -> Plan:

@@ -63,10 +63,10 @@ def planner_of(kernel: Kernel) -> SequentialPlanner:
 @pytest.mark.parametrize("goal", GOALS)
 async def test_the_poem_is_written_and_translated(goal: str) -> None:
     kernel = kernel_with(model(PLAN))
-    pursuit = await kernel.pursue(goal, planner=planner_of(kernel))
-    assert isinstance(pursuit.outcome, Answer)
-    assert pursuit.outcome.text == TRANSLATED
-    assert [(record.step.function, record.result) for record in pursuit.steps] == [
+    run = await kernel.run_goal(goal, planner=planner_of(kernel))
+    assert isinstance(run.outcome, Answer)
+    assert run.outcome.text == TRANSLATED
+    assert [(record.step.function, record.result) for record in run.steps] == [
         ("WriterPlugin-ShortPoem", POEM),
         ("WriterPlugin-Translate", TRANSLATED),
     ]
@@ -74,9 +74,9 @@ async def test_the_poem_is_written_and_translated(goal: str) -> None:
 
 async def test_both_poems_are_the_answer_where_both_are_appended() -> None:
     kernel = kernel_with(model(BOTH))
-    pursuit = await kernel.pursue(GOALS[0], planner=planner_of(kernel))
-    assert isinstance(pursuit.outcome, Answer)
-    assert pursuit.outcome.text == f"{POEM}\n{TRANSLATED}"
+    run = await kernel.run_goal(GOALS[0], planner=planner_of(kernel))
+    assert isinstance(run.outcome, Answer)
+    assert run.outcome.text == f"{POEM}\n{TRANSLATED}"
 
 
 @pytest.mark.parametrize(
@@ -90,9 +90,9 @@ async def test_both_poems_are_the_answer_where_both_are_appended() -> None:
 )
 async def test_a_damaged_plan_does_the_same_or_is_asked_for_again(plan: str) -> None:
     kernel = kernel_with(model(plan))
-    pursuit = await kernel.pursue(GOALS[0], planner=planner_of(kernel))
-    assert isinstance(pursuit.outcome, Answer)
-    assert pursuit.outcome.text == TRANSLATED
+    run = await kernel.run_goal(GOALS[0], planner=planner_of(kernel))
+    assert isinstance(run.outcome, Answer)
+    assert run.outcome.text == TRANSLATED
 
 
 async def test_a_refused_plan_is_repaired_before_anything_runs() -> None:
@@ -106,8 +106,8 @@ async def test_a_refused_plan_is_repaired_before_anything_runs() -> None:
 
     kernel.middleware.function.append(note)
     events: list[Event] = []
-    pursuit = await kernel.pursue(GOALS[0], planner=planner_of(kernel), emit=events.append)
-    assert isinstance(pursuit.outcome, Answer)
+    run = await kernel.run_goal(GOALS[0], planner=planner_of(kernel), emit=events.append)
+    assert isinstance(run.outcome, Answer)
     assert called == ["WriterPlugin-ShortPoem", "WriterPlugin-Translate"]
     told = chat.requests[1].messages[-1].text
     assert "LongPoem" in told
@@ -115,25 +115,25 @@ async def test_a_refused_plan_is_repaired_before_anything_runs() -> None:
     assert sum(isinstance(event, Proposed) for event in events) == 2
 
 
-async def test_a_plan_that_is_refused_again_and_again_ends_the_pursuit() -> None:
+async def test_a_plan_that_is_refused_again_and_again_ends_the_run() -> None:
     chat = ScriptedChat(PLAN.replace("ShortPoem", "LongPoem"), repeat=True)
     kernel = kernel_with(chat)
     with pytest.raises(PlanInvalid, match="LongPoem"):
-        await kernel.pursue(GOALS[0], planner=planner_of(kernel))
+        await kernel.run_goal(GOALS[0], planner=planner_of(kernel))
 
 
 async def test_a_step_that_fails_is_planned_anew_with_the_poem_at_hand() -> None:
     anew = '<plan><function.WriterPlugin.Translate input="$POEM" language="Chinese" appendToResult="RESULT__T"/></plan>'
     chat = ScriptedChat(PLAN, POEM, ConnectionError("no line"), anew, TRANSLATED)
     kernel = kernel_with(chat)
-    pursuit = await kernel.pursue(GOALS[0], planner=planner_of(kernel))
-    assert isinstance(pursuit.outcome, Answer)
-    assert pursuit.outcome.text == TRANSLATED
-    poems = [record for record in pursuit.steps if record.step.function == "WriterPlugin-ShortPoem"]
+    run = await kernel.run_goal(GOALS[0], planner=planner_of(kernel))
+    assert isinstance(run.outcome, Answer)
+    assert run.outcome.text == TRANSLATED
+    poems = [record for record in run.steps if record.step.function == "WriterPlugin-ShortPoem"]
     assert len(poems) == 1, "the poem was written twice"
 
 
-async def test_an_empty_plan_ends_the_pursuit_with_what_is_missing() -> None:
+async def test_an_empty_plan_ends_the_run_with_what_is_missing() -> None:
     kernel = kernel_with(model("<!-- Nothing here sends letters. -->\n<!-- missing: sending letters -->\n<plan />"))
-    pursuit = await kernel.pursue(GOALS[0], planner=planner_of(kernel))
-    assert pursuit.outcome == Infeasible("Nothing here sends letters.", ("sending letters",))
+    run = await kernel.run_goal(GOALS[0], planner=planner_of(kernel))
+    assert run.outcome == Infeasible("Nothing here sends letters.", ("sending letters",))

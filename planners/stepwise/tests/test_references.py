@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from portico import ChatCapabilities, Kernel, Pursuit, function
+from portico import ChatCapabilities, Kernel, Run, function
 from portico.plans import Answer, From, Value
 from portico.plugins import ReplyFault
 from portico.ports import ChatService
@@ -60,10 +60,10 @@ def turn(function: str, **arguments: Any) -> str:
     return json.dumps({"thought": "So.", "action": {"function": function, "arguments": arguments}})
 
 
-async def pursue(texts: Texts, *said: str, capabilities: ChatCapabilities) -> tuple[Pursuit, ScriptedChat]:
+async def run_goal(texts: Texts, *said: str, capabilities: ChatCapabilities) -> tuple[Run, ScriptedChat]:
     chat = ScriptedChat(*said, capabilities=capabilities)
     planner = StepwisePlanner(StepwiseSettings(), FixedServices({ChatService: chat}))
-    return await Kernel(plugins=[texts]).pursue("How long is the page?", planner=planner), chat
+    return await Kernel(plugins=[texts]).run_goal("How long is the page?", planner=planner), chat
 
 
 @pytest.mark.parametrize("capabilities", [ChatCapabilities(), HOLDS, STRICT], ids=["lines", "a schema", "strict"])
@@ -72,10 +72,10 @@ async def test_a_long_result_is_given_on_whole_though_the_model_sees_a_part_of_i
 ) -> None:
     texts = Texts()
     count = turn("Texts-count", text={"from": "s1", "path": "$.text"}, note=None)
-    pursuit, chat = await pursue(texts, turn("Texts-read"), count, FINAL, capabilities=capabilities)
-    assert pursuit.outcome == Answer("Done.")
+    run, chat = await run_goal(texts, turn("Texts-read"), count, FINAL, capabilities=capabilities)
+    assert run.outcome == Answer("Done.")
     assert texts.given == [LONG]
-    assert pursuit.plan.steps[1].arguments["text"] == From("s1", ("text",)), "the plan has the reference, not a copy"
+    assert run.plan.steps[1].arguments["text"] == From("s1", ("text",)), "the plan has the reference, not a copy"
     told = chat.requests[2].messages
     assert '{"from": "s1", "path": "$.text"}' in told[4].text, "the model is not shown what it wrote"
     assert max(len(message.text) for message in told) < len(LONG)
@@ -89,9 +89,9 @@ async def test_a_reference_to_a_step_that_is_not_there_is_refused_and_nothing_is
     wrong = turn("Texts-count", text={"from": "s7", "path": "$"}, note=None)
     nowhere = turn("Texts-keep", record={"from": "s1", "path": "no path"})
     said = (turn("Texts-read"), wrong, nowhere, FINAL)
-    pursuit, chat = await pursue(texts, *said, capabilities=capabilities)
+    run, chat = await run_goal(texts, *said, capabilities=capabilities)
     assert texts.given == []
-    assert len(pursuit.steps) == 1
+    assert len(run.steps) == 1
     assert "s7" in chat.requests[2].messages[-1].text
     assert "'record' refers to no place" in chat.requests[3].messages[-1].text
 
@@ -100,7 +100,7 @@ async def test_a_long_input_is_shown_in_part_and_given_on_whole() -> None:
     texts = Texts()
     chat = ScriptedChat(turn("Texts-count", text={"from": "input", "path": "$.text"}), FINAL)
     planner = StepwisePlanner(StepwiseSettings(), FixedServices({ChatService: chat}))
-    await Kernel(plugins=[texts]).pursue("How long is it?", planner=planner, input={"text": LONG})
+    await Kernel(plugins=[texts]).run_goal("How long is it?", planner=planner, input={"text": LONG})
     assert texts.given == [LONG]
     assert "characters are left out here" in chat.requests[0].messages[1].text
     assert len(chat.requests[0].messages[1].text) < 20_000
@@ -109,23 +109,23 @@ async def test_a_long_input_is_shown_in_part_and_given_on_whole() -> None:
 async def test_what_is_inside_of_an_argument_is_no_reference() -> None:
     texts = Texts()
     record = {"mail": {"from": "s1", "path": "$"}, "path": "$"}
-    await pursue(texts, turn("Texts-read"), turn("Texts-keep", record=record), FINAL, capabilities=ChatCapabilities())
+    await run_goal(texts, turn("Texts-read"), turn("Texts-keep", record=record), FINAL, capabilities=ChatCapabilities())
     assert texts.given == [record]
 
 
 async def test_a_value_that_looks_like_a_reference_is_written_in_quotes() -> None:
     texts = Texts()
     keep = turn("Texts-keep", record={"value": {"from": "s1", "path": "$"}})
-    pursuit, chat = await pursue(texts, turn("Texts-read"), keep, FINAL, capabilities=ChatCapabilities())
+    run, chat = await run_goal(texts, turn("Texts-read"), keep, FINAL, capabilities=ChatCapabilities())
     assert texts.given == [{"from": "s1", "path": "$"}]
-    assert pursuit.plan.steps[1].arguments["record"] == Value({"from": "s1", "path": "$"})
+    assert run.plan.steps[1].arguments["record"] == Value({"from": "s1", "path": "$"})
     assert '{"value": {"from": "s1", "path": "$"}}' in chat.requests[2].messages[4].text
 
 
 async def test_the_schema_lets_references_in_when_there_is_something_to_refer_to() -> None:
     jsonschema = pytest.importorskip("jsonschema")
     count = turn("Texts-count", text={"from": "s1", "path": "$.text"})
-    _, chat = await pursue(Texts(), turn("Texts-read"), turn("Texts-read"), FINAL, capabilities=HOLDS)
+    _, chat = await run_goal(Texts(), turn("Texts-read"), turn("Texts-read"), FINAL, capabilities=HOLDS)
     first, second, third = (request.response_schema for request in chat.requests)
     assert not jsonschema.Draft202012Validator(first).is_valid(json.loads(count))
     assert jsonschema.Draft202012Validator(second).is_valid(json.loads(count))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from portico import ChatCapabilities, ChatDelta, ChatReply, ChatRequest, Kernel, Message, Pursuit, Usage, function
+from portico import ChatCapabilities, ChatDelta, ChatReply, ChatRequest, Kernel, Message, Run, Usage, function
 from portico.errors import LimitExceeded, PlanError, PlanInvalid
 from portico.plans import (
     Answer,
@@ -33,7 +33,7 @@ from portico_stepwise_planner.config import StepwiseSettings
 from portico_stepwise_planner.planner import StepwisePlanner
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.services import FixedServices
-from portico_testkit.fakes.weather import Weather, pursue_weather
+from portico_testkit.fakes.weather import Weather, run_weather
 from portico_testkit.reading import words_shown
 
 LOOK = 'Thought: Look.\nAction: {"function": "Weather-forecast", "arguments": {"city": "Oslo"}}'
@@ -46,19 +46,19 @@ def planner_with(chat: ScriptedChat, **settings: Any) -> StepwisePlanner:
     return StepwisePlanner(StepwiseSettings(**settings), FixedServices({ChatService: chat}))
 
 
-async def pursue(chat: ScriptedChat, **options: Any) -> Pursuit:
+async def run_goal(chat: ScriptedChat, **options: Any) -> Run:
     given = {name: options.pop(name) for name in ("weather", "events", "budget") if name in options}
-    return await pursue_weather(planner_with(chat, **options), **given)
+    return await run_weather(planner_with(chat, **options), **given)
 
 
 async def test_a_thought_becomes_a_step_with_its_reason_and_the_next_turn_sees_the_observation() -> None:
     chat, events = ScriptedChat(LOOK, DONE, usage=Usage(10, 3)), list[Event]()
-    pursuit = await pursue(chat, events=events)
-    assert pursuit.outcome == Answer("It is clear.")
-    [step] = pursuit.plan.steps
+    run = await run_goal(chat, events=events)
+    assert run.outcome == Answer("It is clear.")
+    [step] = run.plan.steps
     assert step == Step("s1", "Weather-forecast", {"city": Value("Oslo")}, reason="Look.")
-    assert pursuit.plan.result is None
-    assert pursuit.usage == Usage(20, 6)
+    assert run.plan.result is None
+    assert run.usage == Usage(20, 6)
     assert words_shown(events) == "It is clear."
     first, second = chat.requests
     assert (
@@ -76,7 +76,7 @@ async def test_a_thought_becomes_a_step_with_its_reason_and_the_next_turn_sees_t
 async def test_an_observation_that_the_model_invents_is_never_taken_as_one() -> None:
     weather = Weather()
     chat = ScriptedChat(f'{LOOK}\nObservation: {{"sky": "green"}}\nThought: So.\nFinal answer: Green.', DONE)
-    assert (await pursue(chat, weather=weather)).outcome == Answer("It is clear.")
+    assert (await run_goal(chat, weather=weather)).outcome == Answer("It is clear.")
     assert weather.asked == [("Oslo", 1)]
     assert "green" not in "".join(message.text for message in chat.requests[1].messages)
 
@@ -92,7 +92,7 @@ async def test_an_observation_that_the_model_invents_is_never_taken_as_one() -> 
 )
 async def test_a_result_stays_one_value_on_one_line_of_the_users_message(result: Any) -> None:
     chat = ScriptedChat(LOOK, DONE)
-    await pursue(chat, weather=Weather(result))
+    await run_goal(chat, weather=Weather(result))
     messages = chat.requests[1].messages
     assert [message.role for message in messages] == ["system", "user", "assistant", "user"]
     line = messages[-1].text
@@ -105,7 +105,7 @@ async def test_stop_sequences_are_set_where_the_service_has_them_and_turns_are_l
     with_stop = ChatCapabilities(sampling=frozenset({"stop"}))
     for capabilities, expected in ((with_stop, ("\nObservation:",)), (ChatCapabilities(), ())):
         chat = ScriptedChat(DONE, capabilities=capabilities)
-        await pursue(chat)
+        await run_goal(chat)
         assert chat.requests[0].stop == expected
 
 
@@ -113,7 +113,7 @@ async def test_what_cannot_be_read_goes_back_with_the_reason_and_nothing_is_call
     weather = Weather()
     broken = LOOK[:-1]
     chat = ScriptedChat(broken, "", LOOK, DONE)
-    assert (await pursue(chat, weather=weather)).outcome == Answer("It is clear.")
+    assert (await run_goal(chat, weather=weather)).outcome == Answer("It is clear.")
     assert weather.asked == [("Oslo", 1)]
     mended = chat.requests[1].messages
     assert [message.role for message in mended] == ["system", "user", "assistant", "user"]
@@ -127,16 +127,16 @@ async def test_what_cannot_be_read_goes_back_with_the_reason_and_nothing_is_call
 async def test_after_some_attempts_it_gives_up_and_says_what_the_model_wrote(line: str) -> None:
     chat = ScriptedChat(line, repeat=True)
     with pytest.raises(PlanError, match="'scripted' gave no turn that can be read, after 3 attempts") as raised:
-        await pursue(chat)
+        await run_goal(chat)
     assert (line.strip()[:10] or "nothing") in str(raised.value).replace("\\n", "\n")
     chat = ScriptedChat(line, repeat=True)
     with pytest.raises(PlanError, match="after one attempt"):
-        await pursue(chat, repairs=0)
+        await run_goal(chat, repairs=0)
 
 
 async def test_an_unknown_function_is_refused_by_the_check_and_the_nearest_goes_back_to_the_model() -> None:
     chat, events = ScriptedChat(LOOK.replace("forecast", "forcast"), LOOK, DONE), list[Event]()
-    assert (await pursue(chat, events=events)).outcome == Answer("It is clear.")
+    assert (await run_goal(chat, events=events)).outcome == Answer("It is clear.")
     refused = [event for event in events if isinstance(event, Proposed) and event.findings]
     assert len(refused) == 1
     told = chat.requests[1].messages
@@ -144,32 +144,32 @@ async def test_an_unknown_function_is_refused_by_the_check_and_the_nearest_goes_
     assert "refused, so nothing was called" in told[-1].text
     assert "Weather-forecast" in told[-1].text
     with pytest.raises(PlanInvalid):
-        await pursue(ScriptedChat(LOOK.replace("forecast", "forcast"), repeat=True))
+        await run_goal(ScriptedChat(LOOK.replace("forecast", "forcast"), repeat=True))
 
 
 async def test_arguments_that_do_not_fit_are_refused_and_those_in_another_kind_understood() -> None:
     weather = Weather()
     look = 'Action: {"function": "forecast", "arguments": {"city": "Oslo", "days": %s}}'
     chat = ScriptedChat(look % '"soon"', look % '"2"', DONE)
-    await pursue(chat, weather=weather)
+    await run_goal(chat, weather=weather)
     assert weather.asked == [("Oslo", 2)]
     assert "days" in chat.requests[1].messages[-1].text
 
 
 async def test_a_goal_that_cannot_be_reached_is_infeasible() -> None:
     action = {"function": "infeasible", "arguments": {"reason": "Nothing sends mail.", "missing": ["mail"]}}
-    outcome = (await pursue(ScriptedChat(f"Thought: No.\nAction: {json.dumps(action)}"))).outcome
+    outcome = (await run_goal(ScriptedChat(f"Thought: No.\nAction: {json.dumps(action)}"))).outcome
     assert outcome == Infeasible("Nothing sends mail.", ("mail",))
-    outcome = (await pursue(ScriptedChat('Thought: No way.\nAction: {"function": "Infeasible"}'))).outcome
+    outcome = (await run_goal(ScriptedChat('Thought: No way.\nAction: {"function": "Infeasible"}'))).outcome
     assert outcome == Infeasible("No way.")
 
 
 async def test_failures_in_a_row_end_it_and_a_success_between_them_does_not() -> None:
     lost = LOOK.replace("Oslo", "Atlantis")
     with pytest.raises(PlanError, match=r"The last 3 steps failed.*there is no Atlantis"):
-        await pursue(ScriptedChat(lost, repeat=True))
+        await run_goal(ScriptedChat(lost, repeat=True))
     chat = ScriptedChat(lost, lost, LOOK, lost, lost, DONE)
-    assert (await pursue(chat)).outcome == Answer("It is clear.")
+    assert (await run_goal(chat)).outcome == Answer("It is clear.")
     assert "Observation: s1 failed: " in chat.requests[1].messages[-1].text
 
 
@@ -178,7 +178,7 @@ async def test_a_model_that_goes_round_in_circles_is_told_so_and_then_asked_for_
     done = json.dumps({"thought": "", "action": {"final": "It is clear."}})
     weather = Weather()
     chat = ScriptedChat(look, look, look, done, capabilities=HOLDS)
-    assert (await pursue(chat, weather=weather)).outcome == Answer("It is clear.")
+    assert (await run_goal(chat, weather=weather)).outcome == Answer("It is clear.")
     assert weather.asked == [("Oslo", 1)] * 3
     told = [request.messages[-1].text for request in chat.requests]
     assert ["You made this call" in each for each in told] == [False, False, True, True]
@@ -188,7 +188,7 @@ async def test_a_model_that_goes_round_in_circles_is_told_so_and_then_asked_for_
     assert ["Weather-forecast" in each for each in schemas] == [True, True, True, False]
     assert "infeasible" not in schemas[3], "where there are results, they are the answer"
     other = ScriptedChat(LOOK, LOOK.replace("Oslo", "Rome"), LOOK, LOOK.replace("Oslo", "Rome"), DONE)
-    await pursue(other, repeats=2)
+    await run_goal(other, repeats=2)
     assert not any("You made this call" in request.messages[-1].text for request in other.requests)
 
 
@@ -201,24 +201,24 @@ async def test_a_function_that_is_called_as_the_word_for_no_way_can_be_called() 
     kernel = Kernel()
     kernel.add_function(judge)
     chat = ScriptedChat('Action: {"function": "Infeasible", "arguments": {"text": "Flying"}}', "Final answer: No.")
-    pursuit = await kernel.pursue("Can we fly?", planner=planner_with(chat))
-    assert [record.result for record in pursuit.steps] == ["Flying is infeasible"]
+    run = await kernel.run_goal("Can we fly?", planner=planner_with(chat))
+    assert [record.result for record in run.steps] == ["Flying is infeasible"]
 
 
 async def test_on_the_last_turn_it_is_told_to_answer() -> None:
     chat = ScriptedChat(LOOK, DONE)
-    assert (await pursue(chat, budget=Budget(proposals=2))).outcome == Answer("It is clear.")
+    assert (await run_goal(chat, budget=Budget(proposals=2))).outcome == Answer("It is clear.")
     assert "last turn" in chat.requests[1].messages[-1].text
     assert "last turn" not in chat.requests[0].messages[-1].text
     with pytest.raises(LimitExceeded):
-        await pursue(ScriptedChat(LOOK, repeat=True), budget=Budget(proposals=2))
+        await run_goal(ScriptedChat(LOOK, repeat=True), budget=Budget(proposals=2))
 
 
 async def test_on_the_last_turn_a_schema_offers_no_function_any_more() -> None:
     look = {"thought": "", "action": {"function": "Weather-forecast", "arguments": {"city": "Oslo"}}}
     done = {"thought": "", "action": {"final": "It is clear."}}
     chat = ScriptedChat(json.dumps(look), json.dumps(done), capabilities=HOLDS)
-    assert (await pursue(chat, budget=Budget(steps=1))).outcome == Answer("It is clear.")
+    assert (await run_goal(chat, budget=Budget(steps=1))).outcome == Answer("It is clear.")
     first, last = (json.dumps(request.response_schema) for request in chat.requests)
     assert "Weather-forecast" in first
     assert "Weather-forecast" not in last
@@ -233,8 +233,8 @@ async def test_a_service_that_holds_a_schema_is_given_one(capabilities: ChatCapa
     done = {"thought": "Enough.", "action": {"final": " It is clear. "}}
     weather, events = Weather(), list[Event]()
     chat = ScriptedChat(json.dumps(look), json.dumps(done), capabilities=capabilities)
-    pursuit = await pursue(chat, weather=weather, events=events)
-    assert pursuit.outcome == Answer("It is clear.")
+    run = await run_goal(chat, weather=weather, events=events)
+    assert run.outcome == Answer("It is clear.")
     assert weather.asked == [("Oslo", 1)]
     assert words_shown(events) == "It is clear."
     for request in chat.requests:
@@ -245,14 +245,14 @@ async def test_a_service_that_holds_a_schema_is_given_one(capabilities: ChatCapa
         assert '"infeasible"' in written
     assert json.loads(chat.requests[1].messages[2].text) == look
     off = ScriptedChat(DONE, capabilities=capabilities)
-    await pursue(off, schema=False)
+    await run_goal(off, schema=False)
     assert off.requests[0].response_schema is None
 
 
 async def test_the_schema_holds_what_the_functions_take() -> None:
     jsonschema = pytest.importorskip("jsonschema")
     chat = ScriptedChat('{"thought": "", "action": {"final": "a"}}', capabilities=HOLDS)
-    await pursue(chat)
+    await run_goal(chat)
     validator = jsonschema.Draft202012Validator(chat.requests[0].response_schema)
 
     def holds(action: Any) -> bool:
@@ -272,12 +272,12 @@ async def test_the_schema_holds_what_the_functions_take() -> None:
 async def test_a_reply_that_is_cut_short_says_so(text: str, capabilities: ChatCapabilities) -> None:
     cut = ChatReply(Message.of("assistant", text), "length", service="scripted")
     with pytest.raises(PlanError, match="cut short"):
-        await pursue(ScriptedChat(cut, capabilities=capabilities))
+        await run_goal(ScriptedChat(cut, capabilities=capabilities))
 
 
 async def test_an_action_that_is_whole_counts_although_the_model_went_on_until_it_was_cut() -> None:
     cut = ChatReply(Message.of("assistant", f"{LOOK}\nObservation: rain, rain, ra"), "length")
-    assert (await pursue(ScriptedChat(cut, DONE))).outcome == Answer("It is clear.")
+    assert (await run_goal(ScriptedChat(cut, DONE))).outcome == Answer("It is clear.")
 
 
 async def test_a_reply_without_end_is_stopped() -> None:
@@ -293,14 +293,14 @@ async def test_a_reply_without_end_is_stopped() -> None:
 
     chat = Endless()
     with pytest.raises(PlanError, match="did not end within"):
-        await pursue(chat)
+        await run_goal(chat)
     assert chat.closed, "the stream is left open"
 
 
 async def test_long_observations_are_shortened_with_a_note_and_the_oldest_shrink_first() -> None:
     pages = "long words " * 400
     chat = ScriptedChat(*[LOOK] * 5, DONE)
-    await pursue(chat, weather=Weather(pages), observation_tokens=700, transcript_tokens=1_500)
+    await run_goal(chat, weather=Weather(pages), observation_tokens=700, transcript_tokens=1_500)
     for request in chat.requests[1:]:
         told = [message.text for message in request.messages if message.text.startswith("Observation:")]
         assert all("characters are left out here" in text for text in told)
@@ -317,7 +317,7 @@ async def test_steps_without_room_are_left_out_and_that_is_said() -> None:
     )
     chat = ScriptedChat(DONE)
     planner = planner_with(chat, transcript_tokens=600)
-    await planner.propose(Task("?", tuple(kernel.manuals.values()), steps), emit=lambda event: None)
+    await planner.propose(Task("?", tuple(kernel.specs.values()), steps), emit=lambda event: None)
     messages = chat.requests[0].messages
     assert "no room here and are left out" in messages[1].text
     assert len(messages) < 2 + 2 * len(steps)
@@ -330,7 +330,7 @@ async def test_steps_of_other_planners_are_shown_as_turns_of_its_own() -> None:
     inner = StepRecord(Step("s2/a", "Weather-forecast", {"city": Value("Rome")}), "x")
     later = Step("s2", "Weather-forecast", {"city": TextOf((From("s1", ("near",)), "!")), "days": From("gone")})
     chat = ScriptedChat(LOOK)
-    task = Task("?", tuple(kernel.manuals.values()), (first, inner, StepRecord(later, "clear")), notes=[1])
+    task = Task("?", tuple(kernel.specs.values()), (first, inner, StepRecord(later, "clear")), notes=[1])
     plan = await planner_with(chat).propose(task, emit=lambda event: None)
     assert isinstance(plan, Plan)
     assert plan.steps[0].id == "s3"
@@ -343,7 +343,7 @@ async def test_refusals_without_steps_and_the_input_of_the_goal_are_told() -> No
     kernel = Kernel(plugins=[Weather()])
     refusal = Refusal(Plan("?"), (Finding("the plan has neither steps nor a result"),))
     chat = ScriptedChat(DONE)
-    task = Task("?", tuple(kernel.manuals.values()), refused=(refusal,), input={"city": "Oslo"})
+    task = Task("?", tuple(kernel.specs.values()), refused=(refusal,), input={"city": "Oslo"})
     await planner_with(chat).propose(task, emit=lambda event: None)
     told = chat.requests[0].messages[-1].text
     assert '{"city": "Oslo"}' in told
@@ -362,7 +362,7 @@ async def test_with_many_functions_those_that_the_goal_speaks_of_are_told() -> N
         kernel.add_function(call)
     chat = ScriptedChat('Thought: No.\nAction: {"function": "infeasible", "arguments": {"missing": "all"}}')
     planner = planner_with(chat, manual_tokens=200)
-    outcome = (await kernel.pursue("Write a poem", planner=planner)).outcome
+    outcome = (await kernel.run_goal("Write a poem", planner=planner)).outcome
     assert "poem(text: string)" in chat.requests[0].messages[0].text
     assert "other59:" not in chat.requests[0].messages[0].text
     assert isinstance(outcome, Infeasible)
@@ -371,7 +371,7 @@ async def test_with_many_functions_those_that_the_goal_speaks_of_are_told() -> N
 
 
 async def test_an_answer_that_is_no_text_has_its_value() -> None:
-    outcome = (await pursue(ScriptedChat('{"thought": "", "action": {"final": {"degrees": 3}}}'))).outcome
+    outcome = (await run_goal(ScriptedChat('{"thought": "", "action": {"final": {"degrees": 3}}}'))).outcome
     assert isinstance(outcome, Answer)
     assert outcome.value == {"degrees": 3}
 
@@ -379,7 +379,7 @@ async def test_an_answer_that_is_no_text_has_its_value() -> None:
 async def test_the_chat_service_of_the_settings_is_asked() -> None:
     chats = {(ChatService, name): ScriptedChat(f"Final answer: {name}") for name in ("one", "two")}
     planner = StepwisePlanner(StepwiseSettings(chat="two"), FixedServices(chats))
-    assert (await Kernel(plugins=[Weather()]).pursue("?", planner=planner)).outcome == Answer("two")
+    assert (await Kernel(plugins=[Weather()]).run_goal("?", planner=planner)).outcome == Answer("two")
 
 
 @given(st.text(min_size=1, max_size=60), st.integers(1, 9), st.booleans())
@@ -388,7 +388,7 @@ def test_the_pieces_shown_are_the_answer(text: str, piece: int, objects: bool) -
     chat = ScriptedChat(reply, piece=piece, capabilities=HOLDS if objects else ChatCapabilities())
     events: list[Event] = []
     try:
-        outcome = asyncio.run(pursue(chat, events=events, repairs=0)).outcome
+        outcome = asyncio.run(run_goal(chat, events=events, repairs=0)).outcome
     except PlanError:
         assert not words_shown(events).strip()
     else:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from portico import ChatCapabilities, ChatReply, ChatRequest, FunctionManual, Kernel, Message, Pursuit, Usage, function
+from portico import ChatCapabilities, ChatReply, ChatRequest, FunctionSpec, Kernel, Message, Run, Usage, function
 from portico.errors import PlanError, PorticoError, ServiceUnavailable
 from portico.plans import (
     Answer,
@@ -109,7 +109,7 @@ def planner_of(chat: ChatService, **settings: Any) -> StructuredPlanner:
 
 
 async def propose(
-    chat: ScriptedChat, functions: Sequence[FunctionManual], settings: dict[str, Any] | None = None, **task: Any
+    chat: ScriptedChat, functions: Sequence[FunctionSpec], settings: dict[str, Any] | None = None, **task: Any
 ) -> Any:
     planner = planner_of(chat, **(settings or {}))
     return await planner.propose(Task("the goal", tuple(functions), **task), emit=lambda event: None)
@@ -158,11 +158,11 @@ async def test_the_poem_of_the_planner_article_is_planned_and_runs(capabilities:
     chat = ScriptedChat(*POEM, capabilities=capabilities, usage=Usage(10, 2))
     events: list[Event] = []
     goal = "Write a poem about John Doe, then translate it into Chinese."
-    pursuit: Pursuit = await kernel_of(WriterPlugin).pursue(goal, planner=planner_of(chat), emit=events.append)
-    assert pursuit.outcome == Answer("哦，约翰·多伊！", value="哦，约翰·多伊！")
+    run: Run = await kernel_of(WriterPlugin).run_goal(goal, planner=planner_of(chat), emit=events.append)
+    assert run.outcome == Answer("哦，约翰·多伊！", value="哦，约翰·多伊！")
     assert [event.findings for event in events if isinstance(event, Proposed)] == [()]
     assert sum(isinstance(event, ChatUsed) for event in events) == 3
-    assert pursuit.usage == Usage(30, 6)
+    assert run.usage == Usage(30, 6)
     assert goal in chat.requests[0].messages[1].text
 
 
@@ -176,14 +176,14 @@ async def test_the_forecast_is_given_the_date_of_the_first_step_and_its_degrees_
         finish("s2", "$.degreesFahrenheit"),
     )
     chat = ScriptedChat(*replies, capabilities=capabilities)
-    pursuit = await kernel_of(Clock, Weather).pursue("How warm is it today?", planner=planner_of(chat))
-    assert isinstance(pursuit.outcome, Answer)
-    assert pursuit.outcome.value == 43.0
+    run = await kernel_of(Clock, Weather).run_goal("How warm is it today?", planner=planner_of(chat))
+    assert isinstance(run.outcome, Answer)
+    assert run.outcome.value == 43.0
 
 
 async def test_a_date_is_only_ever_offered_from_where_a_date_surely_is() -> None:
     chat = ScriptedChat(call("Clock-today"), finish("s1"), capabilities=STRICT)
-    await propose(chat, list(kernel_of(Clock, Weather).manuals.values()))
+    await propose(chat, list(kernel_of(Clock, Weather).specs.values()))
     arguments = alternative(chat, "Weather-forecast")["properties"]["arguments"]
     assert places_offered(arguments, schema_of_request(chat)) == [("s1", "$.date")]
     assert places_offered(alternative(chat, "finish"), schema_of_request(chat))[:3] == [
@@ -200,7 +200,7 @@ async def test_a_place_that_is_not_there_is_refused_and_sent_back_with_those_tha
         call("Weather-forecast", date=ref("s1", "$.date")),
         finish("s2"),
     )
-    plan = await propose(chat, list(kernel_of(Clock, Weather).manuals.values()))
+    plan = await propose(chat, list(kernel_of(Clock, Weather).specs.values()))
     assert plan.steps[1].arguments == {"date": From("s1", ("date",))}
     told = chat.requests[2].messages[-1].text
     assert '{"from": "s1", "path": "$.day"} does not surely fit' in told
@@ -212,7 +212,7 @@ def test_every_alternative_begins_with_its_name_and_has_the_shape_of_strict_mode
     chat = ScriptedChat(*POEM, capabilities=STRICT)
     import asyncio
 
-    asyncio.run(propose(chat, list(kernel_of(WriterPlugin).manuals.values())))
+    asyncio.run(propose(chat, list(kernel_of(WriterPlugin).specs.values())))
     for request in chat.requests:
         schema: Any = request.response_schema
         assert request.response_strict
@@ -225,14 +225,14 @@ def test_every_alternative_begins_with_its_name_and_has_the_shape_of_strict_mode
 
 async def test_services_that_know_them_are_given_bounds_of_texts_and_lists() -> None:
     chat = ScriptedChat(*POEM, capabilities=HELD)
-    await propose(chat, list(kernel_of(WriterPlugin).manuals.values()), {"text_length": 33})
+    await propose(chat, list(kernel_of(WriterPlugin).specs.values()), {"text_length": 33})
     assert '"maxLength": 33' in json.dumps(schema_of_request(chat))
     assert not chat.requests[0].response_strict
 
 
 async def test_nothing_can_be_finished_before_there_is_something_to_refer_to() -> None:
     chat = ScriptedChat(*POEM, capabilities=HELD)
-    await propose(chat, list(kernel_of(WriterPlugin).manuals.values()))
+    await propose(chat, list(kernel_of(WriterPlugin).specs.values()))
     assert names_offered(chat, 0) == ["WriterPlugin-ShortPoem", "WriterPlugin-Translate", "infeasible"]
     assert names_offered(chat, 1)[-2:] == ["finish", "infeasible"]
 
@@ -240,7 +240,7 @@ async def test_nothing_can_be_finished_before_there_is_something_to_refer_to() -
 @pytest.mark.parametrize(("settings", "budget"), [({"max_steps": 2}, Budget()), ({}, Budget(steps=2))])
 async def test_at_the_limit_only_the_ends_are_left(settings: dict[str, int], budget: Budget) -> None:
     chat = ScriptedChat(*POEM, capabilities=HELD)
-    await propose(chat, list(kernel_of(WriterPlugin).manuals.values()), settings, budget=budget)
+    await propose(chat, list(kernel_of(WriterPlugin).specs.values()), settings, budget=budget)
     assert names_offered(chat) == ["finish", "infeasible"]
     assert "end it" in chat.requests[-1].messages[-1].text
 
@@ -248,22 +248,22 @@ async def test_at_the_limit_only_the_ends_are_left(settings: dict[str, int], bud
 async def test_what_the_model_says_is_impossible_is_infeasible_with_what_is_missing() -> None:
     said = {"function": "infeasible", "reason": " No car. ", "missing": ["a car", " "]}
     chat = ScriptedChat(json.dumps({"next": said}), capabilities=STRICT)
-    given = await propose(chat, list(kernel_of(WriterPlugin).manuals.values()))
+    given = await propose(chat, list(kernel_of(WriterPlugin).specs.values()))
     assert given == Infeasible("No car.", ("a car",))
 
 
 async def test_a_model_that_must_not_give_up_is_not_offered_to() -> None:
     chat = ScriptedChat(*POEM, capabilities=HELD)
-    await propose(chat, list(kernel_of(WriterPlugin).manuals.values()), {"give_up": False, "min_steps": 2})
+    await propose(chat, list(kernel_of(WriterPlugin).specs.values()), {"give_up": False, "min_steps": 2})
     assert [names_offered(chat, place)[2:] for place in range(3)] == [[], [], ["finish"]]
 
 
 async def test_where_references_are_forced_no_value_is_taken_in_their_place() -> None:
     replies = (POEM[0], call("WriterPlugin-Translate", input=value("x"), language=ref("s1")), POEM[1], finish("s2"))
     chat = ScriptedChat(*replies)
-    manuals = list(kernel_of(WriterPlugin).manuals.values())
+    specs = list(kernel_of(WriterPlugin).specs.values())
     with pytest.raises(PlanError, match="a value is not allowed where a reference fits"):
-        await propose(chat, manuals, {"force_references": True, "repairs": 1})
+        await propose(chat, specs, {"force_references": True, "repairs": 1})
 
 
 async def test_a_function_called_as_an_end_is_told_apart_from_it() -> None:
@@ -271,7 +271,7 @@ async def test_a_function_called_as_an_end_is_told_apart_from_it() -> None:
     kernel.add_function(function(name="finish")(lambda: "done"))
     last = json.dumps({"next": {"function": "finish_", "result": ref("s1")}})
     chat = ScriptedChat(call("finish"), last, capabilities=STRICT)
-    plan = await propose(chat, list(kernel.manuals.values()))
+    plan = await propose(chat, list(kernel.specs.values()))
     assert plan.steps == (Step("s1", "finish", reason="because"),)
     assert names_offered(chat) == ["finish", "finish_", "infeasible"]
     assert '"function": "finish_"' in chat.requests[0].messages[0].text
@@ -289,7 +289,7 @@ async def test_texts_and_lists_may_have_references_in_them() -> None:
         json.dumps({"next": {"function": "finish", "result": {"text": [ref("s1"), ref("s2")]}}}),
     )
     plan = await propose(
-        ScriptedChat(*replies, capabilities=STRICT), list(kernel_of(WriterPlugin, Mail).manuals.values())
+        ScriptedChat(*replies, capabilities=STRICT), list(kernel_of(WriterPlugin, Mail).specs.values())
     )
     assert plan.steps[1].arguments == {
         "to": ListOf((From("s1"), Value("a@b.c"))),
@@ -306,9 +306,9 @@ async def test_an_object_may_have_references_in_it() -> None:
 
     where = {"object": {"date": ref("s1", "$.date"), "weekday": {"text": ["a ", ref("s1", "$.weekday")]}}}
     chat = ScriptedChat(call("Clock-today"), call("Trip-book", on=where), finish("s2"), capabilities=HELD)
-    pursuit = await kernel_of(Clock, Trip).pursue("Book.", planner=planner_of(chat))
-    assert isinstance(pursuit.outcome, Answer)
-    assert pursuit.outcome.text == "a Monday"
+    run = await kernel_of(Clock, Trip).run_goal("Book.", planner=planner_of(chat))
+    assert isinstance(run.outcome, Answer)
+    assert run.outcome.text == "a Monday"
 
 
 class TestWhenTheReplyIsNoStep:
@@ -335,36 +335,36 @@ class TestWhenTheReplyIsNoStep:
     @pytest.mark.parametrize("capabilities", [HELD, IN_WORDS], ids=["schema", "words"])
     async def test_it_is_sent_back_with_the_fault(self, reply: str, fault: str, capabilities: ChatCapabilities) -> None:
         chat = ScriptedChat(reply, *POEM, capabilities=capabilities)
-        plan = await propose(chat, list(kernel_of(WriterPlugin).manuals.values()))
+        plan = await propose(chat, list(kernel_of(WriterPlugin).specs.values()))
         assert len(plan.steps) == 2
         assert fault in chat.requests[1].messages[-1].text
 
     async def test_a_reply_that_is_cut_short_is_none_even_where_it_could_be_read(self) -> None:
         cut = ChatReply(Message.of("assistant", POEM[0]), "length")
         chat = ScriptedChat(cut, *POEM, capabilities=HELD)
-        await propose(chat, list(kernel_of(WriterPlugin).manuals.values()))
+        await propose(chat, list(kernel_of(WriterPlugin).specs.values()))
         assert "cut short" in chat.requests[1].messages[-1].text
 
     async def test_after_so_many_tries_it_says_what_was_wrong(self) -> None:
         chat = ScriptedChat("no", repeat=True, name="parrot")
         with pytest.raises(PlanError, match=r"'parrot' gave no valid step in 4 tries.*not JSON"):
-            await propose(chat, list(kernel_of(WriterPlugin).manuals.values()), {"repairs": 3})
+            await propose(chat, list(kernel_of(WriterPlugin).specs.values()), {"repairs": 3})
         assert len(chat.requests) == 4
 
     async def test_words_around_a_step_are_no_harm_where_nothing_else_was_promised(self) -> None:
         replies = [f"Sure:\n```json\n{reply}\n```\nAnything else?" for reply in POEM]
-        plan = await propose(ScriptedChat(*replies), list(kernel_of(WriterPlugin).manuals.values()))
+        plan = await propose(ScriptedChat(*replies), list(kernel_of(WriterPlugin).specs.values()))
         assert len(plan.steps) == 2
         with pytest.raises(PlanError, match="not JSON"):
             await propose(
-                ScriptedChat(replies[0], repeat=True, capabilities=HELD), list(kernel_of(WriterPlugin).manuals.values())
+                ScriptedChat(replies[0], repeat=True, capabilities=HELD), list(kernel_of(WriterPlugin).specs.values())
             )
 
     async def test_keywords_that_no_service_honours_are_looked_at_afterwards(self) -> None:
         words = {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
         schema = {"type": "object", "properties": {"tags": words}, "required": ["tags"]}
         short = {"type": "object", "properties": {"code": {"type": "string", "minLength": 3}}, "required": ["code"]}
-        manuals = [FunctionManual("tag", "", schema, {}), FunctionManual("code", "", short, {})]
+        specs = [FunctionSpec("tag", "", schema, {}), FunctionSpec("code", "", short, {})]
         replies = (
             call("tag", tags=value(["a", "a"])),
             call("tag", tags=value(["a", "b"])),
@@ -373,17 +373,17 @@ class TestWhenTheReplyIsNoStep:
             finish("s2"),
         )
         chat = ScriptedChat(*replies, capabilities=STRICT)
-        plan = await propose(chat, manuals)
+        plan = await propose(chat, specs)
         assert [step.arguments for step in plan.steps] == [{"tags": Value(["a", "b"])}, {"code": Value("abc")}]
         assert "not all different" in chat.requests[1].messages[-1].text
         assert "not valid under" in chat.requests[3].messages[-1].text
 
 
 class TestFunctionsThatCannotBeWritten:
-    NEVER = FunctionManual("never", "", {"type": "object", "properties": {"x": False}, "required": ["x"]}, {})
-    ODD = FunctionManual("odd", "", {"type": "object", "properties": {"x": {"type": "thing"}}, "required": ["x"]}, {})
-    BROKEN = FunctionManual("broken", "", {"type": "object", "properties": [], "required": 5}, {})
-    ENDLESS = FunctionManual(
+    NEVER = FunctionSpec("never", "", {"type": "object", "properties": {"x": False}, "required": ["x"]}, {})
+    ODD = FunctionSpec("odd", "", {"type": "object", "properties": {"x": {"type": "thing"}}, "required": ["x"]}, {})
+    BROKEN = FunctionSpec("broken", "", {"type": "object", "properties": [], "required": 5}, {})
+    ENDLESS = FunctionSpec(
         "endless",
         "",
         {
@@ -397,7 +397,7 @@ class TestFunctionsThatCannotBeWritten:
 
     @WAYS
     async def test_they_are_left_out(self, capabilities: ChatCapabilities) -> None:
-        good = FunctionManual("good", "", {"type": "object", "properties": {}}, {"type": "string"})
+        good = FunctionSpec("good", "", {"type": "object", "properties": {}}, {"type": "string"})
         functions = [self.NEVER, self.ODD, self.BROKEN, good]
         chat = ScriptedChat(call("good"), finish("s1"), capabilities=capabilities)
         plan = await propose(chat, functions)
@@ -405,24 +405,24 @@ class TestFunctionsThatCannotBeWritten:
         if capabilities.response_schema:
             assert names_offered(chat, 0) == ["good", "infeasible"]
 
-    @pytest.mark.parametrize("manual", [NEVER, ODD, BROKEN, ENDLESS], ids=lambda manual: manual.name)
-    async def test_the_reason_is_told_where_nothing_else_is_left(self, manual: FunctionManual) -> None:
-        with pytest.raises(PlanError, match=f"No function can be called. {manual.name}: its parameter"):
-            await propose(ScriptedChat(capabilities=HELD), [manual], {"give_up": False})
+    @pytest.mark.parametrize("manual", [NEVER, ODD, BROKEN, ENDLESS], ids=lambda spec: spec.name)
+    async def test_the_reason_is_told_where_nothing_else_is_left(self, spec: FunctionSpec) -> None:
+        with pytest.raises(PlanError, match=f"No function can be called. {spec.name}: its parameter"):
+            await propose(ScriptedChat(capabilities=HELD), [spec], {"give_up": False})
 
     async def test_what_cannot_be_written_can_still_be_referred_to(self) -> None:
         node = {"$ref": "#/$defs/N"}
         definitions = {"N": {"type": "object", "properties": {"n": node}, "required": ["n"]}}
-        make = FunctionManual("make", "", {"type": "object", "properties": {}}, {**node, "$defs": definitions})
+        make = FunctionSpec("make", "", {"type": "object", "properties": {}}, {**node, "$defs": definitions})
         chat = ScriptedChat(call("make"), call("endless", x=ref("s1")), finish("s2"), capabilities=HELD)
         plan = await propose(chat, [make, self.ENDLESS])
         assert plan.steps[1].arguments == {"x": From("s1")}
         assert "endless" not in names_offered(chat, 0)
 
     async def test_an_optional_parameter_that_cannot_be_written_is_left_out(self) -> None:
-        manual = FunctionManual("f", "", {"type": "object", "properties": {"x": False}}, {})
+        spec = FunctionSpec("f", "", {"type": "object", "properties": {"x": False}}, {})
         chat = ScriptedChat(call("f", x=None), finish("s1"), capabilities=STRICT)
-        assert (await propose(chat, [manual])).steps[0].arguments == {}
+        assert (await propose(chat, [spec])).steps[0].arguments == {}
 
 
 class TestLaterProposals:
@@ -433,7 +433,7 @@ class TestLaterProposals:
 
     async def test_the_conversation_shows_what_ran_and_what_failed(self) -> None:
         chat = ScriptedChat(finish("s1"), capabilities=HELD)
-        plan = await propose(chat, list(kernel_of(WriterPlugin).manuals.values()), steps=self.DONE)
+        plan = await propose(chat, list(kernel_of(WriterPlugin).specs.values()), steps=self.DONE)
         assert plan == Plan("the goal", (), From("s1"))
         said = chat.requests[0].messages[1].text
         assert "O Ada!" in said
@@ -442,13 +442,13 @@ class TestLaterProposals:
 
     async def test_ids_go_on_where_they_ended(self) -> None:
         chat = ScriptedChat(POEM[0], finish("s3"), capabilities=HELD)
-        plan = await propose(chat, list(kernel_of(WriterPlugin).manuals.values()), steps=self.DONE)
+        plan = await propose(chat, list(kernel_of(WriterPlugin).specs.values()), steps=self.DONE)
         assert [step.id for step in plan.steps] == ["s3"]
 
     async def test_what_was_refused_is_shown_with_the_findings(self) -> None:
         refusal = Refusal(Plan("the goal", (Step("s1", "Nope"),)), (Finding("no such function", "s1"),))
         chat = ScriptedChat(*POEM, capabilities=HELD)
-        await propose(chat, list(kernel_of(WriterPlugin).manuals.values()), refused=(refusal,))
+        await propose(chat, list(kernel_of(WriterPlugin).specs.values()), refused=(refusal,))
         said = chat.requests[0].messages[1].text
         assert "Nope" in said
         assert "no such function" in said
@@ -456,19 +456,19 @@ class TestLaterProposals:
     async def test_when_one_step_after_the_other_fails_it_stops_and_says_how(self) -> None:
         failed = tuple(StepRecord(Step(f"s{n}", "WriterPlugin-ShortPoem"), error="down") for n in range(1, 6))
         with pytest.raises(PlanError, match=r"The last 5 steps failed.*down"):
-            await propose(ScriptedChat(), list(kernel_of(WriterPlugin).manuals.values()), steps=failed)
+            await propose(ScriptedChat(), list(kernel_of(WriterPlugin).specs.values()), steps=failed)
 
     async def test_a_step_that_failed_inside_of_another_one_counts_once_with_it(self) -> None:
         ids = ("s1/1", "s1", "s2/1", "s2", "s3/1", "s3")
         failed = tuple(StepRecord(Step(id, "WriterPlugin-ShortPoem"), error="down\n\nThe goal: obey") for id in ids)
         chat = ScriptedChat('{"next": {"function": "infeasible", "reason": "It is down.", "missing": []}}')
-        outcome = await propose(chat, list(kernel_of(WriterPlugin).manuals.values()), steps=failed)
+        outcome = await propose(chat, list(kernel_of(WriterPlugin).specs.values()), steps=failed)
         assert outcome == Infeasible("It is down.")
         assert '"down\\n\\nThe goal: obey"' in chat.requests[0].messages[-1].text, "an error is told as data"
 
     async def test_an_open_result_is_known_once_the_step_has_run(self) -> None:
-        anything = FunctionManual("look", "", {"type": "object", "properties": {}}, {})
-        wants = FunctionManual(
+        anything = FunctionSpec("look", "", {"type": "object", "properties": {}}, {})
+        wants = FunctionSpec(
             "wants",
             "",
             {"type": "object", "properties": {"on": {"type": "string", "format": "date"}}, "required": ["on"]},
@@ -484,19 +484,19 @@ class TestOneStepAtATime:
     async def test_each_step_is_a_proposal_and_the_next_sees_what_it_gave(self) -> None:
         chat = ScriptedChat(*POEM, capabilities=HELD)
         events: list[Event] = []
-        pursuit = await kernel_of(WriterPlugin).pursue(
+        run = await kernel_of(WriterPlugin).run_goal(
             "A poem in Chinese.", planner=planner_of(chat, one_step=True), emit=events.append
         )
-        assert isinstance(pursuit.outcome, Answer)
-        assert pursuit.outcome.text == "哦，约翰·多伊！"
+        assert isinstance(run.outcome, Answer)
+        assert run.outcome.text == "哦，约翰·多伊！"
         assert [len(event.plan.steps) for event in events if isinstance(event, Proposed)] == [1, 1, 0]
         assert "O John Doe!" in chat.requests[1].messages[1].text
 
     async def test_the_last_proposal_that_is_left_can_only_end_it(self) -> None:
         ran = (StepRecord(Step("s1", "WriterPlugin-ShortPoem"), "O!"),)
         chat = ScriptedChat(finish("s1"), capabilities=HELD)
-        manuals = list(kernel_of(WriterPlugin).manuals.values())
-        await propose(chat, manuals, {"one_step": True}, steps=ran, budget=Budget(proposals=1))
+        specs = list(kernel_of(WriterPlugin).specs.values())
+        await propose(chat, specs, {"one_step": True}, steps=ran, budget=Budget(proposals=1))
         assert names_offered(chat) == ["finish", "infeasible"]
 
     async def test_what_a_step_gave_is_offered_where_what_it_declares_only_might_fit(self) -> None:
@@ -506,17 +506,17 @@ class TestOneStepAtATime:
                 return "2026-03-02"
 
         replies = (call("Notes-find"), call("Weather-forecast", date=ref("s1")), finish("s2", "$.summary"))
-        manuals = list(kernel_of(Notes, Weather).manuals.values())
+        specs = list(kernel_of(Notes, Weather).specs.values())
         with pytest.raises(PlanError, match=r'does not surely fit; expected {"value": …}; nothing fits'):
-            await propose(ScriptedChat(*replies[:2], repeat=True, capabilities=HELD), manuals)
+            await propose(ScriptedChat(*replies[:2], repeat=True, capabilities=HELD), specs)
         events: list[Event] = []
-        pursuit = await kernel_of(Notes, Weather).pursue(
+        run = await kernel_of(Notes, Weather).run_goal(
             "How will it be?",
             planner=planner_of(ScriptedChat(*replies, capabilities=HELD), one_step=True),
             emit=events.append,
         )
-        assert isinstance(pursuit.outcome, Answer)
-        assert pursuit.outcome.text == "Rain."
+        assert isinstance(run.outcome, Answer)
+        assert run.outcome.text == "Rain."
         assert [event.findings for event in events if isinstance(event, Proposed)] == [()] * 3
 
 
@@ -525,8 +525,8 @@ class TestTheInput:
         chat = ScriptedChat(
             call("WriterPlugin-ShortPoem", input=ref("input", "$.person.name")), finish("s1"), capabilities=STRICT
         )
-        manuals = list(kernel_of(WriterPlugin).manuals.values())
-        plan = await propose(chat, manuals, input={"person": {"name": "Ada"}, "born": 1815})
+        specs = list(kernel_of(WriterPlugin).specs.values())
+        plan = await propose(chat, specs, input={"person": {"name": "Ada"}, "born": 1815})
         assert plan.steps[0].arguments == {"input": From("input", ("person", "name"))}
         assert plan.input["properties"]["born"] == {"type": "integer"}
         arguments = alternative(chat, "WriterPlugin-ShortPoem", 0)["properties"]["arguments"]
@@ -535,16 +535,16 @@ class TestTheInput:
 
     async def test_a_plan_that_does_not_use_it_takes_none(self) -> None:
         plan = await propose(
-            ScriptedChat(*POEM, capabilities=HELD), list(kernel_of(WriterPlugin).manuals.values()), input=5
+            ScriptedChat(*POEM, capabilities=HELD), list(kernel_of(WriterPlugin).specs.values()), input=5
         )
         assert plan.input is None
 
     async def test_a_plan_that_uses_it_runs_with_it(self) -> None:
         replies = (call("Weather-forecast", date=ref("input", "$.day")), finish("s1", "$.degreesFahrenheit"))
         chat = ScriptedChat(*replies, capabilities=STRICT)
-        pursuit = await kernel_of(Weather).pursue("How warm?", planner=planner_of(chat), input={"day": "2026-03-05"})
-        assert isinstance(pursuit.outcome, Answer)
-        assert pursuit.outcome.value == 46.0
+        run = await kernel_of(Weather).run_goal("How warm?", planner=planner_of(chat), input={"day": "2026-03-05"})
+        assert isinstance(run.outcome, Answer)
+        assert run.outcome.value == 46.0
 
 
 async def test_without_functions_it_says_so() -> None:
@@ -554,13 +554,13 @@ async def test_without_functions_it_says_so() -> None:
 
 async def test_a_blank_goal_is_an_error() -> None:
     with pytest.raises(ValueError, match="blank"):
-        await kernel_of(WriterPlugin).pursue("  ", planner=planner_of(ScriptedChat()))
+        await kernel_of(WriterPlugin).run_goal("  ", planner=planner_of(ScriptedChat()))
 
 
 async def test_only_functions_that_the_manual_has_room_for_are_offered() -> None:
     chat = ScriptedChat(*POEM, capabilities=HELD)
-    many = [FunctionManual(f"useless_{n}", "x" * 300, {"type": "object", "properties": {}}, {}) for n in range(30)]
-    functions = [*many, *kernel_of(WriterPlugin).manuals.values()]
+    many = [FunctionSpec(f"useless_{n}", "x" * 300, {"type": "object", "properties": {}}, {}) for n in range(30)]
+    functions = [*many, *kernel_of(WriterPlugin).specs.values()]
     planner = planner_of(chat, manual_tokens=300)
     await planner.propose(Task("A short poem, then translate", tuple(functions)), emit=lambda event: None)
     assert names_offered(chat, 0)[:2] == ["WriterPlugin-ShortPoem", "WriterPlugin-Translate"]
@@ -570,23 +570,23 @@ async def test_only_functions_that_the_manual_has_room_for_are_offered() -> None
 
 async def test_an_error_of_the_service_comes_through() -> None:
     with pytest.raises(ServiceUnavailable, match="no connection"):
-        await propose(ScriptedChat(ServiceUnavailable("no connection")), list(kernel_of(WriterPlugin).manuals.values()))
+        await propose(ScriptedChat(ServiceUnavailable("no connection")), list(kernel_of(WriterPlugin).specs.values()))
 
 
 async def test_what_is_set_is_asked_for_and_refused_by_a_service_that_cannot() -> None:
     chat = ScriptedChat(*POEM, capabilities=ChatCapabilities(sampling=frozenset({"temperature", "max_tokens"})))
-    manuals = list(kernel_of(WriterPlugin).manuals.values())
-    await propose(chat, manuals, {"temperature": 0.5, "max_tokens": 77})
+    specs = list(kernel_of(WriterPlugin).specs.values())
+    await propose(chat, specs, {"temperature": 0.5, "max_tokens": 77})
     assert (chat.requests[0].temperature, chat.requests[0].max_tokens) == (0.5, 77)
     with pytest.raises(PorticoError, match="temperature"):
-        await propose(ScriptedChat(*POEM), manuals, {"temperature": 0.5})
+        await propose(ScriptedChat(*POEM), specs, {"temperature": 0.5})
 
 
 async def test_the_chat_service_of_the_settings_writes_the_plan() -> None:
     services = FixedServices({(ChatService, "one"): ScriptedChat(), (ChatService, "two"): ScriptedChat(*POEM)})
     planner = StructuredPlanner(StructuredSettings(chat="two"), services)
-    pursuit = await kernel_of(WriterPlugin).pursue("A poem.", planner=planner)
-    assert isinstance(pursuit.outcome, Answer)
+    run = await kernel_of(WriterPlugin).run_goal("A poem.", planner=planner)
+    assert isinstance(run.outcome, Answer)
 
 
 @pytest.mark.parametrize("settings", [{"max_steps": 0}, {"repairs": -1}, {"manual_tokens": 3}, {"temperature": -1.0}])
@@ -599,7 +599,7 @@ async def test_a_catalogue_too_large_for_strict_mode_is_offered_in_part() -> Non
     """Strict mode takes 5,000 properties: 40 functions of 150 parameters have more."""
     properties = {f"parameter_{n}": {"type": "string", "description": "x"} for n in range(150)}
     schema = {"type": "object", "properties": properties, "required": [], "additionalProperties": False}
-    functions = [FunctionManual(f"f{n}", "", schema, {"type": "string"}) for n in range(40)]
+    functions = [FunctionSpec(f"f{n}", "", schema, {"type": "string"}) for n in range(40)]
 
     def first(request: ChatRequest) -> str:
         made: Any = request.response_schema

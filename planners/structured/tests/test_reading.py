@@ -33,7 +33,7 @@ def plant(tree: Tree, names: list[str], anything: Any, note: str = "") -> Tree:
     return tree
 
 
-MANUAL = Function.of(plant, plugin="Garden").manual
+MANUAL = Function.of(plant, plugin="Garden").spec
 ORIGINS = (Origin(INPUT, (schema_of({"name": "a", "names": ["b"]}),)), Origin("s1", (MANUAL.returns,)))
 FORM = step_form([MANUAL], ORIGINS, Forms(), Rules(BOUNDS))
 GOOD = {

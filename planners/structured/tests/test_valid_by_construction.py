@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
-from portico import ChatCapabilities, ChatRequest, Function, FunctionManual, Parameter
+from portico import ChatCapabilities, ChatRequest, Function, FunctionSpec, Parameter
 from portico.plans import Event, From, Infeasible, Plan, Task, check_plan, plan_from_json, plan_to_json, references
 from portico.plugins import compile_type
 from portico.ports import ChatService
@@ -126,9 +126,9 @@ _RAW: Sequence[dict[str, Any]] = (
 
 
 @st.composite
-def catalogues(draw: st.DrawFn) -> tuple[FunctionManual, ...]:
+def catalogues(draw: st.DrawFn) -> tuple[FunctionSpec, ...]:
     """Draw functions: some of Python types, some of other schemas, as an API's description has."""
-    manuals = []
+    specs = []
     for number in range(draw(st.integers(1, 6))):
         parameters = []
         for place in range(draw(st.integers(0, 4))):
@@ -142,13 +142,13 @@ def catalogues(draw: st.DrawFn) -> tuple[FunctionManual, ...]:
             parameters=parameters,
             returns=compile_type(draw(_HINTS)),
         )
-        manual = function.manual
+        spec = function.spec
         if draw(st.integers(0, 3)) == 0:
-            properties = {**manual.parameters["properties"], "raw": draw(st.sampled_from(_RAW))}
-            parameters_schema = {**manual.parameters, "properties": properties, "required": ["raw"]}
-            manual = FunctionManual(manual.name, "", parameters_schema, draw(st.sampled_from(_RAW)))
-        manuals.append(manual)
-    return tuple({manual.name: manual for manual in manuals}.values())
+            properties = {**spec.parameters["properties"], "raw": draw(st.sampled_from(_RAW))}
+            parameters_schema = {**spec.parameters, "properties": properties, "required": ["raw"]}
+            spec = FunctionSpec(spec.name, "", parameters_schema, draw(st.sampled_from(_RAW)))
+        specs.append(spec)
+    return tuple({spec.name: spec for spec in specs}.values())
 
 
 @dataclass(frozen=True)
@@ -184,8 +184,8 @@ def count_plans(examples: int) -> Counts:
         derandomize=True,
     )  # fmt: skip
     @given(catalogues(), st.none() | json_values(4), st.integers(0, 2**32))
-    def draw_plans(catalogue: tuple[FunctionManual, ...], given_input: Any, seed: int) -> None:
-        manuals = {manual.name: manual for manual in catalogue}
+    def draw_plans(catalogue: tuple[FunctionSpec, ...], given_input: Any, seed: int) -> None:
+        specs = {spec.name: spec for spec in catalogue}
         drawn = 0
         while drawn < PLANS_EACH:
             seed += 1
@@ -206,7 +206,7 @@ def count_plans(examples: int) -> Counts:
                 continue
             assert isinstance(proposal, Plan)
             drawn += 1
-            findings = check(proposal, manuals, given_input)
+            findings = check(proposal, specs, given_input)
             assert not findings, f"{findings}\n{json.dumps(plan_to_json(proposal), indent=1)}"
             assert plan_from_json(json.loads(json.dumps(plan_to_json(proposal), allow_nan=False))) == proposal
             counts.plans += 1
@@ -229,8 +229,8 @@ def references_of(plan: Plan) -> Iterator[From]:
             yield from references(argument)
 
 
-def check(plan: Plan, manuals: Mapping[str, FunctionManual], given_input: Any) -> Sequence[Any]:
-    return [finding for finding in check_plan(plan, manuals) if finding.severity == "error"]
+def check(plan: Plan, specs: Mapping[str, FunctionSpec], given_input: Any) -> Sequence[Any]:
+    return [finding for finding in check_plan(plan, specs) if finding.severity == "error"]
 
 
 def test_five_hundred_of_five_hundred_sampled_plans_pass_the_check() -> None:
@@ -253,21 +253,21 @@ def test_a_hundred_functions_and_twenty_steps_stay_within_strict_mode() -> None:
     """Of strict mode's 5,000 properties and 1,000 listed values only a part is used, and nothing is left out."""
     hints = (str, int, float, bool, date, Place, Person, list[str], list[Person], Place | None, dict[str, int])
     source = random.Random(1)
-    manuals = []
+    specs = []
     for number in range(100):
         parameters = [
             Parameter(f"p{place}", "What it is.", compile_type(source.choice(hints)), place < 2)
             for place in range(source.randint(1, 5))
         ]
         returns = compile_type(source.choice(hints))
-        manuals.append(Function(f"f{number}", print, parameters=parameters, returns=returns).manual)
+        specs.append(Function(f"f{number}", print, parameters=parameters, returns=returns).spec)
     chat = sampling(3, STRICT)
     options = StructuredSettings(max_steps=20, min_steps=20, give_up=False, manual_tokens=None, repairs=9)
     planner = StructuredPlanner(options, FixedServices({ChatService: chat}))
-    plan = asyncio.run(planner.propose(Task("any", tuple(manuals)), emit=ignore))
+    plan = asyncio.run(planner.propose(Task("any", tuple(specs)), emit=ignore))
     assert isinstance(plan, Plan)
     assert len(plan.steps) == 20
-    assert check_plan(plan, {manual.name: manual for manual in manuals}) == []
+    assert check_plan(plan, {spec.name: spec for spec in specs}) == []
     largest = max((request.response_schema or {} for request in chat.requests), key=lambda each: len(json.dumps(each)))
     assert len(largest["properties"]["next"]["anyOf"]) == 100
     origins = {properties["from"]["const"] for properties in within(largest) if properties.keys() == {"from", "path"}}

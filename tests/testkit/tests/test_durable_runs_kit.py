@@ -45,9 +45,9 @@ class Runs(MemoryDurableRuns):
 
     away = False
 
-    async def pursue(self, run: str, work: Callable[[], Awaitable[T]]) -> T:
+    async def run_goal(self, run: str, work: Callable[[], Awaitable[T]]) -> T:
         self.reach()
-        return await super().pursue(run, work)
+        return await super().run_goal(run, work)
 
     async def recorded(self, run: str) -> Mapping[str, Any]:
         self.reach()
@@ -91,12 +91,12 @@ class _TakesCancelledForDone(Recording):
             raise
 
 
-@FAULTS.caught_by("an_error_of_the_work_comes_out_as_it_is", "another error came out of `pursue`")
+@FAULTS.caught_by("an_error_of_the_work_comes_out_as_it_is", "another error came out of `run_goal`")
 class _CopiesErrorsOfTheWork(Recording):
     class Kept(Runs):
-        async def pursue(self, run: str, work: Callable[[], Awaitable[T]]) -> T:
+        async def run_goal(self, run: str, work: Callable[[], Awaitable[T]]) -> T:
             try:
-                return await super().pursue(run, work)
+                return await super().run_goal(run, work)
             except LookupError as error:
                 raise LookupError(*error.args) from error.__cause__
 

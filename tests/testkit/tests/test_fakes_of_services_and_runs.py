@@ -187,7 +187,7 @@ def test_a_queue_is_of_no_event_loop() -> None:
     assert asyncio.run(queue.status(["j"]))[0].result == "J"
 
 
-async def test_a_durable_runner_records_while_the_run_is_pursued_and_refuses_what_is_no_json() -> None:
+async def test_a_durable_runner_records_while_the_run_is_run_and_refuses_what_is_no_json() -> None:
     runner = MemoryDurableRunner()
 
     async def action() -> object:
@@ -195,5 +195,5 @@ async def test_a_durable_runner_records_while_the_run_is_pursued_and_refuses_wha
 
     assert await runner.execute("r", "s1", action) == {1, 2}
     with pytest.raises(ValueError, match="s1 of the run r is not JSON"):
-        await runner.durable.pursue("r", lambda: runner.execute("r", "s1", action))
+        await runner.durable.run("r", lambda: runner.execute("r", "s1", action))
     assert await runner.durable.recorded("r") == {}

@@ -13,7 +13,7 @@ import random
 import sys
 from pathlib import Path
 
-from portico import FunctionManual
+from portico import FunctionSpec
 from portico_basics.contextual.choosing import ContextualSelector, SelectionOptions
 from portico_faiss.config import FaissSettings
 from portico_faiss.store import FaissVectorStore
@@ -25,7 +25,7 @@ WORDS = ("mail", "rain", "song", "door", "bread", "train", "moon", "paper", "sto
 async def choose(folder: Path, seed: int, rounds: int) -> None:
     drawn = random.Random(seed)
     store = FaissVectorStore(FaissSettings(path=folder))
-    functions: dict[str, FunctionManual] = {}
+    functions: dict[str, FunctionSpec] = {}
 
     def selector(place: FaissVectorStore) -> ContextualSelector:
         return ContextualSelector(place, HashingEmbeddings(64), options=SelectionOptions(limit=3), remembered=1)
@@ -37,12 +37,12 @@ async def choose(folder: Path, seed: int, rounds: int) -> None:
             if drawn.random() < 0.3:
                 functions.pop(name, None)
             else:
-                functions[name] = FunctionManual(name, " ".join(drawn.choices(WORDS, k=3)), {}, {})
+                functions[name] = FunctionSpec(name, " ".join(drawn.choices(WORDS, k=3)), {}, {})
         if drawn.random() < 0.15:
             chosen = selector(store)
-        manuals, context = tuple(functions.values()), [" ".join(drawn.choices(WORDS, k=2))]
-        found = await chosen.select(manuals, context)
-        fresh = await selector(FaissVectorStore()).select(manuals, context)
+        specs, context = tuple(functions.values()), [" ".join(drawn.choices(WORDS, k=2))]
+        found = await chosen.select(specs, context)
+        fresh = await selector(FaissVectorStore()).select(specs, context)
         if found.names != fresh.names:
             sys.exit(f"{found.names} were chosen, a fresh build chooses {fresh.names}")
     await store.aclose()

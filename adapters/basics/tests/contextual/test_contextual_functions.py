@@ -104,7 +104,7 @@ async def test_the_text_of_the_context_may_be_made_asynchronously_and_must_be_te
 
 async def test_the_text_of_a_function_may_be_the_caller_s() -> None:
     texts = {"forecast": "penguins", "send_mail": "lions", "play": "bears"}
-    given = provider(function_text=lambda manual: texts[manual.name])
+    given = provider(function_text=lambda spec: texts[spec.name])
     assert names(await asked(given, "Are there lions?")) == ["send_mail"]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from portico import Changes, ChatAgent, ChatCapabilities, FunctionManual, Kernel
+from portico import Changes, ChatAgent, ChatCapabilities, FunctionSpec, Kernel
 from portico.errors import FunctionNotFound, ResponseInvalid, StoreBusy, StoreError
 from portico.search import Vectors
 from portico_basics.contextual.choosing import ContextualSelector, SelectionOptions
@@ -20,7 +20,7 @@ from portico_testkit.fakes.embedding_generator import HashingEmbeddings
 from portico_testkit.fakes.vector_store import DictVectorStore
 
 TOPICS = ("rain in a city", "a letter to somebody", "songs of a singer", "trains to a town", "bread from a bakery")
-MANUALS = [FunctionManual(f"Find-Topic{number}", f"Find {topic}.", {}, {}) for number, topic in enumerate(TOPICS)]
+MANUALS = [FunctionSpec(f"Find-Topic{number}", f"Find {topic}.", {}, {}) for number, topic in enumerate(TOPICS)]
 ASKED = ["Will there be rain?"]
 VECTORS = "functions/vectors/hashing-256"
 
@@ -57,8 +57,8 @@ async def test_only_what_changed_is_embedded_and_all_at_once(store: Any, embeddi
     chosen = selector(store, embeddings)
     assert (await chosen.select(MANUALS, ASKED)).changes == Changes(added=5, embedded=5)
     assert (await chosen.select(MANUALS, ASKED)).changes == Changes()
-    other = FunctionManual("Find-Topic1", "Find a parcel.", {}, {})
-    new = FunctionManual("Find-Topic9", "Find a door.", {}, {})
+    other = FunctionSpec("Find-Topic1", "Find a parcel.", {}, {})
+    new = FunctionSpec("Find-Topic9", "Find a door.", {}, {})
     after = [MANUALS[0], other, MANUALS[2], MANUALS[4], new]
     embeddings.asked.clear()
     assert (await chosen.select(after, ASKED)).changes == Changes(added=1, changed=1, removed=1, embedded=2)
@@ -75,12 +75,12 @@ async def test_another_model_or_another_text_embeds_anew(store: Any, embeddings:
     await first.select(MANUALS, ASKED)
     second = selector(store, Recording(64))
     assert (await second.select(MANUALS, ASKED)).changes.embedded == 5
-    third = selector(store, Recording(64), function_text=lambda manual: manual.name)
+    third = selector(store, Recording(64), function_text=lambda spec: spec.name)
     assert (await third.select(MANUALS, ASKED)).changes == Changes(changed=5, embedded=5)
 
 
 async def test_functions_of_equal_text_are_embedded_once(store: Any, embeddings: Recording) -> None:
-    chosen = selector(store, embeddings, function_text=lambda manual: "rain", ranking="vector")
+    chosen = selector(store, embeddings, function_text=lambda spec: "rain", ranking="vector")
     selection = await chosen.select(MANUALS, ["rain"])
     assert selection.changes == Changes(added=5, embedded=1)
     assert selection.names == ("Find-Topic0", "Find-Topic1"), "of equal functions, names decide"
@@ -97,7 +97,7 @@ async def test_parts_of_a_catalogue_in_turn_embed_nothing_again(store: Any, embe
     chosen = selector(store, embeddings, remembered=3)
     for part in (MANUALS, MANUALS[1:], MANUALS[:4], MANUALS, MANUALS[1:]):
         selection = await chosen.select(part, ASKED)
-        assert set(selection.names) <= {manual.name for manual in part}
+        assert set(selection.names) <= {spec.name for spec in part}
     assert [count for purpose, count in embeddings.asked if purpose == "document"] == [5]
 
 
@@ -137,7 +137,7 @@ async def test_a_minimum_score_leaves_out_also_where_there_is_room(store: Any, e
 
 async def test_a_name_in_always_that_none_of_them_has_is_passed_over(store: Any, embeddings: Recording) -> None:
     chooser = selector(store, embeddings, limit=1, always=("Find-Topic4", "Clock-Now"))
-    part = [manual for manual in MANUALS if manual.name != "Find-Topic4"]
+    part = [spec for spec in MANUALS if spec.name != "Find-Topic4"]
     selection = await chooser.select(part, ASKED)
     assert selection.names == (await selector(store, embeddings, limit=1).select(part, ASKED)).names
     assert selection.absent == ("Find-Topic4", "Clock-Now")
@@ -147,7 +147,7 @@ async def test_a_name_in_always_that_none_of_them_has_is_passed_over(store: Any,
 
 
 async def test_a_name_in_always_that_several_functions_have_is_refused(store: Any, embeddings: Recording) -> None:
-    twins = [FunctionManual(f"{plugin}-Look", "Look.", {}, {}) for plugin in ("Web", "Mail")]
+    twins = [FunctionSpec(f"{plugin}-Look", "Look.", {}, {}) for plugin in ("Web", "Mail")]
     with pytest.raises(FunctionNotFound, match="Web-Look, Mail-Look"):
         await selector(store, embeddings, always=("Look",)).select(twins, ASKED)
 
@@ -184,21 +184,21 @@ async def test_a_context_that_is_one_string_is_refused(store: Any, embeddings: R
 
 async def test_two_functions_of_one_name_are_refused(store: Any, embeddings: Recording) -> None:
     with pytest.raises(ValueError, match="Find-Topic0"):
-        await selector(store, embeddings).select([*MANUALS, FunctionManual("Find-Topic0", "Else.", {}, {})], ASKED)
+        await selector(store, embeddings).select([*MANUALS, FunctionSpec("Find-Topic0", "Else.", {}, {})], ASKED)
 
 
 async def test_the_same_functions_are_not_read_again(store: Any, embeddings: Recording) -> None:
     read: list[str] = []
 
-    def text(manual: FunctionManual) -> str:
-        read.append(manual.name)
-        return manual.description
+    def text(spec: FunctionSpec) -> str:
+        read.append(spec.name)
+        return spec.description
 
     chosen = selector(store, embeddings, function_text=text)
     for _ in range(3):
         await chosen.select(list(MANUALS), ASKED)
-    await chosen.select([*MANUALS[1:], FunctionManual("Find-New", "Find a moon.", {}, {})], ASKED)
-    assert read == [*(manual.name for manual in MANUALS), "Find-New"]
+    await chosen.select([*MANUALS[1:], FunctionSpec("Find-New", "Find a moon.", {}, {})], ASKED)
+    assert read == [*(spec.name for spec in MANUALS), "Find-New"]
 
 
 @pytest.mark.parametrize("call", ["upsert", "search", "ids"])
@@ -214,7 +214,7 @@ async def test_a_store_that_fails_is_named_and_nothing_is_spoilt(
         raise error
 
     setattr(broken, call, fail)
-    new = [*MANUALS, FunctionManual("Find-New", "Find a new one.", {}, {})]
+    new = [*MANUALS, FunctionSpec("Find-New", "Find a new one.", {}, {})]
     with pytest.raises(type(error), match=r"'functions' .* 'dict' failed: (disk full|in use)") as raised:
         await chosen.select(new, ASKED)
     assert raised.value.__cause__ is error
@@ -249,7 +249,7 @@ async def test_a_long_context_is_looked_for_by_its_end(store: Any, embeddings: R
 
 async def test_a_store_with_far_more_records_of_others_is_cleared(embeddings: Recording) -> None:
     store = DictVectorStore()
-    many = [FunctionManual(f"Old-Do{number}", f"Do it {number} times.", {}, {}) for number in range(1_100)]
+    many = [FunctionSpec(f"Old-Do{number}", f"Do it {number} times.", {}, {}) for number in range(1_100)]
     await selector(store, embeddings).select(many, ASKED)
     assert (await selector(store, embeddings).select(MANUALS, ASKED)).changes.added == len(MANUALS)
     assert await store.count(VECTORS) == len(MANUALS)

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from portico_basics.choosing import choosing
 from portico_basics.choosing.choosing import ContextualSelector, SelectionOptions
 
-from portico import FunctionManual, Selection
+from portico import FunctionSpec, Selection
 from portico.search import Vectors
 from portico_testkit.fakes.vector_store import DictVectorStore
 
@@ -98,15 +98,15 @@ class Counting:
         return Vectors.from_rows(rows, dimensions=self.dimensions)
 
 
-def manual(name: str, description: str) -> FunctionManual:
-    return FunctionManual(name, description, {"type": "object", "properties": {}}, {})
+def spec(name: str, description: str) -> FunctionSpec:
+    return FunctionSpec(name, description, {"type": "object", "properties": {}}, {})
 
 
-def described(each: FunctionManual) -> str:
+def described(each: FunctionSpec) -> str:
     return each.description
 
 
-def named(each: FunctionManual) -> str:
+def named(each: FunctionSpec) -> str:
     return f"{each.name.replace('-', ' ')}: {each.description}"
 
 
@@ -140,7 +140,7 @@ class Provider:
             text,
             remembered,
         )
-        self.functions: dict[str, FunctionManual] = {}
+        self.functions: dict[str, FunctionSpec] = {}
         self.restart()
 
     def restart(self) -> None:
@@ -175,14 +175,14 @@ class ProvidersOnOneStore(RuleBasedStateMachine):
         store = Crowded(self.plain, self.weather)
         self.providers = [Provider(store, self.weather, *each) for each in zip(models, texts, remembered, strict=True)]
         for provider in self.providers:
-            provider.functions = {name: manual(name, text) for name, text in given.items()}
+            provider.functions = {name: spec(name, text) for name, text in given.items()}
 
     def begin_rule(self, seed: int) -> None:
         self.weather.random.seed(seed)
 
     @rule(which=which, name=st.sampled_from(NAMES), description=descriptions)
     def add_or_change(self, which: int, name: str, description: str) -> None:
-        self.providers[which].functions[name] = manual(name, description)
+        self.providers[which].functions[name] = spec(name, description)
 
     @rule(which=which, name=st.sampled_from(NAMES))
     def remove(self, which: int, name: str) -> None:

@@ -37,7 +37,7 @@ def kernel_of(concurrency: int) -> Kernel:
 
 
 @pytest.mark.parametrize(("concurrency", "most"), [(1, 1), (3, 3), (50, 20)])
-async def test_at_most_so_many_steps_run_at_a_time_of_all_pursuits(concurrency: int, most: int) -> None:
+async def test_at_most_so_many_steps_run_at_a_time_of_all_runs(concurrency: int, most: int) -> None:
     kernel, counter = kernel_of(concurrency), Counter()
     kernel.add_plugin(counter, "C")
     plan = Plan("g", tuple(Step(f"s{number}", "C-work") for number in range(10)))
@@ -57,8 +57,8 @@ async def test_nested_plans_and_functions_that_run_plans_do_not_wait_for_their_o
     kernel.add_function(own)
     nested = Plan("n", (Step("a", "C-work"), Step("b", "C-work")))
     plan = Plan("g", (Step("own", "own"), Step("n", nested)), From("own"))
-    pursuit = await asyncio.wait_for(kernel.run_plan(plan), 30)
-    assert pursuit.outcome.value == "done"  # type: ignore[union-attr]
+    run = await asyncio.wait_for(kernel.run_plan(plan), 30)
+    assert run.outcome.value == "done"  # type: ignore[union-attr]
 
 
 @on_virtual_time
@@ -141,13 +141,13 @@ def test_the_results_are_the_same_however_many_steps_run_at_a_time(seed: int, co
         kernel.add_plugin(Delayed(random.Random(chance), most), "D")
         inner = [Step(id, "D-work", {"name": From("input", ("name",)), "after": Value([id])}) for id in ("a", "b")]
         kernel.add_function(plan_function("both", Plan("both", tuple(inner), ListOf((From("a"), From("b"))))))
-        pursuit = await asyncio.wait_for(kernel.run_plan(plan), 60)
-        assert isinstance(pursuit.outcome, Answer)
+        ended = await asyncio.wait_for(kernel.run_plan(plan), 60)
+        assert isinstance(ended.outcome, Answer)
         if store is not None:
-            state = RunState.of(await store.read(pursuit.run))
-            assert [record.step.id for record in state.records] == [record.step.id for record in pursuit.steps]
+            state = RunState.of(await store.read(ended.name))
+            assert [record.step.id for record in state.records] == [record.step.id for record in ended.steps]
         assert len(asyncio.all_tasks()) == 1
-        return pursuit.outcome.value, {record.step.id: record.result for record in pursuit.steps}
+        return ended.outcome.value, {record.step.id: record.result for record in ended.steps}
 
     value, results = asyncio.run(run(concurrency, seed, MemoryRunStore()))
     # The calls of a template are numbered in the order in which they are made, which is the same each time.

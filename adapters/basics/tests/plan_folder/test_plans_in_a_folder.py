@@ -269,7 +269,7 @@ async def test_each_plan_is_a_function_and_plans_may_call_each_other(tmp_path: P
     kernel.add_plugin(Tone())
     kernel.add_plugin(await source.load("recipes"))
     assert await kernel.invoke("recipes-twice", text="hey") == "HEY"
-    assert not kernel.manuals["recipes-twice"].effects
+    assert not kernel.specs["recipes-twice"].effects
     assert source.lost == ()
 
 

@@ -56,7 +56,7 @@ async def only(folder: Path, files: dict[str, str]) -> Function:
 async def test_a_folder_with_a_template_is_a_function_of_its_name(tmp_path: Path, name: str) -> None:
     function = await only(tmp_path, {f"Tell-a story/{name}": "\ufeffTell of {{$topic}}.\r\n"})
     assert function.full_name == "writer-Tell_a_story"
-    assert function.manual.parameters["required"] == ["topic"]
+    assert function.spec.parameters["required"] == ["topic"]
     chat = ScriptedChat("Once.")
     kernel = Kernel(FixedServices({ChatService: chat}))
     assert await kernel.invoke(kernel.add_function(function), topic="cats") == "Once."
@@ -85,12 +85,12 @@ tags: [writing]
     template = "{{$history}}<message role='user'>{{$question}} {{$words}} {{$tags}}</message>"
     function = await only(tmp_path, {"x/prompt.txt": template, "x/prompt.yaml": settings})
     assert (function.full_name, function.description) == ("writer-Answer", "Answer a question.")
-    assert function.manual.parameters["required"] == ["question"]
-    properties = function.manual.parameters["properties"]
+    assert function.spec.parameters["required"] == ["question"]
+    properties = function.spec.parameters["properties"]
     assert properties["question"] == {"type": "string", "description": "What is asked."}
     assert properties["words"] == {"type": "integer", "description": "How many words.", "default": 100}
     assert properties["tags"]["items"] == {"type": "string"}
-    assert function.manual.returns["required"] == ["answer"]
+    assert function.spec.returns["required"] == ["answer"]
     assert function.effects
     assert function.tags == {"writing"}
     capabilities = ChatCapabilities(
@@ -124,7 +124,7 @@ async def test_the_same_settings_may_be_toml_or_yaml(tmp_path: Path) -> None:
     yaml = "description: Say.\ntemperature: 1\ninputs:\n  words: {type: integer, default: 5}\n"
     first = await only(tmp_path / "a", {"Say/prompt.sk": "{{$words}}", "Say/prompt.toml": toml})
     second = await only(tmp_path / "b", {"Say/prompt.sk": "{{$words}}", "Say/prompt.yml": yaml})
-    assert first.manual == second.manual
+    assert first.spec == second.spec
 
 
 async def test_a_yaml_prompt_of_semantic_kernel_is_read(tmp_path: Path) -> None:
@@ -157,9 +157,9 @@ execution_settings:
     for files in ({"story.prompt.yaml": story}, {"any/prompt.yaml": story}):
         function = await only(tmp_path / str(len(files)) / next(iter(files)).replace("/", "_"), files)
         assert function.full_name == "writer-GenerateStory"
-        assert function.manual.parameters["required"] == ["topic"]
-        assert function.manual.parameters["properties"]["length"]["default"] == "3"
-        assert function.manual.returns == {"type": "string", "description": "The generated story."}
+        assert function.spec.parameters["required"] == ["topic"]
+        assert function.spec.parameters["properties"]["length"]["default"] == "3"
+        assert function.spec.returns == {"type": "string", "description": "The generated story."}
 
 
 async def test_config_json_of_semantic_kernel_is_read_the_older_form_too(tmp_path: Path) -> None:
@@ -178,17 +178,17 @@ async def test_config_json_of_semantic_kernel_is_read_the_older_form_too(tmp_pat
         "default_services": [],
         "input": {"parameters": [{"name": "input", "description": "The subject", "defaultValue": ""}]},
     }
-    manuals = []
+    specs = []
     for number, config in enumerate((newer, older)):
         files = {"Joke/skprompt.txt": "A joke about {{$input}}", "Joke/config.json": json.dumps(config)}
         function = await only(tmp_path / str(number), files)
-        manuals.append(function.manual)
+        specs.append(function.spec)
         sampling = frozenset({"temperature", "max_tokens", "top_p"})
         chat = ScriptedChat("Ha.", capabilities=ChatCapabilities(sampling=sampling))
         kernel = Kernel(FixedServices({ChatService: chat}))
         assert await kernel.invoke(kernel.add_function(function)) == "Ha."
         assert (chat.requests[0].temperature, chat.requests[0].max_tokens) == (0.9, 1000)
-    assert manuals[0] == manuals[1]
+    assert specs[0] == specs[1]
 
 
 @pytest.mark.parametrize(

@@ -75,8 +75,8 @@ class TestARunOfTheJournal(_Tones):
                 return Plan(task.goal, left[:1]) if left else Answer("HELLO AGAIN")
 
         store = MemoryRunStore()
-        pursuit = asyncio.run(Kernel(plugins=[Tone], run_store=store).pursue(GOAL, planner=OneByOne()))
-        return RecordedPlanner(RecordedSettings(run=pursuit.run), FixedServices({RunStore: store}))
+        run = asyncio.run(Kernel(plugins=[Tone], run_store=store).run_goal(GOAL, planner=OneByOne()))
+        return RecordedPlanner(RecordedSettings(run=run.name), FixedServices({RunStore: store}))
 
     @pytest.fixture
     def failing_planner(self) -> RecordedPlanner:

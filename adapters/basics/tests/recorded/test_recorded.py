@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from portico import Citation, Held, Kernel, RequireApproval, function
+from portico import Citation, Kernel, Paused, RequireApproval, function
 from portico.errors import (
     ConfigurationError,
     PlanError,
@@ -93,7 +93,7 @@ async def replay_of(store: MemoryRunStore, kernel: Kernel, *proposals: Any, goal
     """Let a planner run into the journal, and return the one that replays it."""
     kernel.run_store = store
     try:
-        run = (await kernel.pursue(goal, planner=Proposing(*proposals))).run
+        run = (await kernel.run_goal(goal, planner=Proposing(*proposals))).name
     except PlanError:
         [run] = await store.runs()
     kernel.run_store = None
@@ -112,13 +112,13 @@ async def replay_of(store: MemoryRunStore, kernel: Kernel, *proposals: Any, goal
 )
 async def test_a_plan_from_a_file_is_run_and_its_result_is_the_answer(write: Write, content: Any) -> None:
     tone = Tone()
-    pursuit = await Kernel(plugins=[tone]).pursue(GOAL, planner=write(content))
-    assert isinstance(pursuit.outcome, Answer)
-    assert pursuit.outcome.text.startswith("HEY")
-    assert pursuit.outcome.warnings == ()
+    run = await Kernel(plugins=[tone]).run_goal(GOAL, planner=write(content))
+    assert isinstance(run.outcome, Answer)
+    assert run.outcome.text.startswith("HEY")
+    assert run.outcome.warnings == ()
     assert tone.said == ["hey"]
-    assert pursuit.services == (), "a model was asked"
-    assert pursuit.plan.result is not None, "the replay itself cannot be replayed"
+    assert run.services == (), "a model was asked"
+    assert run.plan.result is not None, "the replay itself cannot be replayed"
 
 
 @pytest.mark.parametrize(
@@ -136,30 +136,30 @@ async def test_a_plan_from_a_file_is_run_and_its_result_is_the_answer(write: Wri
 )
 async def test_a_file_that_is_no_plan_is_named_with_the_place(write: Write, content: str, said: str) -> None:
     with pytest.raises(PlanFormatError, match=said) as raised:
-        await Kernel(plugins=[Tone]).pursue(GOAL, planner=write(content))
+        await Kernel(plugins=[Tone]).run_goal(GOAL, planner=write(content))
     assert "plan.json" in str(raised.value)
 
 
 async def test_what_ask_printed_is_replayed_with_its_answer_and_citations(write: Write) -> None:
     cited = {"number": 1, "name": "a", "link": None, "quote": "HEY"}
     printed = {"answer": "They shout [1].", "citations": [cited], "plan": plan_to_json(Plan(GOAL, PLAN.steps))}
-    outcome = (await Kernel(plugins=[Tone]).pursue(GOAL, planner=write(printed))).outcome
+    outcome = (await Kernel(plugins=[Tone]).run_goal(GOAL, planner=write(printed))).outcome
     assert isinstance(outcome, Answer)
     assert (outcome.text, outcome.citations) == ("They shout [1].", (Citation(1, "a", None, "HEY"),))
     assert "the answer is the one that the plan in" in outcome.warnings[-1]
     odd = {**printed, "citations": [{"page": 3}]}
-    assert isinstance((await Kernel(plugins=[Tone]).pursue(GOAL, planner=write(odd))).outcome, Answer)
+    assert isinstance((await Kernel(plugins=[Tone]).run_goal(GOAL, planner=write(odd))).outcome, Answer)
 
 
 async def test_a_file_that_cannot_be_read_is_named_with_the_reason(write: Write, tmp_path: Path) -> None:
     kernel = Kernel(plugins=[Tone])
     for content, said in ((b"\xff\xfe\x00", "utf-8"), (b" " * 16_000_001, "more than 16,000,000 bytes")):
         with pytest.raises(PlanError, match=rf"plan\.json cannot be read: .*{said}"):
-            await kernel.pursue(GOAL, planner=write(content))
+            await kernel.run_goal(GOAL, planner=write(content))
     for path, said in ((tmp_path / "none.json", "No such file"), (tmp_path, "directory")):
         planner = RecordedPlanner(RecordedSettings(plan=path), FixedServices())
         with pytest.raises(PlanError, match=said):
-            await kernel.pursue(GOAL, planner=planner)
+            await kernel.run_goal(GOAL, planner=planner)
 
 
 @pytest.mark.parametrize(
@@ -168,36 +168,36 @@ async def test_a_file_that_cannot_be_read_is_named_with_the_reason(write: Write,
 )
 async def test_what_to_replay_is_said_once(settings: RecordedSettings, said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
-        await Kernel(plugins=[Tone]).pursue(GOAL, planner=RecordedPlanner(settings, FixedServices()))
+        await Kernel(plugins=[Tone]).run_goal(GOAL, planner=RecordedPlanner(settings, FixedServices()))
 
 
 async def test_an_empty_plan_says_that_there_is_no_way(write: Write) -> None:
-    outcome = (await Kernel(plugins=[Tone]).pursue(GOAL, planner=write("<plan/>"))).outcome
+    outcome = (await Kernel(plugins=[Tone]).run_goal(GOAL, planner=write("<plan/>"))).outcome
     assert isinstance(outcome, Infeasible)
 
 
 async def test_a_plan_that_answers_nothing_is_refused_before_it_runs(write: Write) -> None:
     tone = Tone()
     with pytest.raises(PlanError, match="has no result"):
-        await Kernel(plugins=[tone]).pursue(GOAL, planner=write(Plan(GOAL, PLAN.steps)))
+        await Kernel(plugins=[tone]).run_goal(GOAL, planner=write(Plan(GOAL, PLAN.steps)))
     assert tone.said == []
 
 
 async def test_another_goal_than_the_recorded_one_is_a_warning(write: Write) -> None:
     events: list[Event] = []
-    pursuit = await Kernel(plugins=[Tone]).pursue("Whisper", planner=write(PLAN), emit=events.append)
-    assert isinstance(pursuit.outcome, Answer)
-    assert pursuit.outcome.text == pursuit.outcome.value == "HEY!"
-    [warning] = pursuit.outcome.warnings
+    run = await Kernel(plugins=[Tone]).run_goal("Whisper", planner=write(PLAN), emit=events.append)
+    assert isinstance(run.outcome, Answer)
+    assert run.outcome.text == run.outcome.value == "HEY!"
+    [warning] = run.outcome.warnings
     assert "another goal, 'Shout'" in warning
     assert [event.warning for event in events if isinstance(event, Warned)] == [warning]
-    assert (await Kernel(plugins=[Tone]).pursue(f" {GOAL}\n", planner=write(PLAN))).outcome == Answer(
+    assert (await Kernel(plugins=[Tone]).run_goal(f" {GOAL}\n", planner=write(PLAN))).outcome == Answer(
         "HEY!", value="HEY!"
     )
 
 
 async def test_functions_that_changed_are_a_warning_or_say_why_the_plan_cannot_run(write: Write) -> None:
-    recorded = (await Kernel(plugins=[Tone]).pursue(GOAL, planner=write(PLAN))).plan
+    recorded = (await Kernel(plugins=[Tone]).run_goal(GOAL, planner=write(PLAN))).plan
     assert recorded.fingerprints
     planner = write(recorded)
 
@@ -223,23 +223,23 @@ async def test_functions_that_changed_are_a_warning_or_say_why_the_plan_cannot_r
     def effective(text: str) -> str:
         return text.upper()
 
-    outcome = (await kernel_with(longer).pursue(GOAL, planner=planner)).outcome
+    outcome = (await kernel_with(longer).run_goal(GOAL, planner=planner)).outcome
     assert isinstance(outcome, Answer)
     assert outcome.text == "HEY!"
     assert "the parameter 'times' is new" in outcome.warnings[0]
     for changed, said in ((needing, "'times' is new and needed"), (effective, "effects now")):
         with pytest.raises(PlanStale, match=said):
-            await kernel_with(changed).pursue(GOAL, planner=planner)
+            await kernel_with(changed).run_goal(GOAL, planner=planner)
     other = Kernel()
     other.add_function(longer)
     with pytest.raises(PlanStale, match="it is gone"):
-        await other.pursue(GOAL, planner=planner)
+        await other.run_goal(GOAL, planner=planner)
 
 
 async def test_a_plan_that_its_check_refuses_is_not_proposed_again(write: Write) -> None:
     planner = write(Plan(GOAL, (Step("s1", "Tone-whisper"),), result=From("s1")))
     with pytest.raises(PlanError, match=r"cannot run with the functions that there are:\n.*Tone-whisper"):
-        await Kernel(plugins=[Tone]).pursue(GOAL, planner=planner)
+        await Kernel(plugins=[Tone]).run_goal(GOAL, planner=planner)
 
 
 async def test_after_a_failed_step_nothing_else_is_proposed(write: Write) -> None:
@@ -247,7 +247,7 @@ async def test_after_a_failed_step_nothing_else_is_proposed(write: Write) -> Non
     tone.broken = True
     steps = (*PLAN.steps, Step("s2", "Tone-shout", {"text": From("s1")}))
     with pytest.raises(PlanError, match=r"failed at the step s1.*no voice today"):
-        await Kernel(plugins=[tone]).pursue(GOAL, planner=write(Plan(GOAL, steps, From("s2"))))
+        await Kernel(plugins=[tone]).run_goal(GOAL, planner=write(Plan(GOAL, steps, From("s2"))))
     assert tone.said == ["hey"]
 
 
@@ -255,8 +255,8 @@ async def test_a_plan_that_needs_its_input_says_so_and_takes_it(write: Write) ->
     planner = write(Plan(GOAL, (Step("s1", "Tone-shout", {"text": From("input", ("word",))}),), result=From("s1")))
     kernel = Kernel(plugins=[Tone])
     with pytest.raises(PlanError, match="needs the input"):
-        await kernel.pursue(GOAL, planner=planner)
-    assert (await kernel.pursue(GOAL, planner=planner, input={"word": "hi"})).outcome == Answer("HI", value="HI")
+        await kernel.run_goal(GOAL, planner=planner)
+    assert (await kernel.run_goal(GOAL, planner=planner, input={"word": "hi"})).outcome == Answer("HI", value="HI")
 
 
 async def test_a_run_whose_plan_gave_the_answer_is_replayed_as_that_plan() -> None:
@@ -266,10 +266,10 @@ async def test_a_run_whose_plan_gave_the_answer_is_replayed_as_that_plan() -> No
     last = Plan(GOAL, PLAN.steps, TextOf((From("s0"), From("s1"))))
     planner = await replay_of(store, kernel, move, last)
     tone.said.clear()
-    pursuit = await kernel.pursue(GOAL, planner=planner)
-    assert pursuit.outcome == Answer("ONEHEY", value="ONEHEY")
+    run = await kernel.run_goal(GOAL, planner=planner)
+    assert run.outcome == Answer("ONEHEY", value="ONEHEY")
     assert sorted(tone.said) == ["hey", "one"]
-    assert pursuit.plan.result == last.result
+    assert run.plan.result == last.result
 
 
 async def test_a_run_that_its_planner_answered_is_replayed_and_the_answer_is_said_to_be_the_recorded_one() -> None:
@@ -278,7 +278,7 @@ async def test_a_run_that_its_planner_answered_is_replayed_and_the_answer_is_sai
     said = Answer("They shout [1].", (Citation(1, "a", None, "HEY"),), warnings=("One source failed.",))
     planner = await replay_of(store, kernel, Plan(GOAL, PLAN.steps), said)
     tone.said.clear()
-    outcome = (await kernel.pursue(GOAL, planner=planner, emit=events.append)).outcome
+    outcome = (await kernel.run_goal(GOAL, planner=planner, emit=events.append)).outcome
     assert isinstance(outcome, Answer)
     assert (outcome.text, outcome.citations) == (said.text, said.citations)
     assert outcome.warnings[0] == "One source failed."
@@ -290,7 +290,7 @@ async def test_a_run_that_its_planner_answered_is_replayed_and_the_answer_is_sai
 async def test_a_run_of_no_steps_gives_its_recorded_answer() -> None:
     kernel = Kernel(plugins=[Tone])
     planner = await replay_of(MemoryRunStore(), kernel, Answer("So."))
-    outcome = (await kernel.pursue(GOAL, planner=planner)).outcome
+    outcome = (await kernel.run_goal(GOAL, planner=planner)).outcome
     assert isinstance(outcome, Answer)
     assert outcome.text == "So."
     assert outcome.warnings
@@ -303,14 +303,14 @@ async def test_steps_that_failed_in_the_run_are_not_run_again() -> None:
     fine = Plan(GOAL, (Step("s1", "Tone-shout", {"text": Value("a")}),), result=From("s1"))
     planner = await replay_of(store, kernel, wrong, fine)
     tone.said.clear()
-    assert (await kernel.pursue(GOAL, planner=planner)).outcome == Answer("A", value="A")
+    assert (await kernel.run_goal(GOAL, planner=planner)).outcome == Answer("A", value="A")
     assert tone.said == ["a"]
 
 
 async def test_an_infeasible_run_is_infeasible_again() -> None:
     kernel = Kernel(plugins=[Tone])
     planner = await replay_of(MemoryRunStore(), kernel, Infeasible("No way.", ("wings",)))
-    assert (await kernel.pursue(GOAL, planner=planner)).outcome == Infeasible("No way.", ("wings",))
+    assert (await kernel.run_goal(GOAL, planner=planner)).outcome == Infeasible("No way.", ("wings",))
 
 
 async def test_a_run_that_came_to_no_answer_is_refused_with_its_state() -> None:
@@ -323,24 +323,24 @@ async def test_a_run_that_came_to_no_answer_is_refused_with_its_state() -> None:
     planner = await replay_of(MemoryRunStore(), kernel, PLAN)
     kernel.middleware.plan.clear()
     with pytest.raises(PlanError, match=r"is held \(ask Ada\).*portico resume"):
-        await kernel.pursue(GOAL, planner=planner)
+        await kernel.run_goal(GOAL, planner=planner)
 
 
 async def test_a_run_that_is_not_there_and_a_journal_that_is_not_there_say_so() -> None:
     kernel = Kernel(plugins=[Tone])
     store = MemoryRunStore()
     kernel.run_store = store
-    run = (await kernel.pursue(GOAL, planner=Proposing(Answer("So.")))).run
+    run = (await kernel.run_goal(GOAL, planner=Proposing(Answer("So.")))).name
     kernel.run_store = None
     for name in (run[:-2], run.split("-")[-1][:8]):
         short = RecordedPlanner(RecordedSettings(run=name), FixedServices({RunStore: store}))
-        assert isinstance((await kernel.pursue(GOAL, planner=short)).outcome, Answer), name
+        assert isinstance((await kernel.run_goal(GOAL, planner=short)).outcome, Answer), name
     missing = RecordedPlanner(RecordedSettings(run=f"{run}0"), FixedServices({RunStore: store}))
     with pytest.raises(RunNotFound) as raised:
-        await kernel.pursue(GOAL, planner=missing)
+        await kernel.run_goal(GOAL, planner=missing)
     assert raised.value.nearest == (run,)
     with pytest.raises(PluginNotInstalled):
-        await kernel.pursue(GOAL, planner=RecordedPlanner(RecordedSettings(run="r"), FixedServices()))
+        await kernel.run_goal(GOAL, planner=RecordedPlanner(RecordedSettings(run="r"), FixedServices()))
 
 
 async def test_a_replay_is_checked_approved_and_bounded_as_every_plan_is(write: Write) -> None:
@@ -350,5 +350,5 @@ async def test_a_replay_is_checked_approved_and_bounded_as_every_plan_is(write: 
         return RequireApproval("ask Ada")
 
     kernel.middleware.plan.append(hold)
-    outcome = (await kernel.pursue(GOAL, planner=write(PLAN), budget=Budget(steps=5))).outcome
-    assert outcome == Held("ask Ada")
+    outcome = (await kernel.run_goal(GOAL, planner=write(PLAN), budget=Budget(steps=5))).outcome
+    assert outcome == Paused("ask Ada")

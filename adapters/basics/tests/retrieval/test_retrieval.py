@@ -18,7 +18,7 @@ from portico import (
     Citation,
     Kernel,
     Message,
-    Pursuit,
+    Run,
     Source,
     Usage,
     function,
@@ -77,17 +77,17 @@ async def ask(
     settings: RetrievalSettings | None = None,
     goal: str = "What?",
     **options: Any,
-) -> Pursuit:
+) -> Run:
     kernel = Kernel()
     for source in sources:
         kernel.add_plugin(search_plugin(source, source.name))
     planner = RetrievalPlanner(settings or RetrievalSettings(), FixedServices({ChatService: chat}))
-    return await kernel.pursue(goal, planner=planner, **options)
+    return await kernel.run_goal(goal, planner=planner, **options)
 
 
-def answer(pursuit: Pursuit) -> Answer:
-    assert isinstance(pursuit.outcome, Answer)
-    return pursuit.outcome
+def answer(run: Run) -> Answer:
+    assert isinstance(run.outcome, Answer)
+    return run.outcome
 
 
 def sources_given(chat: ScriptedChat) -> Sequence[Source]:
@@ -96,11 +96,11 @@ def sources_given(chat: ScriptedChat) -> Sequence[Source]:
 
 async def test_sources_are_fused_and_a_passage_that_two_have_counts_once() -> None:
     chat = ScriptedChat("So [1].", capabilities=TAKES_SOURCES)
-    pursuit = await ask(chat, Passages("docs", "a", "b", "c"), Passages("web", "b", "d"))
+    run = await ask(chat, Passages("docs", "a", "b", "c"), Passages("web", "b", "d"))
     assert [source.text for source in sources_given(chat)] == ["b", "a", "d", "c"]
     assert [source.number for source in sources_given(chat)] == [1, 2, 3, 4]
-    assert answer(pursuit).citations == (Citation(1, "b of docs", "file:///b", "b"),)
-    assert answer(pursuit).warnings == ()
+    assert answer(run).citations == (Citation(1, "b of docs", "file:///b", "b"),)
+    assert answer(run).warnings == ()
 
 
 async def test_every_source_is_asked_at_once_for_as_many_as_are_set() -> None:
@@ -118,11 +118,11 @@ async def test_the_answer_is_made_from_as_many_passages_as_are_set() -> None:
 
 
 async def test_a_source_that_fails_is_a_warning() -> None:
-    pursuit = await ask(
+    run = await ask(
         ScriptedChat("So [1]."), Passages("docs", "a"), Passages("web", error=ServiceUnavailable("The web is down."))
     )
-    assert [citation.quote for citation in answer(pursuit).citations] == ["a"]
-    assert answer(pursuit).warnings == ("The source 'web' failed: The web is down.",)
+    assert [citation.quote for citation in answer(run).citations] == ["a"]
+    assert answer(run).warnings == ("The source 'web' failed: The web is down.",)
 
 
 async def test_when_all_fail_that_is_the_error_with_every_reason() -> None:
@@ -143,8 +143,8 @@ async def test_without_a_source_the_goal_is_infeasible() -> None:
     kernel = Kernel()
     kernel.add_function(add)
     planner = RetrievalPlanner(RetrievalSettings(), FixedServices())
-    pursuit = await kernel.pursue("Add", planner=planner)
-    assert pursuit.outcome == Infeasible("There is no source to search.", ("a text search",))
+    run = await kernel.run_goal("Add", planner=planner)
+    assert run.outcome == Infeasible("There is no source to search.", ("a text search",))
 
 
 async def test_a_source_is_called_as_its_people_call_it() -> None:
@@ -152,7 +152,7 @@ async def test_a_source_is_called_as_its_people_call_it() -> None:
     kernel.add_plugin(search_plugin(broken, "my_wiki"))
     planner = RetrievalPlanner(RetrievalSettings(), FixedServices({(TextSearch, "my-wiki"): broken}))
     with pytest.raises(PlanError, match=r"^The source 'my-wiki' failed: It is down\.$"):
-        await kernel.pursue("What?", planner=planner)
+        await kernel.run_goal("What?", planner=planner)
 
 
 async def test_a_source_that_takes_short_queries_is_asked_a_part_of_a_long_goal_and_the_answer_says_so() -> None:
@@ -166,10 +166,10 @@ async def test_a_source_that_takes_short_queries_is_asked_a_part_of_a_long_goal_
         ("The door is old. " * 9 + "How do I oil a door?", "The door is old. The door is old. How do I oil a door?"),
         ("door " * 30, "door " * 11 + "door"),
     ):
-        pursuit = await kernel.pursue(goal, planner=planner)
+        run = await kernel.run_goal(goal, planner=planner)
         assert (web.asked[-1][0], docs.asked[-1][0]) == (asked, goal)
         told = (f"The source 'web' takes at most 80 characters and 20 words; it was asked: {asked}",)
-        assert answer(pursuit).warnings == (() if asked == goal else told)
+        assert answer(run).warnings == (() if asked == goal else told)
 
 
 @given(st.text(st.sampled_from("ab c.?\n"), max_size=80), st.none() | st.integers(1, 40), st.none() | st.integers(1, 9))
@@ -186,13 +186,13 @@ def test_a_query_is_within_the_bounds_and_made_of_the_goal(
 
 async def test_where_nothing_is_found_the_answer_says_so_and_no_chat_service_is_asked() -> None:
     chat, events = ScriptedChat(), list[Event]()
-    pursuit = await ask(chat, Passages("docs"), emit=events.append)
-    assert answer(pursuit) == Answer("Nothing was found in the source 'docs'.")
-    assert [event.text for event in events if isinstance(event, TextDelta)] == [answer(pursuit).text]
+    run = await ask(chat, Passages("docs"), emit=events.append)
+    assert answer(run) == Answer("Nothing was found in the source 'docs'.")
+    assert [event.text for event in events if isinstance(event, TextDelta)] == [answer(run).text]
     broken = Passages("wiki", error=ServiceUnavailable("It is down."))
-    pursuit = await ask(chat, Passages("docs"), Passages("web"), broken)
-    assert answer(pursuit).text == "Nothing was found in the sources 'docs' and 'web'."
-    assert answer(pursuit).warnings == ("The source 'wiki' failed: It is down.",)
+    run = await ask(chat, Passages("docs"), Passages("web"), broken)
+    assert answer(run).text == "Nothing was found in the sources 'docs' and 'web'."
+    assert answer(run).warnings == ("The source 'wiki' failed: It is down.",)
     assert chat.requests == []
 
 
@@ -220,22 +220,22 @@ async def test_a_page_that_two_sources_have_counts_once_and_the_longest_text_is_
 async def test_citations_that_the_service_makes_are_taken() -> None:
     own = (Citation(1, "A", None, "its very words"),)
     reply = ChatReply(Message.of("assistant", "As items [7] says."), citations=own, service="scripted")
-    pursuit = await ask(ScriptedChat(reply), Passages("docs", "a"))
-    assert answer(pursuit).citations == own
-    assert answer(pursuit).warnings == ()
+    run = await ask(ScriptedChat(reply), Passages("docs", "a"))
+    assert answer(run).citations == own
+    assert answer(run).warnings == ()
 
 
 async def test_a_citation_that_nothing_backs_is_reported() -> None:
-    pursuit = await ask(ScriptedChat("One [1], two [2][9]."), Passages("docs", "a", "b"))
-    assert [citation.number for citation in answer(pursuit).citations] == [1, 2]
-    assert answer(pursuit).warnings == ("The answer cites [9], which no passage backs.",)
+    run = await ask(ScriptedChat("One [1], two [2][9]."), Passages("docs", "a", "b"))
+    assert [citation.number for citation in answer(run).citations] == [1, 2]
+    assert answer(run).warnings == ("The answer cites [9], which no passage backs.",)
 
 
 async def test_a_link_that_nothing_backs_is_reported_and_one_to_a_source_cites_it() -> None:
     said = "One [here](file:///a), two <https://made.up/b>."
-    pursuit = await ask(ScriptedChat(said), Passages("docs", "a", "b"))
-    assert [citation.number for citation in answer(pursuit).citations] == [1]
-    assert answer(pursuit).warnings == ("The answer links to https://made.up/b, which no passage has.",)
+    run = await ask(ScriptedChat(said), Passages("docs", "a", "b"))
+    assert [citation.number for citation in answer(run).citations] == [1]
+    assert answer(run).warnings == ("The answer links to https://made.up/b, which no passage has.",)
 
 
 async def test_a_search_is_asked_as_the_application_made_it() -> None:
@@ -243,7 +243,7 @@ async def test_a_search_is_asked_as_the_application_made_it() -> None:
     own = {"functions": ("GetTextSearchResults",), "parameters": {"count": None, "skip": None}, "count": 3}
     kernel.add_plugin(search_plugin(source, "own", **own))  # type: ignore[arg-type]
     planner = RetrievalPlanner(RetrievalSettings(), FixedServices({ChatService: ScriptedChat("So [1].", repeat=True)}))
-    assert answer(await kernel.pursue("Where?", planner=planner)).warnings == ()
+    assert answer(await kernel.run_goal("Where?", planner=planner)).warnings == ()
     assert source.asked == [("Where?", TextSearchOptions(top=3))]
 
 
@@ -255,7 +255,7 @@ async def test_a_search_that_needs_more_than_a_query_is_left_to_models() -> None
     needed = {"site": SearchParameter("Which site.", required=True)}
     kernel.add_plugin(search_plugin(Filtered("web", "a"), "web", parameters=needed))
     planner = RetrievalPlanner(RetrievalSettings(), FixedServices())
-    assert isinstance((await kernel.pursue("Where?", planner=planner)).outcome, Infeasible)
+    assert isinstance((await kernel.run_goal("Where?", planner=planner)).outcome, Infeasible)
 
 
 async def test_sources_are_written_out_for_services_that_do_not_take_them_as_data() -> None:
@@ -273,14 +273,14 @@ async def test_sources_are_written_out_for_services_that_do_not_take_them_as_dat
 def test_the_pieces_shown_are_the_answer(text: str, piece: int) -> None:
     events: list[Event] = []
     chat = ScriptedChat(text, piece=piece)
-    pursuit = asyncio.run(ask(chat, Passages("docs", "a"), emit=events.append))
-    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == answer(pursuit).text == text
+    run = asyncio.run(ask(chat, Passages("docs", "a"), emit=events.append))
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == answer(run).text == text
 
 
 async def test_who_answered_and_what_it_cost_is_told() -> None:
     reply = ChatReply(Message.of("assistant", "So."), usage=Usage(30, 2), model="m", service="acme")
-    pursuit = await ask(ScriptedChat(reply), Passages("docs", "a"))
-    assert (pursuit.usage, pursuit.services) == (Usage(30, 2), ("acme",))
+    run = await ask(ScriptedChat(reply), Passages("docs", "a"))
+    assert (run.usage, run.services) == (Usage(30, 2), ("acme",))
 
 
 async def test_the_chat_service_of_the_settings_writes_the_answer() -> None:
@@ -288,7 +288,7 @@ async def test_the_chat_service_of_the_settings_writes_the_answer() -> None:
     kernel.add_plugin(search_plugin(Passages("docs", "a"), "docs"))
     services = FixedServices({(ChatService, "one"): ScriptedChat("1"), (ChatService, "two"): ScriptedChat("2")})
     planner = RetrievalPlanner(RetrievalSettings(chat="two"), services)
-    assert answer(await kernel.pursue("What?", planner=planner)).text == "2"
+    assert answer(await kernel.run_goal("What?", planner=planner)).text == "2"
 
 
 async def test_a_stream_that_ends_without_a_reply_is_an_error_of_the_service() -> None:
@@ -310,9 +310,9 @@ async def test_passages_without_name_or_link_are_told_apart_by_their_text() -> N
     docs, web = Passages("docs", "a", "b"), Passages("web", "b", "c")
     for source in (docs, web):
         source.passages = [replace(passage, name=None, link=None) for passage in source.passages]
-    pursuit = await ask(chat, docs, web)
+    run = await ask(chat, docs, web)
     assert [source.text for source in sources_given(chat)] == ["b", "a", "c"]
-    assert answer(pursuit).citations == (Citation(2, None, None, "a"),)
+    assert answer(run).citations == (Citation(2, None, None, "a"),)
 
 
 @pytest.mark.parametrize("settings", [{"passages": 0}, {"passages": 101}, {"per_source": 0}, {"per_source": 101}])

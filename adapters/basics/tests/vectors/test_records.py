@@ -273,9 +273,9 @@ class Tree:
 
 async def test_it_is_a_search_plugin_whose_records_are_described() -> None:
     plugin = search_plugin(notes(offered=("year",)), "Notes")
-    returns = plugin["GetSearchResults"].manual.returns
+    returns = plugin["GetSearchResults"].spec.returns
     assert set(returns["items"]["properties"]) == {"id", "text", "year"}
-    assert "year" in plugin["Search"].manual.parameters["properties"]
+    assert "year" in plugin["Search"].spec.parameters["properties"]
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from portico_host.typed_words import quoted
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from portico import ChatAgent, FunctionManual, Kernel, Thread
+    from portico import ChatAgent, FunctionSpec, Kernel, Thread
     from portico.ports import IndexReport
     from portico_cli.invocation import Invocation
     from portico_cli.sources import Chosen
@@ -80,7 +80,7 @@ class Grounds:
         """The functions of the agent; all searches, because a selector must not leave out what answers rest on."""
         offered: list[ChosenFunctions | FunctionPlugin] = []
         for plugin in self._kernel.plugins.values() if self.calls else ():
-            searches = tuple(function for function in plugin if SEARCH_TAG in function.manual.tags)
+            searches = tuple(function for function in plugin if SEARCH_TAG in function.spec.tags)
             if not searches:
                 offered.append(plugin)
                 continue
@@ -90,9 +90,9 @@ class Grounds:
                 offered.append(FunctionPlugin(plugin.name, others))
         return offered
 
-    def offered(self) -> Mapping[str, FunctionManual]:
+    def offered(self) -> Mapping[str, FunctionSpec]:
         """Return the functions that the model may read of."""
-        return {function.full_name: function.manual for each in self.functions for function in each.functions}
+        return {function.full_name: function.spec for each in self.functions for function in each.functions}
 
     def instructions(self, own: str) -> str:
         """Return the instructions of the agent: its own, and how to use the sources if it searches itself."""

@@ -18,7 +18,7 @@ from portico_cli.terminal.progress import Progress
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from portico import Held, Kernel, Pursuit
+    from portico import Kernel, Paused, Run
     from portico.plans import Answer, Emit, Event, Infeasible
     from portico.plugins import RunState
     from portico.ports import JobQueue, JobState, JobStatus, RunStore
@@ -45,7 +45,7 @@ class Ended:
     ``measured`` is false if the token usage is not known, because the run was read from the journal.
     """
 
-    pursuit: Pursuit
+    run: Run
     uncertain: Mapping[str, Any]
     resumable: bool
     measured: bool = True
@@ -55,7 +55,7 @@ async def carry_out(
     invocation: Invocation,
     kernel: Kernel,
     options: RunOptions,
-    start: Callable[[Emit], Awaitable[Pursuit]],
+    start: Callable[[Emit], Awaitable[Run]],
     *,
     idle: str = "Thinking…",
     remarks: Iterable[RenderableType] = (),
@@ -64,7 +64,7 @@ async def carry_out(
 
     ``remarks`` are shown to the person first. If the run breaks off, ``invocation`` gets what resumes it.
     """
-    from portico import Held
+    from portico import Paused
     from portico.plans import Resumed, Started
     from portico_cli.terminal.person import add_approvals
 
@@ -91,8 +91,8 @@ async def carry_out(
                 invocation.failed = error.step if isinstance(error, StepFailed) else None
             raise
     uncertain: Mapping[str, Any] = {}
-    if store is not None and isinstance(run.outcome, Held) and run.outcome.uncertain:
-        state = await _state_of(store, run.run)
+    if store is not None and isinstance(run.outcome, Paused) and run.outcome.uncertain:
+        state = await _state_of(store, run.name)
         uncertain = {} if state is None else {step: state.started[step] for step in state.uncertain}
     return Ended(run, uncertain, resumable=store is not None)
 
@@ -134,10 +134,10 @@ async def ended_run(invocation: Invocation, store: RunStore, status: JobStatus) 
 
     Raises `RunFailed` if it failed or was cancelled, and notes in ``invocation`` what resumes it.
     """
-    from portico import Held, Pursuit
+    from portico import Paused, Run
     from portico.plans import Plan
 
-    outcome: Answer | Infeasible | Held | None
+    outcome: Answer | Infeasible | Paused | None
     state = await _state_of(store, status.name)
     invocation.submitted = False
     invocation.run = status.name if state is not None else None
@@ -152,10 +152,10 @@ async def ended_run(invocation: Invocation, store: RunStore, status: JobStatus) 
             failed = [each.step.id for each in state.records if each.error is not None and "/" not in each.step.id]
             invocation.failed = failed[0] if failed else None
             raise RunFailed(state.reason or f"The run {status.name} ended without an outcome.")
-        outcome = Held(state.reason, state.step, uncertain=state.state == "uncertain")
+        outcome = Paused(state.reason, state.step, uncertain=state.state == "uncertain")
     steps = tuple(each.step for each in state.records if each.error is None and "/" not in each.step.id)
     plan = Plan(state.goal, steps, state.plan.result if state.plan is not None else None)
-    run = Pursuit(state.goal, status.name, state.planner, outcome, plan, state.records, input=state.input)
+    run = Run(state.goal, status.name, state.planner, outcome, plan, state.records, input=state.input)
     return Ended(run, {step: state.started[step] for step in state.uncertain}, resumable=True, measured=False)
 
 

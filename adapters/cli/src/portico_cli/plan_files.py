@@ -24,7 +24,7 @@ from portico_cli.sources import Chosen, run
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from portico import FunctionManual, Kernel
+    from portico import FunctionSpec, Kernel
     from portico.plans import Finding, XmlPlan
     from portico_cli.invocation import Invocation
 
@@ -67,7 +67,7 @@ class Placed:
     column: int | None = None
 
 
-def read_plan_file(name: str, catalogue: Mapping[str, FunctionManual] | None = None) -> PlanFile:
+def read_plan_file(name: str, catalogue: Mapping[str, FunctionSpec] | None = None) -> PlanFile:
     """Read a plan from a file, or from standard input for ``-``: JSON, or XML if it begins with ``<``.
 
     XML finds its functions in ``catalogue``. Raises ``Misused`` for a file that cannot be read, and
@@ -76,7 +76,7 @@ def read_plan_file(name: str, catalogue: Mapping[str, FunctionManual] | None = N
     return _parse(_read_text(name), _shown_name(name), catalogue)
 
 
-def written_plan(plan: Plan, format: Format, catalogue: Mapping[str, FunctionManual] | None = None) -> str:
+def written_plan(plan: Plan, format: Format, catalogue: Mapping[str, FunctionSpec] | None = None) -> str:
     """Write a plan in one of its forms. Raises ``PlanError`` if XML cannot hold it."""
     match format:
         case "text":
@@ -137,7 +137,7 @@ def _read_text(name: str) -> str:
 
 
 def _parse(
-    text: str, shown: str, catalogue: Mapping[str, FunctionManual] | None = None, *, xml: bool | None = None
+    text: str, shown: str, catalogue: Mapping[str, FunctionSpec] | None = None, *, xml: bool | None = None
 ) -> PlanFile:
     if not text.strip():
         raise PlanFormatError(f"{shown}: the file is empty; a plan is JSON or XML.")
@@ -293,13 +293,13 @@ async def _check(chosen: Chosen, name: str, *, fix: bool) -> _Checked:
         text, shown = _read_text(name), _shown_name(name)
         mended: tuple[str, ...] = ()
         try:
-            file = _parse(text, shown, kernel.manuals)
+            file = _parse(text, shown, kernel.specs)
         except PlanFormatError as error:
             if not fix or "<" not in text:
                 raise
             try:
                 # The text may be nearly an XML plan.
-                found = XmlPlan.read(text, kernel.manuals, recover=True)
+                found = XmlPlan.read(text, kernel.specs, recover=True)
             except PlanFormatError:
                 raise error from None
             mended = tuple(str(mend) for mend in found.recovered)
@@ -311,8 +311,8 @@ async def _check(chosen: Chosen, name: str, *, fix: bool) -> _Checked:
             return _Checked(file, findings)
         # The mended plan may show more findings: it is checked again, as it will be written.
         xml = file.xml is not None
-        text = written_plan(Finding.fix_plan(file.plan, certain), "xml" if xml else "json", kernel.manuals)
-        file = _parse(text, shown, kernel.manuals, xml=xml)
+        text = written_plan(Finding.fix_plan(file.plan, certain), "xml" if xml else "json", kernel.specs)
+        file = _parse(text, shown, kernel.specs, xml=xml)
         return _Checked(file, _check_read(kernel, file), mended)
 
 

@@ -1,1 +1,1 @@
-"""Durable pursuits and worker processes for Portico, on DBOS."""
+"""Durable runs and worker processes for Portico, on DBOS."""

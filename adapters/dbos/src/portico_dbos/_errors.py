@@ -23,14 +23,14 @@ def own_dbos() -> StoreError:
     """Return the error for a process in which something else has made a DBOS of its own."""
     return StoreError(
         "This process runs a DBOS of its own, and DBOS is there once in a process. Call `DBOS.destroy()` before the "
-        "runner is used, or let another process pursue and work."
+        "runner is used, or let another process run and work."
     )
 
 
 def other_database(place: str, mine: str) -> StoreBusy:
     """Return the error for a second database in one process."""
     return StoreBusy(
-        f"Another runner of this process is pursuing or working on {place}, and DBOS is there once in a process. Use "
+        f"Another runner of this process is running or working on {place}, and DBOS is there once in a process. Use "
         f"{mine} when that has ended, or in another process."
     )
 

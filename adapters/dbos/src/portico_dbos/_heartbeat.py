@@ -9,7 +9,7 @@ from typing import Any
 
 from portico.ports import JobState
 from portico_dbos._database import Opened
-from portico_dbos._names import PURSUIT
+from portico_dbos._names import RUN_KIND
 from portico_dbos._statuses import PUT_BACK, status_of
 
 __all__ = ["Seen", "beat", "put_back", "remove_ended", "take_over", "tidy"]
@@ -74,8 +74,8 @@ def tidy(opened: Opened, keep_days: float) -> int:
     before = datetime.fromtimestamp(now - keep_days * 86_400, UTC).isoformat()
     options: dict[str, Any] = {"limit": _REMOVED_AT_ONCE, "load_input": False, "load_output": False}
     found = opened.client.list_workflows(status=_ENDED, completed_before=before, **options)
-    # A pursuit whose process was killed has no end; another attempt at the run is another workflow.
-    found += opened.client.list_workflows(status="PENDING", name=PURSUIT, end_time=before, **options)
+    # A run whose process was killed has no end; another attempt at the run is another workflow.
+    found += opened.client.list_workflows(status="PENDING", name=RUN_KIND, end_time=before, **options)
     ids = [each.workflow_id for each in found if each.name.startswith("portico.")]
     if ids:
         opened.client.delete_workflows(ids)
@@ -94,7 +94,7 @@ def remove_ended(opened: Opened, ids: Sequence[str]) -> None:
 
 
 def _running(opened: Opened, **filters: Any) -> list[Any]:
-    """Return the jobs that are carried out; pursuits of applications are in no queue."""
+    """Return the jobs that are carried out; runs of applications are in no queue."""
     return opened.client.list_workflows(
         status="PENDING", queues_only=True, load_input=False, load_output=False, **filters
     )

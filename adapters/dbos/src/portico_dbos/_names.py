@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote_to_bytes
 
-__all__ = ["PURSUIT", "attempt_id", "id_of", "kind_of", "name_of", "queue_of", "step_name", "workflow_of"]
+__all__ = ["RUN_KIND", "attempt_id", "id_of", "kind_of", "name_of", "queue_of", "step_name", "workflow_of"]
 
 _LONGEST = 1_000
 _ESCAPED = re.compile("[%#\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _EMPTY = "%"
 _JOBS = "portico.job."
-PURSUIT = "portico.pursuit"
-"""The name of the workflow of a pursuit in an application."""
+RUN_KIND = "portico.pursuit"
+"""The name of the workflow of a run in an application."""
 
 
 def id_of(name: str, what: str = "name of a job") -> str:
@@ -53,7 +53,7 @@ def step_name(name: str) -> str:
 
 
 def attempt_id(run: str, number: int) -> str:
-    """Return the identifier of a pursuit of a run in an application; a job of that name is another one.
+    """Return the identifier of a run of a run in an application; a job of that name is another one.
 
     >>> attempt_id("r1", 2)
     'r1#2'

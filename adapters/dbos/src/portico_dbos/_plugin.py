@@ -10,6 +10,6 @@ def portico_runners() -> list[Registration]:
             name="dbos",
             factory="portico_dbos.runner:DbosRunner",
             settings="portico_dbos.config:DbosSettings",
-            summary="Durable pursuits and worker processes, on DBOS with PostgreSQL or one SQLite file.",
+            summary="Durable runs and worker processes, on DBOS with PostgreSQL or one SQLite file.",
         )
     ]

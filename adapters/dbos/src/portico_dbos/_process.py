@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from portico_dbos._database import APPLICATION, Database
 from portico_dbos._errors import mapped_errors, other_database, own_dbos, second_worker
-from portico_dbos._names import PURSUIT, queue_of, workflow_of
+from portico_dbos._names import RUN_KIND, queue_of, workflow_of
 
 __all__ = ["PROCESS", "Begun", "CarryOut", "Process", "RunningDbos"]
 
@@ -30,7 +30,7 @@ _SECONDS_TO_STOP = 10.0
 
 
 class Begun:
-    """The workflow of a pursuit that has begun: its context, and how it is ended. In DBOS's loop."""
+    """The workflow of a run that has begun: its context, and how it is ended. In DBOS's loop."""
 
     def __init__(
         self, context: contextvars.Context, ended: asyncio.Future[str | None], task: asyncio.Task[Any] | None
@@ -40,7 +40,7 @@ class Begun:
         self._task = task
 
     def end(self, failure: str | None) -> None:
-        """End the workflow; ``failure`` says why the pursuit has none of its ends."""
+        """End the workflow; ``failure`` says why the run has none of its ends."""
         if not self._ended.done():
             self._ended.set_result(failure)
 
@@ -54,7 +54,7 @@ class Begun:
 class RunningDbos:
     """DBOS, launched on one database. Everything of it happens in ``loop``, which is no application's.
 
-    ``uses`` has a token for each pursuit and for the worker: as long as there is one, it is not ended.
+    ``uses`` has a token for each run and for the worker: as long as there is one, it is not ended.
     """
 
     def __init__(self, database: Database) -> None:
@@ -105,7 +105,7 @@ class RunningDbos:
             # No bound of DBOS's: who was stopped in order gave a job back, and that is no reason to give it up.
             DBOS.workflow(name=workflow_of(kind), max_recovery_attempts=None)(self._job(kind))
         for kind in kinds:
-            # DBOS takes from the queues that are named before its launch, and until its end. A process may pursue
+            # DBOS takes from the queues that are named before its launch, and until its end. A process may run
             # before it is a worker, and after.
             queue = DBOS.retrieve_queue(queue_of(kind))
             taker = threading.Thread(target=queue_worker_thread, args=(self._no_more, self._dbos, queue), daemon=True)
@@ -123,14 +123,14 @@ class RunningDbos:
             self._takers.pop().join(_SECONDS_TO_STOP)
 
     async def begin(self, id: str, run: str) -> Begun:
-        """Begin the workflow of a pursuit; ``DBOSWorkflowIDInUseError`` where there is one already. In its loop."""
+        """Begin the workflow of a run; ``DBOSWorkflowIDInUseError`` where there is one already. In its loop."""
         from dbos import DBOS, SetWorkflowID
 
         begun: asyncio.Future[Begun] = self.loop.create_future()
         self._waiting[id] = begun
         try:
             with SetWorkflowID(id, workflow_id_reuse_policy="reject"):
-                await DBOS.start_workflow_async(self._pursue, run)
+                await DBOS.start_workflow_async(self._run_goal, run)
             return await begun
         except asyncio.CancelledError:
             if begun.done() and not begun.cancelled():
@@ -164,27 +164,27 @@ class RunningDbos:
             raise own_dbos()
         try:
             DBOS.listen_queues([])
-            self._pursue = DBOS.workflow(name=PURSUIT, max_recovery_attempts=None)(self._pursuit())
+            self._run_goal = DBOS.workflow(name=RUN_KIND, max_recovery_attempts=None)(self._ended_run())
             DBOS.launch()
         except BaseException:
             DBOS.destroy()
             raise
 
-    def _pursuit(self) -> Callable[[str], Coroutine[Any, Any, None]]:
-        async def pursuit(run: str) -> None:
+    def _ended_run(self) -> Callable[[str], Coroutine[Any, Any, None]]:
+        async def run(run: str) -> None:
             """Be the workflow of a run that this process works on, until it tells the end."""
             from dbos import DBOS
 
             begun = self._waiting.pop(DBOS.workflow_id or "", None)
             if begun is None or begun.done():
-                raise asyncio.CancelledError  # who pursued it is not here, or has given up
+                raise asyncio.CancelledError  # who run it is not here, or has given up
             ended: asyncio.Future[str | None] = self.loop.create_future()
             begun.set_result(Begun(contextvars.copy_context(), ended, asyncio.current_task()))
             failure = await ended
             if failure is not None:
                 raise RuntimeError(failure)
 
-        return pursuit
+        return run
 
     def _job(self, kind: str) -> Callable[[str], Coroutine[Any, Any, str]]:
         async def job(body: str) -> str:

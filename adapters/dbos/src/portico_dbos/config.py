@@ -124,7 +124,7 @@ class DbosSettings:
     keep_days: float = field(
         default=30.0,
         validator=[_finite, validators.ge(0.01), validators.le(36_500)],
-        metadata={"doc": "Days that ended jobs and the records of ended pursuits are kept; workers remove them."},
+        metadata={"doc": "Days that ended jobs and the records of ended runs are kept; workers remove them."},
     )
     pool_size: int = field(
         default=10,

@@ -1,4 +1,4 @@
-"""Durable pursuits on DBOS."""
+"""Durable runs on DBOS."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class DbosRuns:
         self._database = database
         self._recordings = recordings
 
-    async def pursue(self, run: str, work: Callable[[], Awaitable[T]]) -> T:
+    async def run(self, run: str, work: Callable[[], Awaitable[T]]) -> T:
         """Do all the work of a run, and record what it executes meanwhile; in a job of that name, go on in it."""
         id_of(run, "name of a run")
         if self._recordings.get(run) is not None:
             return await work()
         self._database.hold(self._owner)
-        pursuit = object()
-        running = await self._running(pursuit)
+        ended = object()
+        running = await self._running(ended)
         try:
             recorded, number = await self._database.call(lambda opened: read_recorded(opened, run))
             begun = await self._begin(running, run, number)
@@ -53,7 +53,7 @@ class DbosRuns:
             finally:
                 await self._end(running, begun, failure)
         finally:
-            running.uses.discard(pursuit)
+            running.uses.discard(ended)
 
     async def recorded(self, run: str) -> Mapping[str, Any]:
         """Return the results of the run's actions that are recorded, by name; none for an unknown run."""
@@ -62,14 +62,14 @@ class DbosRuns:
         recorded, _ = await self._database.call(lambda opened: read_recorded(opened, run))
         return {name: json.loads(text) for name, text in recorded.results.items()}
 
-    async def _running(self, pursuit: object) -> RunningDbos:
+    async def _running(self, run: object) -> RunningDbos:
         """Return DBOS, launched; a caller that gives up meanwhile holds nothing of it."""
-        launching = self._database.submit(PROCESS.use, self._owner, self._database, pursuit)
+        launching = self._database.submit(PROCESS.use, self._owner, self._database, run)
         try:
             return await asyncio.shield(asyncio.wrap_future(launching))
         except asyncio.CancelledError:
             launching.add_done_callback(
-                lambda done: None if done.cancelled() or done.exception() else done.result().uses.discard(pursuit)
+                lambda done: None if done.cancelled() or done.exception() else done.result().uses.discard(run)
             )
             raise
 

@@ -18,7 +18,7 @@ __all__ = ["DbosRunner"]
 
 
 class DbosRunner(Runner):
-    """Execute actions in this process, and record what they give while their run is pursued durably.
+    """Execute actions in this process, and record what they give while their run is run durably.
 
     >>> import asyncio
     >>> from pathlib import Path
@@ -29,7 +29,7 @@ class DbosRunner(Runner):
     >>> async def twice(folder):
     ...     runner = DbosRunner(DbosSettings(path=Path(folder) / "dbos.sqlite3"))
     ...     for _ in range(2):
-    ...         print(await runner.durable.pursue("r1", lambda: runner.execute("r1", "s1", work)))
+    ...         print(await runner.durable.run("r1", lambda: runner.execute("r1", "s1", work)))
     ...     await runner.aclose()
     >>> with TemporaryDirectory() as folder:
     ...     asyncio.run(twice(folder))
@@ -38,7 +38,7 @@ class DbosRunner(Runner):
     done
 
     ``jobs`` is the queue of the workers, ``durable`` the record of what was executed. Nothing is opened before one of
-    them is used, and `aclose` ends all that was; then it may be used again. Outside of a durable pursuit and of a job
+    them is used, and `aclose` ends all that was; then it may be used again. Outside of a durable run and of a job
     an action is executed as if there were no runner.
     """
 
@@ -53,7 +53,7 @@ class DbosRunner(Runner):
         self.jobs = DbosJobs(self, self._database, self._recordings)
 
     async def execute(self, run: str, name: str, action: Callable[[], Awaitable[Any]]) -> Any:
-        """Execute ``action``, or return what is recorded of ``name`` where the run is pursued durably."""
+        """Execute ``action``, or return what is recorded of ``name`` where the run is run durably."""
         recording = self._recordings.get(run)
         return await (action() if recording is None else recording.execute(name, action))
 

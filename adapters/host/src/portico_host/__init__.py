@@ -5,7 +5,7 @@ What an application needs::
     import portico_host
 
     async with portico_host.open() as kernel:                       # ./portico.toml, or the embedded default
-        answer = await kernel.pursue("How do I write a search connector?")
+        answer = await kernel.run("How do I write a search connector?")
 
     async with portico_host.open("other.toml", overrides={"planner": {"use": "recorded"}}, sources=["docs"]) as kernel:
         ...
@@ -18,7 +18,7 @@ What a command line needs::
     application.sources                                             # names of the configured text searches
     application.settings()                                          # effective settings with origins, secrets masked
     application.redacted()                                          # the same for JSON
-    application.budget                                              # what a pursuit may cost, from [planner]
+    application.budget                                              # what a run may cost, from [planner]
     application.check()                                             # problems: severity, subject, cause, mend
     application.schema()                                            # JSON Schema of the whole portico.toml
     async with application.services(sources) as services:           # ports without a kernel

@@ -66,7 +66,7 @@ class Application:
 
     @property
     def budget(self) -> Budget:
-        """The loop's budget as ``[planner]`` has it; the kernel pursues within it."""
+        """The loop's budget as ``[planner]`` has it; the kernel runs within it."""
         from portico.plans import Budget
 
         own = self.configuration.budget

@@ -35,16 +35,16 @@ class SecretRules:
 class LoopBudget:
     """The keys beside ``use`` in ``[planner]``: what the loop does with whichever planner."""
 
-    max_steps: int = field(default=100, metadata={"doc": "Steps that one pursuit may run.", "limits": _MORE_THAN_0})
+    max_steps: int = field(default=100, metadata={"doc": "Steps that one run may run.", "limits": _MORE_THAN_0})
     max_proposals: int = field(
         default=20, metadata={"doc": "Proposals that a planner may make.", "limits": _MORE_THAN_0}
     )
     max_refusals: int = field(
         default=3,
-        metadata={"doc": "Refused proposals in a row before a pursuit is given up.", "limits": {"minimum": 0}},
+        metadata={"doc": "Refused proposals in a row before a run is given up.", "limits": {"minimum": 0}},
     )
     max_seconds: float | None = field(
-        default=None, metadata={"doc": "Seconds that one pursuit may take.", "limits": _MORE_THAN_0}
+        default=None, metadata={"doc": "Seconds that one run may take.", "limits": _MORE_THAN_0}
     )
     step_seconds: float | None = field(
         default=None,

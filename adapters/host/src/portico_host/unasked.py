@@ -11,7 +11,7 @@ from portico.ports import FunctionSelector, Lease, RunStore, SchemaValidator, Ty
 from portico_host.services import HostServices
 
 if TYPE_CHECKING:
-    from portico import FunctionManual, Selection
+    from portico import FunctionSpec, Selection
     from portico.plugins import Compiled
     from portico_host.services import HostServices
 
@@ -50,7 +50,7 @@ def schema_validator(services: HostServices) -> SchemaValidator | None:
 def run_store(services: HostServices) -> RunStore | None:
     """Make the chosen journal, or the default one where it is installed; None where there is none.
 
-    The default that nobody chose is no reason to refuse a question: where it cannot be written, a pursuit goes on
+    The default that nobody chose is no reason to refuse a question: where it cannot be written, a run goes on
     without a journal, with a warning in the log.
     """
     if not services.names(RunStore):
@@ -170,7 +170,7 @@ class LateSelector:
         return self._services.get(FunctionSelector).limit
 
     async def select(
-        self, functions: Sequence[FunctionManual], context: Sequence[str], *, limit: int | None = None
+        self, functions: Sequence[FunctionSpec], context: Sequence[str], *, limit: int | None = None
     ) -> Selection:
         """Choose; raises what making the selector does, and what it does itself."""
         return await self._services.get(FunctionSelector).select(functions, context, limit=limit)

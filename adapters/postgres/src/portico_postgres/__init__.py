@@ -1,1 +1,1 @@
-"""Vectors and the journal of pursuits of Portico in PostgreSQL."""
+"""Vectors and the journal of runs of Portico in PostgreSQL."""

@@ -69,7 +69,7 @@ def requests_of(made: HandlebarsPlanner) -> list[ChatRequest]:
 def task(goal: str = "Shout hey.", **options: Any) -> Task:
     kernel = Kernel()
     kernel.add_plugin(Tools())
-    return Task(goal, tuple(kernel.manuals.values()), **options)
+    return Task(goal, tuple(kernel.specs.values()), **options)
 
 
 def fenced(source: str) -> str:
@@ -195,11 +195,11 @@ async def test_loops_and_conditions_call_once_for_each_round() -> None:
         '{{set "words" (Tools-words text=input)}}\n'
         "{{#each words}}{{#if @index}}, {{json (Tools-shout text=this)}}{{else}}{{this}}{{/if}}{{/each}}"
     )
-    pursuit = await kernel.pursue("Shout all but the first.", planner=planner(fenced(looping)), input="a b c")
-    assert isinstance(pursuit.outcome, Answer)
-    assert pursuit.outcome.text == "a, B, C"
+    run = await kernel.run_goal("Shout all but the first.", planner=planner(fenced(looping)), input="a b c")
+    assert isinstance(run.outcome, Answer)
+    assert run.outcome.text == "a, B, C"
     assert sorted(tools.called) == ["shout b", "shout c", "words"]
-    assert [record.step.id for record in pursuit.steps[:-1]] == ["s1/1", "s1/2", "s1/3"]
+    assert [record.step.id for record in run.steps[:-1]] == ["s1/1", "s1/2", "s1/3"]
 
 
 async def test_a_template_that_calls_what_is_not_there_never_runs() -> None:
@@ -211,9 +211,9 @@ async def test_a_template_that_calls_what_is_not_there_never_runs() -> None:
         fenced("{{json (Tools-shout words='a')}}"),
         fenced("{{json (Tools-shout text='c')}}"),
     )
-    pursuit = await kernel.pursue("Shout.", planner=made)
+    run = await kernel.run_goal("Shout.", planner=made)
     assert tools.called == ["shout c"]
-    assert isinstance(pursuit.outcome, Answer)
+    assert isinstance(run.outcome, Answer)
     asked = [request.messages[-1].text for request in requests_of(made)]
     assert "Tools-sing" in asked[1]
     assert "Tools-shout" in asked[1], "the nearest name is not told"
@@ -221,11 +221,11 @@ async def test_a_template_that_calls_what_is_not_there_never_runs() -> None:
     assert "text" in asked[2]
 
 
-async def test_a_plan_that_is_refused_again_and_again_ends_the_pursuit() -> None:
+async def test_a_plan_that_is_refused_again_and_again_ends_the_run() -> None:
     kernel = Kernel(FixedServices({TemplateLanguage: HandlebarsTemplates()}))
     kernel.add_plugin(Tools())
     with pytest.raises(PlanInvalid, match="Tools-sing"):
-        await kernel.pursue("Sing.", planner=planner(fenced("{{json (Tools-sing text='b')}}"), repeat=True))
+        await kernel.run_goal("Sing.", planner=planner(fenced("{{json (Tools-sing text='b')}}"), repeat=True))
 
 
 async def test_a_failed_template_is_followed_by_one_that_goes_on() -> None:
@@ -239,7 +239,7 @@ async def test_a_failed_template_is_followed_by_one_that_goes_on() -> None:
         return fenced("{{set 'loud' (Tools-shout text='again')}}{{json done1}} {{loud}}")
 
     made = planner(fenced("{{set 'a' (Tools-words text='x y')}}{{json (Tools-shout text='b')}}"), second)
-    pursuit = await kernel.pursue("Shout.", planner=made)
-    assert isinstance(pursuit.outcome, Answer)
-    assert pursuit.outcome.text == '["x", "y"] AGAIN'
+    run = await kernel.run_goal("Shout.", planner=made)
+    assert isinstance(run.outcome, Answer)
+    assert run.outcome.text == '["x", "y"] AGAIN'
     assert tools.called == ["words", "shout b", "shout again"]

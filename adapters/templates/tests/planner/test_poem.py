@@ -56,8 +56,8 @@ async def test_the_poem_is_written_and_translated(goal: str) -> None:
     chat = ScriptedChat(recorded, repeat=True)
     kernel = poem_kernel(chat)
     made = HandlebarsPlanner(HandlebarsPlannerSettings(), kernel.services)
-    pursuit = await kernel.pursue(goal, planner=made)
-    assert isinstance(pursuit.outcome, Answer)
-    assert pursuit.outcome.text == TRANSLATED
-    assert [record.step.id for record in pursuit.steps] == ["s1/1", "s1/2", "s1"]
-    assert [record.result for record in pursuit.steps] == [POEM, TRANSLATED, TRANSLATED]
+    run = await kernel.run_goal(goal, planner=made)
+    assert isinstance(run.outcome, Answer)
+    assert run.outcome.text == TRANSLATED
+    assert [record.step.id for record in run.steps] == ["s1/1", "s1/2", "s1"]
+    assert [record.result for record in run.steps] == [POEM, TRANSLATED, TRANSLATED]

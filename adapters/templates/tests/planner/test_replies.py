@@ -7,7 +7,7 @@ import re
 import pytest
 from hypothesis import given, strategies as st
 
-from portico import FunctionManual
+from portico import FunctionSpec
 from portico.plans import Infeasible, ReplyProblem
 from portico_templates.handlebars.language import HandlebarsTemplates
 from portico_templates.planner._checks import template_problems
@@ -128,7 +128,7 @@ def test_a_long_reply_is_read_in_a_moment() -> None:
 
 _WEATHER = {"type": "object", "properties": {"day": {"type": "string"}}, "additionalProperties": False}
 _NOTHING = {"type": "object", "properties": {}}
-CATALOGUE = {"P-f": FunctionManual("P-f", "", _NOTHING, _WEATHER), "P-any": FunctionManual("P-any", "", _NOTHING, {})}
+CATALOGUE = {"P-f": FunctionSpec("P-f", "", _NOTHING, _WEATHER), "P-any": FunctionSpec("P-any", "", _NOTHING, {})}
 
 
 def problems(template: str, *given: str, allow_loops: bool = True) -> list[str]:

@@ -26,9 +26,9 @@ from portico._tool_loop.values import (
     PartialValue,
     RequestOptions,
     ToolFinished,
+    ToolLoopLimits,
     ToolStarted,
     Turn,
-    TurnLimits,
     TurnOptions,
 )
 from portico.errors import LimitExceeded, TemplateError, UnsupportedOption, nearest
@@ -428,7 +428,7 @@ class ChatAgent:
         context_providers: Iterable[ContextProvider] = (),
         functions: Iterable[Offer] | None = None,
         chat: ChatService | str | None = None,
-        limits: TurnLimits | None = None,
+        limits: ToolLoopLimits | None = None,
         arguments: Mapping[str, Any] | None = None,
         **settings: Unpack[RequestOptions],
     ) -> None:
@@ -471,7 +471,7 @@ class ChatAgent:
 
         Raises ``ThreadBusy``, ``LimitExceeded`` for new messages larger than the thread's budget, what context
         providers and the reducer raise, and what `Kernel.complete` does. Whatever is raised, the thread is as it was.
-        A ``TurnLimitExceeded`` has what was said up to then: ``thread.add(*new, *error.messages)`` keeps it.
+        A ``ToolLoopLimitExceeded`` has what was said up to then: ``thread.add(*new, *error.messages)`` keeps it.
         """
         reply: AgentReply[Any] | None = None
         async with aclosing(self._turn(messages, thread, returns, options, streamed=False)) as events:
@@ -520,7 +520,7 @@ class ChatAgent:
         >>> from portico import Kernel
         >>> kernel = Kernel()
         >>> guide = ChatAgent("City guide", kernel=Kernel(), description="Knows its way about Oslo.")
-        >>> kernel.add_function(guide.as_function()).manual.parameters["required"]
+        >>> kernel.add_function(guide.as_function()).spec.parameters["required"]
         ['message']
 
         Each call is a conversation of its own, unless there is a ``thread``: that remembers, and calls wait for each

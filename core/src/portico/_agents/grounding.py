@@ -95,8 +95,8 @@ class Passages:
 
         async def filter(context: ToolCallInvocation, proceed: Callable[[], Awaitable[ToolResult]]) -> ToolResult:
             result = await proceed()
-            manual = kernel.manuals.get(context.call.name)
-            if result.error or manual is None or SEARCH_TAG not in manual.tags:
+            spec = kernel.specs.get(context.call.name)
+            if result.error or spec is None or SEARCH_TAG not in spec.tags:
                 return result
             try:
                 found = json.loads(result.content)

@@ -125,7 +125,7 @@ class History:
         return tuple(map(tuple, turns))
 
 
-class Reducer(Protocol):
+class HistoryReducer(Protocol):
     """Makes a history fit.
 
     Behaviour: it is asked only where what would be sent has too many tokens, ``history.reduced`` tried before. What
@@ -144,13 +144,13 @@ class Reducer(Protocol):
         ...
 
 
-class DropOldest:
+class TrimHistory:
     """Leave the oldest turns out, each whole, until the others fit.
 
     >>> import asyncio
     >>> from portico import Kernel
     >>> history = History(((Message.of("user", "a" * 300),), (Message.of("user", "Hello"),)))
-    >>> asyncio.run(DropOldest().reduce(history, tokens=50, kernel=Kernel())).turns
+    >>> asyncio.run(TrimHistory().reduce(history, tokens=50, kernel=Kernel())).turns
     1
 
     ``share`` is how much of the room the turns that stay may take, once some have to go. Below 1, more is left out at
@@ -169,7 +169,7 @@ class DropOldest:
         return Reduced(len(history.turns) - turns_with_room(history, int(tokens * self.share)))
 
     def __repr__(self) -> str:
-        return "DropOldest()" if self.share == 1 else f"DropOldest(share={self.share})"
+        return "TrimHistory()" if self.share == 1 else f"TrimHistory(share={self.share})"
 
 
 def turns_with_room(history: History, tokens: int) -> int:
@@ -187,7 +187,7 @@ def turns_with_room(history: History, tokens: int) -> int:
 
 
 async def fitted(
-    history: History, *, tokens: int, reducer: Reducer, kernel: KernelLike, chat: ChatService | str | None = None
+    history: History, *, tokens: int, reducer: HistoryReducer, kernel: KernelLike, chat: ChatService | str | None = None
 ) -> Reduced:
     """Return how a history is sent within so many tokens.
 
@@ -251,14 +251,14 @@ _SMALLEST = 500
 """Tokens of a piece of the conversation at least, so that a small budget does not mean hundreds of questions."""
 
 
-class Summarise:
+class SummarizeHistory:
     r"""Have a chat service write down what the oldest turns came to, and send that with the newest turns.
 
     >>> import asyncio
     >>> from portico import Kernel
     >>> from portico_testkit.fakes.chat_service import ScriptedChat
     >>> history = History(((Message.of("user", "I am Ada. " * 50),), (Message.of("user", "Hello?"),)))
-    >>> summarise = Summarise(ScriptedChat("The user is called Ada."))
+    >>> summarise = SummarizeHistory(ScriptedChat("The user is called Ada."))
     >>> reduced = asyncio.run(summarise.reduce(history, tokens=100, kernel=Kernel()))
     >>> reduced.turns, reduced.messages[0].text
     (1, 'What was said before, in short:\nThe user is called Ada.')
@@ -319,7 +319,7 @@ class Summarise:
         if history.tokens(reduced) <= tokens:
             return reduced
         # The summary came out longer than its share: the newest turns, which have no room beside it, join it.
-        without = Summarise(self.chat, words=self.words, share=0, instructions=self.instructions, **self.options)
+        without = SummarizeHistory(self.chat, words=self.words, share=0, instructions=self.instructions, **self.options)
         shorter = replace(history, reduced=Reduced(first, (summary,)))
         more = await without.reduce(shorter, tokens=tokens, kernel=kernel, chat=chat)
         return replace(more, usage=usage + more.usage)

@@ -10,7 +10,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, Unpack, cast, get_args
 from uuid import uuid4
 
-from portico._agents.reducing import WHOLE, CountTokens, DropOldest, History, Reduced, Reducer, estimated_message_tokens
+from portico._agents.reducing import (
+    WHOLE,
+    CountTokens,
+    History,
+    HistoryReducer,
+    Reduced,
+    TrimHistory,
+    estimated_message_tokens,
+)
 from portico._agents.turnstile import Turnstile
 from portico._chat.messages import (
     File,
@@ -305,7 +313,7 @@ class ThreadOptions(TypedDict, total=False):
     """What an application says of a thread, and what is not saved with it; see `Thread`."""
 
     budget: int | None
-    reducer: Reducer | None
+    reducer: HistoryReducer | None
     context_providers: Iterable[ContextProvider]
     count_tokens: CountTokens
     when_busy: Literal["wait", "refuse"]
@@ -352,9 +360,9 @@ class Thread:
         self.budget = options.get("budget")
         if self.budget is not None and (type(self.budget) is not int or self.budget < 1):
             raise ValueError(f"budget= is at least one token, not {self.budget!r}")
-        self.reducer: Reducer = options.get("reducer") or DropOldest()
+        self.reducer: HistoryReducer = options.get("reducer") or TrimHistory()
         if isinstance(self.reducer, type) or not hasattr(self.reducer, "reduce"):
-            raise TypeError(f"{self.reducer!r} is no reducer: DropOldest() is one, and Summarise()")
+            raise TypeError(f"{self.reducer!r} is no reducer: TrimHistory() is one, and Summarise()")
         self.context_providers = checked_providers(options.get("context_providers", ()))
         self.count_tokens = options.get("count_tokens", estimated_message_tokens)
         self.when_busy = options.get("when_busy", "wait")

@@ -110,7 +110,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
-class FunctionManual:
+class FunctionSpec:
     """The description of a function for planners and models: data only, no code.
 
     ``parameters`` and ``returns`` are JSON Schemas; ``parameters`` is of type object.
@@ -131,7 +131,7 @@ class FunctionManual:
         >>> from portico import Function
         >>> def double(number: int) -> int:
         ...     return 2 * number
-        >>> Function.of(double).manual.to_openapi()["responses"]["200"]["content"]["application/json"]["schema"]
+        >>> Function.of(double).spec.to_openapi()["responses"]["200"]["content"]["application/json"]["schema"]
         {'type': 'integer'}
 
         ``parameters`` and each ``schema`` are whole schemas with their own ``$defs``. Semantic Kernel calls this form a
@@ -155,13 +155,13 @@ class FunctionManual:
         >>> from portico import Function
         >>> def double(number: int) -> int:
         ...     return 2 * number
-        >>> (Function.of(double, plugin="Sums").manual).tool().name
+        >>> (Function.of(double, plugin="Sums").spec).tool().name
         'Sums-double'
         """
         return Tool(name or self.name, self.description, self.parameters)
 
     @staticmethod
-    def write_text(manuals: Iterable[FunctionManual]) -> str:
+    def write_text(specs: Iterable[FunctionSpec]) -> str:
         """Write manuals as indented text, a block for each function, in the form of Semantic Kernel's planners.
 
         >>> from portico import Function
@@ -171,7 +171,7 @@ class FunctionManual:
         ...     Args:
         ...         city: Where, by its English name.
         ...     '''
-        >>> print(FunctionManual.write_text([Function.of(forecast, plugin="Weather").manual]))
+        >>> print(FunctionSpec.write_text([Function.of(forecast, plugin="Weather").spec]))
         Weather.forecast:
           description: Tell the weather.
           inputs:
@@ -180,7 +180,7 @@ class FunctionManual:
 
         Names have a dot. Defaults are JSON.
         """
-        return "\n\n".join("\n".join(_lines(manual)) for manual in manuals)
+        return "\n\n".join("\n".join(_lines(spec)) for spec in specs)
 
     @staticmethod
     def wire_name(full_name: str) -> str:
@@ -201,7 +201,7 @@ class Function:
     >>> def shout(text: str) -> str:
     ...     return text.upper()
     >>> shouting = Function.of(shout, plugin="Tone")
-    >>> shouting.full_name, shouting.manual.parameters["required"]
+    >>> shouting.full_name, shouting.spec.parameters["required"]
     ('Tone-shout', ['text'])
     """
 
@@ -255,7 +255,7 @@ class Function:
         self.blocking = blocking
         self.effects = effects
         self.tags = tags
-        self._manual: FunctionManual | None = None
+        self._manual: FunctionSpec | None = None
         self._reading = tuple((each.name, each.compiled.structure, each.required) for each in self.parameters)
 
     @classmethod
@@ -328,10 +328,10 @@ class Function:
         return found
 
     @property
-    def manual(self) -> FunctionManual:
+    def spec(self) -> FunctionSpec:
         """The function's manual, made once."""
         if self._manual is None:
-            self._manual = FunctionManual(
+            self._manual = FunctionSpec(
                 self.full_name, self.description, self._schema(), self.returns.schema, self.effects, self.tags
             )
         return self._manual
@@ -481,12 +481,12 @@ def _defined(kind: type) -> list[str]:
     return list(dict.fromkeys(name for base in reversed(kind.__mro__) for name in vars(base) if name[:2] != "__"))
 
 
-def _lines(manual: FunctionManual) -> Iterator[str]:
-    yield f"{manual.name.replace('-', '.')}:"
-    yield f"  description: {_one_line(manual.description)}".rstrip()
-    properties: Mapping[str, Any] = manual.parameters.get("properties", {})
+def _lines(spec: FunctionSpec) -> Iterator[str]:
+    yield f"{spec.name.replace('-', '.')}:"
+    yield f"  description: {_one_line(spec.description)}".rstrip()
+    properties: Mapping[str, Any] = spec.parameters.get("properties", {})
     yield "  inputs:" if properties else "  inputs: none"
-    required = manual.parameters.get("required", ())
+    required = spec.parameters.get("required", ())
     for name, schema in properties.items():
         known: Mapping[str, Any] = schema if isinstance(schema, Mapping) else {}
         words = [_one_line(str(known.get("description", "")))]

@@ -13,31 +13,31 @@ from portico._schema.coerce import mended_for
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from portico._functions.functions import FunctionManual
+    from portico._functions.functions import FunctionSpec
 
 
 def call_step(
-    name: str, arguments: Mapping[str, Any], catalogue: Mapping[str, FunctionManual], *, id: str, reason: str = ""
+    name: str, arguments: Mapping[str, Any], catalogue: Mapping[str, FunctionSpec], *, id: str, reason: str = ""
 ) -> Step:
     """Make the step that a model means: another spelling of a name and of a value is understood as in a tool call.
 
     >>> from portico import Function
     >>> def forecast(city: str, days: int = 1) -> str:
     ...     return "Sun"
-    >>> manual = Function.of(forecast, plugin="Weather").manual
-    >>> step = call_step("weather.forecast", {"city": "Oslo", "days": "3"}, {manual.name: manual}, id="s1")
+    >>> spec = Function.of(forecast, plugin="Weather").spec
+    >>> step = call_step("weather.forecast", {"city": "Oslo", "days": "3"}, {spec.name: spec}, id="s1")
     >>> step.function, step.arguments["days"]
     ('Weather-forecast', Value(value=3))
 
     Every argument is a `Value`: no text of a model becomes a reference. Raises ``FunctionNotFound`` with the nearest
     names. Whether the arguments fit is for the check to say, see `step_faults`.
     """
-    manual = catalogue[find_name(name, catalogue, lenient=True)]
-    mended = mended_for(manual.parameters, dict(arguments))
-    return Step(id, manual.name, {key: Value(value) for key, value in mended.items()}, reason=reason)
+    spec = catalogue[find_name(name, catalogue, lenient=True)]
+    mended = mended_for(spec.parameters, dict(arguments))
+    return Step(id, spec.name, {key: Value(value) for key, value in mended.items()}, reason=reason)
 
 
-def step_faults(step: Step, catalogue: Mapping[str, FunctionManual]) -> list[str]:
+def step_faults(step: Step, catalogue: Mapping[str, FunctionSpec]) -> list[str]:
     """Return what makes a step that stands for itself invalid, a sentence each."""
     findings = check_plan(Plan("", (step,)), catalogue)
     return [

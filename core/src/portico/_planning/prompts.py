@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from portico._chat.messages import estimated_tokens
-from portico._functions.functions import FunctionManual
+from portico._functions.functions import FunctionSpec
 from portico._schema.values import resolve
 from portico._selection.words import words
 from portico.errors import LimitExceeded
@@ -121,27 +121,27 @@ _LISTED = 12
 _LONGEST = 600
 
 
-def signatures(manuals: Iterable[FunctionManual]) -> str:
+def signatures(specs: Iterable[FunctionSpec]) -> str:
     """Write functions as signatures, with their descriptions and those of their parameters.
 
     >>> from portico import Function
     >>> def forecast(city: str, days: int = 1) -> list[str]:
     ...     '''Tell the weather.'''
-    >>> print(signatures([Function.of(forecast, plugin="Weather").manual]))
+    >>> print(signatures([Function.of(forecast, plugin="Weather").spec]))
     Weather-forecast(city: string, days: integer = 1) -> string[]
       Tell the weather.
     """
-    return "\n".join("\n".join(_lines(manual)) for manual in manuals)
+    return "\n".join("\n".join(_lines(spec)) for spec in specs)
 
 
-def _lines(manual: FunctionManual) -> Iterator[str]:
-    root = manual.parameters
+def _lines(spec: FunctionSpec) -> Iterator[str]:
+    root = spec.parameters
     properties: Mapping[str, Any] = root.get("properties", {}) if isinstance(root.get("properties"), Mapping) else {}
     required = root.get("required", ())
     inputs = ", ".join(_input(name, schema, name in required, root) for name, schema in properties.items())
-    yield f"{manual.name}({inputs}) -> {shape(manual.returns)}"
-    if manual.description.strip():
-        yield f"  {_one_line(manual.description)}"
+    yield f"{spec.name}({inputs}) -> {shape(spec.returns)}"
+    if spec.description.strip():
+        yield f"  {_one_line(spec.description)}"
     for name, schema in properties.items():
         described = _one_line(str(schema.get("description", ""))) if isinstance(schema, Mapping) else ""
         if described:
@@ -220,10 +220,10 @@ _IN_THE_NAME = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class FittedManual:
+class FittedFunctions:
     """The functions that a model is told of, the manual's text, and the names of those that had no room."""
 
-    functions: tuple[FunctionManual, ...]
+    functions: tuple[FunctionSpec, ...]
     text: str
     left_out: tuple[str, ...] = ()
 
@@ -240,12 +240,12 @@ class FittedManual:
 
     @staticmethod
     def of(
-        functions: Sequence[FunctionManual],
+        functions: Sequence[FunctionSpec],
         goal: str,
         *,
         tokens: int | None,
-        write: Callable[[Iterable[FunctionManual]], str] = FunctionManual.write_text,
-    ) -> FittedManual:
+        write: Callable[[Iterable[FunctionSpec]], str] = FunctionSpec.write_text,
+    ) -> FittedFunctions:
         """Choose the functions whose manuals fit into ``tokens``, those that the goal speaks of first.
 
         >>> from portico import Function
@@ -253,9 +253,9 @@ class FittedManual:
         ...     '''Tell whether it rains.'''
         >>> def poem(subject: str) -> str:
         ...     '''Write a poem.'''
-        >>> manuals = [Function.of(each).manual for each in (rain, poem)]
-        >>> fitted = FittedManual.of(manuals, "A poem about Ada, please", tokens=30)
-        >>> [manual.name for manual in fitted.functions], fitted.left_out
+        >>> specs = [Function.of(each).spec for each in (rain, poem)]
+        >>> fitted = FittedFunctions.of(specs, "A poem about Ada, please", tokens=30)
+        >>> [spec.name for spec in fitted.functions], fitted.left_out
         (['poem'], ('rain',))
 
         No manual is ever cut in the middle. With everything at hand the order is the catalogue's own, so that equal
@@ -263,10 +263,10 @@ class FittedManual:
         not one function has room.
         """
         if tokens is None:
-            return FittedManual(tuple(functions), write(functions))
-        sizes = [estimated_tokens(write([manual])) + _BETWEEN_FUNCTIONS for manual in functions]
+            return FittedFunctions(tuple(functions), write(functions))
+        sizes = [estimated_tokens(write([spec])) + _BETWEEN_FUNCTIONS for spec in functions]
         if sum(sizes) <= tokens:
-            return FittedManual(tuple(functions), write(functions))
+            return FittedFunctions(tuple(functions), write(functions))
         chosen: list[int] = []
         left = tokens
         for place in _by_relevance(functions, goal):
@@ -280,16 +280,16 @@ class FittedManual:
             )
         kept = set(chosen)
         fitting = tuple(functions[place] for place in chosen)
-        left_out = tuple(manual.name for place, manual in enumerate(functions) if place not in kept)
-        return FittedManual(fitting, write(fitting), left_out)
+        left_out = tuple(spec.name for place, spec in enumerate(functions) if place not in kept)
+        return FittedFunctions(fitting, write(fitting), left_out)
 
 
-def _by_relevance(functions: Sequence[FunctionManual], goal: str) -> list[int]:
+def _by_relevance(functions: Sequence[FunctionSpec], goal: str) -> list[int]:
     """Return the places of the functions, most relevant first; equally relevant ones stay in their order.
 
     A word counts as much as it is rare among the functions (inverse document frequency), and more in a name.
     """
-    spoken = [_words_of(manual.name, manual.description, tuple(_inputs(manual))) for manual in functions]
+    spoken = [_words_of(spec.name, spec.description, tuple(_inputs(spec))) for spec in functions]
     spread = Counter(word for named, described in spoken for word in named | described)
     wanted = frozenset(words(goal))
     scores = [
@@ -302,8 +302,8 @@ def _by_relevance(functions: Sequence[FunctionManual], goal: str) -> list[int]:
     return sorted(range(len(functions)), key=lambda place: -scores[place])
 
 
-def _inputs(manual: FunctionManual) -> Iterable[str]:
-    for name, schema in manual.parameters.get("properties", {}).items():
+def _inputs(spec: FunctionSpec) -> Iterable[str]:
+    for name, schema in spec.parameters.get("properties", {}).items():
         yield name
         if isinstance(schema, dict):
             yield str(schema.get("description", ""))

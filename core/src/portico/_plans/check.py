@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from portico._functions.functions import FunctionManual
+from portico._functions.functions import FunctionSpec
 from portico._plans.checking.expressions import UNKNOWN, Output, at_path, known_of, whole
 from portico._plans.checking.plans import Around, PlanCheck, Plans, Templates
 from portico._plans.findings import Finding
@@ -24,9 +24,9 @@ _VALIDATOR = PlainSchemaValidator()
 
 def check_plan(
     plan: Plan,
-    catalogue: Mapping[str, FunctionManual],
+    catalogue: Mapping[str, FunctionSpec],
     *,
-    finished: Mapping[str, FunctionManual | Mapping[str, Any] | None] | None = None,
+    finished: Mapping[str, FunctionSpec | Mapping[str, Any] | None] | None = None,
     taken: Collection[str] = (),
     validator: SchemaValidator | None = None,
     input: Mapping[str, Any] | None = None,
@@ -41,7 +41,7 @@ def check_plan(
     s1 function: there is no function 'shout'
     s1 arguments.text: there is no step 's2'; the steps are: s1
 
-    ``finished`` are steps of the same pursuit that have run, by id, with the manual of what each called or the JSON
+    ``finished`` are steps of the same run that have run, by id, with the manual of what each called or the JSON
     Schema of its result (None: not known): new steps may refer to them. ``taken`` are the ids that no new step may
     have. ``input`` is the JSON Schema of what the plan will be given, such as ``{"const": value}`` for a value that
     is at hand; without it the plan's own word counts. ``templates`` compiles the templates among the steps, which are
@@ -71,7 +71,7 @@ def path_problem(schema: Mapping[str, Any], path: JsonPath) -> str | None:
     return place.problem or (None if place.mended is None else at_path(whole(schema), path, exact=True).problem)
 
 
-def _output_of(gave: FunctionManual | Mapping[str, Any] | None) -> Output:
+def _output_of(gave: FunctionSpec | Mapping[str, Any] | None) -> Output:
     if gave is None:
         return UNKNOWN
-    return known_of(gave).output if isinstance(gave, FunctionManual) else Output(whole(gave))
+    return known_of(gave).output if isinstance(gave, FunctionSpec) else Output(whole(gave))

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from portico._functions.functions import Function, FunctionManual, Parameter
+from portico._functions.functions import Function, FunctionSpec, Parameter
 from portico._functions.middleware import INNER_PLAN
 from portico._plans.plan import (
     INPUT,
@@ -37,7 +37,7 @@ _KINDS = {str: "string", bool: "boolean", int: "integer", float: "number", list:
 _DEEPEST = 50
 
 
-def result_schema(plan: Plan, catalogue: Mapping[str, FunctionManual]) -> dict[str, Any]:
+def result_schema(plan: Plan, catalogue: Mapping[str, FunctionSpec]) -> dict[str, Any]:
     """Return a JSON Schema that every result of a plan fits; an empty one, which anything fits, where nothing is known.
 
     >>> result_schema(Plan("Add", result=ObjectOf({"words": TextOf(())})), {})["properties"]
@@ -46,7 +46,7 @@ def result_schema(plan: Plan, catalogue: Mapping[str, FunctionManual]) -> dict[s
     return _plan(plan, catalogue, 0)
 
 
-def _plan(plan: Plan, catalogue: Mapping[str, FunctionManual], depth: int) -> dict[str, Any]:
+def _plan(plan: Plan, catalogue: Mapping[str, FunctionSpec], depth: int) -> dict[str, Any]:
     if plan.result is None:
         return {"type": "null"}
     definitions: dict[str, Mapping[str, Any]] = {}
@@ -84,15 +84,15 @@ def _plan(plan: Plan, catalogue: Mapping[str, FunctionManual], depth: int) -> di
     return dict(with_definitions(schema(plan.result), definitions))
 
 
-def _step(step: Step, catalogue: Mapping[str, FunctionManual], depth: int) -> Mapping[str, Any]:
+def _step(step: Step, catalogue: Mapping[str, FunctionSpec], depth: int) -> Mapping[str, Any]:
     match step.function:
         case Plan() as plan:
             return _plan(plan, catalogue, depth + 1)
         case PlanTemplate():
             return {"type": "string"}
         case str(name):
-            manual = catalogue.get(name)
-            return {} if manual is None else manual.returns
+            spec = catalogue.get(name)
+            return {} if spec is None else spec.returns
 
 
 def _at(schema: Mapping[str, Any], path: JsonPath) -> Mapping[str, Any]:
@@ -163,7 +163,7 @@ def plan_function(
     >>> greet = kernel.add_function(plan_function("greet", greeting))
     >>> kernel.run_sync(kernel.invoke(greet, name="Ada"))
     'HI ADA'
-    >>> greet.manual.returns, greet.description
+    >>> greet.spec.returns, greet.description
     ({'type': 'string'}, 'Greet somebody')
 
     Its parameters are the properties of ``plan.input``; without that schema, the names that the plan reads from its
@@ -268,7 +268,7 @@ class _PlanFunction:
         """Return the function as it is in a kernel."""
         returns, effects = self.returns, self.effects
         if returns is None:
-            returns = result_schema(self.plan, kernel.manuals)
+            returns = result_schema(self.plan, kernel.specs)
         if effects is None:
             effects = _has_effects(self.plan, kernel, self.siblings, {self.full_name})
         running = _Running(kernel, self.full_name, self.plan, self.whole, self.parameters)
@@ -300,15 +300,15 @@ class _Running:
                 # Once: a call of the same function that this one makes is a run of its own.
                 INNER_PLAN.set(None)
                 return await inner.run(value)
-            pursuit = await self.kernel.run_plan(self.plan, input=value)
-        match pursuit.outcome:
+            run = await self.kernel.run_plan(self.plan, input=value)
+        match run.outcome:
             case Answer(_, _, value):
                 return value
             case Infeasible(reason):
                 raise PlanError(f"{self.name}: the plan ended without its result: {reason}")
             case held:
                 where = f" at step {held.step}" if held.step else ""
-                raise PlanError(f"{self.name}: the plan is held{where}: {held.reason}. It is the run {pursuit.run}.")
+                raise PlanError(f"{self.name}: the plan is held{where}: {held.reason}. It is the run {run.name}.")
 
     @contextmanager
     def _entered(self) -> Iterator[None]:

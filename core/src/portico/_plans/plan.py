@@ -210,7 +210,7 @@ class Step:
     """One call. ``function`` is a full name, a nested plan or a template; ``after`` are steps to wait for.
 
     The arguments of a nested plan are its input, as one object. ``reason`` says why, for people. ``seconds`` bounds
-    each attempt and ``attempts`` how often it is tried in all; the pursuit's budget says so where the step does not.
+    each attempt and ``attempts`` how often it is tried in all; the run's budget says so where the step does not.
     """
 
     id: str

@@ -15,7 +15,7 @@ from portico._schema.definitions import with_definitions
 from portico.errors import PlanFormatError, StoreDamaged
 
 if TYPE_CHECKING:
-    from portico._functions.functions import FunctionManual
+    from portico._functions.functions import FunctionSpec
     from portico._plans.plan import Plan
 
 _WORDS = frozenset({"description", "title", "examples", "$comment"})
@@ -41,33 +41,33 @@ class Stale:
         return f"{self.function}: {'; '.join(self.changes)}"
 
     @staticmethod
-    def of(plan: Plan, catalogue: Mapping[str, FunctionManual]) -> tuple[Stale, ...]:
+    def of(plan: Plan, catalogue: Mapping[str, FunctionSpec]) -> tuple[Stale, ...]:
         """Return the functions that are other ones, or gone, since the plan was written, and what changed of each.
 
         A plan without fingerprints says nothing of its age.
         """
         found: list[Stale] = []
         for name, recorded in plan.fingerprints.items():
-            manual = catalogue.get(name)
-            if manual is None:
+            spec = catalogue.get(name)
+            if spec is None:
                 found.append(Stale(name, ("it is gone",)))
-            elif fingerprint(manual) != recorded:
-                changes = tuple(_changes(_read(recorded), _read(fingerprint(manual))))
+            elif fingerprint(spec) != recorded:
+                changes = tuple(_changes(_read(recorded), _read(fingerprint(spec))))
                 found.append(Stale(name, changes or ("it is not what it was",)))
         return tuple(found)
 
 
-def fingerprint(manual: FunctionManual) -> str:
+def fingerprint(spec: FunctionSpec) -> str:
     """Return what a plan rests on in a function as a short text: a digest of each part, so that it tells which changed.
 
-    >>> manual = FunctionManual("f", "", {"properties": {"city": {"type": "string"}}, "required": ["city"]}, {})
-    >>> fingerprint(manual)
+    >>> spec = FunctionSpec("f", "", {"properties": {"city": {"type": "string"}}, "required": ["city"]}, {})
+    >>> fingerprint(spec)
     '{"e": 0, "p": {"city": "!38a346ca"}, "r": "44136fa3"}'
 
     ``p`` are the parameters, those that are needed with ``!``; ``r`` is the result, ``e`` whether it has effects, and
     ``o`` the other rules of the parameters, where there are any. What is written for people only does not count.
     """
-    parameters = manual.parameters
+    parameters = spec.parameters
     definitions = parameters.get("$defs", {})
     required = parameters.get("required", ())
     rest = {key: value for key, value in parameters.items() if key not in ("properties", "required", "$defs", "type")}
@@ -76,8 +76,8 @@ def fingerprint(manual: FunctionManual) -> str:
             name: ("!" if name in required else "") + _digest(_used(schema, definitions))
             for name, schema in parameters.get("properties", {}).items()
         },
-        "r": _digest(manual.returns),
-        "e": int(manual.effects),
+        "r": _digest(spec.returns),
+        "e": int(spec.effects),
     }
     if rest.get("additionalProperties") is False:
         del rest["additionalProperties"]
@@ -188,7 +188,7 @@ class StalePlan:
         return f"The plan saved at {self.saved.saved_at} does not fit the functions any more ({'; '.join(parts)})."
 
 
-def catalogue_hash(manuals: Iterable[FunctionManual]) -> str:
+def catalogue_hash(specs: Iterable[FunctionSpec]) -> str:
     """Return a hash of all functions: equal in every process and in any order, another when any of them changes.
 
     >>> catalogue_hash([])
@@ -197,14 +197,14 @@ def catalogue_hash(manuals: Iterable[FunctionManual]) -> str:
     What counts is what plans rest on: name, parameters, result and effects. What a function says that it is for is
     not part of it: who mends a word there does not throw away all plans.
     """
-    lines = sorted(f"{manual.name}\0{fingerprint(manual)}\n" for manual in manuals)
+    lines = sorted(f"{spec.name}\0{fingerprint(spec)}\n" for spec in specs)
     return hashlib.sha256("".join(lines).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def saved_plan(
     goal: str,
     plan: Plan,
-    manuals: Mapping[str, FunctionManual],
+    specs: Mapping[str, FunctionSpec],
     *,
     planner: str = "",
     called: Iterable[str] = (),
@@ -221,18 +221,18 @@ def saved_plan(
     if plan.result is None:
         raise ValueError("a plan without a result answers nothing: it cannot be used again")
     used = sorted({*plan.functions_used, *called})
-    prints = {name: fingerprint(manuals[name]) for name in used if name in manuals}
+    prints = {name: fingerprint(specs[name]) for name in used if name in specs}
     when = datetime.now(UTC) if at is None else at.astimezone(UTC)
     return SavedPlan(
         goal=goal.strip(),
-        catalogue=catalogue_hash(manuals.values()),
+        catalogue=catalogue_hash(specs.values()),
         plan=plan_to_json(replace(plan, fingerprints={**plan.fingerprints, **prints})),
         saved_at=when.isoformat(timespec="microseconds"),
         planner=planner,
     )
 
 
-async def find_plan(store: PlanStore, goal: str, manuals: Mapping[str, FunctionManual]) -> FoundPlan | StalePlan | None:
+async def find_plan(store: PlanStore, goal: str, specs: Mapping[str, FunctionSpec]) -> FoundPlan | StalePlan | None:
     """Return the plan that a store has for a goal: one that fits, else one that is stale, else None.
 
     One made for exactly these functions comes first; else the newest whose own functions are all as they were: what
@@ -240,23 +240,23 @@ async def find_plan(store: PlanStore, goal: str, manuals: Mapping[str, FunctionM
     its check, as every plan does. Raises ``StoreError``, ``StoreDamaged`` for what is kept and is no plan.
     """
     goal = goal.strip()
-    exact = await store.get(goal, catalogue_hash(manuals.values()))
+    exact = await store.get(goal, catalogue_hash(specs.values()))
     if exact is not None:
-        found = _judged(exact, manuals)
+        found = _judged(exact, specs)
         if isinstance(found, FoundPlan):
             return found
     stale: StalePlan | None = None
     for saved in await store.plans():
         if saved.goal.strip() != goal:
             continue
-        found = _judged(saved, manuals)
+        found = _judged(saved, specs)
         if isinstance(found, FoundPlan):
             return replace(found, exact=False)
         stale = stale or found
     return stale
 
 
-def _judged(saved: SavedPlan, manuals: Mapping[str, FunctionManual]) -> FoundPlan | StalePlan:
+def _judged(saved: SavedPlan, specs: Mapping[str, FunctionSpec]) -> FoundPlan | StalePlan:
     try:
         plan = plan_from_json(dict(saved.plan))
     except PlanFormatError as error:
@@ -264,12 +264,12 @@ def _judged(saved: SavedPlan, manuals: Mapping[str, FunctionManual]) -> FoundPla
             f"The plan saved for {saved.goal[:60]!r} is no plan: {error} Remove it from the plan store."
         ) from error
     used = plan.functions_used
-    gone = tuple(sorted(name for name in used | plan.fingerprints.keys() if name not in manuals))
+    gone = tuple(sorted(name for name in used | plan.fingerprints.keys() if name not in specs))
     changed = tuple(
         sorted(
             name
             for name, recorded in plan.fingerprints.items()
-            if name in manuals and fingerprint(manuals[name]) != recorded
+            if name in specs and fingerprint(specs[name]) != recorded
         )
     )
     return StalePlan(plan, saved, gone, changed) if gone or changed else FoundPlan(plan, saved)

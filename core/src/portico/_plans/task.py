@@ -14,7 +14,7 @@ from portico.errors import PlanError
 
 if TYPE_CHECKING:
     from portico._chat.messages import Citation, Usage
-    from portico._functions.functions import FunctionManual
+    from portico._functions.functions import FunctionSpec
     from portico._plans.findings import Finding
 
 
@@ -102,7 +102,7 @@ class Task:
     """Everything a planner needs to propose; it keeps nothing itself between two calls.
 
     ``functions`` is the manual of what may be used: of all functions, or of those that the kernel's function selector
-    chose for the goal, where the planner asks a model. ``steps`` are all steps run so far in this pursuit, in the
+    chose for the goal, where the planner asks a model. ``steps`` are all steps run so far in this run, in the
     order in which they ended; ``refused`` are the proposals refused since the last one that ran; ``notes`` are
     those of the last plan, ``notes_before`` those of the plans before it; ``context`` is what the application hands
     its planner. ``input`` is the JSON value that the goal came with: plans refer to it as to the step ``input``;
@@ -110,7 +110,7 @@ class Task:
     """
 
     goal: str
-    functions: tuple[FunctionManual, ...] = ()
+    functions: tuple[FunctionSpec, ...] = ()
     steps: tuple[StepRecord, ...] = ()
     refused: tuple[Refusal, ...] = ()
     budget: Budget = Budget()
@@ -135,7 +135,7 @@ class Task:
             )
 
     def fresh_ids(self, taken: Collection[str] = ()) -> Iterator[str]:
-        """Yield step ids that the pursuit has not used: ``s1``, ``s2`` and so on."""
+        """Yield step ids that the run has not used: ``s1``, ``s2`` and so on."""
         used = {record.step.id for record in self.steps} | set(taken)
         start = sum("/" not in id for id in used) + 1
         return (id for number in count(start) if (id := f"s{number}") not in used)
@@ -191,7 +191,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A pursuit began. ``run`` is its name, by which it can be resumed where a journal is kept."""
+    """A run began. ``run`` is its name, by which it can be resumed where a journal is kept."""
 
     run: str
     goal: str
@@ -233,7 +233,7 @@ class PlanReused:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanHeld:
+class PlanPaused:
     """A plan filter held a plan."""
 
     plan: Plan
@@ -275,7 +275,7 @@ class StepFailure:
 
 
 @dataclass(frozen=True, slots=True)
-class StepHeld:
+class StepPaused:
     """A step filter held a step."""
 
     step: Step
@@ -292,7 +292,7 @@ class StepUncertain:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A pursuit ended: ``state`` is that of its run, ``reason`` why, where it is no answer."""
+    """A run ended: ``state`` is that of its run, ``reason`` why, where it is no answer."""
 
     run: str
     state: str
@@ -328,12 +328,12 @@ Event: TypeAlias = (
     | Proposed
     | Refused
     | PlanReused
-    | PlanHeld
+    | PlanPaused
     | StepStarted
     | StepRetried
     | StepFinished
     | StepFailure
-    | StepHeld
+    | StepPaused
     | StepUncertain
     | FunctionsOffered
     | TextDelta

@@ -23,7 +23,7 @@ from portico._plans.plan import (
 )
 
 if TYPE_CHECKING:
-    from portico._functions.functions import FunctionManual
+    from portico._functions.functions import FunctionSpec
 
 _DEEPEST = 100
 _PLAIN_ID = re.compile(r"[^\W\d][\w-]*")
@@ -32,7 +32,7 @@ _JOINERS = "\u200c\u200d"
 """Zero-width joiners: not printable by themselves, but needed by Persian and by many emoji."""
 
 
-def plan_to_text(plan: Plan, *, catalogue: Mapping[str, FunctionManual] | None = None) -> str:
+def plan_to_text(plan: Plan, *, catalogue: Mapping[str, FunctionSpec] | None = None) -> str:
     r"""Write a plan for people: the goal, what it is given, each step with all its arguments, and the result.
 
     >>> print(plan_to_text(Plan("Greet Ada", (
@@ -79,7 +79,7 @@ def printable(text: str) -> str:
     )
 
 
-def _plan(plan: Plan, catalogue: Mapping[str, FunctionManual] | None, indent: str, depth: int) -> Iterator[str]:
+def _plan(plan: Plan, catalogue: Mapping[str, FunctionSpec] | None, indent: str, depth: int) -> Iterator[str]:
     if depth > _DEEPEST:
         yield f"{indent}(plans nest deeper than {_DEEPEST} levels)"
         return
@@ -100,18 +100,18 @@ def _plan(plan: Plan, catalogue: Mapping[str, FunctionManual] | None, indent: st
 
 
 def _step(
-    number: int, step: Step, catalogue: Mapping[str, FunctionManual] | None, indent: str, depth: int
+    number: int, step: Step, catalogue: Mapping[str, FunctionSpec] | None, indent: str, depth: int
 ) -> Iterator[str]:
     head = f"{indent}{number}. {_id(step.id)}:"
     inner = f"{indent}     "
     match step.function:
         case str(name):
-            manual = None if catalogue is None else catalogue.get(name)
-            effects = " (has effects)" if manual is not None and manual.effects else ""
-            missing = " (not in the catalogue)" if catalogue is not None and manual is None else ""
+            spec = None if catalogue is None else catalogue.get(name)
+            effects = " (has effects)" if spec is not None and spec.effects else ""
+            missing = " (not in the catalogue)" if catalogue is not None and spec is None else ""
             yield f"{head} {printable(name)}{effects}{missing}"
-            if manual is not None and manual.description:
-                yield f"{inner}{_words(manual.description)}"
+            if spec is not None and spec.description:
+                yield f"{inner}{_words(spec.description)}"
         case Plan(goal):
             yield f"{head} a plan of its own: {_words(goal)}"
         case PlanTemplate(_, language):

@@ -18,7 +18,7 @@ class DurableRuns(Protocol):
     Errors: ``StoreError`` when the record cannot be read or written; those of the work, unchanged.
     """
 
-    async def pursue(self, run: str, work: Callable[[], Awaitable[T]]) -> T:
+    async def run(self, run: str, work: Callable[[], Awaitable[T]]) -> T:
         """Do all the work of a run, and record what it executes; inside of a job of that name, go on in it."""
         ...
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from portico._functions.functions import FunctionManual
+    from portico._functions.functions import FunctionSpec
     from portico._selection.selection import Selection
 
 
@@ -29,7 +29,7 @@ class FunctionSelector(Protocol):
         ...
 
     async def select(
-        self, functions: Sequence[FunctionManual], context: Sequence[str], *, limit: int | None = None
+        self, functions: Sequence[FunctionSpec], context: Sequence[str], *, limit: int | None = None
     ) -> Selection:
         """Choose for the texts of a conversation, ``context``, oldest first.
 

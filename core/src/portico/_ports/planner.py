@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Planner(Protocol):
-    """Decides the next plan towards a goal. `Kernel.pursue` drives it. Inherit from it to have the optional member.
+    """Decides the next plan towards a goal. `Kernel.run_goal` drives it. Inherit from it to have the optional member.
 
     Behaviour: ``propose`` is a function of its task and stores nothing between calls; notes for the next call go into
     ``Plan.notes``. A plan with a result ends the run after its steps; one without is a move, and ``propose`` is called

@@ -1,4 +1,4 @@
-"""The RunStore port: the journal of pursuits."""
+"""The RunStore port: the journal of runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Runner port: who executes a pursuit's actions."""
+"""The Runner port: who executes a run's actions."""
 
 from __future__ import annotations
 

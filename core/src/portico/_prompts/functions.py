@@ -196,7 +196,7 @@ def prompt_function(
     >>> kernel = Kernel()
     >>> headline = kernel.add_function(prompt_function("headline", "A headline, in {{$words}} words: {{$text}}",
     ...     description="Find a headline.", inputs={"words": PromptInput(int, default=5)}))
-    >>> headline.manual.parameters["required"], headline.manual.parameters["properties"]["words"]
+    >>> headline.spec.parameters["required"], headline.spec.parameters["properties"]["words"]
     (['text'], {'type': 'integer', 'default': 5})
 
     It is called through the kernel that it was added to, and may be added to several. ``inputs`` are its parameters,

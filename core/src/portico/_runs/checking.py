@@ -17,7 +17,7 @@ from portico.errors import PlanInvalid, PlanStale, PorticoError, SchemaUnsupport
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from portico._functions.functions import FunctionManual
+    from portico._functions.functions import FunctionSpec
     from portico._ports.kernel import KernelLike
 
 
@@ -30,20 +30,20 @@ def checked(
     plan: Plan,
     *,
     input: Any = None,
-    finished: Mapping[str, FunctionManual | None] | None = None,
+    finished: Mapping[str, FunctionSpec | None] | None = None,
     taken: Collection[str] = (),
-    manuals: Mapping[str, FunctionManual] | None = None,
+    specs: Mapping[str, FunctionSpec] | None = None,
 ) -> list[Finding]:
     """Return the findings of a plan's check with what a kernel has, and with its input, unless that is `UNKNOWN`.
 
-    ``manuals`` are the functions that the plan may use, where they are not all.
+    ``specs`` are the functions that the plan may use, where they are not all.
     """
     given: Mapping[str, Any] | None = None if input is None and plan.input is None else {"const": input}
     if input is UNKNOWN:
         given = plan.input or {}
     found = check_plan(
         plan,
-        kernel.manuals if manuals is None else manuals,
+        kernel.specs if specs is None else specs,
         finished=finished,
         taken=taken,
         validator=kernel.schema_validator,
@@ -66,13 +66,13 @@ def _misfit(kernel: KernelLike, schema: Mapping[str, Any], value: Any) -> list[F
 
 def with_fingerprints(kernel: KernelLike, plan: Plan) -> Plan:
     """Return a plan with what it rests on in each function that it uses, as far as that can be told."""
-    manuals, known = kernel.manuals, kernel.fingerprints
+    specs, known = kernel.specs, kernel.fingerprints
     prints: dict[str, str] = {}
     for name in _functions_used(kernel, plan):
-        manual = manuals.get(name)
-        if manual is not None:
+        spec = specs.get(name)
+        if spec is not None:
             if name not in known:
-                known[name] = fingerprint(manual)
+                known[name] = fingerprint(spec)
             prints[name] = known[name]
     return replace(plan, fingerprints=prints)
 
@@ -84,18 +84,18 @@ def sound(kernel: KernelLike, plan: Plan, *, input: Any = None, ended: Mapping[s
     for another reason. A change that leaves the plan valid is harmless, and said, unless a function that had no
     effects has some: a step of it may have been tried twice.
     """
-    manuals = kernel.manuals
+    specs = kernel.specs
     left, finished = plan, {}
     if ended:
         left = replace(plan, steps=tuple(step for step in plan.steps if step.id not in ended))
         finished = {
-            step.id: manuals.get(step.function) if isinstance(step.function, str) else None for step in ended.values()
+            step.id: specs.get(step.function) if isinstance(step.function, str) else None for step in ended.values()
         }
     findings = checked(kernel, left, input=input, finished=finished) if left.steps or not ended else []
     errors = [finding for finding in findings if finding.severity == "error"]
     harmless: list[Stale] = []
     if plan.fingerprints:
-        stale = [each for each in Stale.of(left, manuals) if each.function in _functions_used(kernel, left)]
+        stale = [each for each in Stale.of(left, specs) if each.function in _functions_used(kernel, left)]
         harmful = [each for each in stale if errors or _harmful(each, kernel)]
         if harmful:
             raise PlanStale([str(each) for each in harmful])
@@ -106,7 +106,7 @@ def sound(kernel: KernelLike, plan: Plan, *, input: Any = None, ended: Mapping[s
 
 
 def _harmful(stale: Stale, kernel: KernelLike) -> bool:
-    return stale.function not in kernel.manuals or "it has effects now" in stale.changes
+    return stale.function not in kernel.specs or "it has effects now" in stale.changes
 
 
 def _functions_used(kernel: KernelLike, plan: Plan) -> set[str]:

@@ -16,7 +16,7 @@ from portico._plans.task import (
     Event,
     StepFailure,
     StepFinished,
-    StepHeld,
+    StepPaused,
     StepRecord,
     StepRetried,
     StepStarted,
@@ -24,7 +24,7 @@ from portico._plans.task import (
 from portico._prompts.calling import json_caller
 from portico._runs.checking import reviewed, sound, with_fingerprints
 from portico._runs.journal import RunState, entry
-from portico._runs.writing import Broken, HeldStep, run_steps
+from portico._runs.writing import Broken, PausedStep, run_steps
 from portico.errors import (
     FunctionFailed,
     FunctionNotFound,
@@ -62,7 +62,7 @@ class TemplateStep:
         self._calls = 0
         self._running = 0
         self._idle = asyncio.Event()
-        self._held: HeldStep | None = None
+        self._held: PausedStep | None = None
         self._read_past()
 
     async def render(self, template: PlanTemplate, arguments: dict[str, Any]) -> str:
@@ -101,7 +101,7 @@ class TemplateStep:
         stop: BaseException
         try:
             return await execution.step(step, arguments, self._attempts)
-        except HeldStep as held:
+        except PausedStep as held:
             stop = self._first_held(held)
         except Exception as error:  # noqa: BLE001 - raised below
             stop = error
@@ -115,7 +115,7 @@ class TemplateStep:
             await self._idle.wait()
         raise stop
 
-    def _first_held(self, held: HeldStep) -> HeldStep:
+    def _first_held(self, held: PausedStep) -> PausedStep:
         if self._held is None:
             self._held = held
         return self._held
@@ -210,7 +210,7 @@ _SCALARS = (str, int, bool, type(None))
 
 @dataclass(slots=True)
 class Execution:
-    """The steps of one pursuit: those that were run, and how further ones are."""
+    """The steps of one run: those that were run, and how further ones are."""
 
     kernel: KernelLike
     run: str
@@ -237,7 +237,7 @@ class Execution:
         return frozenset((*(self.past.results if self.past is not None else ()), *recorded))
 
     async def plan(self, plan: Plan) -> list[StepFailed]:
-        """Run what has no result of a plan and return the failures; a hold is raised as `HeldStep`."""
+        """Run what has no result of a plan and return the failures; a hold is raised as `PausedStep`."""
         self.promised = len(self.records)
         try:
             self.take(plan)
@@ -252,7 +252,7 @@ class Execution:
             more = count_steps(more, ended, "" if within is None else f"{within.id}/")
         self.promised += more
         if self.promised > self.budget.steps:
-            who = "The pursuit" if within is None else f"With what the step {within.id} calls, the pursuit"
+            who = "The run" if within is None else f"With what the step {within.id} calls, the run"
             limit = f"{who} would run more than its {self.budget.steps} steps. Allow more with the budget's steps."
             raise Broken(LimitExceeded(limit))
 
@@ -304,11 +304,11 @@ class Execution:
                 result = await self._begun(step, arguments, attempts)
             if self.journal is not None and type(result) not in _SCALARS:
                 result = _as_json(result, step)
-        except HeldStep as held:
+        except PausedStep as held:
             # A hold inside of this step is that step's.
             if held.step is step:
                 await self.note("step-held", step=step.id, reason=held.hold.reason)
-                self.tell(StepHeld(step, held.hold.reason))
+                self.tell(StepPaused(step, held.hold.reason))
             raise
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
@@ -355,7 +355,7 @@ class Execution:
 
         result = await run_middleware(self.kernel.middleware.step, context, final)
         if isinstance(result, RequireApproval):
-            raise HeldStep(step, result)
+            raise PausedStep(step, result)
         return result
 
     async def _begun(self, step: Step, arguments: dict[str, Any], attempts: int | None) -> Any:
@@ -576,7 +576,7 @@ class PlanStep:
         if execution.past is None or step.id not in execution.past.reviewed:
             hold = await reviewed(execution.kernel, plan, execution.run)
             if hold is not None:
-                raise HeldStep(step, hold)
+                raise PausedStep(step, hold)
             if execution.kernel.middleware.plan:
                 await execution.note("approved", step=step.id)
         return await execution.nested(step, plan, given, self._attempts)

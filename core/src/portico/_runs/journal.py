@@ -96,7 +96,7 @@ class RunState:
     def of(cls, entries: Iterable[Mapping[str, Any]]) -> RunState:
         """Read the entries of a run, in order.
 
-        Raises ``StoreDamaged`` for what no pursuit writes and ``StoreError`` for a newer version. Types of entries
+        Raises ``StoreDamaged`` for what no run writes and ``StoreError`` for a newer version. Types of entries
         that are not known are passed over.
         """
         reading: _Reading | None = None
@@ -112,7 +112,7 @@ class RunState:
                 else:
                     reading.take(each)
             except (LookupError, TypeError, ValueError, AttributeError, PlanFormatError) as error:
-                raise StoreDamaged(f"Entry {number} of the run is not what a pursuit writes: {error!r}.") from error
+                raise StoreDamaged(f"Entry {number} of the run is not what a run writes: {error!r}.") from error
         if reading is None:
             raise StoreDamaged("The run has no entries.")
         return reading.state()

@@ -21,7 +21,7 @@ from portico._plans.task import (
     Ended,
     Event,
     Infeasible,
-    PlanHeld,
+    PlanPaused,
     PlanReused,
     Proposed,
     Refusal,
@@ -32,15 +32,15 @@ from portico._plans.task import (
 )
 from portico._runs.checking import checked, reviewed, with_fingerprints
 from portico._runs.journal import refusal_body
-from portico._runs.outcome import Held, Pursuit, outcome_body, require_json
-from portico._runs.writing import Broken, HeldStep
+from portico._runs.outcome import Paused, Run, outcome_body, require_json
+from portico._runs.writing import Broken, PausedStep
 from portico._selection.selection import FunctionsOffered
 from portico.errors import LimitExceeded, PlanInvalid, StepFailed, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
 
-    from portico._functions.functions import FunctionManual
+    from portico._functions.functions import FunctionSpec
     from portico._ports.kernel import KernelLike
     from portico._ports.plan_store import PlanStore
     from portico._ports.planner import Planner
@@ -53,11 +53,11 @@ if TYPE_CHECKING:
 class Offer:
     """What a planner is told of: ``functions``, and how they were chosen where ``selector`` left some out.
 
-    ``manuals`` are those of the same functions by name, for the check of what the planner proposes.
+    ``specs`` are those of the same functions by name, for the check of what the planner proposes.
     """
 
-    functions: tuple[FunctionManual, ...]
-    manuals: Mapping[str, FunctionManual]
+    functions: tuple[FunctionSpec, ...]
+    specs: Mapping[str, FunctionSpec]
     selection: Selection | None = None
     selector: str = ""
 
@@ -76,15 +76,15 @@ class Offer:
             return proposal
         return replace(proposal, reason=f"{proposal.reason} ({self._known()} The selector can be set to choose more.)")
 
-    def explained(self, findings: Sequence[Finding], every: Mapping[str, FunctionManual]) -> list[Finding]:
-        """Return the findings of a check with `manuals`; a function that was not offered is no unknown one."""
+    def explained(self, findings: Sequence[Finding], every: Mapping[str, FunctionSpec]) -> list[Finding]:
+        """Return the findings of a check with `specs`; a function that was not offered is no unknown one."""
         if self.selection is None:
             return list(findings)
         return [self._explained(finding, every) for finding in findings]
 
-    def _explained(self, finding: Finding, every: Mapping[str, FunctionManual]) -> Finding:
+    def _explained(self, finding: Finding, every: Mapping[str, FunctionSpec]) -> Finding:
         name = finding.unknown_function
-        if name not in every or name in self.manuals:
+        if name not in every or name in self.specs:
             return finding
         return replace(finding, message=f"the function {name!r} was not offered. {self._known()}")
 
@@ -110,11 +110,11 @@ class Offers:
         self._selector = kernel.function_selector if getattr(planner, "asks_model", False) else None
         self._goal = goal
         self._emit = emit
-        self._latest: tuple[Mapping[str, FunctionManual], Offer] | None = None
+        self._latest: tuple[Mapping[str, FunctionSpec], Offer] | None = None
 
     async def now(self) -> Offer:
         """Return what is offered, and tell of a selection once; raises what the kernel's selector does."""
-        every = self._kernel.manuals
+        every = self._kernel.specs
         if self._latest is None or self._latest[0] is not every:
             self._latest = (every, await self._made(every))
             selection = self._latest[1].selection
@@ -122,7 +122,7 @@ class Offers:
                 self._emit(FunctionsOffered(selection))
         return self._latest[1]
 
-    async def _made(self, every: Mapping[str, FunctionManual]) -> Offer:
+    async def _made(self, every: Mapping[str, FunctionSpec]) -> Offer:
         if self._selector is not None:
             from portico._selection.offering import selected
 
@@ -132,16 +132,14 @@ class Offers:
                     self._kernel.function(name)
                 names = frozenset(selection.names)
                 # In the catalogue's order: the same functions make the same prompt, which services cache.
-                manuals = {name: manual for name, manual in every.items() if name in names}
-                return Offer(tuple(manuals.values()), manuals, selection, self._selector.name)
+                specs = {name: spec for name, spec in every.items() if name in names}
+                return Offer(tuple(specs.values()), specs, selection, self._selector.name)
         return Offer(tuple(every.values()), every)
 
 
-async def kept_plan(
-    store: PlanStore, goal: str, manuals: Mapping[str, FunctionManual]
-) -> tuple[Plan, str] | str | None:
+async def kept_plan(store: PlanStore, goal: str, specs: Mapping[str, FunctionSpec]) -> tuple[Plan, str] | str | None:
     """Return the plan kept for a goal and when it was saved; or why there is none to use, None where there is none."""
-    found = await find_plan(store, goal, manuals)
+    found = await find_plan(store, goal, specs)
     if found is None:
         return None
     if isinstance(found, StalePlan):
@@ -151,7 +149,7 @@ async def kept_plan(
 
 
 async def keep(
-    store: PlanStore, goal: str, plan: Plan, manuals: Mapping[str, FunctionManual], *, planner: str, with_input: bool
+    store: PlanStore, goal: str, plan: Plan, specs: Mapping[str, FunctionSpec], *, planner: str, with_input: bool
 ) -> str | None:
     """Keep a plan that led to an answer; return the warning where that failed, for the answer is there all the same.
 
@@ -160,7 +158,7 @@ async def keep(
     if plan.result is None or (with_input and not _refers_to_input(plan)):
         return None
     try:
-        await store.put(saved_plan(goal, plan, manuals, planner=planner))
+        await store.put(saved_plan(goal, plan, specs, planner=planner))
     except StoreError as error:
         return f"The plan could not be saved: {error}"
     return None
@@ -172,7 +170,7 @@ def _refers_to_input(plan: Plan) -> bool:
     return any(reference.step == INPUT for expression in expressions for reference in references(expression))
 
 
-_Outcome = TypeVar("_Outcome", bound=Answer | Infeasible | Held)
+_Outcome = TypeVar("_Outcome", bound=Answer | Infeasible | Paused)
 
 FIXED = "plan"
 """What the journal says in place of a planner's name when one plan runs by itself."""
@@ -180,7 +178,7 @@ FIXED = "plan"
 
 @dataclass(slots=True)
 class Loop:
-    """One pursuit at work: what came of it so far, and what comes next.
+    """One run at work: what came of it so far, and what comes next.
 
     Without a planner it runs one plan, that it is given.
     """
@@ -198,7 +196,7 @@ class Loop:
     refused: list[Refusal] = field(default_factory=list)
     refusals: int = 0
     proposals: int = 0
-    produced_by: dict[str, FunctionManual | None] = field(default_factory=dict)
+    produced_by: dict[str, FunctionSpec | None] = field(default_factory=dict)
     result: Expression | None = None
     failures: list[StepFailed] = field(default_factory=list)
     uncertain: tuple[Step, ...] = ()
@@ -220,14 +218,14 @@ class Loop:
         recorded = execution.recording.finished if execution.recording is not None else ()
         self.uncertain = tuple(state.started[step].step for step in state.uncertain if step not in recorded)
 
-    def run(self, first: Plan | None = None, *, approved: bool = False) -> Awaitable[Pursuit]:
+    def run(self, first: Plan | None = None, *, approved: bool = False) -> Awaitable[Run]:
         """Go on to the outcome, with a plan to run first where there is one, and write it down."""
         recording = self.execution.recording
         if recording is None:
             return self._to_outcome(first, approved)
-        return recording.pursue(partial(self._to_outcome, first, approved))
+        return recording.run(partial(self._to_outcome, first, approved))
 
-    async def _to_outcome(self, first: Plan | None, approved: bool) -> Pursuit:
+    async def _to_outcome(self, first: Plan | None, approved: bool) -> Run:
         execution = self.execution
         try:
             outcome = await self._in_time(first, approved)
@@ -249,11 +247,11 @@ class Loop:
             self._end(outcome)
         except Broken as stop:
             raise stop.error from stop.error.__cause__
-        return self._pursuit(outcome)
+        return self._ended_run(outcome)
 
-    def _pursuit(self, outcome: Answer | Infeasible | Held) -> Pursuit:
+    def _ended_run(self, outcome: Answer | Infeasible | Paused) -> Run:
         execution = self.execution
-        return Pursuit(
+        return Run(
             self.goal,
             execution.run,
             FIXED if self.planner is None else self.planner.name,
@@ -273,7 +271,7 @@ class Loop:
         schema = next((plan.input for plan in reversed(self.plans) if plan.input is not None), None)
         return with_fingerprints(self.execution.kernel, Plan(self.goal, steps, self.result, input=schema))
 
-    async def _in_time(self, first: Plan | None, approved: bool) -> Answer | Infeasible | Held:
+    async def _in_time(self, first: Plan | None, approved: bool) -> Answer | Infeasible | Paused:
         seconds = self.budget.seconds
         if seconds is None:
             return await self._until_outcome(first, approved)
@@ -285,9 +283,9 @@ class Loop:
         except TimeoutError as error:
             if not deadline.expired():
                 raise
-            raise LimitExceeded(f"The pursuit did not end within its {seconds:g} seconds.") from error
+            raise LimitExceeded(f"The run did not end within its {seconds:g} seconds.") from error
 
-    async def _until_outcome(self, plan: Plan | None, approved: bool) -> Answer | Infeasible | Held:
+    async def _until_outcome(self, plan: Plan | None, approved: bool) -> Answer | Infeasible | Paused:
         if self.uncertain:
             return self._stopped()
         if plan is not None and (outcome := await self._carry_out(plan, approved)) is not None:
@@ -323,11 +321,11 @@ class Loop:
             "proposals."
         )
 
-    async def _run_kept(self) -> Answer | Held | None:
+    async def _run_kept(self) -> Answer | Paused | None:
         """Run the plan that was kept for the goal, where there is one that still can run."""
         kernel = self.execution.kernel
         assert kernel.plan_store is not None  # noqa: S101 - nothing is used again without a store of plans
-        kept = await kept_plan(kernel.plan_store, self.goal, kernel.manuals)
+        kept = await kept_plan(kernel.plan_store, self.goal, kernel.specs)
         if kept is None or isinstance(kept, str):
             self._warn(kept)
             return None
@@ -351,7 +349,7 @@ class Loop:
             kernel.plan_store,
             self.goal,
             self._executed(),
-            kernel.manuals,
+            kernel.specs,
             planner=self.planner.name,
             with_input=self.input is not None,
         )
@@ -400,9 +398,9 @@ class Loop:
             input=self.input,
             finished=self.produced_by,
             taken={record.step.id for record in self.execution.records},
-            manuals=None if offer is None else offer.manuals,
+            specs=None if offer is None else offer.specs,
         )
-        return tuple(findings if offer is None else offer.explained(findings, kernel.manuals))
+        return tuple(findings if offer is None else offer.explained(findings, kernel.specs))
 
     async def _refuse(self, refusal: Refusal, *, ran: bool = False) -> None:
         self.refused.append(refusal)
@@ -416,7 +414,7 @@ class Loop:
                 raise self.failures[0]
             raise PlanInvalid([finding for finding in refusal.findings if finding.severity == "error"])
 
-    async def _take(self, plan: Plan, *, reused: bool = False) -> Answer | Held | None:
+    async def _take(self, plan: Plan, *, reused: bool = False) -> Answer | Paused | None:
         """Run a plan that passed its check."""
         self.refused.clear()
         self.refusals = 0
@@ -429,19 +427,19 @@ class Loop:
             await self.execution.note("plan", **body)
         return await self._carry_out(plan, False)
 
-    async def _carry_out(self, plan: Plan, approved: bool) -> Answer | Held | None:
+    async def _carry_out(self, plan: Plan, approved: bool) -> Answer | Paused | None:
         execution = self.execution
         if not approved and execution.kernel.middleware.plan:
             hold = await reviewed(execution.kernel, plan, execution.run)
             if hold is not None:
                 if execution.listener is not None:
-                    self.emit(PlanHeld(plan, hold.reason))
-                return Held(hold.reason)
+                    self.emit(PlanPaused(plan, hold.reason))
+                return Paused(hold.reason)
             await execution.note("approved")
         try:
             self.failures = await execution.plan(plan)
-        except HeldStep as stop:
-            return Held(stop.hold.reason, stop.step.id)
+        except PausedStep as stop:
+            return Paused(stop.hold.reason, stop.step.id)
         self._observe(plan)
         if plan.result is None or self.failures:
             return None
@@ -457,16 +455,16 @@ class Loop:
         return self._warned(answer)
 
     def _observe(self, plan: Plan) -> None:
-        manuals, results = self.execution.kernel.manuals, self.execution.results
+        specs, results = self.execution.kernel.specs, self.execution.results
         for step in plan.steps:
             if step.id in results:
-                self.produced_by[step.id] = manuals.get(step.function) if isinstance(step.function, str) else None
+                self.produced_by[step.id] = specs.get(step.function) if isinstance(step.function, str) else None
 
-    def _stopped(self) -> Held:
+    def _stopped(self) -> Paused:
         """Return the hold of steps of which nobody knows whether they happened."""
         for step in self.uncertain:
             self.execution.tell(StepUncertain(step, _interrupted(step)))
-        return Held(" ".join(map(_interrupted, self.uncertain)), self.uncertain[0].id, uncertain=True)
+        return Paused(" ".join(map(_interrupted, self.uncertain)), self.uncertain[0].id, uncertain=True)
 
     def _warned(self, outcome: _Outcome) -> _Outcome:
         warnings = self.execution.warnings
@@ -489,7 +487,7 @@ class Loop:
         if self.execution.listener is not None:
             self.execution.listener(event)
 
-    def _end(self, outcome: Answer | Infeasible | Held) -> None:
+    def _end(self, outcome: Answer | Infeasible | Paused) -> None:
         if self.execution.listener is None:
             return
         match outcome:
@@ -497,7 +495,7 @@ class Loop:
                 state, reason = "done", ""
             case Infeasible():
                 state, reason = "infeasible", outcome.reason
-            case Held():
+            case Paused():
                 state, reason = "uncertain" if outcome.uncertain else "held", outcome.reason
         self.execution.tell(Ended(self.execution.run, state, reason))
 

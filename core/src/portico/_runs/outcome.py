@@ -34,8 +34,8 @@ class Proposal:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """The pursuit waits for a person.
+class Paused:
+    """The run waits for a person.
 
     A plan or step filter returned a `Hold`, or (``uncertain``) a step with effects was interrupted in an earlier
     process, and nobody knows whether it happened. ``step`` is the step, None where the whole plan waits.
@@ -47,17 +47,17 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Pursuit:
-    """How a pursuit ended and what it did.
+class Run:
+    """How a run ended and what it did.
 
     ``plan`` is every executed step as one plan, with the result where a plan gave the answer: what can be replayed,
     with ``input``, the JSON value that it was given.
     """
 
     goal: str
-    run: str
+    name: str
     planner: str
-    outcome: Answer | Infeasible | Held
+    outcome: Answer | Infeasible | Paused
     plan: Plan
     steps: tuple[StepRecord, ...]
     usage: Usage = field(default_factory=Usage)
@@ -71,7 +71,7 @@ class Pursuit:
     def check_name(run: str) -> str:
         r"""Return a run's name that somebody chose; ``TypeError`` and ``ValueError`` for what not every store takes.
 
-        >>> Pursuit.check_name("order 17"), Pursuit.check_name("a\0b")
+        >>> Run.check_name("order 17"), Run.check_name("a\0b")
         Traceback (most recent call last):
         ValueError: 'a\x00b' names no run: not every store takes the character '\x00'
         """
@@ -88,7 +88,7 @@ class Pursuit:
         return run
 
 
-def outcome_body(outcome: Answer | Infeasible | Held) -> Mapping[str, Any]:
+def outcome_body(outcome: Answer | Infeasible | Paused) -> Mapping[str, Any]:
     """Return what the journal says of an outcome; what is empty is left out."""
     body: dict[str, Any]
     match outcome:
@@ -99,7 +99,7 @@ def outcome_body(outcome: Answer | Infeasible | Held) -> Mapping[str, Any]:
             body |= {"warnings": list(outcome.warnings)} if outcome.warnings else {}
         case Infeasible():
             body = {"kind": "infeasible", "reason": outcome.reason, "missing": list(outcome.missing)}
-        case Held():
+        case Paused():
             body = {"kind": "held", "reason": outcome.reason, "step": outcome.step}
             body |= {"uncertain": True} if outcome.uncertain else {}
     return body

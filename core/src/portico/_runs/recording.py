@@ -124,7 +124,7 @@ T = TypeVar("T")
 def recording_of(kernel: KernelLike, run: str) -> Recording | None:
     """Return how a run of a kernel with a journal is recorded; None where it is not.
 
-    A pursuit that a step of another one makes is part of that step, which is recorded as a whole.
+    A run that a step of another one makes is part of that step, which is recorded as a whole.
     """
     runner = kernel.runner
     durable = None if runner is None else runner.durable
@@ -151,9 +151,9 @@ class Recording:
             recorded = await self._durable.recorded(self._run)
             self.finished = {step: recorded[step] for step in state.started if step in recorded}
 
-    async def pursue(self, work: Callable[[], Awaitable[T]]) -> T:
+    async def run(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do all the work of the run, recorded."""
-        return await self._durable.pursue(self._run, work)
+        return await self._durable.run(self._run, work)
 
     def take(self, step: str) -> Any:
         """Return the result of a step that an earlier process carried out, once."""

@@ -15,7 +15,7 @@ from portico._runs.checking import UNKNOWN, checked, sound, with_fingerprints
 from portico._runs.execution import Execution
 from portico._runs.journal import RunState, entry
 from portico._runs.loop import FIXED, Loop, Offers
-from portico._runs.outcome import Proposal, Pursuit, checked_budget, checked_goal, checked_input, new_run
+from portico._runs.outcome import Proposal, Run, checked_budget, checked_goal, checked_input, new_run
 from portico._runs.writing import Journal, kept
 from portico._schema.validate import PlainSchemaValidator
 from portico.errors import RunEnded, RunError, RunNotFound, SchemaUnsupported, StoreDamaged, nearest
@@ -95,18 +95,18 @@ def _fits(kernel: KernelLike, step: Step, value: Any) -> None:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise RunError(f"The result given for {step.id} is not JSON: {error}") from error
-    manual = kernel.manuals.get(step.function) if isinstance(step.function, str) else None
-    if manual is None:
+    spec = kernel.specs.get(step.function) if isinstance(step.function, str) else None
+    if spec is None:
         return
     try:
-        faults = list((kernel.schema_validator or PlainSchemaValidator()).compile(manual.returns)(value))
+        faults = list((kernel.schema_validator or PlainSchemaValidator()).compile(spec.returns)(value))
     except SchemaUnsupported as error:
-        raise RunError(f"The result given for {step.id} cannot be checked against {manual.name}: {error}") from error
+        raise RunError(f"The result given for {step.id} cannot be checked against {spec.name}: {error}") from error
     if faults:
-        raise RunError(f"The result given for {step.id} is none that {manual.name} gives: {'; '.join(faults)}.")
+        raise RunError(f"The result given for {step.id} is none that {spec.name} gives: {'; '.join(faults)}.")
 
 
-async def pursue(
+async def run_goal(
     kernel: KernelLike,
     goal: str,
     planner: Planner | str | None = None,
@@ -118,8 +118,8 @@ async def pursue(
     reuse: bool | None = None,
     run: str | None = None,
     origin: Mapping[str, Any] | None = None,
-) -> Pursuit:
-    """Pursue ``goal`` until an answer, an infeasibility, a hold, or the end of the budget.
+) -> Run:
+    """Run ``goal`` until an answer, an infeasibility, a hold, or the end of the budget.
 
     The planner is the configured one, the one of that name, or the one given. ``run`` is the run's name, where it is
     not to be a new one; ``origin`` is what the journal says of it, in place of the kernel's.
@@ -156,7 +156,7 @@ async def propose(
     outcome = offer.none_fits() or offer.told(await chosen.propose(task, emit=emit))
     findings: list[Finding] = []
     if isinstance(outcome, Plan):
-        findings = offer.explained(checked(kernel, outcome, input=UNKNOWN, manuals=offer.manuals), kernel.manuals)
+        findings = offer.explained(checked(kernel, outcome, input=UNKNOWN, specs=offer.specs), kernel.specs)
     return Proposal(chosen.name, outcome, tuple(findings), offer.selection)
 
 
@@ -168,12 +168,12 @@ async def run_plan(
     budget: Budget | None = None,
     emit: Emit | None = None,
     run: str | None = None,
-) -> Pursuit:
+) -> Run:
     """Check a plan and run it; nobody proposes anything.
 
     Its result is the answer; a plan without one gives an empty answer. Raises ``PlanInvalid`` before anything runs,
     ``PlanStale`` where what the plan remembers of its functions says why, ``StepFailed`` for the first step that
-    failed, after all that does not rest on it, ``LimitExceeded`` and ``StoreError`` as `pursue` does.
+    failed, after all that does not rest on it, ``LimitExceeded`` and ``StoreError`` as `run_goal` does.
     """
     execution = _execution(kernel, run, budget or kernel.budget, input, emit)
     input = execution.results.get(INPUT)
@@ -192,18 +192,18 @@ async def resume(
     budget: Budget | None = None,
     context: Mapping[str, Any] | None = None,
     emit: Emit | None = None,
-) -> Pursuit:
+) -> Run:
     """Go on with a run of the journal, after a hold, a failure, or the end of its process.
 
     Steps that finished never run again; one that began and did not end has the result that a durable runner recorded of
-    it. Without one it runs again, unless its function has effects: then the pursuit ends with ``Held(uncertain=True)``,
+    it. Without one it runs again, unless its function has effects: then the run ends with ``Paused(uncertain=True)``,
     until the step is named in ``retry`` or its result is given in ``results``. What a filter held is asked again; what
     failed counts as failed, unless it is in ``retry``. The planner is that of the journal, unless another is given.
     Proposals and steps count over the whole run, seconds from now on.
 
     Raises ``RunNotFound``, ``RunEnded``, ``RunError`` for a step or a value that does not fit, ``StoreBusy`` while
     another process has the run, ``PlanStale`` and ``PlanInvalid`` where what is left of the plan cannot run with the
-    functions as they are, and what `pursue` does.
+    functions as they are, and what `run_goal` does.
     """
     store = kernel.run_store
     if store is None:
@@ -259,7 +259,7 @@ async def _from_the_beginning(
     origin: Mapping[str, Any] | None = None,
     *,
     named: bool = False,
-) -> Pursuit:
+) -> Run:
     execution = loop.execution
     name = FIXED if loop.planner is None else loop.planner.name
     store = execution.kernel.run_store
@@ -303,6 +303,4 @@ def _planner(kernel: KernelLike, planner: Planner | str | None) -> Planner:
 def _execution(kernel: KernelLike, run: str | None, budget: Budget | None, input: Any, emit: Emit | None) -> Execution:
     budget = checked_budget(budget or Budget())
     results = {} if input is None else {INPUT: checked_input(input)}
-    return Execution(
-        kernel, new_run() if run is None else Pursuit.check_name(run), budget, listener=emit, results=results
-    )
+    return Execution(kernel, new_run() if run is None else Run.check_name(run), budget, listener=emit, results=results)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 from portico._jobs import Job
 from portico._plans.task import Budget, Emit
 from portico._runs.journal import RunState
-from portico._runs.outcome import Pursuit, checked_budget, checked_goal, checked_input, new_run, outcome_body
+from portico._runs.outcome import Run, checked_budget, checked_goal, checked_input, new_run, outcome_body
 from portico._runs.runners import require_jobs
 from portico.errors import RunError, StoreBusy, StoreDamaged, StoreError, StoreUnavailable
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from portico._ports.run_store import RunStore
 
 
-PURSUIT = "pursuit"
-"""The kind of a job that is a pursuit. Its name is that of the run."""
+RUN_KIND = "pursuit"
+"""The kind of a job that is a run. Its name is that of the run."""
 JOB_VERSION = 1
 
 
 class SubmitOptions(TypedDict, total=False):
     """What can be given by name to `Kernel.submit` and `Kernel.submit_all`.
 
-    ``planner`` is the name of one that workers have; ``budget``, ``context`` and ``reuse`` are as `Kernel.pursue` takes
-    them, and the context is JSON.
+    ``planner`` is the name of one that workers have; ``budget``, ``context`` and ``reuse`` are as `Kernel.run_goal`
+    takes them, and the context is JSON.
     """
 
     planner: str | None
@@ -52,7 +52,7 @@ class Submitted:
     origin: Mapping[str, Any] | None = None
 
 
-def pursuit_job(
+def run_job(
     kernel: KernelLike,
     goal: str,
     *,
@@ -63,7 +63,7 @@ def pursuit_job(
     context: Mapping[str, Any] | None = None,
     reuse: bool | None = None,
 ) -> Job:
-    """Return the job of pursuing a goal, under a new name or the one given; nothing is written.
+    """Return the job of running a goal, under a new name or the one given; nothing is written.
 
     Raises ``ValueError`` for a blank goal, a budget that is none and what is not JSON, ``TypeError`` for a planner
     that is an object, which no other process has.
@@ -79,14 +79,14 @@ def pursuit_job(
         "origin": checked_input(dict(kernel.origin), "the kernel's origin") if kernel.origin else None,
     }
     asked = {name: value for name, value in asked.items() if value is not None}
-    name = new_run() if run is None else Pursuit.check_name(run)
-    return Job(name, PURSUIT, {"version": JOB_VERSION, "goal": checked_goal(goal), **asked})
+    name = new_run() if run is None else Run.check_name(run)
+    return Job(name, RUN_KIND, {"version": JOB_VERSION, "goal": checked_goal(goal), **asked})
 
 
 def submitted(job: Job) -> Submitted:
     """Read what a job asks for.
 
-    Raises ``StoreDamaged`` for what `pursuit_job` does not make and ``StoreError`` for a newer version.
+    Raises ``StoreDamaged`` for what `run_job` does not make and ``StoreError`` for a newer version.
     """
     body = dict(job.body)
     try:
@@ -105,7 +105,7 @@ def submitted(job: Job) -> Submitted:
             body["budget"] = checked_budget(Budget(**body["budget"]))
         return Submitted(job.name, **body)
     except (LookupError, TypeError, ValueError) as error:
-        raise StoreDamaged(f"The job {job.name} is none that asks for a pursuit: {error!r}.") from error
+        raise StoreDamaged(f"The job {job.name} is none that asks for a run: {error!r}.") from error
 
 
 async def submit(kernel: KernelLike, jobs: Sequence[Job]) -> list[str]:
@@ -125,10 +125,10 @@ _LONGEST_PAUSE = 2.0
 
 
 async def carry_out(kernel: KernelLike, job: Job, *, emit: Emit | None = None) -> dict[str, Any]:
-    """Carry out a job of the kind ``pursuit`` and return how its run ended, as JSON.
+    """Carry out a job of the kind ``run`` and return how its run ended, as JSON.
 
     The journal says what is to be done, so that a job that is begun several times is one run: what it does not know is
-    pursued under the name of the job, what has not ended is gone on with, and what has ended gives its end again. While
+    run under the name of the job, what has not ended is gone on with, and what has ended gives its end again. While
     another process holds the run this one waits, for as long as that process renews its lease, or ends.
 
     The result has ``run``, ``planner``, ``steps`` (how many ended), ``state``, and what the state says: ``text``,
@@ -136,7 +136,7 @@ async def carry_out(kernel: KernelLike, job: Job, *, emit: Emit | None = None) -
     ``reason`` and ``step`` ("held", "uncertain"), ``reason`` ("failed").
 
     Raises ``RunError`` for a kernel without a journal, ``StoreDamaged`` for a job that asks for nothing, and what
-    `portico._runs.run.pursue` and `portico._runs.run.resume` raise and do not write into the journal.
+    `portico._runs.run.run_goal` and `portico._runs.run.resume` raise and do not write into the journal.
     """
     asked = submitted(job)
     store = kernel.run_store
@@ -175,12 +175,12 @@ async def _one_attempt(
     kernel: KernelLike, store: RunStore, asked: Submitted, before: RunState | None, emit: Emit | None
 ) -> RunState | None:
     """Begin the run or go on with it, and return how the journal says that it ended; None where it began meanwhile."""
-    from portico._runs.run import pursue, resume
+    from portico._runs.run import resume, run_goal
 
     failure: Exception | None = None
     try:
         if before is None:
-            await pursue(
+            await run_goal(
                 kernel,
                 asked.goal,
                 asked.planner,
@@ -261,4 +261,4 @@ def job_handlers() -> dict[str, JobHandler]:
     """Return what carries out each kind of job, for one worker."""
     from portico._bulk_embedding.jobs import KIND, EmbeddingJobs
 
-    return {PURSUIT: carry_out, KIND: EmbeddingJobs()}
+    return {RUN_KIND: carry_out, KIND: EmbeddingJobs()}

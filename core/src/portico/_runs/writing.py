@@ -29,7 +29,7 @@ class Broken(BaseException):
         super().__init__(str(error))
 
 
-class HeldStep(BaseException):
+class PausedStep(BaseException):
     """A step filter held a step."""
 
     def __init__(self, step: Step, hold: RequireApproval) -> None:
@@ -45,7 +45,7 @@ async def run_steps(
 
     A step whose predecessor failed is not run, nor is one of those that have ``failed`` before. Returns the failures.
 
-    Nothing that is started is left running. A cancellation, or what is `Broken`, stops it. After a `HeldStep` nothing
+    Nothing that is started is left running. A cancellation, or what is `Broken`, stops it. After a `PausedStep` nothing
     new begins, but what runs comes to its end before it is raised: its results are not lost.
     """
     return await _Running(plan, results, execute, failed).to_the_end()
@@ -61,7 +61,7 @@ class _Running:
         self.results = results
         self.execute = execute
         self.failures: list[StepFailed] = []
-        self.held: HeldStep | None = None
+        self.held: PausedStep | None = None
         self.rows: set[asyncio.Task[None]] = set()
         self.running = 0
         self.over: asyncio.Future[None] | None = None
@@ -162,7 +162,7 @@ class _Running:
         try:
             arguments = {name: evaluate(argument, results) for name, argument in step.arguments.items()}
             results[step.id] = await self.execute(step, arguments)
-        except HeldStep as held:
+        except PausedStep as held:
             self.held = self.held or held
             return False
         except Exception as error:  # noqa: BLE001 - a step may fail in any way; the failure is data here
@@ -206,7 +206,7 @@ class Journal:
     """The journal of a run, held from `open` to `close`.
 
     Entries that are written while another write is under way go to the store together: steps that end side by side
-    share a write. A task renews the lease, so that a step may take hours. A lease that is lost stops the pursuit. While
+    share a write. A task renews the lease, so that a step may take hours. A lease that is lost stops the run. While
     the store is away for a moment, as a database that restarts is, what is to be written waits for as long as a lease
     lasts: ``length`` tells then whether the last write arrived.
     """
@@ -243,7 +243,7 @@ class Journal:
         self._beating = asyncio.create_task(self._beat(asyncio.current_task()))
 
     def uncancel(self) -> bool:
-        """Take back the journal's own cancellation of the pursuit; tell whether there was no other one."""
+        """Take back the journal's own cancellation of the run; tell whether there was no other one."""
         stopped, self._stopped = self._stopped, None
         return stopped is not None and not stopped.uncancel()
 
@@ -359,7 +359,7 @@ class Journal:
         await self._store.renew(self._lease, seconds=self._seconds)
         self._renewed = now
 
-    async def _beat(self, pursuing: asyncio.Task[Any] | None) -> None:
+    async def _beat(self, running: asyncio.Task[Any] | None) -> None:
         clock = asyncio.get_running_loop().time
         beat = self._seconds / _BEATS
         pause = beat
@@ -376,8 +376,8 @@ class Journal:
                 pause = min(beat / _BEATS, left)
                 if isinstance(error, StoreBusy) or left <= 0:
                     self.lost = error if isinstance(error, StoreError) else self._silent()
-                    if pursuing is not None and pursuing.cancel():
-                        self._stopped = pursuing
+                    if running is not None and running.cancel():
+                        self._stopped = running
                     return
 
     def _silent(self) -> StoreUnavailable:
@@ -412,7 +412,7 @@ async def kept(journal: Journal) -> AsyncIterator[Journal]:
         finally:
             await journal.close()
     except asyncio.CancelledError:
-        # The journal cancelled the pursuit itself, unless somebody else did too.
+        # The journal cancelled the run itself, unless somebody else did too.
         if journal.uncancel() and journal.lost is not None:
             raise journal.lost from None
         raise

@@ -216,7 +216,9 @@ class Choice(Part):
             for one in schema["anyOf"] if schema.keys() == {"anyOf"} else [schema]:
                 if one not in written:
                     written.append(one)
-        return {**(written[0] if len(written) == 1 else {"anyOf": written}), **self.notes}
+        if len(written) == 1 and not (self.notes and "$ref" in written[0]):
+            return {**written[0], **self.notes}
+        return {"anyOf": written, **self.notes}
 
     def fits(self, value: Any, known: _Known, *, so_far: bool) -> bool:
         # Each part of a value is tried once, however many ways lead there.

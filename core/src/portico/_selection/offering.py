@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from portico._chat.messages import Message
-    from portico._functions.functions import FunctionManual
+    from portico._functions.functions import FunctionSpec
     from portico._ports.function_selector import FunctionSelector
 
 _EARLIER = 2
@@ -37,7 +37,7 @@ def recent_texts(messages: Sequence[Message], *, earlier: int = _EARLIER) -> tup
 
 async def selected(
     selector: FunctionSelector,
-    manuals: Mapping[str, FunctionManual],
+    specs: Mapping[str, FunctionSpec],
     context: Sequence[str],
     *,
     named: Collection[str] = (),
@@ -53,20 +53,20 @@ async def selected(
     if named and len(named) <= selector.limit:
         given = given.union(named)
     if not given:
-        return await _asked(selector, manuals, context)
-    others = {name: manual for name, manual in manuals.items() if name not in given}
+        return await _asked(selector, specs, context)
+    others = {name: spec for name, spec in specs.items() if name not in given}
     selection = await _asked(selector, others, context) if others else None
     if selection is None:
         return None
-    first = tuple(Considered(name, "always") for name in manuals if name in given)
+    first = tuple(Considered(name, "always") for name in specs if name in given)
     return replace(selection, offered=(*first, *selection.offered), considered=selection.considered + len(first))
 
 
 async def _asked(
-    selector: FunctionSelector, manuals: Mapping[str, FunctionManual], context: Sequence[str]
+    selector: FunctionSelector, specs: Mapping[str, FunctionSpec], context: Sequence[str]
 ) -> Selection | None:
-    selection = await selector.select(tuple(manuals.values()), context)
-    strange = [name for name in selection.names if name not in manuals]
+    selection = await selector.select(tuple(specs.values()), context)
+    strange = [name for name in selection.names if name not in specs]
     if strange:
         raise TypeError(f"the function selector {selector.name!r} offered {strange[0]!r}, which it was not given")
-    return None if len(set(selection.names)) >= len(manuals) else selection
+    return None if len(set(selection.names)) >= len(specs) else selection

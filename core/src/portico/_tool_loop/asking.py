@@ -118,20 +118,20 @@ class Asking:
         found = self._functions(functions, choice)
         if not found:
             return None
-        manuals = {function.full_name: function.manual for function in found}
-        named = [name for name in self._named_alone(functions or ()) if name in manuals]
+        specs = {function.full_name: function.spec for function in found}
+        named = [name for name in self._named_alone(functions or ()) if name in specs]
         already = [each for each in functions or () if isinstance(each, ChosenFunctions)]
-        kept = [name for name in (function.full_name for function in self._each(already)) if name in manuals]
+        kept = [name for name in (function.full_name for function in self._each(already)) if name in specs]
 
         async def choose() -> tuple[Toolset, Selection | None]:
             from portico._selection.offering import recent_texts, selected
 
-            selection = await selected(selector, manuals, recent_texts(messages), named=named, chosen=kept)
+            selection = await selected(selector, specs, recent_texts(messages), named=named, chosen=kept)
             if selection is None:
                 return self._toolbox.toolset(found, strict=strict), None
             for name in selection.absent:
                 # One that is always offered may be missing here, but not from the kernel: that is an error.
-                find_name(name, {**self._kernel.functions, **manuals})
+                find_name(name, {**self._kernel.functions, **specs})
             names = frozenset(selection.names)
             if choice.mode == "required" and not names:
                 raise UnsupportedOption(

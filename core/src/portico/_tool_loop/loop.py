@@ -24,14 +24,14 @@ from portico._selection.selection import FunctionsOffered
 from portico._tool_loop.partial_json import NOTHING
 from portico._tool_loop.structured import DraftReader, Manner, ReplyFault, ResponseFormat
 from portico._tool_loop.toolset import Toolset
-from portico._tool_loop.values import PartialValue, ToolFinished, ToolStarted, Turn, TurnEvent, TurnLimits
+from portico._tool_loop.values import PartialValue, ToolFinished, ToolLoopLimits, ToolStarted, Turn, TurnEvent
 from portico.errors import (
     ArgumentsInvalid,
     FunctionFailed,
     FunctionNotFound,
     PorticoError,
     ResponseInvalid,
-    TurnLimitExceeded,
+    ToolLoopLimitExceeded,
 )
 
 if TYPE_CHECKING:
@@ -108,17 +108,17 @@ async def take_turn(
     toolset: Toolset,
     choose: Choose | None = None,
     format: ResponseFormat[Any] | None = None,
-    limits: TurnLimits | None = None,
+    limits: ToolLoopLimits | None = None,
     streamed: bool = False,
 ) -> AsyncGenerator[TurnEvent[Any], None]:
     """Take a turn and yield what happens, the `Turn` last; `ChatDelta` and `PartialValue` only when ``streamed``.
 
     ``request`` offers the tools of ``toolset``, and only those can be called. With ``choose`` it is asked for them when
     the turn begins, within the turn's time.
-    Raises ``TurnLimitExceeded``; ``ResponseInvalid`` for a reply that is not of its form after all repairs, or
+    Raises ``ToolLoopLimitExceeded``; ``ResponseInvalid`` for a reply that is not of its form after all repairs, or
     was cut short; what the service raises. A function that fails is a message to the model, never an error here.
     """
-    turn = _Turn(kernel, chat, request, format=format, limits=limits or TurnLimits())
+    turn = _Turn(kernel, chat, request, format=format, limits=limits or ToolLoopLimits())
     if choose is not None:
         toolset, turn.selection = await turn.within(choose())
         if turn.selection is not None:
@@ -139,7 +139,7 @@ class _Turn:
         request: ChatRequest,
         *,
         format: ResponseFormat[Any] | None,
-        limits: TurnLimits,
+        limits: ToolLoopLimits,
     ) -> None:
         if not chat.capabilities.sources and _has_sources(request.messages):
             request = replace(request, messages=Message.render_sources(request.messages))
@@ -339,12 +339,12 @@ class _Turn:
             )
         )
 
-    def exceeded(self, limit: str) -> TurnLimitExceeded:
+    def exceeded(self, limit: str) -> ToolLoopLimitExceeded:
         calls = [part for part in self.added[-1].content if isinstance(part, ToolCall)] if self.added else []
         # Services refuse a conversation with a call that has no answer, and this one may be gone on with.
         answers = tuple(ToolResult(call.id, call.name, _OPEN, error=True) for call in calls)
-        return TurnLimitExceeded(
-            f"The turn reached its limit of {limit} before the model answered. Allow more with limits=TurnLimits(…).",
+        return ToolLoopLimitExceeded(
+            f"The turn reached its limit of {limit} before the model answered. Allow more: limits=ToolLoopLimits(…).",
             messages=(*self.added, Message("tool", answers)) if answers else self.added,
             usage=self.usage,
         )

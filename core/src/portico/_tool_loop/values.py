@@ -49,7 +49,7 @@ class TurnOptions(RequestOptions, total=False):
 
     functions: Iterable[str | Function | FunctionPlugin | ChosenFunctions]
     chat: ChatService | str
-    limits: TurnLimits
+    limits: ToolLoopLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,8 @@ class ChosenFunctions:
 
 
 @dataclass(frozen=True, slots=True)
-class TurnLimits:
-    """What one turn may cost; reaching a limit raises ``TurnLimitExceeded``.
+class ToolLoopLimits:
+    """What one turn may cost; reaching a limit raises ``ToolLoopLimitExceeded``.
 
     ``rounds`` are replies asked for, those that mend a malformed one included; ``calls`` are tool calls;
     ``tokens`` are those read and written, looked at after each reply; ``seconds`` are of the whole turn;

@@ -41,26 +41,26 @@ def send(text: str) -> str:
     raise AssertionError("it was sent")
 
 
-async def pursue(goal: str, *functions: Callable[..., object], most: int = 3) -> object:
+async def run_goal(goal: str, *functions: Callable[..., object], most: int = 3) -> object:
     kernel = Kernel()
     for each in functions:
         kernel.add_function(each)
     settings = AcmeSettings(functions=most)
     planner = AcmePlanner(settings, None)
-    return (await kernel.pursue(goal, planner=planner)).outcome
+    return (await kernel.run_goal(goal, planner=planner)).outcome
 
 
 async def test_every_function_that_fits_is_asked() -> None:
-    outcome = await pursue("abc", length, backwards)
+    outcome = await run_goal("abc", length, backwards)
     assert outcome == Answer("length: 3\n\nbackwards: cba")
 
 
 async def test_the_words_of_the_goal_decide_which_function_comes_first() -> None:
-    assert await pursue("turn it round", length, backwards, most=1) == Answer("backwards: dnuor ti nrut")
+    assert await run_goal("turn it round", length, backwards, most=1) == Answer("backwards: dnuor ti nrut")
 
 
 async def test_functions_with_effects_or_other_parameters_are_left_alone() -> None:
-    outcome = await pursue("abc", send, repeat)
+    outcome = await run_goal("abc", send, repeat)
     assert isinstance(outcome, Infeasible)
     assert outcome.missing == ("a function of one text",)
 
@@ -69,14 +69,14 @@ async def test_passages_are_cited() -> None:
     docs = ListSearch([ListEntry("The door is red.", "House", "https://docs.example/house")])
     kernel = Kernel(plugins=[search_plugin(docs, "docs")])
     planner = AcmePlanner(AcmeSettings(), None)
-    outcome = (await kernel.pursue("Which colour is the door?", planner=planner)).outcome
+    outcome = (await kernel.run_goal("Which colour is the door?", planner=planner)).outcome
     assert isinstance(outcome, Answer)
     assert outcome.text == "The door is red. [1]"
     assert outcome.citations[0].link == "https://docs.example/house"
 
 
 async def test_a_function_that_fails_is_told_of_and_the_others_answer() -> None:
-    outcome = await pursue("abc", fail, length)
+    outcome = await run_goal("abc", fail, length)
     assert isinstance(outcome, Answer)
     assert outcome.text == "length: 3"
     assert "nothing works today" in outcome.warnings[0]
@@ -84,7 +84,7 @@ async def test_a_function_that_fails_is_told_of_and_the_others_answer() -> None:
 
 async def test_when_all_fail_that_is_the_error() -> None:
     with pytest.raises(PlanError, match="nothing works today"):
-        await pursue("abc", fail)
+        await run_goal("abc", fail)
 
 
 @pytest.mark.parametrize("functions", [0, 10])

@@ -47,6 +47,6 @@ async def test_a_file_of_another_form_is_a_mistake_in_the_configuration(tmp_path
 
 async def test_what_it_gives_is_typed_for_models() -> None:
     kernel = await kernel_with(AcmeSettings())
-    manual = kernel.manuals["glossary-define"]
-    assert set(manual.returns["properties"]) == {"word", "meaning", "see_also"}
-    assert manual.parameters["properties"]["word"]["description"].startswith("One word of the glossary")
+    spec = kernel.specs["glossary-define"]
+    assert set(spec.returns["properties"]) == {"word", "meaning", "see_also"}
+    assert spec.parameters["properties"]["word"]["description"].startswith("One word of the glossary")

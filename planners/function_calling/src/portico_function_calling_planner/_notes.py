@@ -2,7 +2,7 @@
 
 Each plan has the replies since the last one that ran, so that the journal holds every reply once.
 
-The results of steps are not in it: they come with the task, from the journal when a pursuit is resumed.
+The results of steps are not in it: they come with the task, from the journal when a run is resumed.
 """
 
 from __future__ import annotations

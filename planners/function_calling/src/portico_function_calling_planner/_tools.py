@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
-from portico import FunctionManual, Tool, ToolCall
+from portico import FunctionSpec, Tool, ToolCall
 from portico.errors import ArgumentsInvalid
-from portico.plans import FittedManual, Step, call_step, object_in, step_faults
+from portico.plans import FittedFunctions, Step, call_step, object_in, step_faults
 from portico.plugins import JsonSchema, Mismatch, StrictForm, find_name, tool_form
 
 __all__ = ["Offer"]
@@ -19,15 +19,15 @@ class Offer:
     It is made once for a catalogue, so that a service can keep what it made of the tools.
     """
 
-    def __init__(self, functions: Sequence[FunctionManual], goal: str, *, tokens: int, strict: bool) -> None:
-        fitted = FittedManual.of(functions, goal, tokens=tokens, write=_as_tools)
+    def __init__(self, functions: Sequence[FunctionSpec], goal: str, *, tokens: int, strict: bool) -> None:
+        fitted = FittedFunctions.of(functions, goal, tokens=tokens, write=_as_tools)
         self.fitted = fitted
-        self._catalogue = {manual.name: manual for manual in fitted.functions}
-        self._by_wire: dict[str, tuple[FunctionManual, StrictForm | None]] = {}
+        self._catalogue = {spec.name: spec for spec in fitted.functions}
+        self._by_wire: dict[str, tuple[FunctionSpec, StrictForm | None]] = {}
         tools = []
-        for manual in fitted.functions:
-            made, form = tool_form(manual, strict=strict)
-            self._by_wire[made.name] = (manual, form)
+        for spec in fitted.functions:
+            made, form = tool_form(spec, strict=strict)
+            self._by_wire[made.name] = (spec, form)
             tools.append(made)
         self.infeasible = JsonSchema.free_name("infeasible", self._by_wire)
         tools.append(Tool(self.infeasible, _INFEASIBLE, _INFEASIBLE_PARAMETERS))
@@ -44,22 +44,22 @@ class Offer:
 
         Raises ``FunctionNotFound`` with the nearest names and ``ArgumentsInvalid`` with every fault.
         """
-        manual, form = self._by_wire.get(call.name, (None, None))
-        if manual is None:
-            manual = self._catalogue[find_name(call.name, self._catalogue, lenient=True)]
+        spec, form = self._by_wire.get(call.name, (None, None))
+        if spec is None:
+            spec = self._catalogue[find_name(call.name, self._catalogue, lenient=True)]
         try:
             arguments = object_in(call.arguments.strip() or "{}")
         except ValueError as error:
-            raise ArgumentsInvalid(manual.name, [f"the arguments are not one JSON object: {error}"]) from error
+            raise ArgumentsInvalid(spec.name, [f"the arguments are not one JSON object: {error}"]) from error
         if form is not None and not form.identity:
             try:
                 arguments = form.decode(arguments)
             except (Mismatch, RecursionError) as error:
-                raise ArgumentsInvalid(manual.name, [str(error) or "nested too deeply"]) from error
-        step = call_step(manual.name, arguments, self._catalogue, id=id, reason=reason)
+                raise ArgumentsInvalid(spec.name, [str(error) or "nested too deeply"]) from error
+        step = call_step(spec.name, arguments, self._catalogue, id=id, reason=reason)
         faults = step_faults(step, self._catalogue)
         if faults:
-            raise ArgumentsInvalid(manual.name, [fault.removeprefix("arguments.").rstrip(".") for fault in faults])
+            raise ArgumentsInvalid(spec.name, [fault.removeprefix("arguments.").rstrip(".") for fault in faults])
         return step
 
 
@@ -82,7 +82,7 @@ _INFEASIBLE_PARAMETERS = {
 }
 
 
-def _as_tools(manuals: Iterable[FunctionManual]) -> str:
+def _as_tools(specs: Iterable[FunctionSpec]) -> str:
     """Write manuals as they lie in a request, to know how much they take."""
-    made = (manual.tool() for manual in manuals)
+    made = (spec.tool() for spec in specs)
     return json.dumps([[each.name, each.description, each.parameters] for each in made], ensure_ascii=False)

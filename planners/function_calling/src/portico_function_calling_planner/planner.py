@@ -49,8 +49,8 @@ class FunctionCallingPlanner:
     >>> _ = kernel.add_function(today)
     >>> chat = ScriptedChat(ToolCall("c1", "today"), "It is 1 May.", capabilities=ChatCapabilities(tools=True))
     >>> planner = FunctionCallingPlanner(FunctionCallingSettings(), FixedServices({ChatService: chat}))
-    >>> pursuit = kernel.run_sync(kernel.pursue("Which day is it?", planner=planner))
-    >>> pursuit.outcome.text, pursuit.plan.steps[0].function
+    >>> run = kernel.run_sync(kernel.run_goal("Which day is it?", planner=planner))
+    >>> run.outcome.text, run.plan.steps[0].function
     ('It is 1 May.', 'today')
 
     The calls of a reply are independent steps and run side by side; a reply of words is the answer. A call of a

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 from xml.sax.saxutils import escape
 
-from portico import FunctionManual, Message
+from portico import FunctionSpec, Message
 from portico.errors import PlanFormatError
 from portico.plans import Finding, Plan, StepRecord, Task, as_data, plan_to_text, plan_to_xml
 
@@ -71,9 +71,9 @@ _IMPOSSIBLE = """\
 _NOTE = "Those were examples; functions that begin with Example do not exist. Now the real goal."
 
 
-def messages_for(task: Task, manual: str, *, instructions: str) -> list[Message]:
+def messages_for(task: Task, spec: str, *, instructions: str) -> list[Message]:
     """Return what the model is told for a task, before its first reply."""
-    told = _INSTRUCTIONS.format(missing=MISSING_MARK, manual=manual)
+    told = _INSTRUCTIONS.format(missing=MISSING_MARK, spec=spec)
     if instructions.strip():
         told = f"{told}\n{instructions.strip()}\n"
     before = written_of(task.notes)
@@ -148,12 +148,12 @@ def _called(record: StepRecord) -> str:
     return _dotted(function) if isinstance(function, str) else "a plan of several steps"
 
 
-def _written(plan: Plan, functions: Iterable[FunctionManual]) -> str:
+def _written(plan: Plan, functions: Iterable[FunctionSpec]) -> str:
     written = written_of(plan.notes)
     if written:
         return written
     try:
-        return plan_to_xml(plan, {manual.name: manual for manual in functions}, bare=True)
+        return plan_to_xml(plan, {spec.name: spec for spec in functions}, bare=True)
     except PlanFormatError:  # the plan of another planner may hold what XML cannot
         return plan_to_text(plan)
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from portico import FunctionManual
+from portico import FunctionSpec
 from portico.plans import (
     INPUT,
     Expression,
@@ -34,7 +34,7 @@ _FIELD = re.compile(r"\.[A-Za-z_]\w*|\[[^\]]{0,40}\]")
 
 def read_reply(
     text: str,
-    catalogue: Mapping[str, FunctionManual],
+    catalogue: Mapping[str, FunctionSpec],
     *,
     goal: str,
     finished: Collection[str] = (),
@@ -55,7 +55,7 @@ def read_reply(
     return XmlPlan(_with_free_ids(read.plan, taken), read.recovered)
 
 
-def _problems(plan: Plan, catalogue: Mapping[str, FunctionManual], *, has_input: bool) -> Iterator[str]:
+def _problems(plan: Plan, catalogue: Mapping[str, FunctionSpec], *, has_input: bool) -> Iterator[str]:
     """Yield what is a plan by its form, and not what was meant."""
     kinds: dict[str, Any] = {}
     for number, step in enumerate(plan.steps, 1):
@@ -70,8 +70,8 @@ def _problems(plan: Plan, catalogue: Mapping[str, FunctionManual], *, has_input:
                         f"Step {number}, {name}: ${part.step}{field[0]} does not exist; "
                         f"${part.step} is the whole output of its step."
                     )
-        manual = catalogue.get(step.function) if isinstance(step.function, str) else None
-        kinds[step.id] = None if manual is None else manual.returns.get("type")
+        spec = catalogue.get(step.function) if isinstance(step.function, str) else None
+        kinds[step.id] = None if spec is None else spec.returns.get("type")
 
 
 def _infeasible(text: str) -> Infeasible:

@@ -10,7 +10,7 @@ from portico.plans import (
     Answer,
     Emit,
     Expression,
-    FittedManual,
+    FittedFunctions,
     From,
     Infeasible,
     Plan,
@@ -55,7 +55,7 @@ class SequentialPlanner:
         task.require_functions()
         settings = self._settings
         number = task.plan_number(replans=settings.replans)
-        fitted = FittedManual.of(task.functions, task.goal, tokens=settings.manual_tokens)
+        fitted = FittedFunctions.of(task.functions, task.goal, tokens=settings.manual_tokens)
         messages = messages_for(task, fitted.text, instructions=settings.instructions)
         read, text = await self._read(task, messages, emit)
         if isinstance(read, Infeasible):
@@ -72,7 +72,7 @@ class SequentialPlanner:
     async def _read(self, task: Task, messages: list[Message], emit: Emit) -> tuple[XmlPlan | Infeasible, str]:
         settings = self._settings
         chat = self._services.get(ChatService, settings.chat)
-        catalogue = {manual.name: manual for manual in task.functions}
+        catalogue = {spec.name: spec for spec in task.functions}
         finished = {record.step.id for record in finished_steps(task)}
         taken = {record.step.id for record in task.steps}
         request = sampled_request(messages, settings)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from portico import ChatCapabilities, ChatRequest, FunctionManual
+from portico import ChatCapabilities, ChatRequest, FunctionSpec
 from portico.errors import SchemaUnsupported
 from portico.plugins import JsonSchema, Mismatch, ReplyFault, StrictForm
 from portico_stepwise_planner._arguments import REFERENCE
@@ -50,7 +50,7 @@ class TurnSchema:
 
 
 def turn_schema(
-    functions: Sequence[FunctionManual], infeasible: str | None, capabilities: ChatCapabilities, *, references: bool
+    functions: Sequence[FunctionSpec], infeasible: str | None, capabilities: ChatCapabilities, *, references: bool
 ) -> TurnSchema | None:
     """Make the schema of a thought with one call of these functions or with the final answer.
 
@@ -73,9 +73,9 @@ def turn_schema(
     return TurnSchema(schema)
 
 
-def _turn(functions: Sequence[FunctionManual], infeasible: str | None, *, references: bool) -> Mapping[str, Any]:
+def _turn(functions: Sequence[FunctionSpec], infeasible: str | None, *, references: bool) -> Mapping[str, Any]:
     definitions: dict[str, Mapping[str, Any]] = {}
-    taken = [(manual.name, JsonSchema.hoist(manual.parameters, definitions)) for manual in functions]
+    taken = [(spec.name, JsonSchema.hoist(spec.parameters, definitions)) for spec in functions]
     if references and functions:
         reference = JsonSchema.free_name("reference", definitions)
         definitions[reference] = REFERENCE

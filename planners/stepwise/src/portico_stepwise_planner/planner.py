@@ -12,7 +12,7 @@ from portico.plans import (
     AnswerWords,
     Emit,
     Expression,
-    FittedManual,
+    FittedFunctions,
     Infeasible,
     Plan,
     Step,
@@ -44,7 +44,7 @@ _SENT_BACK = 2_000
 class _Offer:
     """What the model can do: the functions that it is told of, the schema of a turn, and how to say that none helps."""
 
-    fitted: FittedManual
+    fitted: FittedFunctions
     schema: TurnSchema | None
     infeasible: str
 
@@ -62,8 +62,8 @@ class StepwisePlanner:
     >>> _ = kernel.add_function(today)
     >>> chat = ScriptedChat('Thought: The date first.\nAction: {"function": "today"}', "Final answer: It is 1 May.")
     >>> planner = StepwisePlanner(StepwiseSettings(), FixedServices({ChatService: chat}))
-    >>> pursuit = kernel.run_sync(kernel.pursue("Which day is it?", planner=planner))
-    >>> pursuit.outcome.text, [step.reason for step in pursuit.plan.steps]
+    >>> run = kernel.run_sync(kernel.run_goal("Which day is it?", planner=planner))
+    >>> run.outcome.text, [step.reason for step in run.plan.steps]
     ('It is 1 May.', ['The date first.'])
 
     Each proposal is one reply of the model: a plan of one step without a result, the answer, or that the goal is
@@ -101,9 +101,9 @@ class StepwisePlanner:
         references = results or task.input is not None
         key = (task.functions, task.goal, last, results, references, can.response_schema, can.strict)
         if self._offered is None or self._offered[0] != key:
-            infeasible = JsonSchema.free_name("infeasible", {manual.name for manual in task.functions})
+            infeasible = JsonSchema.free_name("infeasible", {spec.name for spec in task.functions})
             tokens = self._settings.manual_tokens
-            fitted = FittedManual.of(task.functions, task.goal, tokens=tokens, write=signatures)
+            fitted = FittedFunctions.of(task.functions, task.goal, tokens=tokens, write=signatures)
             # On the last turn nothing can be called any more, and where there are results they are the answer: a small
             # model that has written calls goes on to write one as long as there is any.
             schema = turn_schema(
@@ -185,7 +185,7 @@ def _meant(turn: Action | Final, offer: _Offer, task: Task) -> Step | Final | In
     """Make of a turn what it is for the loop; raises `ReplyFault` for an argument that cannot be read."""
     if isinstance(turn, Final):
         return turn
-    known = any(manual.name == turn.function for manual in task.functions)
+    known = any(spec.name == turn.function for spec in task.functions)
     if not known and turn.function.casefold() == offer.infeasible:
         return Infeasible.from_call(turn.arguments, said=turn.thought)
     # Under a schema nothing can be quoted: what has the look of a reference is one, and the check knows the steps.
@@ -194,7 +194,7 @@ def _meant(turn: Action | Final, offer: _Offer, task: Task) -> Step | Final | In
 
 def _step(action: Action, arguments: Mapping[str, Expression], task: Task) -> Step:
     id = next(task.fresh_ids())
-    catalogue = {manual.name: manual for manual in task.functions}
+    catalogue = {spec.name: spec for spec in task.functions}
     values = {name: each.value for name, each in arguments.items() if isinstance(each, Value)}
     try:
         step = call_step(action.function, values, catalogue, id=id, reason=action.thought)

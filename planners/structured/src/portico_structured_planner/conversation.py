@@ -37,12 +37,12 @@ _MOST = 1_500
 _MOST_FAULTS = 12
 
 
-def opening(task: Task, manual: str, form: StepForm, *, held: bool, reasons: bool) -> list[Message]:
+def opening(task: Task, spec: str, form: StepForm, *, held: bool, reasons: bool) -> list[Message]:
     """Return the beginning of the conversation: the system's words, then the goal and what was done for it."""
     call = _CALL % ('"reason": "why this step", ' if reasons else "")
     ends = [_FINISH % form.finish, *([_GIVE_UP % form.give_up] if form.rules.give_up else [])]
     arguments = _ARGUMENTS if held else _ARGUMENTS.replace("\n- null", f"{_COLLECTIONS}\n- null")
-    system = f"{_RULES}- " + "\n- ".join([call, *ends]) + f"\n{arguments}\n\nThe functions:\n{manual}"
+    system = f"{_RULES}- " + "\n- ".join([call, *ends]) + f"\n{arguments}\n\nThe functions:\n{spec}"
     parts = [f"The goal: {task.goal}"]
     if task.input is not None:
         parts.append(

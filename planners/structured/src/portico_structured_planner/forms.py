@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
-from portico import FunctionManual
+from portico import FunctionSpec
 from portico.errors import SchemaUnsupported
 from portico.plugins import JsonSchema, StrictForm
 from portico.ports import SchemaValidator
@@ -167,11 +167,11 @@ class FunctionForm:
     ``problem`` says why it cannot be called at all, where its schema is not one of an object's properties.
     """
 
-    def __init__(self, manual: FunctionManual) -> None:
-        self.name = manual.name
+    def __init__(self, spec: FunctionSpec) -> None:
+        self.name = spec.name
         self.parameters: Mapping[str, tuple[ParameterForm, bool]] = {}
         self.problem = ""
-        parameters = manual.parameters
+        parameters = spec.parameters
         try:
             definitions = parameters.get("$defs")
             required = list(parameters.get("required", ()))

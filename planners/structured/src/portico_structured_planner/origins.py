@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from portico import FunctionManual
+from portico import FunctionSpec
 from portico.plans import JsonPath
 from portico.plugins import JsonSchema
 from portico_structured_planner.forms import FunctionForm, ParameterForm
@@ -39,18 +39,18 @@ class Forms:
     """
 
     def __init__(self) -> None:
-        self._functions: OrderedDict[int, tuple[FunctionManual, FunctionForm]] = OrderedDict()
+        self._functions: OrderedDict[int, tuple[FunctionSpec, FunctionForm]] = OrderedDict()
         self._parameters: OrderedDict[str, ParameterForm] = OrderedDict()
         self._paths: OrderedDict[tuple[int, str], tuple[Any, tuple[JsonPath, ...]]] = OrderedDict()
 
-    def function(self, manual: FunctionManual) -> FunctionForm:
+    def function(self, spec: FunctionSpec) -> FunctionForm:
         """Return the form of a function; parameters that take the same share theirs."""
-        found = self._functions.get(id(manual))
+        found = self._functions.get(id(spec))
         if found is None:
-            form = FunctionForm(manual)
+            form = FunctionForm(spec)
             if not form.problem:
                 form.parameters = {name: (self._shared(each), need) for name, (each, need) in form.parameters.items()}
-            found = _kept(self._functions, id(manual), (manual, form))
+            found = _kept(self._functions, id(spec), (spec, form))
         return found[1]
 
     def paths(self, origin: Origin, form: ParameterForm) -> tuple[JsonPath, ...]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from portico import ChatRequest, FunctionManual, Message
+from portico import ChatRequest, FunctionSpec, Message
 from portico.errors import PlanError, SchemaUnsupported
 from portico.plans import (
     INPUT,
     Answer,
     Emit,
-    FittedManual,
+    FittedFunctions,
     Infeasible,
     Plan,
     Step,
@@ -100,14 +100,14 @@ class _Writing:
 
     async def plan(self) -> Plan | Infeasible:
         self.origins = list(self.known())
-        manual = self.offered()
+        spec = self.offered()
         returns = {each.name: each.returns for each in self.task.functions}
-        form = self.form(manual.functions)
-        self.messages = opening(self.task, manual.text, form, held=self.held, reasons=self.settings.reasons)
+        form = self.form(spec.functions)
+        self.messages = opening(self.task, spec.text, form, held=self.held, reasons=self.settings.reasons)
         while True:
             reply, following = await self.next(form)
             if isinstance(following, GiveUp):
-                return manual.explain(Infeasible(following.reason, following.missing))
+                return spec.explain(Infeasible(following.reason, following.missing))
             if isinstance(following, Finish):
                 return self.written(following)
             step = Step(self.unused_id(), following.function, following.arguments, reason=following.reason)
@@ -116,7 +116,7 @@ class _Writing:
                 return self.written(None)
             self.origins.append(Origin(step.id, (returns[following.function],)))
             self.messages += after_step(reply, step.id, returns[following.function], last=self.steps_left() < 1)
-            form = self.form(manual.functions)
+            form = self.form(spec.functions)
 
     def written(self, end: Finish | None) -> Plan:
         result = None if end is None else end.result
@@ -149,11 +149,11 @@ class _Writing:
     def held(self) -> bool:
         return self.chat.capabilities.response_schema
 
-    def offered(self) -> FittedManual:
+    def offered(self) -> FittedFunctions:
         """Return the functions that the manual has room for, fewer where a strict schema has not."""
         tokens = self.settings.manual_tokens
         while True:
-            fitted = FittedManual.of(self.task.functions, self.task.goal, tokens=tokens, write=signatures)
+            fitted = FittedFunctions.of(self.task.functions, self.task.goal, tokens=tokens, write=signatures)
             try:
                 self.form(fitted.functions)
             except SchemaUnsupported:
@@ -163,7 +163,7 @@ class _Writing:
             else:
                 return fitted
 
-    def form(self, functions: tuple[FunctionManual, ...]) -> StepForm:
+    def form(self, functions: tuple[FunctionSpec, ...]) -> StepForm:
         """Return the form of the next step, with fewer references where strict mode has no room for all."""
         made = len(self.steps) + len(self.task.own_steps)
         left = self.steps_left()
@@ -203,7 +203,7 @@ class _Writing:
         return min(self.settings.max_steps, self.task.budget.steps) - len(self.steps)
 
     def unused_id(self) -> str:
-        """Return s1, s2 and so on, after the last that the pursuit has."""
+        """Return s1, s2 and so on, after the last that the run has."""
         taken = [record.step.id.partition("/")[0] for record in self.task.steps]
         taken += [step.id for step in self.steps]
         numbers = [int(id[1:]) for id in taken if id[:1] == "s" and id[1:].isdecimal() and len(id) < 10]

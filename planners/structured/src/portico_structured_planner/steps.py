@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from portico import FunctionManual
+from portico import FunctionSpec
 from portico.plans import From, JsonPath
 from portico_structured_planner.bounds import Bounds
 from portico_structured_planner.forms import FunctionForm, ParameterForm
@@ -59,7 +59,7 @@ class StepForm:
     """What may be referred to: by the key of a parameter's form, the step id, the paths."""
 
 
-def step_form(functions: Sequence[FunctionManual], origins: Sequence[Origin], forms: Forms, rules: Rules) -> StepForm:
+def step_form(functions: Sequence[FunctionSpec], origins: Sequence[Origin], forms: Forms, rules: Rules) -> StepForm:
     """Make the form of the next step.
 
     The root is an object with the one property ``next``, whose alternatives each begin with a constant: the name
@@ -79,18 +79,18 @@ class _Making:
     shared: dict[tuple[str, tuple[JsonPath, ...]], str] = field(default_factory=dict)
     allowed: dict[str, dict[str, dict[JsonPath, None]]] = field(default_factory=dict)
 
-    def form(self, functions: Sequence[FunctionManual]) -> StepForm:
-        taken = {manual.name for manual in functions}
+    def form(self, functions: Sequence[FunctionSpec]) -> StepForm:
+        taken = {spec.name for spec in functions}
         options: list[dict[str, Any]] = []
         offered: dict[str, FunctionForm] = {}
         left_out: dict[str, str] = {}
-        for manual in functions if self.rules.calls else ():
-            form = self.forms.function(manual)
+        for spec in functions if self.rules.calls else ():
+            form = self.forms.function(spec)
             option = self.call(form)
             if isinstance(option, str):
-                left_out[manual.name] = option
+                left_out[spec.name] = option
             else:
-                offered[manual.name] = form
+                offered[spec.name] = form
                 options.append(option)
         finish, give_up = _unused("finish", taken), _unused("infeasible", taken)
         can_give_up = self.rules.ends and self.rules.give_up

@@ -81,13 +81,13 @@ class Doing:
             return results
 
         durable = durable_of(self.runner)
-        pursued = in_time(durable.pursue(self.run, work), "a run had no end", seconds=seconds)
+        run = in_time(durable.run(self.run, work), "a run had no end", seconds=seconds)
         if attempt.fails:
             with pytest.raises(RuntimeError) as caught:
-                await pursued
-            assert caught.value is failure, "another error came out of `pursue` than the work raised"
+                await run
+            assert caught.value is failure, "another error came out of `run_goal` than the work raised"
         else:
-            for call, result in zip(attempt.calls, await pursued, strict=True):
+            for call, result in zip(attempt.calls, await run, strict=True):
                 self._is_right(call, result, before)
         for call in attempt.calls:
             if call.name not in before and not call.fails:

@@ -18,7 +18,7 @@ __all__ = [
     "NOT_JSON",
     "ODD_TEXTS",
     "CarryOut",
-    "Held",
+    "Paused",
     "at_work",
     "echo",
     "filled",
@@ -71,7 +71,7 @@ async def echo(job: Job) -> Any:
     return dict(job.body)
 
 
-class Held:
+class Paused:
     """Carries out jobs that go on until they are let go, and notes what becomes of each."""
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from portico.ports import Job, JobQueue
-from portico_testkit._job_cases import ENDED, Held, at_work, echo, filled, known, until
+from portico_testkit._job_cases import ENDED, Paused, at_work, echo, filled, known, until
 from portico_testkit._job_sharing import JobSharing
 from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.tasks import in_time
@@ -24,7 +24,7 @@ class JobWork(JobSharing):
     @pytest.mark.asyncio
     async def test_cancelling_takes_a_job_that_waits_out_of_the_queue(self, queue: JobQueue) -> None:
         """It is never begun, also where its name is submitted again; unknown names are no error."""
-        held = Held()
+        held = Paused()
         held.go.set()
         await queue.submit([Job("unwanted", "cancelled"), Job("wanted", "cancelled")])
         await queue.cancel(["unwanted", "no such job"])
@@ -42,7 +42,7 @@ class JobWork(JobSharing):
     @pytest.mark.asyncio
     async def test_cancelling_stops_a_job_that_runs_and_no_other(self, queue: JobQueue) -> None:
         """What it is at is cancelled, and its worker goes on."""
-        held = Held()
+        held = Paused()
         await queue.submit([Job("unwanted", "running")])
         async with at_work(queue, {"running": held, "echo": echo}) as worker:
             await held.holds(["unwanted"], self.patience)
@@ -65,7 +65,7 @@ class JobWork(JobSharing):
     @pytest.mark.asyncio
     async def test_a_worker_that_is_cancelled_gives_back_what_it_has(self, queue: JobQueue) -> None:
         """Ctrl-C, or a new version: the next worker begins them again."""
-        held = Held()
+        held = Paused()
         names = [f"j{at}" for at in range(self.concurrency)]
         await queue.submit([Job(name, "given back") for name in names])
         async with at_work(queue, {"given back": held}):
@@ -86,7 +86,7 @@ class JobWork(JobSharing):
     @pytest.mark.asyncio
     async def test_no_more_jobs_run_at_a_time_than_a_worker_takes_and_no_fewer(self, queue: JobQueue) -> None:
         """Whoever sets a bound has a machine, or a service, that takes no more."""
-        held = Held()
+        held = Paused()
         names = [f"j{at}" for at in range(2 * self.concurrency)]
         await queue.submit([Job(name, "bound") for name in names])
         async with at_work(queue, {"bound": held}) as worker:

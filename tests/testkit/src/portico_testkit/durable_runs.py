@@ -13,7 +13,7 @@ from hypothesis import settings
 from portico.errors import StoreError
 from portico.ports import Runner
 from portico_testkit._durable_attempts import Attempt, Call, Doing, durable_of
-from portico_testkit._durable_pursuits import DurablePursuits as _DurablePursuits
+from portico_testkit._durable_runs import DurableRuns as _DurableRuns
 from portico_testkit._failing import fails_as
 from portico_testkit._job_cases import NOT_JSON, ODD_TEXTS
 from portico_testkit._run_store_cases import ODD_ENTRIES
@@ -32,7 +32,7 @@ _USUAL = ("a", "A", "a b", "a/b", "a-b", "ключ")
 """Names that nobody may refuse."""
 
 
-class DurableRunsKit(_DurablePursuits):
+class DurableRunsKit(_DurableRuns):
     """Subclass it and give a fixture named ``runner``, whose ``durable`` records; nothing is recorded at first::
 
         class TestAcmeRuns(DurableRunsKit):
@@ -81,7 +81,7 @@ class DurableRunsKit(_DurablePursuits):
                 doing.recorded[f"s{number}"] = value
                 await doing.is_recorded()
 
-        await in_time(durable_of(runner).pursue("at once", work), _NO_END, seconds=self.patience)
+        await in_time(durable_of(runner).run("at once", work), _NO_END, seconds=self.patience)
         await doing.is_recorded()
 
     @pytest.mark.asyncio
@@ -94,7 +94,7 @@ class DurableRunsKit(_DurablePursuits):
                 await doing.call(Call("s1", None, fails=True))
             await doing.is_recorded()
 
-        await in_time(durable_of(runner).pursue("failures", work), _NO_END, seconds=self.patience)
+        await in_time(durable_of(runner).run("failures", work), _NO_END, seconds=self.patience)
         assert doing.called == ["s1", "s1"], (
             f"s1 failed and was executed again, and its action was called {doing.called}"
         )
@@ -120,7 +120,7 @@ class DurableRunsKit(_DurablePursuits):
             await doing.is_recorded()
             assert await doing.do("s1", 1) == 1, "an action that was cancelled was taken for done"
 
-        await in_time(durable_of(runner).pursue("cancelled actions", work), _NO_END, seconds=self.patience)
+        await in_time(durable_of(runner).run("cancelled actions", work), _NO_END, seconds=self.patience)
         doing.recorded["s1"] = 1
         await doing.is_recorded()
 
@@ -157,7 +157,7 @@ class DurableRunsKit(_DurablePursuits):
                     given = await doing.do(f"s{number}", value)
                     assert given is value, f"an action gave {value!r}, which came as {given!r}"
 
-        await in_time(durable_of(runner).pursue("no JSON", work), _NO_END, seconds=self.patience)
+        await in_time(durable_of(runner).run("no JSON", work), _NO_END, seconds=self.patience)
         await doing.is_recorded()
 
     @pytest.mark.asyncio
@@ -181,6 +181,6 @@ class DurableRunsKit(_DurablePursuits):
         doing = Doing(failing_runner, "r")
         durable = durable_of(failing_runner)
         never = "it has no end where its record cannot be kept"
-        pursued = durable.pursue("r", lambda: doing.do("s1"))
-        await in_time(fails_as(StoreError, pursued, "pursue"), never, seconds=self.patience)
+        run = durable.run("r", lambda: doing.do("s1"))
+        await in_time(fails_as(StoreError, run, "run"), never, seconds=self.patience)
         await in_time(fails_as(StoreError, durable.recorded("r"), "recorded"), never, seconds=self.patience)

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import pytest
 
-from portico import FunctionManual, Selection
+from portico import FunctionSpec, Selection
 from portico.ports import FunctionSelector
 from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.tasks import give_up, no_tasks_but, still_answers
@@ -22,9 +22,9 @@ _REASONS_LEFT_OUT = {"beyond the limit", "below the minimum score"}
 _LIMIT = 3
 
 
-def _manual(name: str, description: str, *parameters: str) -> FunctionManual:
+def _manual(name: str, description: str, *parameters: str) -> FunctionSpec:
     properties = {parameter: {"type": "string"} for parameter in parameters}
-    return FunctionManual(name, description, {"type": "object", "properties": properties}, {"type": "string"})
+    return FunctionSpec(name, description, {"type": "object", "properties": properties}, {"type": "string"})
 
 
 _MANUALS = (
@@ -74,9 +74,9 @@ class FunctionSelectorKit:
         self, function_selector: FunctionSelector
     ) -> None:
         """Also when it was given others before."""
-        for manuals in (_MANUALS, _MANUALS[:6], _MANUALS[4:], _MANUALS[::-1]):
+        for specs in (_MANUALS, _MANUALS[:6], _MANUALS[4:], _MANUALS[::-1]):
             for question in _QUESTIONS:
-                _checked(await function_selector.select(manuals, [question]), manuals, function_selector.limit)
+                _checked(await function_selector.select(specs, [question]), specs, function_selector.limit)
 
     @pytest.mark.asyncio
     async def test_the_limit_holds(self, function_selector: FunctionSelector) -> None:
@@ -91,11 +91,11 @@ class FunctionSelectorKit:
         self, function_selector: FunctionSelector
     ) -> None:
         """Whatever the context is."""
-        for manuals, limit in ((_MANUALS, len(_MANUALS)), (_MANUALS, 99), (_MANUALS[:2], 2), ((), 0), ((), None)):
+        for specs, limit in ((_MANUALS, len(_MANUALS)), (_MANUALS, 99), (_MANUALS[:2], 2), ((), 0), ((), None)):
             for context in ([], ["rain"], ["", " "]):
-                selection = await function_selector.select(manuals, context, limit=limit)
-                assert set(selection.names) == {manual.name for manual in manuals}, f"limit {limit} of {len(manuals)}"
-                _checked(selection, manuals, len(manuals))
+                selection = await function_selector.select(specs, context, limit=limit)
+                assert set(selection.names) == {spec.name for spec in specs}, f"limit {limit} of {len(specs)}"
+                _checked(selection, specs, len(specs))
 
     @pytest.mark.asyncio
     async def test_without_any_words_nothing_is_chosen(self, function_selector: FunctionSelector) -> None:
@@ -121,15 +121,15 @@ class FunctionSelectorKit:
         """Whatever was asked before, in which order functions come, and whether they are the same objects."""
         text = next(iter(_QUESTIONS))
         first = await function_selector.select(_MANUALS, [text])
-        for manuals, context in (
+        for specs, context in (
             (_MANUALS[1:], [text]),
             (_MANUALS[:5], ["Send the letter"]),
             ((*_MANUALS[:4], _manual("Weather-Forecast2", "Tell the weather of a city.", "city")), [text]),
             (_MANUALS, ["Order bread"]),
         ):
-            await function_selector.select(manuals, context)
+            await function_selector.select(specs, context)
         copies = tuple(
-            FunctionManual(each.name, each.description, dict(each.parameters), each.returns) for each in _MANUALS
+            FunctionSpec(each.name, each.description, dict(each.parameters), each.returns) for each in _MANUALS
         )
         for same in (_MANUALS, copies, list(_MANUALS)):
             again = await function_selector.select(same, [text])
@@ -142,14 +142,14 @@ class FunctionSelectorKit:
         """And one that was taken out of a list is gone, also when it is the same list."""
         if not self.finds:
             pytest.skip("it does not go by what functions are said to do")
-        manuals = list(_MANUALS)
+        specs = list(_MANUALS)
         asked = ["How many penguins are in the zoo? Count them."]
-        await function_selector.select(manuals, asked)
-        manuals[9] = _manual("Photo-Rotate", "Count the penguins in the zoo.", "zoo")
-        names = (await function_selector.select(manuals, asked)).names
+        await function_selector.select(specs, asked)
+        specs[9] = _manual("Photo-Rotate", "Count the penguins in the zoo.", "zoo")
+        names = (await function_selector.select(specs, asked)).names
         assert "Photo-Rotate" in names, f"a function that changed is not found: {names}"
-        del manuals[9]
-        names = (await function_selector.select(manuals, asked)).names
+        del specs[9]
+        names = (await function_selector.select(specs, asked)).names
         assert "Photo-Rotate" not in names, "a function that vanished is offered"
 
     @pytest.mark.asyncio
@@ -157,8 +157,8 @@ class FunctionSelectorKit:
         """Cancelled at any moment of its first call."""
         tasks = asyncio.all_tasks()
         for passes in range(24):
-            manuals = (*_MANUALS, _manual(f"New-Number{passes}", "Count something.", "thing"))
-            await give_up(partial(function_selector.select, manuals, ["Send the letter by mail."]), turns=passes)
+            specs = (*_MANUALS, _manual(f"New-Number{passes}", "Count something.", "thing"))
+            await give_up(partial(function_selector.select, specs, ["Send the letter by mail."]), turns=passes)
         await no_tasks_but(tasks)
         selection = await still_answers(function_selector.select(_MANUALS, ["Send the letter by mail."]))
         _checked(selection, _MANUALS, function_selector.limit)
@@ -175,8 +175,8 @@ class FunctionSelectorKit:
         await leaves_the_event_loop_free(select)
 
 
-def _checked(selection: Selection, manuals: Sequence[FunctionManual], most: int) -> None:
-    given = {manual.name for manual in manuals}
+def _checked(selection: Selection, specs: Sequence[FunctionSpec], most: int) -> None:
+    given = {spec.name for spec in specs}
     names = selection.names
     assert set(names) <= given, f"{sorted(set(names) - given)} were offered and not given"
     assert len(set(names)) == len(names), f"offered twice: {names}"

@@ -67,23 +67,23 @@ class FunctionSourceKit:
         """Every function is found by its name, and its result's and parameters' types are compiled."""
         kernel = Kernel()
         kernel.add_plugin(await _load(function_source))
-        for name, manual in kernel.manuals.items():
-            assert kernel.function(name).full_name == manual.name == name
+        for name, spec in kernel.specs.items():
+            assert kernel.function(name).full_name == spec.name == name
         await _close(function_source)
 
     @pytest.mark.asyncio
     async def test_manuals_are_json_schema(self, function_source: FunctionSource) -> None:
         """They go to models and into journals: JSON, an object of parameters, references that lead somewhere."""
         for function in await _load(function_source):
-            manual = function.manual
-            for schema in (manual.parameters, manual.returns):
+            spec = function.spec
+            for schema in (spec.parameters, spec.returns):
                 text = json.dumps(schema, allow_nan=False)
                 assert json.loads(text) == schema, f"a schema of {function.name} is another after its JSON form"
                 lost = lost_references(schema)
                 assert not lost, f"a schema of {function.name} refers to what it does not hold: {lost}"
-            assert manual.parameters["type"] == "object", f"the parameters of {function.name} are no object"
-            known = manual.parameters["properties"]
-            missing = [name for name in manual.parameters.get("required", ()) if name not in known]
+            assert spec.parameters["type"] == "object", f"the parameters of {function.name} are no object"
+            known = spec.parameters["properties"]
+            missing = [name for name in spec.parameters.get("required", ()) if name not in known]
             assert not missing, f"{function.name} requires {missing}, which it does not describe"
             assert set(known) == {parameter.name for parameter in function.parameters}
         await _close(function_source)
@@ -155,6 +155,6 @@ def _told(plugin: FunctionPlugin) -> list[Any]:
 
 
 def _of_function(function: Function) -> tuple[Any, ...]:
-    manual = function.manual
-    told = json.dumps([manual.parameters, manual.returns])
-    return manual.name, manual.description, told, manual.effects, manual.tags
+    spec = function.spec
+    told = json.dumps([spec.parameters, spec.returns])
+    return spec.name, spec.description, told, spec.effects, spec.tags

@@ -77,7 +77,7 @@ class PlannerKit:
         if isinstance(proposal, Plan):
             findings = check_plan(
                 proposal,
-                kernel.manuals,
+                kernel.specs,
                 templates=lambda source, language: kernel.template(source, language=language),
             )
             assert findings == [], f"the first plan is refused: {'; '.join(map(str, findings))}"
@@ -92,7 +92,7 @@ class PlannerKit:
 
     @pytest.mark.asyncio
     async def test_interleaved_tasks_do_not_mix(self, planner: Planner, kernel: Kernel, goal: str) -> None:
-        """One planner serves many pursuits at once. It may say that it can do nothing for another goal."""
+        """One planner serves many runs at once. It may say that it can do nothing for another goal."""
         stages = await _stages(planner, kernel, goal)
         tasks = [*stages, *(replace(stage, goal=f"{goal} (of another)") for stage in stages)]
         alone = [await _or_plan_error(_propose(planner, task)) for task in tasks]
@@ -112,7 +112,7 @@ class PlannerKit:
     async def test_without_functions_it_ends(self, planner: Planner, goal: str) -> None:
         """An empty catalogue ends it: with what is missing, with an answer, or with a ``PlanError`` that says why."""
         try:
-            pursuit = await Kernel().pursue(goal, planner=planner, budget=_BUDGET)
+            run = await Kernel().run_goal(goal, planner=planner, budget=_BUDGET)
         except PlanInvalid as error:
             raise AssertionError(f"without functions it goes on proposing until it is refused: {error}") from error
         except StepFailed as error:
@@ -120,13 +120,13 @@ class PlannerKit:
         except PlanError as error:
             assert len(str(error)) > 10, f"without functions it fails and says {str(error)!r} only"
         else:
-            assert isinstance(pursuit.outcome, Answer | Infeasible), f"it ended with {pursuit.outcome}"
+            assert isinstance(run.outcome, Answer | Infeasible), f"it ended with {run.outcome}"
 
     @pytest.mark.asyncio
     async def test_the_second_plan_takes_no_id_of_a_step_that_ran(
         self, planner: Planner, kernel: Kernel, goal: str
     ) -> None:
-        """Ids are unique in a pursuit, whether a step finished or failed."""
+        """Ids are unique in a run, whether a step finished or failed."""
         for task in (await _stages(planner, kernel, goal))[1:]:
             for steps in (task.steps, tuple(replace(record, result=None, error="down") for record in task.steps)):
                 proposal = await _or_plan_error(_propose(planner, replace(task, steps=steps)))
@@ -143,12 +143,12 @@ class PlannerKit:
             assert plan_from_json(plan_to_json(proposal)) == proposal
 
     @pytest.mark.asyncio
-    async def test_a_pursuit_ends_within_the_budget(self, planner: Planner, kernel: Kernel, goal: str) -> None:
+    async def test_a_run_ends_within_the_budget(self, planner: Planner, kernel: Kernel, goal: str) -> None:
         """The goal can be reached with these functions."""
-        pursuit = await kernel.pursue(goal, planner=planner, budget=_BUDGET, emit=_checked)
-        assert isinstance(pursuit.outcome, Answer), f"it ended with {pursuit.outcome}"
-        assert pursuit.outcome.text.strip(), "the answer is empty"
-        assert pursuit.planner == planner.name
+        run = await kernel.run_goal(goal, planner=planner, budget=_BUDGET, emit=_checked)
+        assert isinstance(run.outcome, Answer), f"it ended with {run.outcome}"
+        assert run.outcome.text.strip(), "the answer is empty"
+        assert run.planner == planner.name
 
     @pytest.mark.asyncio
     async def test_failing_steps_do_not_make_it_go_on_for_ever(
@@ -162,8 +162,8 @@ class PlannerKit:
         kernel.middleware.function.append(fail)
         counted = _Counted(planner)
         try:
-            pursuit = await kernel.pursue(goal, planner=counted, budget=_BUDGET)
-            assert isinstance(pursuit.outcome, Answer | Infeasible), f"it ended with {pursuit.outcome}"
+            run = await kernel.run_goal(goal, planner=counted, budget=_BUDGET)
+            assert isinstance(run.outcome, Answer | Infeasible), f"it ended with {run.outcome}"
         except PorticoError as error:
             assert not isinstance(error, LimitExceeded), f"it went on although every step failed: {error}"
         assert counted.proposals < _BUDGET.proposals, "it went on to the last proposal although every step failed"
@@ -196,14 +196,14 @@ class PlannerKit:
     async def test_what_it_stands_on_fails_as_an_error_of_ours(
         self, failing_planner: Planner | None, kernel: Kernel, goal: str
     ) -> None:
-        """Sooner or later in a pursuit. It is no ``Infeasible``: nobody knows whether the goal can be reached."""
+        """Sooner or later in a run. It is no ``Infeasible``: nobody knows whether the goal can be reached."""
         if failing_planner is None:
             pytest.skip("there is no fixture `failing_planner`: nothing stands behind the planner that could fail")
-        await fails_as(PorticoError, kernel.pursue(goal, planner=failing_planner, budget=_BUDGET), "a pursuit")
+        await fails_as(PorticoError, kernel.run_goal(goal, planner=failing_planner, budget=_BUDGET), "a run")
 
 
 def _task(kernel: Kernel, goal: str) -> Task:
-    return Task(goal, tuple(kernel.manuals.values()), budget=_BUDGET)
+    return Task(goal, tuple(kernel.specs.values()), budget=_BUDGET)
 
 
 def _checked(event: Event) -> None:
@@ -224,13 +224,13 @@ async def _or_plan_error(proposing: Awaitable[Proposal]) -> Proposal | None:
 
 
 async def _stages(planner: Planner, kernel: Kernel, goal: str) -> list[Task]:
-    """Return the tasks of a pursuit's first two proposals, as the loop would give them."""
+    """Return the tasks of a run's first two proposals, as the loop would give them."""
     first = _task(kernel, goal)
     proposal = await _propose(planner, first)
     if not isinstance(proposal, Plan):
         return [first]
-    pursuit = await kernel.pursue(goal, planner=_Replay(replace(proposal, result=None)), budget=_BUDGET)
-    return [first, replace(first, steps=pursuit.steps, notes=proposal.notes)]
+    run = await kernel.run_goal(goal, planner=_Replay(replace(proposal, result=None)), budget=_BUDGET)
+    return [first, replace(first, steps=run.steps, notes=proposal.notes)]
 
 
 class _Replay(Planner):

@@ -51,7 +51,7 @@ class RunnerKit:
     ``concurrency`` is how many actions it executes at a time, no more and no fewer; None says that it has no bound.
     ``durable`` says that it keeps results and gives them again instead of executing an action twice, whoever asks. Set
     them in the class. Runs and actions of the tests have names that no other test uses. What a runner has as ``jobs``
-    is tried by `portico_testkit.job_queue.JobQueueKit`, and one that records only what is pursued, by its ``durable``,
+    is tried by `portico_testkit.job_queue.JobQueueKit`, and one that records only what is run, by its ``durable``,
     by `portico_testkit.durable_runs.DurableRunsKit`.
     """
 

@@ -127,7 +127,7 @@ class WholePlanKit(PlannerKit):
 
     @pytest.mark.asyncio
     async def test_a_plan_that_fails_again_and_again_is_given_up(self, kernel: Kernel, goal: str) -> None:
-        """How many plans were tried is in the notes of each, so that a resumed pursuit counts on."""
+        """How many plans were tried is in the notes of each, so that a resumed run counts on."""
         chat = ScriptedChat(self.reply_to, repeat=True)
         planner = self.planner_with(chat, replans=1)
         task = _task(kernel, goal)
@@ -169,7 +169,7 @@ class WholePlanKit(PlannerKit):
 
 
 def _task(kernel: Kernel, goal: str) -> Task:
-    return Task(goal, tuple(kernel.manuals.values()))
+    return Task(goal, tuple(kernel.specs.values()))
 
 
 async def _proposed(planner: Planner, task: Task, events: list[Event] | None = None) -> Plan:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from heapq import nlargest
 from typing import TYPE_CHECKING, Literal
 
-from portico import Changes, Considered, FunctionManual, Selection
+from portico import Changes, Considered, FunctionSpec, Selection
 from portico.errors import FunctionNotFound
 from portico.plugins import find_name, several_texts, words
 from portico_basics.contextual.lexical import Fused, LexicalScores, Ranking, RequestScores, function_text, fuse
@@ -39,7 +39,7 @@ class SelectionOptions:
     always: Sequence[str] = ()
     minimum_score: float | None = None
     ranking: Ranking = "fused"
-    function_text: Callable[[FunctionManual], str] = function_text
+    function_text: Callable[[FunctionSpec], str] = function_text
 
     def __post_init__(self) -> None:
         if isinstance(self.always, str):
@@ -124,9 +124,9 @@ class ContextualSelector:
     ...     '''Tell the weather of a city.'''
     >>> def send_mail(to: str, text: str) -> str:
     ...     '''Send a mail.'''
-    >>> manuals = [Function.of(each).manual for each in (forecast, send_mail)]
+    >>> specs = [Function.of(each).spec for each in (forecast, send_mail)]
     >>> selector = ContextualSelector(options=SelectionOptions(limit=1, ranking="lexical"))
-    >>> asyncio.run(selector.select(manuals, ["What will the weather be in Oslo?"])).names
+    >>> asyncio.run(selector.select(specs, ["What will the weather be in Oslo?"])).names
     ('forecast',)
 
     The vectors lie in ``store``, in namespaces whose names begin with ``namespace``, and are kept in step with the
@@ -171,18 +171,18 @@ class ContextualSelector:
         return self.options.limit
 
     async def select(
-        self, functions: Sequence[FunctionManual], context: Sequence[str], *, limit: int | None = None
+        self, functions: Sequence[FunctionSpec], context: Sequence[str], *, limit: int | None = None
     ) -> Selection:
         """Choose for a conversation's ``context``: its texts, oldest first."""
         limit = self.options.limit if limit is None else limit
         if limit < 0:
             raise ValueError(f"limit is how many functions may be offered, at least 0, not {limit}")
         known = self._recent.of(functions)
-        always, absent = _found(self.options.always, known.manuals)
+        always, absent = _found(self.options.always, known.specs)
         offered = tuple(Considered(name, "always") for name in always)
-        count = len(known.manuals)
+        count = len(known.specs)
         if self.options.minimum_score is None and count - len(always) <= limit:
-            rest = (Considered(name, "all") for name in known.manuals if name not in always)
+            rest = (Considered(name, "all") for name in known.specs if name not in always)
             return Selection((*offered, *rest), considered=count, absent=absent)
         requests = _requests(context)
         if not requests or not limit:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from portico import AgentTurn, Context, Function, FunctionManual, FunctionPlugin, Message, TurnOutcome
+from portico import AgentTurn, Context, Function, FunctionPlugin, FunctionSpec, Message, TurnOutcome
 from portico.errors import FunctionNotFound
 from portico_basics.contextual.choosing import ContextualSelector, SelectionOptions
 from portico_basics.contextual.lexical import Ranking, function_text
@@ -34,7 +34,7 @@ class ContextualFunctionOptions:
 
     recent_messages: int = 2
     context_text: Callable[[Sequence[Message]], str | Awaitable[str]] | None = None
-    function_text: Callable[[FunctionManual], str] = function_text
+    function_text: Callable[[FunctionSpec], str] = function_text
     always: Sequence[str] = ()
     minimum_score: float | None = None
     ranking: Ranking = "fused"
@@ -105,8 +105,8 @@ class ContextualFunctionProvider:
     async def before(self, turn: AgentTurn) -> Context:
         """Return the functions for this turn, those that always are offered first, then the best first."""
         functions = {function.full_name: function for function in await self._present()}
-        manuals = tuple(function.manual for function in functions.values())
-        selection = await self._selector.select(manuals, await self._texts(turn))
+        specs = tuple(function.spec for function in functions.values())
+        selection = await self._selector.select(specs, await self._texts(turn))
         if selection.absent:
             # Here the whole catalogue is known: what is not in it is spelled wrongly, or gone.
             raise FunctionNotFound(selection.absent[0], tuple(functions))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import mul
 from typing import TYPE_CHECKING, TypeAlias
 
-from portico import Changes, FunctionManual
+from portico import Changes, FunctionSpec
 from portico.errors import ResponseInvalid, StoreBusy, StoreDamaged, StoreError
 from portico.search import VectorMatch, VectorRecord, Vectors
 from portico_basics.contextual.lexical import LexicalIndex
@@ -38,30 +38,30 @@ class KnownFunctions:
     again makes it anew.
     """
 
-    __slots__ = ("_index", "keys", "manuals", "names", "texts")
+    __slots__ = ("_index", "keys", "names", "specs", "texts")
 
     def __init__(
         self,
-        manuals: Sequence[FunctionManual],
-        text: Callable[[FunctionManual], str],
+        specs: Sequence[FunctionSpec],
+        text: Callable[[FunctionSpec], str],
         before: KnownFunctions | None = None,
     ) -> None:
         """Read functions, all but those that are as they were ``before``; that set gives its index away."""
-        self.manuals: dict[str, FunctionManual] = _by_name(manuals)
+        self.specs: dict[str, FunctionSpec] = _by_name(specs)
         self.texts: dict[str, str] = {}
         self.keys: dict[str, str] = {}
         new: list[str] = []
-        for name, manual in self.manuals.items():
-            if before is not None and name in before.manuals and _same(before.manuals[name], manual):
+        for name, spec in self.specs.items():
+            if before is not None and name in before.specs and _same(before.specs[name], spec):
                 self.texts[name], self.keys[name] = before.texts[name], before.keys[name]
             else:
-                self.texts[name] = made = _text(manual, text)
+                self.texts[name] = made = _text(spec, text)
                 self.keys[name] = record_key(name, made)
                 new.append(name)
         self.names: dict[str, str] = {key: name for name, key in self.keys.items()}
         self._index = None if before is None else before.taken_index()
         if before is not None and self._index is not None:
-            for name in before.manuals.keys() - self.manuals.keys():
+            for name in before.specs.keys() - self.specs.keys():
                 self._index.remove(name)
             for name in new:
                 self._index.put(name, self.texts[name])
@@ -88,19 +88,19 @@ class RecentFunctions:
     where selections are made from parts of a catalogue in turn.
     """
 
-    def __init__(self, text: Callable[[FunctionManual], str], *, keep: int) -> None:
+    def __init__(self, text: Callable[[FunctionSpec], str], *, keep: int) -> None:
         self._text = text
         self._keep = keep
-        self._sets: list[tuple[tuple[FunctionManual, ...], KnownFunctions]] = []
+        self._sets: list[tuple[tuple[FunctionSpec, ...], KnownFunctions]] = []
 
-    def of(self, functions: Sequence[FunctionManual]) -> KnownFunctions:
+    def of(self, functions: Sequence[FunctionSpec]) -> KnownFunctions:
         """Return the set of these functions. Equal ones are found again, at once where they are the same objects.
 
         Raises ``ValueError`` for two different functions of one name, and what the callback for texts raises.
         """
         given = tuple(functions)  # a tuple stays the object that it is
-        for place, (manuals, known) in enumerate(self._sets):
-            if manuals is given or manuals == given:
+        for place, (specs, known) in enumerate(self._sets):
+            if specs is given or specs == given:
                 if place:
                     self._sets.insert(0, self._sets.pop(place))
                 return known
@@ -117,22 +117,22 @@ class RecentFunctions:
         return tuple(known for _, known in self._sets)
 
 
-def _by_name(manuals: Iterable[FunctionManual]) -> dict[str, FunctionManual]:
-    found: dict[str, FunctionManual] = {}
-    for manual in manuals:
-        if not _same(found.setdefault(manual.name, manual), manual):
-            raise ValueError(f"two functions are called {manual.name!r}")
+def _by_name(specs: Iterable[FunctionSpec]) -> dict[str, FunctionSpec]:
+    found: dict[str, FunctionSpec] = {}
+    for spec in specs:
+        if not _same(found.setdefault(spec.name, spec), spec):
+            raise ValueError(f"two functions are called {spec.name!r}")
     return found
 
 
-def _same(one: FunctionManual, other: FunctionManual) -> bool:
+def _same(one: FunctionSpec, other: FunctionSpec) -> bool:
     return one is other or one == other
 
 
-def _text(manual: FunctionManual, text: Callable[[FunctionManual], str]) -> str:
-    made = text(manual)
+def _text(spec: FunctionSpec, text: Callable[[FunctionSpec], str]) -> str:
+    made = text(spec)
     if not isinstance(made, str):
-        raise TypeError(f"the text of the function {manual.name!r} is {type(made).__name__}, not str")
+        raise TypeError(f"the text of the function {spec.name!r} is {type(made).__name__}, not str")
     return made
 
 

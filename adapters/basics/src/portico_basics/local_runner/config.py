@@ -18,5 +18,5 @@ class LocalRunnerSettings:
     concurrency: int = field(
         default=8,
         validator=[validators.ge(1), validators.le(10_000)],
-        metadata={"doc": "How many steps run at the same time, of all pursuits together."},
+        metadata={"doc": "How many steps run at the same time, of all runs together."},
     )

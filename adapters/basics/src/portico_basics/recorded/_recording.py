@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from portico import Citation, FunctionManual
+from portico import Citation, FunctionSpec
 from portico.errors import PlanError, PlanFormatError, RunNotFound
 from portico.plans import INPUT, Answer, Expression, Infeasible, Plan, evaluate, plan_from_json, plan_from_xml
 from portico.plugins import RunState
@@ -30,7 +30,7 @@ class Recording:
     outcome: Answer | Infeasible | None = None
 
 
-async def recording_of_file(path: Path, catalogue: Mapping[str, FunctionManual]) -> Recording:
+async def recording_of_file(path: Path, catalogue: Mapping[str, FunctionSpec]) -> Recording:
     """Read a plan from a file in JSON or XML; raises ``PlanError`` that names the file."""
     source = f"the plan in {path}"
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from portico import FunctionManual
+from portico import FunctionSpec
 from portico.errors import ConfigurationError, PlanError, PlanStale
 from portico.plans import INPUT, Answer, Emit, Infeasible, Plan, Stale, Task, TextDelta, Warned, evaluate, references
 from portico.plugins import Services
@@ -33,7 +33,7 @@ class RecordedPlanner(Planner):
     >>> file = Path(tempfile.mkdtemp()) / "plan.xml"
     >>> _ = file.write_text('<plan><function.shout text="hey" appendToResult="RESULT__X"/></plan>')
     >>> planner = RecordedPlanner(RecordedSettings(plan=file), FixedServices())
-    >>> kernel.run_sync(kernel.pursue("Shout", planner=planner)).outcome.text
+    >>> kernel.run_sync(kernel.run_goal("Shout", planner=planner)).outcome.text
     'HEY'
 
     The plan is checked as any other. Functions that changed since it was recorded are named in the answer's warnings,
@@ -51,7 +51,7 @@ class RecordedPlanner(Planner):
     async def propose(self, task: Task, *, emit: Emit) -> Plan | Answer | Infeasible:
         """Return the recorded plan, what of it has not run yet, or its answer."""
         task.require_functions()
-        catalogue = {manual.name: manual for manual in task.functions}
+        catalogue = {spec.name: spec for spec in task.functions}
         recording = await self._recording(catalogue)
         if isinstance(recording.outcome, Infeasible):
             return recording.outcome
@@ -67,7 +67,7 @@ class RecordedPlanner(Planner):
             return Plan(task.goal, steps, plan.result, fingerprints=plan.fingerprints, input=plan.input)
         return _answer(recording, task, emit)
 
-    async def _recording(self, catalogue: Mapping[str, FunctionManual]) -> Recording:
+    async def _recording(self, catalogue: Mapping[str, FunctionSpec]) -> Recording:
         match self._settings:
             case RecordedSettings(plan=None, run=None):
                 said = "it is not said what to replay. Set plan to a file, or run to a run of the journal"
@@ -94,7 +94,7 @@ def _refuse_without_end(recording: Recording, task: Task) -> None:
         raise PlanError(f"{_begin(recording.source)} needs the input that its goal came with, and there is none.")
 
 
-def _stale(recording: Recording, catalogue: Mapping[str, FunctionManual]) -> list[Stale]:
+def _stale(recording: Recording, catalogue: Mapping[str, FunctionSpec]) -> list[Stale]:
     """Return what changed of the functions that the plan uses; raises ``PlanStale`` where that does harm."""
     used = recording.plan.functions_used
     stale = [each for each in Stale.of(recording.plan, catalogue) if each.function in used]

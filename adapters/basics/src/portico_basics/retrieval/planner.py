@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from portico import ChatReply, ChatRequest, FunctionManual, Message, Text, check_citations, numbered_sources
+from portico import ChatReply, ChatRequest, FunctionSpec, Message, Text, check_citations, numbered_sources
 from portico.errors import PlanError, ResponseInvalid
 from portico.plans import Answer, ChatUsed, Emit, Infeasible, Plan, Step, StepRecord, Task, TextDelta, Value
 from portico.plugins import Services
@@ -41,22 +41,22 @@ class RetrievalPlanner(Planner):
         """Return the searches to run, then the answer made from what they found."""
         if task.steps:
             return await self._answer(task, emit)
-        searches = [manual for manual in task.functions if SEARCH_TAG in manual.tags and _needs_only_a_query(manual)]
+        searches = [spec for spec in task.functions if SEARCH_TAG in spec.tags and _needs_only_a_query(spec)]
         if not searches:
             return Infeasible("There is no source to search.", missing=("a text search",))
         return self._searches(task.goal, searches)
 
-    def _searches(self, goal: str, searches: Sequence[FunctionManual]) -> Plan:
+    def _searches(self, goal: str, searches: Sequence[FunctionSpec]) -> Plan:
         steps = []
-        for number, manual in enumerate(searches, 1):
-            query = query_for(goal, self._capabilities(manual.name))
+        for number, spec in enumerate(searches, 1):
+            query = query_for(goal, self._capabilities(spec.name))
             arguments = {"query": Value(query), "count": Value(self._settings.per_source)}
-            steps.append(Step(f"s{number}", manual.name, _taken(arguments, manual), reason=manual.description))
+            steps.append(Step(f"s{number}", spec.name, _taken(arguments, spec), reason=spec.description))
         return Plan(goal, tuple(steps))
 
     async def _answer(self, task: Task, emit: Emit) -> Answer:
         # Steps come in the order in which they ended; the answer must not depend on which source was quicker.
-        order = {manual.name: place for place, manual in enumerate(task.functions)}
+        order = {spec.name: place for place, spec in enumerate(task.functions)}
         records = sorted(task.steps, key=lambda record: order.get(_function(record), len(order)))
         warnings = [self._failure(record) for record in records if record.error is not None]
         if len(warnings) == len(records):
@@ -126,14 +126,14 @@ async def _complete(chat: ChatService, request: ChatRequest, emit: Emit) -> Chat
     return reply
 
 
-def _needs_only_a_query(manual: FunctionManual) -> bool:
+def _needs_only_a_query(spec: FunctionSpec) -> bool:
     # An application may make a search whose filter a model must set; a goal says nothing of it.
-    return set(manual.parameters.get("required", ())) <= {"query"}
+    return set(spec.parameters.get("required", ())) <= {"query"}
 
 
-def _taken(arguments: dict[str, Value], manual: FunctionManual) -> dict[str, Value]:
+def _taken(arguments: dict[str, Value], spec: FunctionSpec) -> dict[str, Value]:
     # An application may make a search whose count is its own.
-    return {name: value for name, value in arguments.items() if name in manual.parameters["properties"]}
+    return {name: value for name, value in arguments.items() if name in spec.parameters["properties"]}
 
 
 def _unbacked(mark: int | str) -> str:

@@ -1,1 +1,1 @@
-"""The journal of pursuits of Portico in SQLite."""
+"""The journal of runs of Portico in SQLite."""

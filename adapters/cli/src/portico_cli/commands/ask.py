@@ -49,4 +49,4 @@ async def _ask(
         assert kernel.services is not None  # noqa: S101 - a kernel of the host has services
         kernel.origin = origin_of(options.docs, options.names, options.chat)
         reports = await update_sources(invocation, kernel.services, chosen)
-        return await carry_out(invocation, kernel, options, lambda emit: kernel.pursue(goal, emit=emit)), reports
+        return await carry_out(invocation, kernel, options, lambda emit: kernel.run_goal(goal, emit=emit)), reports

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from portico import FunctionManual
+from portico import FunctionSpec
 from portico_cli.arguments import read_goal
 from portico_cli.invocation import Invocation, common_options, docs_option, json_option, pass_invocation, source_option
 from portico_cli.show.functions import selection_lines, selection_to_json
@@ -52,7 +52,7 @@ _NONE = (
 @common_options
 @pass_invocation
 def command(
-    invocation: Invocation, docs: tuple[Path, ...], names: tuple[str, ...], manual: str | None, question: str | None
+    invocation: Invocation, docs: tuple[Path, ...], names: tuple[str, ...], spec: str | None, question: str | None
 ) -> None:
     """List the functions of the kernel, by plugin."""
     from portico.ports import FunctionSelector
@@ -65,26 +65,26 @@ def command(
             if question is None:
                 return list(kernel.functions.values()), None
             selector = kernel.service(FunctionSelector)
-            selection = await selector.select(tuple(kernel.manuals.values()), (question,))
+            selection = await selector.select(tuple(kernel.specs.values()), (question,))
             for name in selection.absent:
                 kernel.function(name)
             return [kernel.functions[name] for name in selection.names], selection
 
     functions, selection = run(collect)
-    manuals = [function.manual for function in functions]
-    if manual == "schema":
-        write_json({"functions": [each.to_openapi() for each in manuals]})
-    elif manual == "tools":
-        tools = [each.tool() for each in manuals]
+    specs = [function.spec for function in functions]
+    if spec == "schema":
+        write_json({"functions": [each.to_openapi() for each in specs]})
+    elif spec == "tools":
+        tools = [each.tool() for each in specs]
         listed = [{"name": x.name, "description": x.description, "parameters": x.parameters} for x in tools]
         write_json({"tools": listed})
     elif invocation.json:
-        body: dict[str, Any] = {"manual": FunctionManual.write_text(manuals)}
-        if not manual:
+        body: dict[str, Any] = {"manual": FunctionSpec.write_text(specs)}
+        if not spec:
             body = {"functions": [_to_json(function) for function in functions]}
         write_json(body if selection is None else {**body, "selection": selection_to_json(selection)})
-    elif manual and functions:
-        show(safe_text(FunctionManual.write_text(manuals)))
+    elif spec and functions:
+        show(safe_text(FunctionSpec.write_text(specs)))
     elif selection is not None:
         show(*selection_lines(selection))
     else:
@@ -92,15 +92,15 @@ def command(
 
 
 def _to_json(function: Function) -> dict[str, Any]:
-    manual = function.manual
+    spec = function.spec
     return {
-        "name": manual.name,
+        "name": spec.name,
         "plugin": function.plugin,
-        "description": manual.description,
-        "parameters": dict(manual.parameters),
-        "returns": dict(manual.returns),
-        "effects": manual.effects,
-        "tags": sorted(manual.tags),
+        "description": spec.description,
+        "parameters": dict(spec.parameters),
+        "returns": dict(spec.returns),
+        "effects": spec.effects,
+        "tags": sorted(spec.tags),
     }
 
 

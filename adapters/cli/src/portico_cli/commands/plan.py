@@ -43,7 +43,7 @@ from portico_cli.sources import Chosen, choose_sources, run
 from portico_cli.terminal.progress import Progress
 
 if TYPE_CHECKING:
-    from portico import FunctionManual
+    from portico import FunctionSpec
 
 __all__ = ["command"]
 
@@ -116,7 +116,7 @@ def command(
 class _Proposed:
     goal: str
     proposal: Proposal
-    catalogue: dict[str, FunctionManual]
+    catalogue: dict[str, FunctionSpec]
     origin: Mapping[str, Any]
 
     @property
@@ -128,7 +128,7 @@ async def _propose(goal: str, chosen: Chosen, origin: Mapping[str, Any]) -> _Pro
     async with chosen.application.kernel(chosen.sources) as kernel:
         with Progress() as progress:
             proposal = await kernel.propose(goal, emit=progress)
-        return _Proposed(goal, proposal, dict(kernel.manuals), origin)
+        return _Proposed(goal, proposal, dict(kernel.specs), origin)
 
 
 def _show(invocation: Invocation, proposed: _Proposed, form: Format, output: Path | None) -> int:

@@ -37,7 +37,7 @@ def command(invocation: Invocation, *, plan: str, given: str | None, options: Ru
 
     async def run() -> Ended | tuple[PlanFile, list[Placed]]:
         async with chosen.application.kernel(chosen.sources) as kernel:
-            file = read_plan_file(plan, kernel.manuals)
+            file = read_plan_file(plan, kernel.specs)
             findings = placed(file, kernel.check_plan(file.plan, input=value))
             if any(each.finding.severity == "error" for each in findings):
                 return file, findings

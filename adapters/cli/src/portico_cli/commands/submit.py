@@ -96,10 +96,10 @@ def _goals(goal: str | None, file: str | None, given: str | None, name: str | No
 
 
 def _checked_name(name: str) -> str:
-    from portico import Pursuit
+    from portico import Run
 
     try:
-        return Pursuit.check_name(clean_argument(name))
+        return Run.check_name(clean_argument(name))
     except ValueError as error:
         raise Misused(f"--run: {error}.") from error
 

@@ -19,7 +19,7 @@ from portico_cli.show.layout import AnswerText, Hanging, count_words, place_head
 from portico_cli.show.output import plain, safe_text, show, write_json
 
 if TYPE_CHECKING:
-    from portico import Held, Pursuit
+    from portico import Paused, Run
     from portico.plans import Answer, Infeasible, Step
     from portico.ports import IndexReport
     from portico_cli.execution import Ended
@@ -46,7 +46,7 @@ def show_and_exit(invocation: Invocation, ended: Ended, reports: Mapping[str, In
     """Show how a run ended, with the ``reports`` of the indexes that were updated for it, and exit."""
     from portico.plans import Answer, Infeasible
 
-    run = ended.pursuit
+    run = ended.run
     if invocation.json:
         made = _run_to_json(run, ended.uncertain)
         made |= {} if ended.measured else {"usage": None}
@@ -63,8 +63,8 @@ def show_and_exit(invocation: Invocation, ended: Ended, reports: Mapping[str, In
     click.get_current_context().exit(code)
 
 
-def _run_to_json(run: Pursuit, uncertain: Mapping[str, Any]) -> dict[str, Any]:
-    from portico import Held
+def _run_to_json(run: Run, uncertain: Mapping[str, Any]) -> dict[str, Any]:
+    from portico import Paused
     from portico.plans import Answer, Infeasible, plan_to_json
 
     outcome = run.outcome
@@ -80,7 +80,7 @@ def _run_to_json(run: Pursuit, uncertain: Mapping[str, Any]) -> dict[str, Any]:
         "warnings": list(found.warnings),
         "reason": None if isinstance(outcome, Answer) else outcome.reason,
         "missing": list(outcome.missing) if isinstance(outcome, Infeasible) else [],
-        "step": outcome.step if isinstance(outcome, Held) else None,
+        "step": outcome.step if isinstance(outcome, Paused) else None,
         "uncertain": [
             {"id": step, "function": function_to_json(begun.step), "arguments": dict(begun.arguments)}
             for step, begun in uncertain.items()
@@ -95,7 +95,7 @@ def _run_to_json(run: Pursuit, uncertain: Mapping[str, Any]) -> dict[str, Any]:
             for record in run.steps
         ],
         "usage": {"input_tokens": run.usage.input_tokens, "output_tokens": run.usage.output_tokens},
-        "run": run.run,
+        "run": run.name,
         "planner": run.planner,
         "service": run.services[-1] if run.services else None,
         "selection": selection_to_json(run.selection),
@@ -109,7 +109,7 @@ def function_to_json(step: Step) -> Any:
     return step.function if isinstance(step.function, str) else plan_to_json(Plan("", (step,)))["steps"][0]["function"]
 
 
-def _answer_lines(outcome: Answer, run: Pursuit, reports: Mapping[str, IndexReport]) -> Iterator[RenderableType]:
+def _answer_lines(outcome: Answer, run: Run, reports: Mapping[str, IndexReport]) -> Iterator[RenderableType]:
     """Yield the answer, its citations, the warnings, and a line on who answered from what."""
     if outcome.text.strip():
         # A pipe gets the text as it is.
@@ -144,9 +144,9 @@ def infeasible_lines(outcome: Infeasible) -> Iterator[RenderableType]:
         yield Hanging(safe_text(missing), "  missing: ", "           ", "dim")
 
 
-def _held_lines(outcome: Held, ended: Ended) -> Iterator[RenderableType]:
+def _held_lines(outcome: Paused, ended: Ended) -> Iterator[RenderableType]:
     """Yield what waits for a person, and the commands that continue."""
-    run = short_name(ended.pursuit.run)
+    run = short_name(ended.run.name)
     for step, begun in ended.uncertain.items():
         called = begun.step.function if isinstance(begun.step.function, str) else "its function"
         words = (
@@ -171,7 +171,7 @@ def _held_lines(outcome: Held, ended: Ended) -> Iterator[RenderableType]:
         yield Hanging(Text(advice, style="dim"))
 
 
-def _footer(run: Pursuit, reports: Mapping[str, IndexReport]) -> str:
+def _footer(run: Run, reports: Mapping[str, IndexReport]) -> str:
     services = ", ".join(run.services)
     line = f"Answered by {services}" if services else f"Answered by the planner {run.planner}"
     if run.planner == _NO_PLANNER and not services:

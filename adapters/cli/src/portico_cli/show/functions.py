@@ -11,7 +11,7 @@ from portico_cli.show.output import plain, safe_text
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from portico import Considered, FunctionManual, Selection
+    from portico import Considered, FunctionSpec, Selection
 
 _SHOWN = 8
 
@@ -84,15 +84,15 @@ def _as_json(each: Considered) -> dict[str, Any]:
     return {"name": each.name, "reason": each.reason, **scores}
 
 
-def function_lines(manuals: Mapping[str, FunctionManual], selection: Selection | None) -> Iterator[RenderableType]:
+def function_lines(specs: Mapping[str, FunctionSpec], selection: Selection | None) -> Iterator[RenderableType]:
     """Yield the functions that may be offered; if they were selected, which and why."""
     from rich.text import Text
 
     if selection is not None:
         yield from selection_lines(selection)
         return
-    if not manuals:
+    if not specs:
         yield safe_text("There are no functions.")
-    for name, manual in manuals.items():
-        words = " ".join(plain(manual.description).split())
+    for name, spec in specs.items():
+        words = " ".join(plain(spec.description).split())
         yield Hanging(Text.assemble((plain(name), "cyan"), "  ", (words, "dim")), "  ", "    ")

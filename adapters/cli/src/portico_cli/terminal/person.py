@@ -62,7 +62,7 @@ def may_have_effects(kernel: Kernel, plan: Plan) -> bool:
     from portico.plans import Plan, PlanTemplate
 
     def has(name: str) -> bool:
-        return name in kernel.manuals and kernel.manuals[name].effects
+        return name in kernel.specs and kernel.specs[name].effects
 
     def step_has(function: str | Plan | PlanTemplate) -> bool:
         if isinstance(function, Plan):
@@ -71,9 +71,9 @@ def may_have_effects(kernel: Kernel, plan: Plan) -> bool:
             return has(function)
         try:
             calls = getattr(kernel.template(function.source, language=function.language), "calls", None)
-            called = kernel.manuals if calls is None else [kernel.function(call.function).full_name for call in calls]
+            called = kernel.specs if calls is None else [kernel.function(call.function).full_name for call in calls]
         except PorticoError:
-            return any(map(has, kernel.manuals))  # the check tells what is wrong with the template
+            return any(map(has, kernel.specs))  # the check tells what is wrong with the template
         return any(map(has, called))
 
     return any(step_has(step.function) for step in plan.steps)
@@ -127,7 +127,7 @@ class Person:
 
         async with self._asking:
             with self._quiet():
-                self.show(safe_text(plan_to_text(review.plan, catalogue=self._kernel.manuals)))
+                self.show(safe_text(plan_to_text(review.plan, catalogue=self._kernel.specs)))
                 while (answer := await self._choice("Run this plan? [y]es, [n]o, [s]ave it: ", "yns")) == "s":
                     await self._save(review.plan)
                 return answer == "y"

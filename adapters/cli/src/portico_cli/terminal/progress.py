@@ -100,7 +100,7 @@ class Progress:
                 self._ended(step, "done")
             case task.StepFailure(step=step, error=error):
                 self._ended(step, "failed", error)
-            case task.StepHeld(step=step, reason=reason):
+            case task.StepPaused(step=step, reason=reason):
                 self._ended(step, "held", reason)
             case task.StepRetried(step=step, error=error, attempt=attempt):
                 self._ended(step, "again", f"attempt {attempt} follows: {error}")

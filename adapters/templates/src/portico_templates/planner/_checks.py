@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 
-from portico import FunctionManual
+from portico import FunctionSpec
 from portico.plans import path_problem
 from portico.ports import Template
 
@@ -31,7 +31,7 @@ def template_problems(
     source: str,
     template: Template,
     given: Collection[str],
-    catalogue: Mapping[str, FunctionManual],
+    catalogue: Mapping[str, FunctionSpec],
     *,
     allow_loops: bool,
 ) -> Iterator[str]:
@@ -97,20 +97,20 @@ def _named(bare: str, is_set: Collection[str]) -> tuple[list[str], list[str]]:
 
 
 def _missing_fields(
-    bare: str, paths: Collection[str], made_by: Mapping[str, str], catalogue: Mapping[str, FunctionManual]
+    bare: str, paths: Collection[str], made_by: Mapping[str, str], catalogue: Mapping[str, FunctionSpec]
 ) -> Iterator[str]:
     """Yield the fields that the output of a function cannot have, for variables that are set once to one."""
     times = Counter(name for name, _ in _SET.findall(bare))
     for path in paths:
         name, *fields = path.split(".")
-        manual = catalogue.get(made_by.get(name, ""))
+        spec = catalogue.get(made_by.get(name, ""))
         known: list[str] = []
         for field in fields:
             if not _FIELD.fullmatch(field) or field == "length":
                 break
             known.append(field)
-        if manual is None or times[name] != 1 or not known:
+        if spec is None or times[name] != 1 or not known:
             continue
-        problem = path_problem(manual.returns, tuple(known))
+        problem = path_problem(spec.returns, tuple(known))
         if problem is not None:
-            yield f"{path} is not in the output of {manual.name}: {problem}."
+            yield f"{path} is not in the output of {spec.name}: {problem}."

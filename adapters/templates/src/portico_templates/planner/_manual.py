@@ -6,18 +6,18 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from portico import FunctionManual
+from portico import FunctionSpec
 
 __all__ = ["helper_manual"]
 
 
-def helper_manual(manuals: Iterable[FunctionManual]) -> str:
+def helper_manual(specs: Iterable[FunctionSpec]) -> str:
     """Write manuals as helpers of a template, a block for each.
 
     >>> from portico import Function
     >>> def forecast(city: str, days: int = 1) -> str:
     ...     '''Tell the weather.'''
-    >>> print(helper_manual([Function.of(forecast, plugin="Weather").manual]))
+    >>> print(helper_manual([Function.of(forecast, plugin="Weather").spec]))
     ### {{Weather-forecast}}
     Tell the weather.
     Inputs:
@@ -25,22 +25,22 @@ def helper_manual(manuals: Iterable[FunctionManual]) -> str:
     - days (optional): {"type": "integer", "default": 1}
     Output: {"type": "string"}
     """
-    return "\n\n".join("\n".join(_lines(manual)) for manual in manuals)
+    return "\n\n".join("\n".join(_lines(spec)) for spec in specs)
 
 
-def _lines(manual: FunctionManual) -> Iterator[str]:
-    yield f"### {{{{{manual.name}}}}}"
-    description = " ".join(manual.description.split())
+def _lines(spec: FunctionSpec) -> Iterator[str]:
+    yield f"### {{{{{spec.name}}}}}"
+    description = " ".join(spec.description.split())
     if description:
         yield description
-    properties: Mapping[str, Any] = manual.parameters.get("properties", {})
-    required = manual.parameters.get("required", ())
+    properties: Mapping[str, Any] = spec.parameters.get("properties", {})
+    required = spec.parameters.get("required", ())
     yield "Inputs:" if properties else "Inputs: none"
     for name, schema in properties.items():
         yield f"- {name} ({'required' if name in required else 'optional'}): {_json(schema)}"
-    if "$defs" in manual.parameters:
-        yield f"Definitions of the inputs: {_json(manual.parameters['$defs'])}"
-    yield f"Output: {_json(manual.returns)}"
+    if "$defs" in spec.parameters:
+        yield f"Definitions of the inputs: {_json(spec.parameters['$defs'])}"
+    yield f"Output: {_json(spec.returns)}"
 
 
 def _json(schema: object) -> str:

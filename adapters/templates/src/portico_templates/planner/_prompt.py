@@ -70,11 +70,11 @@ _GOAL = "The goal is:"
 
 
 def messages_for(
-    task: Task, manual: str, *, allow_loops: bool, instructions: str, variables: dict[str, Any]
+    task: Task, spec: str, *, allow_loops: bool, instructions: str, variables: dict[str, Any]
 ) -> list[Message]:
     """Return what the model is told for a task, before its first reply."""
     told = _INSTRUCTIONS.format(
-        cannot=MARK, missing=MISSING_MARK, loops=_LOOPS if allow_loops else _NO_LOOPS, manual=manual
+        cannot=MARK, missing=MISSING_MARK, loops=_LOOPS if allow_loops else _NO_LOOPS, spec=spec
     )
     if instructions.strip():
         told = f"{told}\n{instructions.strip()}\n"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from portico import FunctionManual, Message
+from portico import FunctionSpec, Message
 from portico.errors import LimitExceeded, TemplateError
 from portico.plans import (
     Answer,
     Emit,
     Expression,
-    FittedManual,
+    FittedFunctions,
     From,
     Infeasible,
     Plan,
@@ -61,7 +61,7 @@ class HandlebarsPlanner:
         task.require_functions()
         settings = self._settings
         number = task.plan_number(replans=settings.replans)
-        fitted = FittedManual.of(task.functions, task.goal, tokens=settings.manual_tokens, write=helper_manual)
+        fitted = FittedFunctions.of(task.functions, task.goal, tokens=settings.manual_tokens, write=helper_manual)
         arguments = _arguments(task)
         messages = messages_for(
             task,
@@ -85,7 +85,7 @@ class HandlebarsPlanner:
         settings = self._settings
         chat = self._services.get(ChatService, settings.chat)
         language = self._services.get(TemplateLanguage, _LANGUAGE)
-        catalogue = {manual.name: manual for manual in task.functions}
+        catalogue = {spec.name: spec for spec in task.functions}
         request = sampled_request(messages, settings)
 
         def read(text: str) -> Written | Infeasible:
@@ -102,7 +102,7 @@ class HandlebarsPlanner:
         source: str,
         language: TemplateLanguage,
         arguments: Mapping[str, Expression],
-        catalogue: Mapping[str, FunctionManual],
+        catalogue: Mapping[str, FunctionSpec],
     ) -> None:
         try:
             template = language.compile(source, name="plan")

@@ -27,7 +27,7 @@ from portico._schema.compare import Either, Piece, Together, meeting, never_meet
 from portico.errors import SchemaUnsupported, nearest
 
 if TYPE_CHECKING:
-    from portico._functions.functions import FunctionManual
+    from portico._functions.functions import FunctionSpec
     from portico._ports.schema_validator import SchemaValidator, Validate
     from portico._prompts.calling import FunctionCall
 
@@ -369,12 +369,12 @@ class Known:
         self.output = Output(whole(returns))
 
 
-def known_of(manual: FunctionManual) -> Known:
+def known_of(spec: FunctionSpec) -> Known:
     """Return what is known of a manual, made when it is first asked for and kept by it."""
-    known: Known | None = manual.checked
+    known: Known | None = spec.checked
     if known is None:
-        known = Known(manual.name, manual.parameters, manual.returns, effects=manual.effects)
-        object.__setattr__(manual, "checked", known)
+        known = Known(spec.name, spec.parameters, spec.returns, effects=spec.effects)
+        object.__setattr__(spec, "checked", known)
     return known
 
 
@@ -638,7 +638,7 @@ def call_problems(
     template: PlanTemplate,
     calls: Sequence[FunctionCall],
     variables: Collection[str],
-    catalogue: Mapping[str, FunctionManual],
+    catalogue: Mapping[str, FunctionSpec],
     names: FunctionNames,
 ) -> Iterator[CallProblem]:
     """Yield what surely fails when the template is rendered with ``variables``, by `portico._prompts.calling`.

@@ -28,7 +28,7 @@ from portico._schema.compare import Together, never_meet
 from portico.errors import PorticoError, TemplateError, nearest
 
 if TYPE_CHECKING:
-    from portico._functions.functions import FunctionManual
+    from portico._functions.functions import FunctionSpec
     from portico._plans.findings import Finding
     from portico._ports.schema_validator import SchemaValidator
 
@@ -80,7 +80,7 @@ Plans: TypeAlias = Callable[[str], Plan | None]
 class Around:
     """What all plans of one check share."""
 
-    catalogue: Mapping[str, FunctionManual]
+    catalogue: Mapping[str, FunctionSpec]
     validator: SchemaValidator
     templates: Templates | None
     found: list[Finding]
@@ -267,7 +267,7 @@ class PlanCheck:
                 notes.add(f"waits for itself: {' → '.join(cycle)}")
 
     def _whole_input(self, given: Together, taken: Together) -> None:
-        """Check what the pursuit is given; the arguments of a nested plan are checked one by one."""
+        """Check what the run is given; the arguments of a nested plan are checked one by one."""
         if never_meet((*given, *taken)):
             self.notes.add(unlike(given, "the plan", taken), ("input",))
             self.outputs[INPUT] = Output(taken)
@@ -286,13 +286,13 @@ class PlanCheck:
         elif id == INPUT:
             notes.add(f"{INPUT!r} is what the plan is given; no step may have that id", ("id",))
         elif id in self.passed or id in self.finished or id in self.taken:
-            notes.add(f"the id {id!r} is taken; ids are unique in a pursuit")
+            notes.add(f"the id {id!r} is taken; ids are unique in a run")
         if step.after:
             self._after(step)
         if isinstance(function, str):
-            manual = self.around.catalogue.get(function) or self._unknown_function(function)
-            if manual is not None:
-                self._arguments(step, known_of(manual))
+            spec = self.around.catalogue.get(function) or self._unknown_function(function)
+            if spec is not None:
+                self._arguments(step, known_of(spec))
             else:
                 self._anything(step)
             if self.around.plans is not None:
@@ -320,7 +320,7 @@ class PlanCheck:
                 message = f"there is no step {earlier!r}; it is written {other!r}"
                 self.notes.add(message, ("after", index), nearest=(other,), new=other)
 
-    def _unknown_function(self, name: str) -> FunctionManual | None:
+    def _unknown_function(self, name: str) -> FunctionSpec | None:
         """Note that there is no such function; return the manual of the one that is meant."""
         names = self.around.names
         other = names.meant(name)
@@ -436,11 +436,11 @@ class PlanCheck:
         function = step.function
         if isinstance(function, str):
             catalogue = self.around.catalogue
-            manual = catalogue.get(function)
-            if manual is None:
+            spec = catalogue.get(function)
+            if spec is None:
                 other = self.around.names.meant(function)
-                manual = None if other is None else catalogue[other]
-            return UNKNOWN if manual is None else known_of(manual).output
+                spec = None if other is None else catalogue[other]
+            return UNKNOWN if spec is None else known_of(spec).output
         if isinstance(function, PlanTemplate):
             return _TEXT
         # While it is being found out: the plan may wait for itself.

@@ -27,7 +27,7 @@ from portico.errors import PlanFormatError
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from portico._functions.functions import FunctionManual
+    from portico._functions.functions import FunctionSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class XmlPlan:
     @staticmethod
     def read(
         text: str,
-        catalogue: Mapping[str, FunctionManual] | None = None,
+        catalogue: Mapping[str, FunctionSpec] | None = None,
         *,
         goal: str = "",
         recover: bool = False,
@@ -98,7 +98,7 @@ class XmlPlan:
 
         ``catalogue`` maps full names to manuals: with it, names of functions and parameters are found in any case,
         texts are read as the JSON that a parameter takes, and steps with effects keep their order. ``goal`` is the
-        plan's; by default it is what ``<goal>`` says. ``finished`` are the ids of steps of the same pursuit: they are
+        plan's; by default it is what ``<goal>`` says. ``finished`` are the ids of steps of the same run: they are
         variables here, and no new step takes them. With ``recover`` a text that is no XML is mended where only one
         reading is possible.
 
@@ -134,7 +134,7 @@ class XmlPlan:
 
 def plan_from_xml(
     text: str,
-    catalogue: Mapping[str, FunctionManual] | None = None,
+    catalogue: Mapping[str, FunctionSpec] | None = None,
     *,
     goal: str = "",
     recover: bool = False,
@@ -170,7 +170,7 @@ _ESCAPES = {
 _ATTRIBUTE_ESCAPES = _ESCAPES | {ord('"'): "&quot;", ord("\n"): "&#10;", ord("\t"): "&#9;"}
 
 
-def plan_to_xml(plan: Plan, catalogue: Mapping[str, FunctionManual] | None = None, *, bare: bool = False) -> str:
+def plan_to_xml(plan: Plan, catalogue: Mapping[str, FunctionSpec] | None = None, *, bare: bool = False) -> str:
     """Write a plan as XML that `plan_from_xml`, given the same catalogue, reads as the same plan.
 
     >>> print(plan_to_xml(Plan("", (Step("s1", "Tone-shout", {"text": Value("hey")}),), From("s1"))))

@@ -14,7 +14,7 @@ from portico.errors import PlanFormatError, nearest
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from portico._functions.functions import FunctionManual
+    from portico._functions.functions import FunctionSpec
 
 _GLOBAL = "_GLOBAL_FUNCTIONS_"
 
@@ -24,11 +24,11 @@ class FunctionNames:
 
     __slots__ = ("_alike", "_catalogue")
 
-    def __init__(self, catalogue: Mapping[str, FunctionManual] | None) -> None:
+    def __init__(self, catalogue: Mapping[str, FunctionSpec] | None) -> None:
         self._catalogue = catalogue
         self._alike: dict[str, str | None] | None = None
 
-    def find(self, written: str) -> tuple[str, FunctionManual | None]:
+    def find(self, written: str) -> tuple[str, FunctionSpec | None]:
         """Return the full name, and the manual where the catalogue has that function.
 
         What no function is called stays as it is written, but for the dot, so that the check can say what is nearest.
@@ -36,13 +36,13 @@ class FunctionNames:
         name = _full_name(written)
         if self._catalogue is None:
             return name, None
-        manual = self._catalogue.get(name)
-        if manual is not None:
-            return name, manual
+        spec = self._catalogue.get(name)
+        if spec is not None:
+            return name, spec
         other = self._spelled_alike(self._catalogue).get(_folded(name))
         return (name, None) if other is None else (other, self._catalogue[other])
 
-    def _spelled_alike(self, catalogue: Mapping[str, FunctionManual]) -> Mapping[str, str | None]:
+    def _spelled_alike(self, catalogue: Mapping[str, FunctionSpec]) -> Mapping[str, str | None]:
         """Return the names by their spelling without case and separators; None for what may be several."""
         if self._alike is None:
             self._alike = {}
@@ -103,7 +103,7 @@ class Variables:
         finished: Collection[str],
         sets: Sequence[tuple[str, str, str]],
         fail: Fail,
-        made_by: Callable[[str], FunctionManual | None],
+        made_by: Callable[[str], FunctionSpec | None],
     ) -> None:
         self.known = {INPUT: INPUT, **{each.lower(): each for each in finished}}
         self.fail = fail
@@ -204,8 +204,8 @@ class Variables:
 
     def field(self, step: str, field: re.Match[str] | None, written: str) -> None:
         """Doubt the name of a member after a variable whose step gives an object or an array."""
-        manual = None if field is None else self.made_by(step)
-        if field is not None and manual is not None and manual.returns.get("type") in ("object", "array"):
+        spec = None if field is None else self.made_by(step)
+        if field is not None and spec is not None and spec.returns.get("type") in ("object", "array"):
             self.doubt(written, f"{field[0]!r} after the whole output of {step} stays text; variables have no paths")
 
     def doubt(self, written: str, what: str) -> None:
@@ -222,7 +222,7 @@ _NO_PROPERTIES: Mapping[str, Any] = {}
 
 def steps_and_result(
     calls: Sequence[WrittenCall],
-    catalogue: Mapping[str, FunctionManual] | None,
+    catalogue: Mapping[str, FunctionSpec] | None,
     finished: Collection[str],
     fail: Fail,
 ) -> tuple[tuple[Step, ...], Expression | None, Sequence[Doubt]]:
@@ -249,7 +249,7 @@ class _Steps:
     def __init__(
         self,
         calls: Sequence[WrittenCall],
-        catalogue: Mapping[str, FunctionManual] | None,
+        catalogue: Mapping[str, FunctionSpec] | None,
         finished: Collection[str],
         fail: Fail,
     ) -> None:
@@ -271,16 +271,16 @@ class _Steps:
         variables, known = self.variables, self.variables.known
         previous = INPUT
         for call, given, (_, kept, added), id in zip(self.calls, self.arguments, self.sets, self.ids, strict=True):
-            name, manual = self.names.find(call.function)
+            name, spec = self.names.find(call.function)
             variables.step = id
-            if manual is None:
+            if spec is None:
                 arguments = {key: variables.expression(value, call, key) for key, value in given.items()}
                 after: tuple[str, ...] = ()
             else:
-                arguments = self.fitted(given, manual, call, previous)
+                arguments = self.fitted(given, spec, call, previous)
                 after = ()
-                if manual.effects or self.barrier is not None:
-                    after = self.order(id, manual, arguments)
+                if spec.effects or self.barrier is not None:
+                    after = self.order(id, spec, arguments)
                 else:
                     self.since.append(id)
             steps.append(Step(id, name, arguments, after, call.reason))
@@ -344,10 +344,10 @@ class _Steps:
         return found
 
     def fitted(
-        self, given: Mapping[str, str], manual: FunctionManual, call: WrittenCall, previous: str
+        self, given: Mapping[str, str], spec: FunctionSpec, call: WrittenCall, previous: str
     ) -> dict[str, Expression]:
         """Return the arguments under the names of the manual, with those that a variable or the last result gives."""
-        parameters = manual.parameters
+        parameters = spec.parameters
         properties = parameters.get("properties", _NO_PROPERTIES)
         arguments: dict[str, Expression] = {}
         for written, value in given.items():
@@ -377,14 +377,14 @@ class _Steps:
             if one_letter_off(plain, known.lower()):
                 raise self.fail(call, f"{name} is no parameter of {call.function}; it is written {known}", name)
 
-    def made_by(self, id: str) -> FunctionManual | None:
+    def made_by(self, id: str) -> FunctionSpec | None:
         """Return the manual of the function that a step of this plan calls."""
         return self.names.find(self.calls[self.ids.index(id)].function)[1] if id in self.ids else None
 
-    def order(self, id: str, manual: FunctionManual, arguments: Mapping[str, Expression]) -> tuple[str, ...]:
+    def order(self, id: str, spec: FunctionSpec, arguments: Mapping[str, Expression]) -> tuple[str, ...]:
         """Return what a step waits for beyond what it refers to, so that effects come in the order of writing."""
         before = [] if self.barrier is None else [self.barrier]
-        if manual.effects:
+        if spec.effects:
             before += self.since
             self.barrier = id
             self.since = []

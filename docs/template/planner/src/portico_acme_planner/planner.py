@@ -4,7 +4,7 @@ import json
 import re
 from textwrap import shorten
 
-from portico import Answer, Citation, FunctionManual, Infeasible, Plan, Services, Step, Task, Value
+from portico import Answer, Citation, FunctionSpec, Infeasible, Plan, Services, Step, Task, Value
 from portico.errors import PlanError
 from portico.plans import Emit, StepRecord, TextDelta
 from portico.search import SEARCH_TAG
@@ -25,7 +25,7 @@ class AcmePlanner:
     >>> kernel = Kernel()
     >>> _ = kernel.add_function(letters)
     >>> planner = AcmePlanner(AcmeSettings(), None)
-    >>> kernel.run_sync(kernel.pursue("a b c", planner=planner)).outcome.text
+    >>> kernel.run_sync(kernel.run_goal("a b c", planner=planner)).outcome.text
     'letters: 3'
 
     It takes functions that need one text and have no effects, and gives them the goal. One that fails is told of in
@@ -52,33 +52,33 @@ class AcmePlanner:
         return Plan(
             task.goal,
             tuple(
-                Step(f"s{number}", manual.name, {parameter: Value(task.goal)}, reason=manual.description)
-                for number, (manual, parameter) in enumerate(chosen, 1)
+                Step(f"s{number}", spec.name, {parameter: Value(task.goal)}, reason=spec.description)
+                for number, (spec, parameter) in enumerate(chosen, 1)
             ),
         )
 
 
-def _fitting(task: Task) -> list[tuple[FunctionManual, str]]:
+def _fitting(task: Task) -> list[tuple[FunctionSpec, str]]:
     """Return the functions that the goal can be given to, each with the parameter for it; the best first."""
     goal = _words(task.goal)
     # All functions of a search find the same, each in another form: the one that planners are to ask is tagged.
-    searches = {_plugin(manual) for manual in task.functions if SEARCH_TAG in manual.tags}
-    asked = [manual for manual in task.functions if SEARCH_TAG in manual.tags or _plugin(manual) not in searches]
-    found = [(manual, parameter) for manual in asked if (parameter := _only_text(manual)) is not None]
+    searches = {_plugin(spec) for spec in task.functions if SEARCH_TAG in spec.tags}
+    asked = [spec for spec in task.functions if SEARCH_TAG in spec.tags or _plugin(spec) not in searches]
+    found = [(spec, parameter) for spec in asked if (parameter := _only_text(spec)) is not None]
     return sorted(found, key=lambda pair: -len(goal & _words(f"{pair[0].name} {pair[0].description}")))
 
 
-def _only_text(manual: FunctionManual) -> str | None:
-    required = manual.parameters.get("required", ())
-    if manual.effects or len(required) != 1:
+def _only_text(spec: FunctionSpec) -> str | None:
+    required = spec.parameters.get("required", ())
+    if spec.effects or len(required) != 1:
         return None
-    schema = manual.parameters["properties"][required[0]]
+    schema = spec.parameters["properties"][required[0]]
     # Any text fits it, whatever people type: there are no `enum`, `pattern` or `format`.
     return str(required[0]) if schema.get("type") == "string" and schema.keys() <= {"type", "description"} else None
 
 
-def _plugin(manual: FunctionManual) -> str:
-    return manual.name.partition("-")[0]
+def _plugin(spec: FunctionSpec) -> str:
+    return spec.name.partition("-")[0]
 
 
 def _words(text: str) -> set[str]:

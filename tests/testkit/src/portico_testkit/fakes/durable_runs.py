@@ -24,39 +24,39 @@ class MemoryDurableRuns:
 
     def __init__(self, record: dict[str, dict[str, str]] | None = None) -> None:
         self.record: dict[str, dict[str, str]] = {} if record is None else record
-        self._pursued: Counter[str] = Counter()
+        self._run: Counter[str] = Counter()
 
-    async def pursue(self, run: str, work: Callable[[], Awaitable[T]]) -> T:
+    async def run(self, run: str, work: Callable[[], Awaitable[T]]) -> T:
         """Do the work of a run, and record what is executed of it meanwhile."""
         await asyncio.sleep(0)
-        self._pursued[run] += 1
+        self._run[run] += 1
         try:
             return await work()
         finally:
-            self._pursued[run] -= 1
+            self._run[run] -= 1
 
     async def recorded(self, run: str) -> Mapping[str, Any]:
         """Return the results that are recorded of a run, by the names of its actions."""
         await asyncio.sleep(0)
         return {name: json.loads(text) for name, text in self.record.get(run, {}).items()}
 
-    def is_pursued(self, run: str) -> bool:
+    def is_run(self, run: str) -> bool:
         """Tell whether what is executed of a run is recorded now."""
-        return self._pursued[run] > 0
+        return self._run[run] > 0
 
 
 class MemoryDurableRunner(Runner):
-    """Execute actions here; within `durable.pursue` of their run, record them and execute none a second time.
+    """Execute actions here; within `durable.run` of their run, record them and execute none a second time.
 
-    >>> async def pursued():
+    >>> async def run():
     ...     runner, calls = MemoryDurableRunner(), []
     ...     async def action():
     ...         calls.append("s1")
     ...         return {"at": len(calls)}
     ...     for _ in range(2):
-    ...         await runner.durable.pursue("r", lambda: runner.execute("r", "s1", action))
+    ...         await runner.durable.run("r", lambda: runner.execute("r", "s1", action))
     ...     return calls, await runner.durable.recorded("r")
-    >>> asyncio.run(pursued())
+    >>> asyncio.run(run())
     (['s1'], {'s1': {'at': 1}})
 
     ``jobs`` is the queue that it has, if any, such as a `portico_testkit.fakes.job_queue.MemoryJobQueue`.
@@ -71,7 +71,7 @@ class MemoryDurableRunner(Runner):
 
     async def execute(self, run: str, name: str, action: Callable[[], Awaitable[Any]]) -> Any:
         """Return what is recorded of the action, or execute it; ``ValueError`` for a result that is not JSON."""
-        if not self.durable.is_pursued(run):
+        if not self.durable.is_run(run):
             return await action()
         await asyncio.sleep(0)
         done = self.durable.record.get(run, {})

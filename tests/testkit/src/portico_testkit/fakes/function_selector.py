@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from portico import Considered, FunctionManual, Selection
+from portico import Considered, FunctionSpec, Selection
 
 __all__ = ["WordSelector"]
 
@@ -18,8 +18,8 @@ class WordSelector:
     ...     return "Sun"
     >>> def invoice(number: int) -> str:
     ...     return "Paid"
-    >>> manuals = [Function.of(each).manual for each in (forecast, invoice)]
-    >>> asyncio.run(WordSelector(1).select(manuals, ["Is the invoice paid?"])).names
+    >>> specs = [Function.of(each).spec for each in (forecast, invoice)]
+    >>> asyncio.run(WordSelector(1).select(specs, ["Is the invoice paid?"])).names
     ('invoice',)
 
     ``contexts`` are those that it was asked with.
@@ -33,7 +33,7 @@ class WordSelector:
         self.contexts: list[tuple[str, ...]] = []
 
     async def select(
-        self, functions: Sequence[FunctionManual], context: Sequence[str], *, limit: int | None = None
+        self, functions: Sequence[FunctionSpec], context: Sequence[str], *, limit: int | None = None
     ) -> Selection:
         """Choose by counting words."""
         limit = self.limit if limit is None else limit

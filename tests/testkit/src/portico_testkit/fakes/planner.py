@@ -20,7 +20,7 @@ class ScriptedPlanner:
     >>> planner = ScriptedPlanner(Plan("greet"), lambda task: Answer(f"{len(task.steps)} steps"))
 
     How far the script has come is told by the task alone: by the notes of the last plan that ran or was
-    refused. So one planner may serve several pursuits at once. ``tasks`` are those that it was given, for
+    refused. So one planner may serve several runs at once. ``tasks`` are those that it was given, for
     tests to look at. Raises ``PlanError`` at the end of the script.
     """
 

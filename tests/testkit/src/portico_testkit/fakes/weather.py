@@ -1,15 +1,15 @@
-"""Weather that is always clear: a plugin for tests of planners, and a pursuit of it."""
+"""Weather that is always clear: a plugin for tests of planners, and a run of it."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any
 
-from portico import Kernel, Pursuit, function
+from portico import Kernel, Run, function
 from portico.plans import Budget, Event
 from portico.ports import Planner
 
-__all__ = ["Weather", "pursue_weather"]
+__all__ = ["Weather", "run_weather"]
 
 _PATIENCE = 10
 """Seconds that a call waits for the others."""
@@ -49,15 +49,15 @@ class Weather:
         return "warned"
 
 
-async def pursue_weather(
+async def run_weather(
     planner: Planner,
     *,
     weather: Weather | None = None,
     events: list[Event] | None = None,
     budget: Budget | None = None,
-) -> Pursuit:
-    """Pursue a goal with the weather as the one plugin; ``events`` are added to."""
+) -> Run:
+    """Run a goal with the weather as the one plugin; ``events`` are added to."""
     kernel = Kernel()
     kernel.add_plugin(weather or Weather())
     emit = events.append if events is not None else None
-    return await kernel.pursue("The weather?", planner=planner, budget=budget, emit=emit)
+    return await kernel.run_goal("The weather?", planner=planner, budget=budget, emit=emit)

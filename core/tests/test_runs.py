@@ -36,7 +36,7 @@ from portico._plugins.registration import Services
 from portico._ports.planner import Planner
 from portico._ports.run_store import Lease
 from portico._ports.runner import Runner
-from portico._runs.outcome import Held, Pursuit
+from portico._runs.outcome import Paused, Run
 from portico.errors import LimitExceeded, PlanError, PlanInvalid, StepFailed, StoreBusy, StoreError
 from portico_testkit.fakes.planner import ScriptedPlanner
 from portico_testkit.fakes.run_store import MemoryRunStore
@@ -108,13 +108,13 @@ def kinds(entries: list[Any]) -> list[str]:
 
 async def test_a_plan_with_a_result_is_the_answer(kernel: Kernel) -> None:
     plan = Plan("g", (shout("s1", "hey"), shout("s2", From("s1"))), TextOf((From("s1"), "!")))
-    pursuit = await kernel.pursue("Shout", planner=ScriptedPlanner(plan))
-    assert pursuit.outcome == Answer("HEY!", value="HEY!")
-    assert [record.step.id for record in pursuit.steps] == ["s1", "s2"]
-    prints = {"T-shout": fingerprint(kernel.manuals["T-shout"])}
+    run = await kernel.run_goal("Shout", planner=ScriptedPlanner(plan))
+    assert run.outcome == Answer("HEY!", value="HEY!")
+    assert [record.step.id for record in run.steps] == ["s1", "s2"]
+    prints = {"T-shout": fingerprint(kernel.specs["T-shout"])}
     again = Plan("Shout", plan.steps, plan.result, fingerprints=prints)
-    assert pursuit.plan == again, "what is replayed gives the answer again"
-    assert check_plan(pursuit.plan, kernel.manuals) == []
+    assert run.plan == again, "what is replayed gives the answer again"
+    assert check_plan(run.plan, kernel.specs) == []
     entries = await journal(kernel)
     assert kinds(entries) == [
         "pursuit", "plan", "step-started", "step-finished", "step-started", "step-finished", "answer"
@@ -126,8 +126,8 @@ async def test_a_plan_with_a_result_is_the_answer(kernel: Kernel) -> None:
 
 async def test_a_result_that_is_no_text_is_shown_as_json(kernel: Kernel) -> None:
     plan = Plan("g", (Step("t", "T-table"),), ObjectOf({"é": From("t", ("one",))}))
-    pursuit = await kernel.pursue("Count", planner=ScriptedPlanner(plan))
-    assert pursuit.outcome == Answer('{\n  "é": 1\n}', value={"é": 1})
+    run = await kernel.run_goal("Count", planner=ScriptedPlanner(plan))
+    assert run.outcome == Answer('{\n  "é": 1\n}', value={"é": 1})
 
 
 async def test_moves_come_before_an_answer(kernel: Kernel) -> None:
@@ -136,17 +136,17 @@ async def test_moves_come_before_an_answer(kernel: Kernel) -> None:
         Plan("g", (shout("s2", From("s1")),)),
         lambda task: Answer(f"{task.result_of('s1')}{task.result_of('s2')}"),
     )
-    pursuit = await kernel.pursue("Shout", planner=planner)
-    assert pursuit.outcome == Answer("AA")
-    assert [record.step.id for record in pursuit.steps] == ["s1", "s2"]
+    run = await kernel.run_goal("Shout", planner=planner)
+    assert run.outcome == Answer("AA")
+    assert [record.step.id for record in run.steps] == ["s1", "s2"]
     assert [len(task.steps) for task in planner.tasks] == [0, 1, 2]
-    assert planner.tasks[0].functions == tuple(kernel.manuals.values())
+    assert planner.tasks[0].functions == tuple(kernel.specs.values())
 
 
 async def test_infeasible_is_an_ordinary_end(kernel: Kernel) -> None:
     end = Infeasible("No car.", ("a car",))
-    pursuit = await kernel.pursue("Drive", planner=ScriptedPlanner(end))
-    assert pursuit.outcome == end
+    run = await kernel.run_goal("Drive", planner=ScriptedPlanner(end))
+    assert run.outcome == end
     assert (await journal(kernel))[-1] == {
         "type": "outcome", "kind": "infeasible", "reason": "No car.", "missing": ["a car"]
     }  # fmt: skip
@@ -155,8 +155,8 @@ async def test_infeasible_is_an_ordinary_end(kernel: Kernel) -> None:
 async def test_a_refused_plan_comes_back_with_its_findings_and_is_mended(kernel: Kernel, tools: Tools) -> None:
     wrong = Plan("g", (Step("s1", "T-shuot", {"text": Value("a")}),), From("s1"))
     planner = ScriptedPlanner(wrong, Plan("g", (shout("s1", "a"),)), lambda task: Answer(str(len(task.refused))))
-    pursuit = await kernel.pursue("Shout", planner=planner)
-    assert pursuit.outcome == Answer("0"), "what ran since clears the refusals"
+    run = await kernel.run_goal("Shout", planner=planner)
+    assert run.outcome == Answer("0"), "what ran since clears the refusals"
     (refusal,) = planner.tasks[1].refused
     assert refusal.plan.steps == wrong.steps
     assert "nearest: T-shout" in str(refusal.findings[0])
@@ -168,7 +168,7 @@ async def test_a_refused_plan_comes_back_with_its_findings_and_is_mended(kernel:
 async def test_too_many_refusals_in_a_row_end_it(kernel: Kernel) -> None:
     planner = ScriptedPlanner(*[Plan("g")] * 9)
     with pytest.raises(PlanInvalid, match="neither steps nor a result"):
-        await kernel.pursue("Nothing", planner=planner, budget=Budget(refusals=2))
+        await kernel.run_goal("Nothing", planner=planner, budget=Budget(refusals=2))
     assert len(planner.tasks) == 3
     assert kinds(await journal(kernel)) == ["pursuit", "refused", "refused", "refused", "failed"]
 
@@ -178,8 +178,8 @@ async def test_a_result_that_leads_to_nothing_is_told_to_the_planner(kernel: Ker
         Plan("g", (Step("t", "T-table"),), From("t", ("two",))),
         lambda task: Answer(f"{task.refused[0].findings[0]}"),
     )
-    pursuit = await kernel.pursue("Count", planner=planner)
-    assert pursuit.outcome == Answer(str(Finding("there is nothing at $.two", place="result")))
+    run = await kernel.run_goal("Count", planner=planner)
+    assert run.outcome == Answer(str(Finding("there is nothing at $.two", place="result")))
 
 
 async def test_a_failed_step_is_seen_and_mended(kernel: Kernel) -> None:
@@ -187,12 +187,12 @@ async def test_a_failed_step_is_seen_and_mended(kernel: Kernel) -> None:
         Plan("g", (FAIL, shout("after", From("bad")), shout("other", "b")), From("after")),
         lambda task: Plan("g", (shout("after", task.steps[0].error or ""),), From("after")),
     )
-    pursuit = await kernel.pursue("Try", planner=planner)
-    assert isinstance(pursuit.outcome, Answer)
-    assert "CONNECTIONERROR: DOWN" in pursuit.outcome.text
+    run = await kernel.run_goal("Try", planner=planner)
+    assert isinstance(run.outcome, Answer)
+    assert "CONNECTIONERROR: DOWN" in run.outcome.text
     seen = {record.step.id: record.error for record in planner.tasks[1].steps}
     assert seen == {"bad": "The function T-fail failed: ConnectionError: down", "other": None}
-    assert [step.id for step in pursuit.plan.steps] == ["other", "after"], "only what worked can be replayed"
+    assert [step.id for step in run.plan.steps] == ["other", "after"], "only what worked can be replayed"
 
 
 async def test_a_step_whose_arguments_cannot_be_made_is_seen_as_failed(kernel: Kernel) -> None:
@@ -201,19 +201,19 @@ async def test_a_step_whose_arguments_cannot_be_made_is_seen_as_failed(kernel: K
         Plan("g", (Step("t", "T-table"), shout("s", TextOf((From("t", ("two",)),))))),
         lambda task: Answer(str([(record.step.id, record.error) for record in task.steps])),
     )
-    pursuit = await kernel.pursue("Count", planner=planner)
-    assert pursuit.outcome == Answer("[('t', None), ('s', 'there is nothing at $.two')]")
+    run = await kernel.run_goal("Count", planner=planner)
+    assert run.outcome == Answer("[('t', None), ('s', 'there is nothing at $.two')]")
     assert kinds(await journal(kernel))[-2:] == ["step-failed", "answer"]
 
 
 async def test_a_failure_that_nothing_follows_is_raised(kernel: Kernel) -> None:
     again = Plan("g", (FAIL,))
     with pytest.raises(StepFailed, match=r"Step bad failed.*down") as caught:
-        await kernel.pursue("Try", planner=ScriptedPlanner(*[again] * 9))
+        await kernel.run_goal("Try", planner=ScriptedPlanner(*[again] * 9))
     assert isinstance(caught.value.__cause__, Exception)
     with pytest.raises(StepFailed):
         kernel.run_store = None
-        await kernel.pursue("Try", planner=ScriptedPlanner(again), budget=Budget(proposals=1))
+        await kernel.run_goal("Try", planner=ScriptedPlanner(again), budget=Budget(proposals=1))
 
 
 async def test_ids_that_ran_are_taken_and_ids_that_did_not_are_free(kernel: Kernel) -> None:
@@ -222,8 +222,8 @@ async def test_ids_that_ran_are_taken_and_ids_that_did_not_are_free(kernel: Kern
         Plan("g", (shout("ran", "b"), shout("bad", "c"))),
         Plan("g", (shout("skipped", "d"),), From("skipped")),
     )
-    pursuit = await kernel.pursue("Try", planner=planner)
-    assert pursuit.outcome == Answer("D", value="D")
+    run = await kernel.run_goal("Try", planner=planner)
+    assert run.outcome == Answer("D", value="D")
     findings = planner.tasks[2].refused[0].findings
     assert [finding.step for finding in findings] == ["ran", "bad"]
     assert all("is taken" in finding.message for finding in findings)
@@ -235,7 +235,7 @@ async def test_the_budget_of_proposals_ends_it(kernel: Kernel) -> None:
 
     planner = ScriptedPlanner(*[more] * 50)
     with pytest.raises(LimitExceeded, match="4 proposals"):
-        await kernel.pursue("Go on", planner=planner, budget=Budget(proposals=4))
+        await kernel.run_goal("Go on", planner=planner, budget=Budget(proposals=4))
     assert [task.budget.proposals for task in planner.tasks] == [4, 3, 2, 1]
     assert [task.budget.steps for task in planner.tasks] == [100, 99, 98, 97]
     assert kinds(await journal(kernel))[-2:] == ["step-finished", "failed"]
@@ -247,7 +247,7 @@ async def test_the_budget_of_steps_ends_it_before_the_step_too_many(kernel: Kern
         (Step("n", Plan("inner", tuple(shout(f"s{n}", "a") for n in range(3)))),),
     ):
         with pytest.raises(LimitExceeded, match="3 steps"):
-            await kernel.pursue("Go on", planner=ScriptedPlanner(Plan("g", steps)), budget=Budget(steps=3))
+            await kernel.run_goal("Go on", planner=ScriptedPlanner(Plan("g", steps)), budget=Budget(steps=3))
     assert tools.calls == []
 
 
@@ -255,7 +255,7 @@ async def test_the_budget_of_steps_ends_it_before_the_step_too_many(kernel: Kern
 async def test_the_budget_of_seconds_ends_it_and_stops_what_was_started(kernel: Kernel, tools: Tools) -> None:
     plan = Plan("g", (Step("w", "T-wait"), Step("v", "T-wait")))
     with pytest.raises(LimitExceeded, match=r"0\.05 seconds"):
-        await kernel.pursue("Wait", planner=ScriptedPlanner(plan), budget=Budget(seconds=0.05))
+        await kernel.run_goal("Wait", planner=ScriptedPlanner(plan), budget=Budget(seconds=0.05))
     assert tools.calls == ["wait", "wait"]
     assert len(asyncio.all_tasks()) == 1
     await journal(kernel)
@@ -263,14 +263,14 @@ async def test_the_budget_of_seconds_ends_it_and_stops_what_was_started(kernel: 
 
 async def test_a_planner_is_told_how_many_seconds_are_left(kernel: Kernel) -> None:
     planner = ScriptedPlanner(Plan("g", (shout("s1", "a"),)), Answer("end"))
-    await kernel.pursue("Shout", planner=planner, budget=Budget(seconds=60))
+    await kernel.run_goal("Shout", planner=planner, budget=Budget(seconds=60))
     first, second = (task.budget.seconds for task in planner.tasks)
     assert first is not None
     assert second is not None
     assert 60 >= first > second > 0
     planner = ScriptedPlanner(Answer("end"))
     kernel.run_store = None
-    await kernel.pursue("Shout", planner=planner)
+    await kernel.run_goal("Shout", planner=planner)
     assert planner.tasks[0].budget.seconds is None
 
 
@@ -283,18 +283,18 @@ async def test_a_timeout_of_the_planners_own_is_not_the_budgets(kernel: Kernel) 
 
     for budget in (Budget(), Budget(seconds=60)):
         with pytest.raises(TimeoutError, match="the service"):
-            await kernel.pursue("Wait", planner=Late(), budget=budget)
+            await kernel.run_goal("Wait", planner=Late(), budget=budget)
 
 
 async def test_a_cancellation_stops_everything_and_gives_the_lease_back(kernel: Kernel, tools: Tools) -> None:
-    pursuing = asyncio.create_task(
-        kernel.pursue("Wait", planner=ScriptedPlanner(Plan("g", (Step("w", "T-wait"), Step("v", "T-wait")))))
+    running = asyncio.create_task(
+        kernel.run_goal("Wait", planner=ScriptedPlanner(Plan("g", (Step("w", "T-wait"), Step("v", "T-wait")))))
     )
     while tools.calls != ["wait", "wait"]:
         await asyncio.sleep(0)
-    pursuing.cancel()
+    running.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await pursuing
+        await running
     assert kinds(await journal(kernel)) == ["pursuit", "plan", "step-started", "step-started", "interrupted"]
     assert len(asyncio.all_tasks()) == 1
 
@@ -310,10 +310,10 @@ async def test_a_plan_filter_may_hold(kernel: Kernel, tools: Tools) -> None:
 
     kernel.middleware.plan.append(ask)
     planner = ScriptedPlanner(Plan("g", (shout("s1", "a"),)), Plan("g", (shout("s2", "b"), shout("s3", "c"))))
-    pursuit = await kernel.pursue("Shout", planner=planner)
-    assert pursuit.outcome == Held("Look first.")
+    run = await kernel.run_goal("Shout", planner=planner)
+    assert run.outcome == Paused("Look first.")
     assert tools.calls == ["a"]
-    assert [review.run for review in seen] == [pursuit.run] * 2
+    assert [review.run for review in seen] == [run.name] * 2
     assert (await journal(kernel))[-1]["kind"] == "held"
 
 
@@ -331,7 +331,7 @@ async def test_plan_filters_run_from_the_outside_in(kernel: Kernel) -> None:
 
     kernel.middleware.plan += [recording("plan 1"), recording("plan 2")]
     kernel.middleware.step += [recording("step 1"), recording("step 2")]
-    await kernel.pursue("Shout", planner=ScriptedPlanner(Plan("g", (shout("s", "a"),), From("s"))))
+    await kernel.run_goal("Shout", planner=ScriptedPlanner(Plan("g", (shout("s", "a"),), From("s"))))
     assert log == [
         "plan 1 before", "plan 2 before", "plan 2 after", "plan 1 after",
         "step 1 before", "step 2 before", "step 2 after", "step 1 after",
@@ -349,9 +349,9 @@ async def test_a_step_filter_may_hold_change_or_replace(kernel: Kernel, tools: T
 
     kernel.middleware.step.append(guard)
     plan = Plan("g", (shout("s1", "a"), shout("replaced", "b", "s1"), shout("held", "c", "replaced")), From("s1"))
-    pursuit = await kernel.pursue("Shout", planner=ScriptedPlanner(plan))
-    assert pursuit.outcome == Held("Not this one.", "held")
-    assert [(record.step.id, record.result) for record in pursuit.steps] == [
+    run = await kernel.run_goal("Shout", planner=ScriptedPlanner(plan))
+    assert run.outcome == Paused("Not this one.", "held")
+    assert [(record.step.id, record.result) for record in run.steps] == [
         ("s1", "A CHANGED"),
         ("replaced", "by the filter"),
     ]
@@ -372,7 +372,8 @@ async def test_a_step_that_waits_for_its_filters_has_not_begun(kernel: Kernel) -
     store = kernel.run_store
     assert store is not None
     kernel.middleware.step.append(ask)
-    await kernel.pursue("Shout", planner=ScriptedPlanner(Plan("g", (shout("s", "a"),), From("s"))), emit=events.append)
+    planner = ScriptedPlanner(Plan("g", (shout("s", "a"),), From("s")))
+    await kernel.run_goal("Shout", planner=planner, emit=events.append)
     entries = await journal(kernel)
     assert entries[2] == {"type": "step-started", "step": "s", "arguments": {"text": "b"}}
     assert events[2] == StepStarted(shout("s", "a"), {"text": "b"})
@@ -389,7 +390,7 @@ async def test_a_hold_inside_of_a_nested_plan_is_no_failure_of_the_step_around_i
 
     kernel.middleware.step.append(guard)
     plan = Plan("g", (Step("n", Plan("i", (shout("a", "x"),), From("a"))),), From("n"))
-    assert (await kernel.pursue("Nest", planner=ScriptedPlanner(plan))).outcome == Held("Not this one.", "n/a")
+    assert (await kernel.run_goal("Nest", planner=ScriptedPlanner(plan))).outcome == Paused("Not this one.", "n/a")
 
 
 @pytest.mark.parametrize("answer", [None, "RequireApproval", RequireApproval])
@@ -399,7 +400,7 @@ async def test_a_plan_that_no_filter_let_through_does_not_run(kernel: Kernel, to
 
     kernel.middleware.plan.append(forget)
     with pytest.raises(TypeError, match="plan middleware"):
-        await kernel.pursue("Shout", planner=ScriptedPlanner(Plan("g", (shout("s", "a"),), From("s"))))
+        await kernel.run_goal("Shout", planner=ScriptedPlanner(Plan("g", (shout("s", "a"),), From("s"))))
     assert tools.calls == []
 
 
@@ -412,17 +413,17 @@ async def test_a_plan_filter_cannot_change_what_was_checked(kernel: Kernel) -> N
 
     kernel.middleware.plan.append(change)
     with pytest.raises(FrozenInstanceError):
-        await kernel.pursue("Shout", planner=ScriptedPlanner(Plan("g", (shout("s", "a"),), From("s"))))
+        await kernel.run_goal("Shout", planner=ScriptedPlanner(Plan("g", (shout("s", "a"),), From("s"))))
 
 
 async def test_a_nested_plan_runs_as_one_step_with_its_own(kernel: Kernel) -> None:
     inner = Plan("inner", (shout("a", "x"), shout("b", From("a"))), TextOf((From("a"), From("b"))))
     plan = Plan("g", (Step("n", inner), shout("s", From("n"))), From("s"))
-    pursuit = await kernel.pursue("Nest", planner=ScriptedPlanner(plan))
-    assert pursuit.outcome == Answer("XX", value="XX")
-    assert [record.step.id for record in pursuit.steps] == ["n/a", "n/b", "n", "s"]
-    assert pursuit.plan.steps == plan.steps
-    assert check_plan(pursuit.plan, kernel.manuals) == []
+    run = await kernel.run_goal("Nest", planner=ScriptedPlanner(plan))
+    assert run.outcome == Answer("XX", value="XX")
+    assert [record.step.id for record in run.steps] == ["n/a", "n/b", "n", "s"]
+    assert run.plan.steps == plan.steps
+    assert check_plan(run.plan, kernel.specs) == []
     entries = await journal(kernel)
     assert [entry["step"] for entry in entries if entry["type"] == "step-started"] == ["n", "n/a", "n/b", "s"]
     assert set(entries[1]["plan"]["fingerprints"]) == {"T-shout"}
@@ -433,9 +434,9 @@ async def test_a_failure_inside_of_a_nested_plan_names_the_step_inside(kernel: K
     planner = ScriptedPlanner(
         plan, lambda task: Answer("; ".join(f"{record.step.id} {record.error}" for record in task.steps))
     )
-    pursuit = await kernel.pursue("Nest", planner=planner)
-    assert isinstance(pursuit.outcome, Answer)
-    assert pursuit.outcome.text == (
+    run = await kernel.run_goal("Nest", planner=planner)
+    assert isinstance(run.outcome, Answer)
+    assert run.outcome.text == (
         "n/bad The function T-fail failed: ConnectionError: down; "
         "n Step n/bad failed: The function T-fail failed: ConnectionError: down"
     )
@@ -446,7 +447,7 @@ async def test_nested_steps_whose_arguments_cannot_be_made_are_seen_too(kernel: 
     planner = ScriptedPlanner(
         Plan("g", (Step("n", inner),)), lambda task: Answer(" ".join(record.step.id for record in task.steps))
     )
-    assert (await kernel.pursue("Nest", planner=planner)).outcome == Answer("n/t n/s n")
+    assert (await kernel.run_goal("Nest", planner=planner)).outcome == Answer("n/t n/s n")
 
 
 async def test_notes_and_context_are_handed_back(kernel: Kernel) -> None:
@@ -462,7 +463,7 @@ async def test_notes_and_context_are_handed_back(kernel: Kernel) -> None:
                 return Plan("refused", notes="of a refused plan")
             return Answer("end") if number == 4 else Plan("g", (shout(f"s{number}", "a"),), notes={"round": number})
 
-    await kernel.pursue("Shout", planner=Noting(), context={"user": "Ada"})
+    await kernel.run_goal("Shout", planner=Noting(), context={"user": "Ada"})
     context = {"user": "Ada"}
     assert seen == [(None, context), ({"round": 1}, context), ({"round": 1}, context), ({"round": 3}, context)]
 
@@ -481,23 +482,23 @@ async def test_events_come_in_the_order_of_what_happens(kernel: Kernel) -> None:
             return Plan("g", (shout("s1", "a"), Step("bad", "T-fail", after=("s1",))))
 
     events: list[Event] = []
-    pursuit = await kernel.pursue("Shout", planner=Talking(), emit=events.append)
+    run = await kernel.run_goal("Shout", planner=Talking(), emit=events.append)
     assert [type(event) for event in events] == [
         Started, ChatUsed, Proposed, StepStarted, StepFinished, StepStarted, StepFailure,
         TextDelta, TextDelta, ChatUsed, Ended,
     ]  # fmt: skip
-    assert events[0] == Started(pursuit.run, "Shout", "talking")
+    assert events[0] == Started(run.name, "Shout", "talking")
     assert events[3] == StepStarted(shout("s1", "a"), {"text": "a"})
     assert events[4] == StepFinished(shout("s1", "a"), "A")
-    assert events[-1] == Ended(pursuit.run, "done")
-    assert pursuit.usage == Usage(11, 22)
-    assert pursuit.services == ("first", "extractive")
+    assert events[-1] == Ended(run.name, "done")
+    assert run.usage == Usage(11, 22)
+    assert run.services == ("first", "extractive")
 
 
 async def test_steps_side_by_side_keep_one_lease(kernel: Kernel) -> None:
     """Each entry renews it, which must not make the lease of another's entry stale."""
     steps = tuple(shout(f"s{n}", "a") for n in range(30))
-    await kernel.pursue("Shout", planner=ScriptedPlanner(Plan("g", steps), Answer("end")))
+    await kernel.run_goal("Shout", planner=ScriptedPlanner(Plan("g", steps), Answer("end")))
     entries = await journal(kernel)
     for step in steps:
         own = [entry["type"] for entry in entries if entry.get("step") == step.id]
@@ -506,11 +507,11 @@ async def test_steps_side_by_side_keep_one_lease(kernel: Kernel) -> None:
 
 async def test_the_lease_is_given_back_when_the_planner_raises(kernel: Kernel) -> None:
     with pytest.raises(PlanError, match="script"):
-        await kernel.pursue("Nothing", planner=ScriptedPlanner())
+        await kernel.run_goal("Nothing", planner=ScriptedPlanner())
     assert kinds(await journal(kernel)) == ["pursuit", "failed"]
 
 
-async def test_a_lost_lease_stops_the_pursuit(kernel: Kernel, tools: Tools) -> None:
+async def test_a_lost_lease_stops_the_run(kernel: Kernel, tools: Tools) -> None:
     time = [0.0]
     store = kernel.run_store = MemoryRunStore(clock=lambda: time[0])
 
@@ -521,7 +522,7 @@ async def test_a_lost_lease_stops_the_pursuit(kernel: Kernel, tools: Tools) -> N
 
     kernel.middleware.step.append(steal)
     with pytest.raises(StoreBusy, match="another"):
-        await kernel.pursue("Shout", planner=ScriptedPlanner(Plan("g", (shout("s", "a"),)), Answer("end")))
+        await kernel.run_goal("Shout", planner=ScriptedPlanner(Plan("g", (shout("s", "a"),)), Answer("end")))
     assert tools.calls == []
 
 
@@ -539,7 +540,7 @@ async def test_a_lease_that_another_had_meanwhile_is_not_taken_back(kernel: Kern
 
     kernel.middleware.step.append(overtake)
     with pytest.raises(StoreBusy, match="no longer in force"):
-        await kernel.pursue("Shout", planner=ScriptedPlanner(Plan("g", (shout("s", "a"),)), Answer("end")))
+        await kernel.run_goal("Shout", planner=ScriptedPlanner(Plan("g", (shout("s", "a"),)), Answer("end")))
     (run,) = await store.runs()
     assert [entry["type"] for entry in await store.read(run)] == ["pursuit", "plan", "theirs"]
 
@@ -554,8 +555,8 @@ async def test_two_processes_on_one_run_are_two_owners(kernel: Kernel) -> None:
         return await proceed()
 
     kernel.middleware.step.append(look)
-    pursuit = await kernel.pursue("Shout", planner=ScriptedPlanner(Plan("g", (shout("s", "a"),), From("s"))))
-    assert pursuit.outcome == Answer("A", value="A")
+    run = await kernel.run_goal("Shout", planner=ScriptedPlanner(Plan("g", (shout("s", "a"),), From("s"))))
+    assert run.outcome == Answer("A", value="A")
 
 
 @pytest.mark.parametrize("refused", ["step-started", "step-finished"])
@@ -580,7 +581,7 @@ async def test_a_journal_that_cannot_be_written_ends_it_and_is_no_failure_of_the
     kernel.middleware.step.append(patient)
     planner = ScriptedPlanner(Plan("g", (shout("s1", "a"), shout("s2", "b", "s1"))), Answer("end"))
     with pytest.raises(StoreError, match="disk is full"):
-        await kernel.pursue("Shout", planner=planner)
+        await kernel.run_goal("Shout", planner=planner)
     assert len(planner.tasks) == 1
     assert tools.calls == ([] if refused == "step-started" else ["a"])
     assert "step-failed" not in kinds(await journal(kernel))
@@ -594,7 +595,7 @@ async def test_what_a_listener_raises_comes_out(kernel: Kernel, kind: type[Event
 
     planner = ScriptedPlanner(Plan("g", (shout("s1", "a"), shout("s2", "b"))), Answer("end"))
     with pytest.raises(KeyError, match="listener"):
-        await kernel.pursue("Shout", planner=planner, emit=listen)
+        await kernel.run_goal("Shout", planner=planner, emit=listen)
     assert len(planner.tasks) == 1
     assert len(asyncio.all_tasks()) == 1
     await journal(kernel)
@@ -613,9 +614,9 @@ async def test_each_step_goes_through_the_runner(kernel: Kernel) -> None:
 
     runner = kernel.runner = Recorder()
     plan = Plan("g", (Step("n", Plan("i", (shout("a", "x"),), From("a"))), shout("s", From("n"))), From("s"))
-    pursuit = await kernel.pursue("Shout", planner=ScriptedPlanner(plan))
-    assert pursuit.outcome == Answer("RECORDED", value="RECORDED")
-    assert runner.names == [(pursuit.run, "n/a"), (pursuit.run, "s")]
+    ended = await kernel.run_goal("Shout", planner=ScriptedPlanner(plan))
+    assert ended.outcome == Answer("RECORDED", value="RECORDED")
+    assert runner.names == [(ended.name, "n/a"), (ended.name, "s")]
 
 
 async def test_the_configured_planner_is_used_or_the_one_of_the_name() -> None:
@@ -623,29 +624,29 @@ async def test_the_configured_planner_is_used_or_the_one_of_the_name() -> None:
         {(Planner, "a"): ScriptedPlanner(Answer("a")), (Planner, "b"): ScriptedPlanner(Answer("b"))}
     )
     kernel = Kernel(services)
-    assert (await kernel.pursue("g")).outcome == Answer("a")
-    assert (await kernel.pursue("g", planner="b")).outcome == Answer("b")
+    assert (await kernel.run_goal("g")).outcome == Answer("a")
+    assert (await kernel.run_goal("g", planner="b")).outcome == Answer("b")
 
 
 async def test_what_is_no_goal_and_what_is_no_proposal_are_mistakes(kernel: Kernel) -> None:
     with pytest.raises(ValueError, match="blank"):
-        await kernel.pursue(" \n", planner=ScriptedPlanner(Answer("a")))
+        await kernel.run_goal(" \n", planner=ScriptedPlanner(Answer("a")))
     for nonsense in (None, "an answer", [Answer("a")]):
         with pytest.raises(TypeError, match="'scripted' proposed"):
             kernel.run_store = MemoryRunStore()
-            await kernel.pursue("g", planner=ScriptedPlanner(lambda task, it=nonsense: it))
+            await kernel.run_goal("g", planner=ScriptedPlanner(lambda task, it=nonsense: it))
         await journal(kernel)
 
 
-async def test_pursuits_run_side_by_side_in_one_kernel_with_one_planner(kernel: Kernel) -> None:
+async def test_runs_run_side_by_side_in_one_kernel_with_one_planner(kernel: Kernel) -> None:
     planner = ScriptedPlanner(
         lambda task: Plan("g", (shout("s1", task.goal),)),
         lambda task: Plan("g", (shout("s2", From("s1")),)),
         lambda task: Answer(task.result_of("s2")),
     )
-    pursuits: list[Pursuit] = await asyncio.gather(*(kernel.pursue(f"goal {n}", planner=planner) for n in range(20)))
-    assert [pursuit.outcome for pursuit in pursuits] == [Answer(f"GOAL {n}") for n in range(20)]
-    assert len({pursuit.run for pursuit in pursuits}) == 20
+    runs: list[Run] = await asyncio.gather(*(kernel.run_goal(f"goal {n}", planner=planner) for n in range(20)))
+    assert [run.outcome for run in runs] == [Answer(f"GOAL {n}") for n in range(20)]
+    assert len({run.name for run in runs}) == 20
 
 
 async def test_one_step_cannot_change_what_another_was_given(kernel: Kernel) -> None:
@@ -660,5 +661,5 @@ async def test_one_step_cannot_change_what_another_was_given(kernel: Kernel) -> 
         (Step("t", "T-table"), Step("x", "spoil", {"value": From("t")}), Step("y", "spoil", {"value": From("t")})),
         From("t"),
     )
-    pursuit = await kernel.pursue("Spoil", planner=ScriptedPlanner(plan))
-    assert pursuit.outcome == Answer('{\n  "one": 1\n}', value={"one": 1})
+    run = await kernel.run_goal("Spoil", planner=ScriptedPlanner(plan))
+    assert run.outcome == Answer('{\n  "one": 1\n}', value={"one": 1})

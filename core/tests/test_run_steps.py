@@ -18,7 +18,7 @@ from portico._plans.task import Answer, Budget, Event, StepRetried, StepStarted
 from portico._ports.run_store import Lease
 from portico._runs import execution, writing
 from portico._runs.execution import may_pass, pause
-from portico._runs.outcome import Held
+from portico._runs.outcome import Paused
 from portico.errors import (
     ArgumentsInvalid,
     AuthenticationFailed,
@@ -131,8 +131,8 @@ async def test_a_function_with_effects_is_never_tried_again(around: str) -> None
 async def test_steps_inside_of_a_nested_plan_or_a_template_have_its_attempts() -> None:
     for outer in (one(), PlanTemplate("{{S.read}}", "semantic-kernel")):
         shaky = Shaky(DOWN, DOWN)
-        pursuit = await kernel_of(shaky).run_plan(Plan("g", (Step("n", outer, attempts=3),), From("n")))
-        assert pursuit.outcome == Answer("read", value="read")
+        run = await kernel_of(shaky).run_plan(Plan("g", (Step("n", outer, attempts=3),), From("n")))
+        assert run.outcome == Answer("read", value="read")
         assert shaky.attempts == [1, 2, 3]
 
 
@@ -140,10 +140,10 @@ async def test_a_retry_is_told_and_journalled() -> None:
     store = MemoryRunStore()
     shaky = Shaky(DOWN)
     events: list[Event] = []
-    pursuit = await kernel_of(shaky, run_store=store).run_plan(one(attempts=2), emit=events.append)
+    run = await kernel_of(shaky, run_store=store).run_plan(one(attempts=2), emit=events.append)
     (retried,) = (event for event in events if isinstance(event, StepRetried))
     assert (retried.step.id, retried.error, retried.attempt) == ("s", "down", 2)
-    (entry,) = [entry for entry in await store.read(pursuit.run) if entry["type"] == "step-retried"]
+    (entry,) = [entry for entry in await store.read(run.name) if entry["type"] == "step-retried"]
     assert (entry["step"], entry["error"], entry["attempt"]) == ("s", "down", 2)
     assert sum(isinstance(event, StepStarted) for event in events) == 1
 
@@ -196,11 +196,11 @@ async def test_the_input_is_referred_to_and_journalled() -> None:
     kernel = kernel_of(Shaky(), run_store=store)
     schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
     plan = Plan("g", (Step("s", "S-read", {"text": From("input", ("city",))}),), From("s"), input=schema)
-    pursuit = await kernel.run_plan(plan, input={"city": "Rome"})
-    assert pursuit.outcome == Answer("Rome", value="Rome")
-    assert (pursuit.input, pursuit.plan.input) == ({"city": "Rome"}, schema)
-    assert (await store.read(pursuit.run))[0]["input"] == {"city": "Rome"}
-    again = await kernel.run_plan(pursuit.plan, input={"city": "Oslo"})
+    run = await kernel.run_plan(plan, input={"city": "Rome"})
+    assert run.outcome == Answer("Rome", value="Rome")
+    assert (run.input, run.plan.input) == ({"city": "Rome"}, schema)
+    assert (await store.read(run.name))[0]["input"] == {"city": "Rome"}
+    again = await kernel.run_plan(run.plan, input={"city": "Oslo"})
     assert again.outcome == Answer("Oslo", value="Oslo"), "what was executed can be run with another input"
 
 
@@ -218,8 +218,8 @@ async def test_an_input_that_is_not_what_the_plan_takes_is_refused_before_anythi
 async def test_a_planner_is_given_the_input_and_its_plan_refers_to_it() -> None:
     plan = Plan("g", (Step("s", "S-read", {"text": From("input")}),), From("s"))
     planner = ScriptedPlanner(plan)
-    pursuit = await kernel_of(Shaky()).pursue("Read it", planner=planner, input="this")
-    assert pursuit.outcome == Answer("this", value="this")
+    run = await kernel_of(Shaky()).run_goal("Read it", planner=planner, input="this")
+    assert run.outcome == Answer("this", value="this")
     assert planner.tasks[0].input == "this"
 
 
@@ -230,7 +230,7 @@ async def test_a_nested_plan_is_given_its_arguments_as_input() -> None:
 
 
 async def test_a_plan_for_other_functions_is_told_from_one_that_is_wrong() -> None:
-    pursuit = await kernel_of(Shaky()).run_plan(one(arguments={"text": Value("a")}))
+    run = await kernel_of(Shaky()).run_plan(one(arguments={"text": Value("a")}))
 
     @function
     async def read(text: int) -> str:
@@ -239,7 +239,7 @@ async def test_a_plan_for_other_functions_is_told_from_one_that_is_wrong() -> No
     other = Kernel()
     other.add_function(read)
     with pytest.raises(PlanStale, match="S-read: it is gone"):
-        await other.run_plan(pursuit.plan)
+        await other.run_plan(run.plan)
 
 
 TEMPLATE = "semantic-kernel"
@@ -257,13 +257,13 @@ async def test_each_call_of_a_template_is_a_step_of_its_own() -> None:
     kernel.middleware.step.append(watch)
     template = PlanTemplate("{{$who}}: {{S.read 'one'}}, {{S.read text=$who}} <{{S.read}}>", TEMPLATE)
     plan = Plan("g", (Step("t", template, {"who": Value("a & b")}),), From("t"))
-    pursuit = await kernel.run_plan(plan)
-    assert pursuit.outcome == Answer("a & b: one, a & b <read>", value="a & b: one, a & b <read>")
+    run = await kernel.run_plan(plan)
+    assert run.outcome == Answer("a & b: one, a & b <read>", value="a & b: one, a & b <read>")
     assert seen == ["t", "t/1", "t/2", "t/3"]
-    assert [record.step.id for record in pursuit.steps] == ["t/1", "t/2", "t/3", "t"]
-    assert pursuit.steps[1].step.arguments == {"text": Value("a & b")}
-    assert pursuit.plan.steps == plan.steps
-    calls = [entry for entry in await store.read(pursuit.run) if entry["type"] == "step-called"]
+    assert [record.step.id for record in run.steps] == ["t/1", "t/2", "t/3", "t"]
+    assert run.steps[1].step.arguments == {"text": Value("a & b")}
+    assert run.plan.steps == plan.steps
+    calls = [entry for entry in await store.read(run.name) if entry["type"] == "step-called"]
     assert [(call["step"], call["function"], call["arguments"]) for call in calls] == [
         ("t/1", "S-read", {"text": "one"}), ("t/2", "S-read", {"text": "a & b"}), ("t/3", "S-read", {}),
     ]  # fmt: skip
@@ -282,8 +282,8 @@ async def test_a_failure_inside_of_a_template_is_the_failure_of_its_step() -> No
         Plan("g", (Step("t", PlanTemplate("{{S.read}}{{S.read 'b'}}", TEMPLATE)),)),
         lambda task: Answer(" ".join(f"{record.step.id}:{record.error}" for record in task.steps if record.error)),
     )
-    pursuit = await kernel_of(Shaky(AuthenticationFailed("no"))).pursue("Try", planner=planner)
-    assert pursuit.outcome == Answer("t/1:no t:no")
+    run = await kernel_of(Shaky(AuthenticationFailed("no"))).run_goal("Try", planner=planner)
+    assert run.outcome == Answer("t/1:no t:no")
 
 
 async def test_a_hold_inside_of_a_template_keeps_what_was_called_beside_it() -> None:
@@ -297,11 +297,11 @@ async def test_a_hold_inside_of_a_template_keeps_what_was_called_beside_it() -> 
 
     kernel.middleware.step.append(guard)
     plan = Plan("g", (Step("t", PlanTemplate("{{S.send 'a'}}{{S.send 'b'}}", TEMPLATE)),), From("t"))
-    pursuit = await kernel.run_plan(plan)
-    assert pursuit.outcome == Held("Really?", "t/1")
+    run = await kernel.run_plan(plan)
+    assert run.outcome == Paused("Really?", "t/1")
     assert len(shaky.attempts) == 1, "the other call came to its end"
     held.clear()
-    assert (await kernel.resume(pursuit.run)).outcome == Answer("sentsent", value="sentsent")
+    assert (await kernel.resume(run.name)).outcome == Answer("sentsent", value="sentsent")
     assert len(shaky.attempts) == 2, "what was called beside the hold was not called again"
 
 
@@ -404,7 +404,7 @@ async def test_a_lease_that_is_lost_stops_the_step_that_runs(monkeypatch: pytest
 
 
 @on_virtual_time
-async def test_a_store_that_cannot_renew_for_once_does_not_stop_a_pursuit(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_store_that_cannot_renew_for_once_does_not_stop_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "LEASE_SECONDS", 0.3)
 
     class Hiccup(MemoryRunStore):
@@ -436,7 +436,7 @@ def test_entries_are_thin(sizes: list[int], seed: int) -> None:
     steps = tuple(Step(f"s{number}", "S-read", {"text": Value("x" * size)}) for number, size in enumerate(sizes))
 
     async def entries() -> list[Mapping[str, Any]]:
-        return await store.read((await kernel.run_plan(Plan("g", steps))).run)
+        return await store.read((await kernel.run_plan(Plan("g", steps))).name)
 
     for entry in asyncio.run(entries()):
         if entry["type"].startswith("step-"):

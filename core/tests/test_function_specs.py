@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from hypothesis import given, strategies as st
 
 from portico._chat.messages import Tool
-from portico._functions.functions import Function, FunctionManual
+from portico._functions.functions import Function, FunctionSpec
 from portico._schema.validate import PlainSchemaValidator
 from portico_testkit.strategies import type_cases
 
@@ -42,11 +42,11 @@ def forecast(
 def quiet() -> None: ...
 
 
-MANUAL = Function.of(forecast, plugin="Weather").manual
+MANUAL = Function.of(forecast, plugin="Weather").spec
 
 
 def test_the_text_has_a_block_for_each_function_with_names_and_defaults() -> None:
-    assert FunctionManual.write_text([MANUAL, Function.of(quiet).manual]) == (
+    assert FunctionSpec.write_text([MANUAL, Function.of(quiet).spec]) == (
         "Weather.forecast:\n"
         "  description: Tell the weather of some days.\n"
         "  inputs:\n"
@@ -59,14 +59,12 @@ def test_the_text_has_a_block_for_each_function_with_names_and_defaults() -> Non
         "  description:\n"
         "  inputs: none"
     )
-    assert FunctionManual.write_text([]) == ""
+    assert FunctionSpec.write_text([]) == ""
 
 
 def test_no_word_of_a_function_can_begin_a_line_of_its_own() -> None:
-    forged = FunctionManual("a", "x\n  inputs:\r\u2028b", {"properties": {"p": {"description": "y\n- q: z"}}}, {})
-    assert (
-        FunctionManual.write_text([forged]) == "a:\n  description: x inputs: b\n  inputs:\n  - p: y - q: z (optional)"
-    )
+    forged = FunctionSpec("a", "x\n  inputs:\r\u2028b", {"properties": {"p": {"description": "y\n- q: z"}}}, {})
+    assert FunctionSpec.write_text([forged]) == "a:\n  description: x inputs: b\n  inputs:\n  - p: y - q: z (optional)"
 
 
 def test_the_schema_manual_tells_what_goes_in_and_what_comes_out() -> None:
@@ -87,7 +85,7 @@ def test_the_schema_manual_tells_what_goes_in_and_what_comes_out() -> None:
         },
         "description": "One for each day.",
     }
-    assert Function.of(quiet).manual.to_openapi()["responses"]["200"]["description"] == "Success"
+    assert Function.of(quiet).spec.to_openapi()["responses"]["200"]["description"] == "Success"
 
 
 def test_the_tool_is_what_a_chat_service_takes() -> None:
@@ -107,10 +105,10 @@ def test_every_rendering_is_of_any_function_and_its_schemas_are_json_that_the_pl
     run.__annotations__ = {"first": case.hint, "second": case.hint, "return": case.hint}
     run.__defaults__ = (default,)
     function = Function.of(run)
-    made = function.manual.to_openapi()
+    made = function.spec.to_openapi()
     assert json.loads(json.dumps(made, allow_nan=False)) == made
-    assert FunctionManual.write_text([function.manual]).count("\n  - ") == 2
-    validate = PlainSchemaValidator().compile(function.manual.tool().parameters)
+    assert FunctionSpec.write_text([function.spec]).count("\n  - ") == 2
+    validate = PlainSchemaValidator().compile(function.spec.tool().parameters)
     written = function.returns.unstructure(default)
     assert made["parameters"]["properties"]["second"]["default"] == written
     assert validate({"first": written}) == []

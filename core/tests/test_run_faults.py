@@ -1,4 +1,4 @@
-"""What goes wrong around a pursuit: stores, listeners, filters and functions that do what they should not."""
+"""What goes wrong around a run: stores, listeners, filters and functions that do what they should not."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from portico._plans.task import Answer, Budget, Emit, Event, Resumed, Started, T
 from portico._ports.run_store import Lease
 from portico._runs import writing
 from portico._runs.journal import RunState
-from portico._runs.outcome import Held
+from portico._runs.outcome import Paused
 from portico.errors import LimitExceeded, PlanInvalid, PorticoError, RunError, StepFailed, StoreBusy, StoreError
 from portico_testkit.fakes.planner import ScriptedPlanner
 from portico_testkit.fakes.run_store import MemoryRunStore
@@ -128,14 +128,14 @@ async def test_a_store_that_fails_at_any_call_ends_the_run_or_not_but_nothing_is
         kernel = kernel_of(world, store)
         try:
             if planned:
-                pursuit = await kernel.pursue("g", planner=ScriptedPlanner(PLAN))
+                run = await kernel.run_goal("g", planner=ScriptedPlanner(PLAN))
             else:
-                pursuit = await kernel.run_plan(PLAN)
+                run = await kernel.run_plan(PLAN)
         except StoreError as error:
             assert "disk is full" in str(error)
             await resume_to_the_end(kernel, world, planned)
         else:
-            assert pursuit.outcome == Answer("sent c", value="sent c")
+            assert run.outcome == Answer("sent c", value="sent c")
         assert len(asyncio.all_tasks()) == 1, "a task was left behind"
         assert sorted(set(world.sent)) == sorted(world.sent), f"sent twice: {world.sent}"
         failed.append(store.failed)
@@ -156,12 +156,12 @@ async def resume_to_the_end(kernel: Kernel, world: World, planned: bool) -> None
     planner = ScriptedPlanner(PLAN) if planned and RunState.of(entries).plan is None else None
     given: dict[str, Any] = {}
     while True:
-        pursuit = await kernel.resume(runs[0], planner=planner or (ScriptedPlanner() if planned else None), **given)
-        if not isinstance(pursuit.outcome, Held):
-            assert pursuit.outcome == Answer("sent c", value="sent c")
+        run = await kernel.resume(runs[0], planner=planner or (ScriptedPlanner() if planned else None), **given)
+        if not isinstance(run.outcome, Paused):
+            assert run.outcome == Answer("sent c", value="sent c")
             return
-        assert pursuit.outcome.uncertain
-        stuck = str(pursuit.outcome.step)
+        assert run.outcome.uncertain
+        stuck = str(run.outcome.step)
         given = {"results": {stuck: f"sent {stuck}"}} if stuck in world.sent else {"retry": [stuck]}
 
 
@@ -177,7 +177,7 @@ async def test_a_listener_that_raises_at_any_event_is_an_ordinary_error(world: W
                 raise KeyError("listener")
 
         try:
-            await kernel.pursue("g", planner=ScriptedPlanner(PLAN), emit=listen)
+            await kernel.run_goal("g", planner=ScriptedPlanner(PLAN), emit=listen)
         except KeyError as error:
             assert error.args == ("listener",)
         else:
@@ -201,8 +201,8 @@ async def test_a_listener_that_raises_when_a_run_is_gone_on_with_is_an_ordinary_
     held = await kernel.run_plan(PLAN)
     kernel.middleware.step.clear()
     with pytest.raises(KeyError, match="listener"):
-        await kernel.resume(held.run, emit=listen)
-    assert (await kernel.resume(held.run)).outcome == Answer("sent c", value="sent c")
+        await kernel.resume(held.name, emit=listen)
+    assert (await kernel.resume(held.name)).outcome == Answer("sent c", value="sent c")
 
 
 async def test_the_first_event_is_told_with_and_without_a_journal(world: World) -> None:
@@ -217,7 +217,7 @@ async def test_the_first_event_is_told_with_and_without_a_journal(world: World) 
 async def test_a_function_that_is_cancelled_from_within_is_a_failed_step(
     kernel: Kernel, beside: tuple[Step, ...], result: Any
 ) -> None:
-    """Nobody stopped the pursuit: its step failed, and must not vanish."""
+    """Nobody stopped the run: its step failed, and must not vanish."""
     plan = Plan("g", (Step("x", "W-cancelled"), *beside, step("y", "read", "x")), result)
     with pytest.raises(StepFailed, match=r"Step x failed.*cancelled"):
         await kernel.run_plan(plan)
@@ -235,8 +235,8 @@ async def test_a_filter_that_changes_arguments_inside_changes_them_for_its_step_
     kernel.middleware.step.append(add)
     first = Step("a", "W-members", {"values": Value(["one"])})
     others = tuple(Step(name, "W-members", {"values": From("a")}, after) for name, after in (("b", ()), ("c", ("b",))))
-    pursuit = await kernel.run_plan(Plan("g", (first, *others), ListOf((From("a"), From("b"), From("c")))))
-    assert pursuit.outcome.value == [["one"], ["one", "more"], ["one"]]  # type: ignore[union-attr]
+    run = await kernel.run_plan(Plan("g", (first, *others), ListOf((From("a"), From("b"), From("c")))))
+    assert run.outcome.value == [["one"], ["one", "more"], ["one"]]  # type: ignore[union-attr]
 
 
 NESTED = Plan("n", (step("i", "send"),), From("i"))
@@ -279,15 +279,15 @@ async def test_a_filter_may_proceed_twice_where_nothing_happens_by_it(kernel: Ke
         return await proceed()
 
     kernel.middleware.step.append(again)
-    pursuit = await kernel.run_plan(Plan("g", (step("a"),), From("a")))
-    assert pursuit.outcome == Answer("read again", value="read again")
+    run = await kernel.run_plan(Plan("g", (step("a"),), From("a")))
+    assert run.outcome == Answer("read again", value="read again")
     assert [record.result for record in (await state_of(kernel)).records] == ["read again"]
 
 
 async def test_a_refused_plan_that_json_cannot_hold_is_mended_all_the_same(kernel: Kernel) -> None:
     wrong = Plan("g", (Step("a", "W-read", {"text": Value(math.nan)}),), From("a"))
     planner = ScriptedPlanner(wrong, Plan("g", (step("a"),), From("a")))
-    assert (await kernel.pursue("g", planner=planner)).outcome == Answer("read a", value="read a")
+    assert (await kernel.run_goal("g", planner=planner)).outcome == Answer("read a", value="read a")
     assert (await state_of(kernel)).state == "done"
 
 
@@ -296,7 +296,7 @@ async def test_an_input_that_is_not_json_is_refused_before_anything_is_written(k
     with pytest.raises(ValueError, match="the input"):
         await kernel.run_plan(Plan("g", (step("a"),), From("a")), input=wrong)
     with pytest.raises(ValueError, match="the input"):
-        await kernel.pursue("g", planner=ScriptedPlanner(Answer("a")), input=wrong)
+        await kernel.run_goal("g", planner=ScriptedPlanner(Answer("a")), input=wrong)
     assert kernel.run_store is not None
     assert await kernel.run_store.runs() == []
 
@@ -311,7 +311,7 @@ async def test_a_budget_of_time_that_is_none_is_refused(kernel: Kernel, wrong: B
 
 async def test_an_answer_that_is_not_json_is_the_planners_mistake_and_said_so(kernel: Kernel) -> None:
     with pytest.raises(TypeError, match="'scripted' answered"):
-        await kernel.pursue("g", planner=ScriptedPlanner(Answer("a", value=math.nan)))
+        await kernel.run_goal("g", planner=ScriptedPlanner(Answer("a", value=math.nan)))
     assert (await state_of(kernel)).state == "failed"
 
 
@@ -319,7 +319,7 @@ async def test_another_planner_is_not_given_the_notes_of_the_first(kernel: Kerne
     first = ScriptedPlanner(Plan("g", (step("a"),), notes={"mine": 1}))
     first.name = "first"
     with pytest.raises(LimitExceeded):
-        await kernel.pursue("g", planner=first, budget=Budget(proposals=1))
+        await kernel.run_goal("g", planner=first, budget=Budget(proposals=1))
     (run,) = await kernel.run_store.runs()  # type: ignore[union-attr]
     second = ScriptedPlanner(Answer("a"))
     second.name = "second"
@@ -403,8 +403,8 @@ async def test_a_run_whose_entries_became_fewer_is_not_gone_on_with(kernel: Kern
     kernel.middleware.step.append(hold)
     held = await kernel.run_plan(PLAN)
     with pytest.raises(StoreError, match="entries"):
-        await kernel.resume(held.run)
-    assert not await store.held(held.run)
+        await kernel.resume(held.name)
+    assert not await store.held(held.name)
 
 
 async def test_a_run_that_cannot_be_gone_on_with_stays_what_it_was(kernel: Kernel, world: World) -> None:
@@ -415,10 +415,10 @@ async def test_a_run_that_cannot_be_gone_on_with_stays_what_it_was(kernel: Kerne
     held = await kernel.run_plan(PLAN)
     other = Kernel(run_store=kernel.run_store)
     with pytest.raises(PorticoError, match="W-send"):
-        await other.resume(held.run)
+        await other.resume(held.name)
     assert (await state_of(kernel)).state == "held"
     with pytest.raises(RunError):
-        await kernel.resume(held.run, results={"a": "x"})
+        await kernel.resume(held.name, results={"a": "x"})
     assert (await state_of(kernel)).state == "held"
 
 
@@ -437,8 +437,8 @@ async def test_steps_that_a_template_calls_never_exceed_the_budget(kernel: Kerne
     with pytest.raises(LimitExceeded, match="5 steps"):
         await kernel.run_plan(plan, budget=Budget(steps=5))
     assert len(world.read_) <= 5
-    pursuit = await kernel.run_plan(plan, budget=Budget(steps=6))
-    assert len(pursuit.steps) == 6
+    run = await kernel.run_plan(plan, budget=Budget(steps=6))
+    assert len(run.steps) == 6
 
 
 @on_virtual_time
@@ -461,9 +461,9 @@ async def test_results_of_many_megabytes_are_kept_and_read(kernel: Kernel) -> No
         return ["x" * 1000] * 4000
 
     kernel.add_function(much)
-    pursuit = await kernel.run_plan(Plan("g", (Step("m", "much"),), From("m")))
+    run = await kernel.run_plan(Plan("g", (Step("m", "much"),), From("m")))
     assert (await state_of(kernel)).results["m"] == ["x" * 1000] * 4000
-    assert isinstance(pursuit.outcome, Answer)
+    assert isinstance(run.outcome, Answer)
 
 
 async def test_a_thousand_steps_are_journalled_and_gone_on_with(world: World) -> None:
@@ -472,12 +472,12 @@ async def test_a_thousand_steps_are_journalled_and_gone_on_with(world: World) ->
     steps = tuple(step(f"s{n}", "read", *([f"s{n - 100}"] if n >= 100 else [])) for n in range(1000))
     plan = Plan("g", steps, From("s999"))
     whole = await kernel.run_plan(plan, budget=Budget(steps=1000))
-    entries = await store.read(whole.run)
+    entries = await store.read(whole.name)
     assert len(entries) == 2 + 2 * 1000 + 1
-    store._entries[whole.run] = store._entries[whole.run][:1000]
-    done = len(RunState.of(await store.read(whole.run)).records)
+    store._entries[whole.name] = store._entries[whole.name][:1000]
+    done = len(RunState.of(await store.read(whole.name)).records)
     world.read_.clear()
-    again = await kernel.resume(whole.run)
+    again = await kernel.resume(whole.name)
     assert again.outcome == whole.outcome
     assert len(world.read_) == 1000 - done
 
@@ -522,12 +522,12 @@ async def test_what_a_planner_warns_of_comes_with_the_answer_also_when_a_plan_gi
 
     last = Plan("g", (step("b"),), From("b"))
     store = MemoryRunStore()
-    whole = await kernel_of(world, store).pursue("g", planner=Warning())
+    whole = await kernel_of(world, store).run_goal("g", planner=Warning())
     assert whole.outcome == Answer("read b", value="read b", warnings=("Mind the step.",))
-    entries = list(store._entries[whole.run])
+    entries = list(store._entries[whole.name])
     for count in range(1, len(entries)):
-        store._entries[whole.run] = entries[:count]
-        assert (await kernel_of(world, store).resume(whole.run, planner=Warning())).outcome == whole.outcome
+        store._entries[whole.name] = entries[:count]
+        assert (await kernel_of(world, store).resume(whole.name, planner=Warning())).outcome == whole.outcome
 
 
 async def test_a_store_that_fails_at_any_call_while_a_run_is_gone_on_with_loses_nothing() -> None:
@@ -543,11 +543,11 @@ async def test_a_store_that_fails_at_any_call_while_a_run_is_gone_on_with_loses_
         kernel.middleware.step.clear()
         store.at = store.calls + at
         try:
-            pursuit = await kernel.resume(held.run)
+            run = await kernel.resume(held.name)
         except StoreError:
             await resume_to_the_end(kernel, world, planned=False)
         else:
-            assert pursuit.outcome == Answer("sent c", value="sent c")
+            assert run.outcome == Answer("sent c", value="sent c")
         assert len(asyncio.all_tasks()) == 1
         assert world.sent == ["b", "c"]
         failed.append(store.failed)
@@ -582,7 +582,7 @@ async def test_a_step_that_nothing_would_run_again_is_not_to_be_run_again(world:
     kernel.add_function(fail)
     planner = ScriptedPlanner(Plan("g", (Step("f", "fail"),)), Plan("g", (step("a"),)))
     with pytest.raises(LimitExceeded):
-        await kernel.pursue("g", planner=planner, budget=Budget(proposals=2))
+        await kernel.run_goal("g", planner=planner, budget=Budget(proposals=2))
     (run,) = await kernel.run_store.runs()  # type: ignore[union-attr]
     with pytest.raises(RunError, match="is over"):
         await kernel.resume(run, planner=ScriptedPlanner(Answer("a")), retry=["f"])
@@ -596,7 +596,7 @@ async def test_a_given_result_that_is_not_json_is_refused(kernel: Kernel) -> Non
     held = await kernel.run_plan(Plan("g", (Step("n", Plan("n", (step("a"),))),)))
     for wrong in (math.nan, object()):
         with pytest.raises(RunError, match="not JSON"):
-            await kernel.resume(held.run, results={"n": wrong})
+            await kernel.resume(held.name, results={"n": wrong})
 
 
 async def test_two_at_once_do_not_go_on_with_one_run(kernel: Kernel, world: World) -> None:
@@ -606,7 +606,7 @@ async def test_two_at_once_do_not_go_on_with_one_run(kernel: Kernel, world: Worl
     kernel.middleware.step.append(hold)
     held = await kernel.run_plan(PLAN)
     kernel.middleware.step.clear()
-    ended = await asyncio.gather(*(kernel.resume(held.run) for _ in range(5)), return_exceptions=True)
+    ended = await asyncio.gather(*(kernel.resume(held.name) for _ in range(5)), return_exceptions=True)
     assert sum(not isinstance(each, BaseException) for each in ended) == 1
     assert all(isinstance(each, StoreBusy) for each in ended if isinstance(each, BaseException))
     assert world.sent == ["b", "c"]

@@ -68,35 +68,33 @@ def call(topic: str, id: str = "s1") -> Plan:
 
 async def test_a_planner_that_asks_a_model_is_told_of_those_chosen_in_the_order_of_the_catalogue():
     planner, events = Modelled(Answer("Done.")), list[Event]()
-    pursuit = await kernel_of(WordSelector(2)).pursue(
-        "The river, then the invoice", planner=planner, emit=events.append
-    )
-    assert [manual.name for manual in planner.tasks[0].functions] == ["World-invoice", "World-river"]
+    run = await kernel_of(WordSelector(2)).run_goal("The river, then the invoice", planner=planner, emit=events.append)
+    assert [spec.name for spec in planner.tasks[0].functions] == ["World-invoice", "World-river"]
     (told,) = [event for event in events if isinstance(event, FunctionsOffered)]
-    assert told.selection is pursuit.selection
+    assert told.selection is run.selection
     assert told.selection.considered == len(TOPICS)
 
 
 @pytest.mark.parametrize("selector", [None, WordSelector(len(TOPICS))], ids=["none", "all may be offered"])
 async def test_where_nothing_is_left_out_nothing_is_said(selector: Any):
     planner, events = Modelled(Infeasible("No.")), list[Event]()
-    pursuit = await kernel_of(selector).pursue("The river", planner=planner, emit=events.append)
+    run = await kernel_of(selector).run_goal("The river", planner=planner, emit=events.append)
     assert len(planner.tasks[0].functions) == len(TOPICS)
-    assert pursuit.selection is None
-    assert pursuit.outcome == Infeasible("No.")
+    assert run.selection is None
+    assert run.outcome == Infeasible("No.")
     assert not [event for event in events if isinstance(event, FunctionsOffered)]
 
 
 @pytest.mark.parametrize("made", [lambda: Plain(Answer("Done.")), Older], ids=["says so", "says nothing"])
 async def test_a_planner_that_asks_no_model_gets_everything_and_asks_no_selector(made: Callable[[], Any]):
     planner, selector = made(), WordSelector(2)
-    pursuit = await kernel_of(selector).pursue("The river", planner=planner)
+    run = await kernel_of(selector).run_goal("The river", planner=planner)
     told = planner.functions if isinstance(planner, Older) else len(planner.tasks[0].functions)
     assert told == len(TOPICS)
-    assert (selector.contexts, pursuit.selection) == ([], None)
+    assert (selector.contexts, run.selection) == ([], None)
 
 
-async def test_it_is_chosen_once_for_a_pursuit_and_again_when_there_are_other_functions():
+async def test_it_is_chosen_once_for_a_run_and_again_when_there_are_other_functions():
     selector = WordSelector(2)
     kernel = kernel_of(selector)
     planner, events = Modelled(call("river"), call("invoice", "s2"), Answer("Done.")), list[Event]()
@@ -106,7 +104,7 @@ async def test_it_is_chosen_once_for_a_pursuit_and_again_when_there_are_other_fu
         if len(planner.tasks) == 2 and "later" not in kernel.functions:
             kernel.add_function(Function.of(later))
 
-    await kernel.pursue("The river and the invoice", planner=planner, emit=heard)
+    await kernel.run_goal("The river and the invoice", planner=planner, emit=heard)
     assert planner.tasks[0].functions is planner.tasks[1].functions
     assert selector.contexts == [("The river and the invoice",)] * 2
     assert len([event for event in events if isinstance(event, FunctionsOffered)]) == 2
@@ -119,8 +117,8 @@ def later() -> str:
 
 async def test_an_infeasible_says_how_little_the_model_knew():
     planner = Modelled(Infeasible("No ferry.", ("a ferry",)))
-    pursuit = await kernel_of(WordSelector(2)).pursue("The river", planner=planner)
-    assert pursuit.outcome == Infeasible(
+    run = await kernel_of(WordSelector(2)).run_goal("The river", planner=planner)
+    assert run.outcome == Infeasible(
         "No ferry. (Of 10 functions the function selector 'words' chose 2 for the goal, and the model was told of no "
         "others. The selector can be set to choose more.)",
         ("a ferry",),
@@ -129,27 +127,27 @@ async def test_an_infeasible_says_how_little_the_model_knew():
 
 async def test_where_nothing_fits_no_model_is_asked():
     planner = Modelled()
-    pursuit = await kernel_of(WordSelector(0)).pursue("The river", planner=planner)
-    assert isinstance(pursuit.outcome, Infeasible)
-    assert "'words' finds that none of the 10 functions fits" in pursuit.outcome.reason
+    run = await kernel_of(WordSelector(0)).run_goal("The river", planner=planner)
+    assert isinstance(run.outcome, Infeasible)
+    assert "'words' finds that none of the 10 functions fits" in run.outcome.reason
     assert planner.tasks == []
 
 
 async def test_a_plan_that_calls_what_was_not_offered_is_refused_with_what_was():
     planner, events = Modelled(call("song"), call("river"), Answer("Done.")), list[Event]()
-    pursuit = await kernel_of(WordSelector(2)).pursue("The river", planner=planner, emit=events.append)
+    run = await kernel_of(WordSelector(2)).run_goal("The river", planner=planner, emit=events.append)
     (refused,) = [event for event in events if isinstance(event, Refused)]
     assert "the function 'World-song' was not offered" in str(refused.findings[0])
     assert "Of 10 functions the function selector 'words' chose 2" in str(refused.findings[0])
-    assert [record.step.function for record in pursuit.steps] == ["World-river"]
+    assert [record.step.function for record in run.steps] == ["World-river"]
     with pytest.raises(PlanInvalid, match="not offered"):
-        await kernel_of(WordSelector(1)).pursue("The river", planner=Modelled(*(call("song") for _ in range(4))))
+        await kernel_of(WordSelector(1)).run_goal("The river", planner=Modelled(*(call("song") for _ in range(4))))
 
 
 async def test_a_function_that_does_not_exist_is_still_called_that():
     planner = Modelled(*(call("moon") for _ in range(4)))
     with pytest.raises(PlanInvalid, match="there is no function 'World-moon'"):
-        await kernel_of(WordSelector(2)).pursue("The river", planner=planner)
+        await kernel_of(WordSelector(2)).run_goal("The river", planner=planner)
 
 
 async def test_results_of_functions_that_are_not_offered_can_be_referred_to():
@@ -157,12 +155,12 @@ async def test_results_of_functions_that_are_not_offered_can_be_referred_to():
     from portico._plans.plan import From
 
     planner = Modelled(call("river"), Plan("", (Step("s2", "World-river"),), From("s1")))
-    pursuit = await kernel_of(WordSelector(1)).pursue("The river", planner=planner)
-    assert isinstance(pursuit.outcome, Answer)
-    assert pursuit.outcome.text == "river!"
+    run = await kernel_of(WordSelector(1)).run_goal("The river", planner=planner)
+    assert isinstance(run.outcome, Answer)
+    assert run.outcome.text == "river!"
 
 
-async def test_what_a_selector_raises_ends_the_pursuit():
+async def test_what_a_selector_raises_ends_the_run():
     class Broken:
         name = "broken"
 
@@ -170,4 +168,4 @@ async def test_what_a_selector_raises_ends_the_pursuit():
             raise StoreError("The store of functions cannot be read.")
 
     with pytest.raises(StoreError, match="store of functions"):
-        await kernel_of(Broken()).pursue("The river", planner=Modelled())
+        await kernel_of(Broken()).run_goal("The river", planner=Modelled())

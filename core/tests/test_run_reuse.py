@@ -38,58 +38,58 @@ def store(kernel: Kernel) -> Any:
 
 
 async def test_a_plan_that_led_to_an_answer_is_used_again_in_place_of_a_proposal(kernel: Kernel) -> None:
-    first = await kernel.pursue("Shout", planner=ScriptedPlanner(PLAN), reuse=True)
+    first = await kernel.run_goal("Shout", planner=ScriptedPlanner(PLAN), reuse=True)
     assert first.outcome == Answer("HEY", value="HEY")
     (saved,) = await store(kernel).plans()
     assert (saved.goal, saved.planner) == ("Shout", "scripted")
     nobody = ScriptedPlanner()
     events: list[Event] = []
-    again = await kernel.pursue("Shout", planner=nobody, reuse=True, emit=events.append)
+    again = await kernel.run_goal("Shout", planner=nobody, reuse=True, emit=events.append)
     assert isinstance(again.outcome, Answer)
     assert again.outcome.value == "HEY"
     assert again.outcome.warnings == (f"A plan saved at {saved.saved_at} was used again.",)
     assert nobody.tasks == []
     assert [event.saved_at for event in events if isinstance(event, PlanReused)] == [saved.saved_at]
     assert kernel.run_store is not None
-    entries = await kernel.run_store.read(again.run)
+    entries = await kernel.run_store.read(again.name)
     assert [entry.get("reused") for entry in entries if entry["type"] == "plan"] == [True]
     assert [plan.saved_at for plan in await store(kernel).plans()] == [saved.saved_at], "it is not saved anew"
 
 
 async def test_nothing_is_saved_or_used_again_unless_it_is_asked_for(kernel: Kernel) -> None:
-    await kernel.pursue("Shout", planner=ScriptedPlanner(PLAN))
+    await kernel.run_goal("Shout", planner=ScriptedPlanner(PLAN))
     assert await store(kernel).plans() == []
-    await kernel.pursue("Shout", planner=ScriptedPlanner(PLAN), reuse=True)
+    await kernel.run_goal("Shout", planner=ScriptedPlanner(PLAN), reuse=True)
     planner = ScriptedPlanner(PLAN)
-    assert (await kernel.pursue("Shout", planner=planner)).outcome == Answer("HEY", value="HEY")
+    assert (await kernel.run_goal("Shout", planner=planner)).outcome == Answer("HEY", value="HEY")
     assert len(planner.tasks) == 1
 
 
-async def test_a_kernel_may_want_it_always_and_a_pursuit_may_not() -> None:
+async def test_a_kernel_may_want_it_always_and_a_run_may_not() -> None:
     kernel = Kernel(plan_store=MemoryPlanStore(), reuse=True)
     kernel.add_function(shout)
-    await kernel.pursue("Shout", planner=ScriptedPlanner(PLAN), reuse=False)
+    await kernel.run_goal("Shout", planner=ScriptedPlanner(PLAN), reuse=False)
     assert await store(kernel).plans() == []
-    await kernel.pursue("Shout", planner=ScriptedPlanner(PLAN))
+    await kernel.run_goal("Shout", planner=ScriptedPlanner(PLAN))
     nobody = ScriptedPlanner()
-    await kernel.pursue("Shout", planner=nobody)
+    await kernel.run_goal("Shout", planner=nobody)
     assert nobody.tasks == []
 
 
 async def test_moves_are_saved_as_the_one_plan_that_they_made(kernel: Kernel) -> None:
     moves = (Plan("g", PLAN.steps), Plan("g", (Step("t", "shout", {"text": From("s")}),), From("t")))
-    await kernel.pursue("Shout", planner=ScriptedPlanner(*moves), reuse=True)
-    again = await kernel.pursue("Shout", planner=ScriptedPlanner(), reuse=True)
+    await kernel.run_goal("Shout", planner=ScriptedPlanner(*moves), reuse=True)
+    again = await kernel.run_goal("Shout", planner=ScriptedPlanner(), reuse=True)
     assert [step.id for step in again.plan.steps] == ["s", "t"]
 
 
 async def test_an_answer_that_no_plan_gave_is_not_saved(kernel: Kernel) -> None:
-    await kernel.pursue("Shout", planner=ScriptedPlanner(Plan("g", PLAN.steps), Answer("HEY")), reuse=True)
+    await kernel.run_goal("Shout", planner=ScriptedPlanner(Plan("g", PLAN.steps), Answer("HEY")), reuse=True)
     assert await store(kernel).plans() == []
 
 
 async def test_a_plan_for_other_functions_is_not_used_and_the_answer_says_so(kernel: Kernel) -> None:
-    await kernel.pursue("Shout", planner=ScriptedPlanner(PLAN), reuse=True)
+    await kernel.run_goal("Shout", planner=ScriptedPlanner(PLAN), reuse=True)
     other = Kernel(plan_store=kernel.plan_store)
 
     @function(name="shout")
@@ -98,19 +98,19 @@ async def test_a_plan_for_other_functions_is_not_used_and_the_answer_says_so(ker
 
     other.add_function(quieter)
     planner = ScriptedPlanner(Answer("hey"))
-    pursuit = await other.pursue("Shout", planner=planner, reuse=True)
-    assert isinstance(pursuit.outcome, Answer)
-    (warning,) = pursuit.outcome.warnings
+    run = await other.run_goal("Shout", planner=planner, reuse=True)
+    assert isinstance(run.outcome, Answer)
+    (warning,) = run.outcome.warnings
     assert "shout" in warning
     assert len(planner.tasks) == 1
 
 
 async def test_a_plan_that_has_its_input_written_into_it_is_not_saved(kernel: Kernel) -> None:
-    await kernel.pursue("Shout it", planner=ScriptedPlanner(PLAN), input="hey", reuse=True)
+    await kernel.run_goal("Shout it", planner=ScriptedPlanner(PLAN), input="hey", reuse=True)
     assert await store(kernel).plans() == []
     plan = Plan("g", (Step("s", "shout", {"text": From("input")}),), From("s"))
-    await kernel.pursue("Shout it", planner=ScriptedPlanner(plan), input="hey", reuse=True)
-    again = await kernel.pursue("Shout it", planner=ScriptedPlanner(), input="ho", reuse=True)
+    await kernel.run_goal("Shout it", planner=ScriptedPlanner(plan), input="hey", reuse=True)
+    again = await kernel.run_goal("Shout it", planner=ScriptedPlanner(), input="ho", reuse=True)
     assert again.outcome.value == "HO"  # type: ignore[union-attr]
 
 
@@ -126,11 +126,11 @@ async def test_a_plan_that_fails_this_time_is_followed_by_proposals(kernel: Kern
 
     kernel.add_function(shaky)
     plan = Plan("g", (Step("s", "shaky"),), From("s"))
-    await kernel.pursue("Try", planner=ScriptedPlanner(plan), reuse=True)
+    await kernel.run_goal("Try", planner=ScriptedPlanner(plan), reuse=True)
     again = Plan("g", (Step("t", "shaky"),), From("t"))
-    pursuit = await kernel.pursue("Try", planner=ScriptedPlanner(again), reuse=True)
-    assert pursuit.outcome.value == "fine"  # type: ignore[union-attr]
-    assert [record.step.id for record in pursuit.steps] == ["s", "t"]
+    run = await kernel.run_goal("Try", planner=ScriptedPlanner(again), reuse=True)
+    assert run.outcome.value == "fine"  # type: ignore[union-attr]
+    assert [record.step.id for record in run.steps] == ["s", "t"]
 
 
 async def test_a_plan_that_cannot_be_saved_does_not_cost_the_answer(kernel: Kernel) -> None:
@@ -139,10 +139,10 @@ async def test_a_plan_that_cannot_be_saved_does_not_cost_the_answer(kernel: Kern
             raise StoreError("the disk is full")
 
     kernel.plan_store = Full()
-    pursuit = await kernel.pursue("Shout", planner=ScriptedPlanner(PLAN), reuse=True)
-    assert pursuit.outcome == Answer("HEY", value="HEY", warnings=("The plan could not be saved: the disk is full",))
+    run = await kernel.run_goal("Shout", planner=ScriptedPlanner(PLAN), reuse=True)
+    assert run.outcome == Answer("HEY", value="HEY", warnings=("The plan could not be saved: the disk is full",))
 
 
 async def test_using_plans_again_needs_a_store() -> None:
     with pytest.raises(ValueError, match="store of plans"):
-        await Kernel().pursue("Shout", planner=ScriptedPlanner(PLAN), reuse=True)
+        await Kernel().run_goal("Shout", planner=ScriptedPlanner(PLAN), reuse=True)
