@@ -68,7 +68,12 @@ class Array(Part):
         return {"type": "array", "items": self.item.write(), **self.bounds, **self.notes}
 
     def fits(self, value: Any, known: _Known, *, so_far: bool) -> bool:
-        return isinstance(value, list) and all(self.item.fits(element, known, so_far=so_far) for element in value)
+        if not isinstance(value, list):
+            return False
+        least, most = self.bounds.get("minItems", 0), self.bounds.get("maxItems", len(value))
+        if len(value) > most or not (so_far or len(value) >= least):
+            return False
+        return all(self.item.fits(element, known, so_far=so_far) for element in value)
 
     def decode(self, value: Any) -> Any:
         if not self.changes:
