@@ -12,8 +12,8 @@ from zlib import crc32
 import pytest
 from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
-from portico_basics.choosing import choosing
-from portico_basics.choosing.choosing import ContextualSelector, SelectionOptions
+from portico_basics.contextual import choosing
+from portico_basics.contextual import ContextualSelector, SelectionOptions
 
 from portico import FunctionSpec, Selection
 from portico.search import Vectors

@@ -29,6 +29,8 @@ class Fault:
 class Mismatch(ValueError):
     """A JSON value does not fit a type; ``faults`` are all the places."""
 
+    __module__ = "portico.plugins"
+
     def __init__(self, faults: Sequence[Fault]) -> None:
         self.faults = tuple(faults)
         super().__init__("; ".join(map(str, self.faults)))

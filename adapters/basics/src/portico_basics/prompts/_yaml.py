@@ -37,7 +37,7 @@ _NUMBER = re.compile(r"[-+]?(?:\.[0-9]{1,300}|[0-9]{1,300}(?:\.[0-9]{0,300})?)(?
 def read_yaml(text: str) -> Any:
     r"""Return the value of the only document in ``text``; raises `Wrong` with the line.
 
-    >>> read_yaml("name: SummarizeHistory\ninputs: {words: {default: 100}}")
+    >>> read_yaml("name: Summarise\ninputs: {words: {default: 100}}")
     {'name': 'Summarise', 'inputs': {'words': {'default': 100}}}
     """
     try:
