@@ -2,10 +2,10 @@
 
     python tests/architecture/api_snapshot.py
 
-What is public: every name in the `__all__` of a module without a leading underscore, in all distributions but the
-command line, whose surface are its commands: `json_keys.py` has the keys of what they write. The rest is read from
-the source, so that nothing is imported and every Python writes the same. One line is one thing that somebody may rest
-on, complete in itself: a line that goes or changes breaks them.
+What is public: every name in the `__all__` of a module without a leading underscore, and what such a module imports
+``as`` the same name, in all distributions but the command line, whose surface are its commands: `json_keys.py` has the
+keys of what they write. The rest is read from the source, so that nothing is imported and every Python writes the same.
+One line is one thing that somebody may rest on, complete in itself: a line that goes or changes breaks them.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ _TOLD_DECORATORS = (
     *("property", "cached_property", "classmethod", "staticmethod", "overload", "abstractmethod", "final"),
     *("contextmanager", "asynccontextmanager", "dataclass", "frozen", "define", "fixture", "setter"),
 )
+_FIRST_NAMES: dict[tuple[str, str], str] = {}
+"""The public name of what is defined in a private module: the first one; the others are the same."""
 _KEPT_OF_FIELDS = ("default", "default_factory", "factory", "init", "kw_only", "alias")
 _ORDERED = {"NamedTuple", "Enum", "StrEnum", "IntEnum"}
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -57,6 +59,7 @@ def surface(source: Path) -> str:
     """Return the public surface of what is in a `src` folder, as text."""
     modules = modules_in(source)
     sections = []
+    _FIRST_NAMES.clear()
     for name, module in sorted(modules.items()):
         if module.exported and not any(part.startswith("_") for part in name.split(".")):
             lines = [line for word in sorted(module.exported) for line in _of_name(modules, module, word)]
@@ -83,6 +86,7 @@ def _parsed(name: str, package: tuple[str, ...], tree: ast.Module) -> Module:
             base = package[: len(package) - node.level + 1] if node.level else ()
             home = ".".join([*base, *([node.module] if node.module else [])])
             module.imported |= {alias.asname or alias.name: (home, alias.name) for alias in node.names}
+            module.exported += [alias.name for alias in node.names if alias.asname == alias.name]
         for word in _words(node):
             if word == "__all__":
                 module.exported = ast.literal_eval(node.value)  # type: ignore[union-attr]
@@ -113,8 +117,16 @@ def _of_name(modules: dict[str, Module], module: Module, word: str) -> Iterator[
     nodes = module.defined.get(word)
     if not nodes:
         home, original = module.imported.get(word, ("", ""))
-        yield f"{full} = {home}.{original}" if home else full
-        return
+        source = modules.get(home)
+        private = any(part.startswith("_") for part in home.split("."))
+        if source is None or not private or original not in source.defined:
+            yield f"{full} = {home}.{original}" if home else full
+            return
+        first = _FIRST_NAMES.setdefault((home, original), full)
+        if first != full:
+            yield f"{full} = {first}"
+            return
+        module, nodes = source, source.defined[original]
     for node in _without_implementations(nodes):
         if isinstance(node, ast.ClassDef):
             yield from _of_class(modules, module, full, node)
