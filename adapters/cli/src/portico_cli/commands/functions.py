@@ -52,7 +52,7 @@ _NONE = (
 @common_options
 @pass_invocation
 def command(
-    invocation: Invocation, docs: tuple[Path, ...], names: tuple[str, ...], spec: str | None, question: str | None
+    invocation: Invocation, docs: tuple[Path, ...], names: tuple[str, ...], manual: str | None, question: str | None
 ) -> None:
     """List the functions of the kernel, by plugin."""
     from portico.ports import FunctionSelector
@@ -72,18 +72,18 @@ def command(
 
     functions, selection = run(collect)
     specs = [function.spec for function in functions]
-    if spec == "schema":
+    if manual == "schema":
         write_json({"functions": [each.to_openapi() for each in specs]})
-    elif spec == "tools":
+    elif manual == "tools":
         tools = [each.tool() for each in specs]
         listed = [{"name": x.name, "description": x.description, "parameters": x.parameters} for x in tools]
         write_json({"tools": listed})
     elif invocation.json:
         body: dict[str, Any] = {"manual": FunctionSpec.write_text(specs)}
-        if not spec:
+        if not manual:
             body = {"functions": [_to_json(function) for function in functions]}
         write_json(body if selection is None else {**body, "selection": selection_to_json(selection)})
-    elif spec and functions:
+    elif manual and functions:
         show(safe_text(FunctionSpec.write_text(specs)))
     elif selection is not None:
         show(*selection_lines(selection))
