@@ -75,12 +75,12 @@ class TestRecordedRunner(RunnerKit):
     @pytest.fixture
     async def runner(self, where: dict[str, Any]) -> AsyncIterator[RecordedRun]:
         runner = DbosRunner(DbosSettings(**where))
-        run = RecordedRun(runner)
+        recorded = RecordedRun(runner)
         for run in ("cancelled", "cancelled before", "side by side", "places", "r1", "r2"):
-            await run.execute(run, "opens it", partial(asyncio.sleep, 0))
-        yield run
-        run.over.set()
-        await asyncio.gather(*run.open.values())
+            await recorded.execute(run, "opens it", partial(asyncio.sleep, 0))
+        yield recorded
+        recorded.over.set()
+        await asyncio.gather(*recorded.open.values())
         await runner.aclose()
 
 

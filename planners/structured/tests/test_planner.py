@@ -405,7 +405,7 @@ class TestFunctionsThatCannotBeWritten:
         if capabilities.response_schema:
             assert names_offered(chat, 0) == ["good", "infeasible"]
 
-    @pytest.mark.parametrize("manual", [NEVER, ODD, BROKEN, ENDLESS], ids=lambda spec: spec.name)
+    @pytest.mark.parametrize("spec", [NEVER, ODD, BROKEN, ENDLESS], ids=lambda spec: spec.name)
     async def test_the_reason_is_told_where_nothing_else_is_left(self, spec: FunctionSpec) -> None:
         with pytest.raises(PlanError, match=f"No function can be called. {spec.name}: its parameter"):
             await propose(ScriptedChat(capabilities=HELD), [spec], {"give_up": False})

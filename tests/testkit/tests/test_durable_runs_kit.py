@@ -45,9 +45,9 @@ class Runs(MemoryDurableRuns):
 
     away = False
 
-    async def run_goal(self, run: str, work: Callable[[], Awaitable[T]]) -> T:
+    async def run(self, run: str, work: Callable[[], Awaitable[T]]) -> T:
         self.reach()
-        return await super().run_goal(run, work)
+        return await super().run(run, work)
 
     async def recorded(self, run: str) -> Mapping[str, Any]:
         self.reach()
@@ -94,9 +94,9 @@ class _TakesCancelledForDone(Recording):
 @FAULTS.caught_by("an_error_of_the_work_comes_out_as_it_is", "another error came out of `run_goal`")
 class _CopiesErrorsOfTheWork(Recording):
     class Kept(Runs):
-        async def run_goal(self, run: str, work: Callable[[], Awaitable[T]]) -> T:
+        async def run(self, run: str, work: Callable[[], Awaitable[T]]) -> T:
             try:
-                return await super().run_goal(run, work)
+                return await super().run(run, work)
             except LookupError as error:
                 raise LookupError(*error.args) from error.__cause__
 

@@ -12,11 +12,10 @@ from zlib import crc32
 import pytest
 from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
-from portico_basics.contextual import choosing
-from portico_basics.contextual import ContextualSelector, SelectionOptions
 
 from portico import FunctionSpec, Selection
 from portico.search import Vectors
+from portico_basics.contextual import ContextualSelector, SelectionOptions, choosing
 from portico_testkit.fakes.vector_store import DictVectorStore
 
 T = TypeVar("T")

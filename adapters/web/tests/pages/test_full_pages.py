@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
-from portico_web.full_pages import full_pages
-from portico_web.full_pages.full_pages import FullPage, FullPages
 
 from portico.errors import LimitExceeded, ServiceTimeout, ServiceUnavailable
 from portico.ports import Page
@@ -20,6 +18,8 @@ from portico_testkit.fakes.page_reader import ShelfReader
 from portico_testkit.fakes.text_search import ListEntry, ListSearch
 from portico_testkit.text_search import TextSearchKit
 from portico_testkit.virtual_time import on_virtual_time
+from portico_web.pages import full_pages
+from portico_web.pages.full_pages import FullPage, FullPages
 
 
 def link(number: int) -> str:

@@ -73,7 +73,7 @@ _NOTE = "Those were examples; functions that begin with Example do not exist. No
 
 def messages_for(task: Task, spec: str, *, instructions: str) -> list[Message]:
     """Return what the model is told for a task, before its first reply."""
-    told = _INSTRUCTIONS.format(missing=MISSING_MARK, spec=spec)
+    told = _INSTRUCTIONS.format(missing=MISSING_MARK, manual=spec)
     if instructions.strip():
         told = f"{told}\n{instructions.strip()}\n"
     before = written_of(task.notes)

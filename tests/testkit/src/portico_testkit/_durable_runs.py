@@ -51,7 +51,7 @@ class DurableRuns:
         for _ in range(2):
             with pytest.raises(LookupError) as caught:
                 await in_time(durable_of(runner).run("errors", work), _NO_END, seconds=self.patience)
-            assert caught.value is error, "another error came out of `run_goal` than the work raised: not a copy"
+            assert caught.value is error, "another error came out of `run` than the work raised: not a copy"
             assert caught.value.__cause__ is cause, "the error lost its cause"
         assert doing.called == ["s1"], f"s1 was recorded, and was called {len(doing.called)} times"
 
@@ -162,12 +162,12 @@ class DurableRuns:
     async def test_a_run_leaves_the_event_loop_free(self, runner: Runner) -> None:
         """Every step of every run is written down: a disk that is slow does not hold up the others."""
 
-        async def run_goal(number: int) -> None:
+        async def run_one(number: int) -> None:
             doing = Doing(runner, f"free {number}")
             calls = tuple(Call(f"s{at}", ["x" * 500] * 20) for at in range(10))
             await doing.attempt(Attempt(calls, side_by_side=True), self.patience)
 
-        await leaves_the_event_loop_free(run_goal)
+        await leaves_the_event_loop_free(run_one)
 
 
 async def _all(*calls: Any) -> list[Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from portico.errors import StoreError
-from portico.ports import Job
+from portico.ports import Job, Runner
 from portico_testkit.fakes.job_queue import MemoryJobQueue
 
 
@@ -72,7 +72,7 @@ SHARED: list[Queue] = []
 """The one queue of this process: commands that run in it one after the other are as if they had a database."""
 
 
-class Crew:
+class Crew(Runner):
     name = "crew"
 
     def __init__(self, settings: CrewSettings, services: Any) -> None:

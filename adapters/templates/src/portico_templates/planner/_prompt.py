@@ -74,7 +74,7 @@ def messages_for(
 ) -> list[Message]:
     """Return what the model is told for a task, before its first reply."""
     told = _INSTRUCTIONS.format(
-        cannot=MARK, missing=MISSING_MARK, loops=_LOOPS if allow_loops else _NO_LOOPS, spec=spec
+        cannot=MARK, missing=MISSING_MARK, loops=_LOOPS if allow_loops else _NO_LOOPS, manual=spec
     )
     if instructions.strip():
         told = f"{told}\n{instructions.strip()}\n"
