@@ -6,6 +6,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 from portico.ports import PORTS, PortInfo
@@ -66,11 +67,17 @@ def _lines(protocol: ast.ClassDef, source: list[str]) -> Iterator[str]:
 def _homes(tree: ast.Module, module: str) -> Iterator[tuple[str, str]]:
     for node in tree.body:
         if isinstance(node, ast.ImportFrom):
-            yield from ((alias.name, str(node.module)) for alias in node.names)
+            yield from ((alias.name, _public(alias.name, str(node.module))) for alias in node.names)
         elif isinstance(node, ast.ClassDef):
             yield node.name, module
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             yield node.target.id, module
+
+
+def _public(name: str, module: str) -> str:
+    """Return the public module that has a name of a private one."""
+    fronts = map(import_module, ("portico.ports", "portico.search", "portico.plans", "portico", "portico.plugins"))
+    return next((front.__name__ for front in fronts if "._" in module and name in dir(front)), module)
 
 
 def _named(node: ast.expr) -> str:

@@ -58,10 +58,6 @@ def test_no_snapshot_is_left_of_a_distribution_that_is_gone() -> None:
     assert set(SCRIPT.FOLDER.glob("*.txt")) == set(SNAPSHOTS), f"run {SCRIPT.COMMAND}"
 
 
-def test_every_distribution_but_the_command_line_has_a_snapshot(leaves: list) -> None:
-    assert {file.stem for file in SNAPSHOTS} == {leaf.name for leaf in leaves} - {"portico"}
-
-
 def test_a_line_that_is_gone_is_said_to_break_and_a_new_one_is_not() -> None:
     said = message("portico-acme", "# a\ndef a.f()\ndef a.g()\n", "# a\ndef a.f(x: int)\ndef a.g()\n")
     assert "-def a.f()" in said

@@ -91,7 +91,7 @@ class _TakesCancelledForDone(Recording):
             raise
 
 
-@FAULTS.caught_by("an_error_of_the_work_comes_out_as_it_is", "another error came out of `run_goal`")
+@FAULTS.caught_by("an_error_of_the_work_comes_out_as_it_is", "another error came out of `run`")
 class _CopiesErrorsOfTheWork(Recording):
     class Kept(Runs):
         async def run(self, run: str, work: Callable[[], Awaitable[T]]) -> T:

@@ -9,8 +9,6 @@ from typing import Any
 
 from portico_cli.failures import Misused
 
-__all__ = ["clean_argument", "given_value", "goals_of", "read_bytes", "read_goal", "read_goals"]
-
 _GOAL_BYTES = 1_000_000
 _VALUE_BYTES = 10_000_000
 _GOALS_BYTES = 100_000_000

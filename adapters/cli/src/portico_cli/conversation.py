@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from portico_cli.invocation import Invocation
     from portico_cli.sources import Chosen
 
-__all__ = ["Conversation", "Grounds", "hold_conversation"]
 
 _SEARCH_FIRST = (
     "You can search these sources with functions: {names}. Where an answer may stand in them, search before you "

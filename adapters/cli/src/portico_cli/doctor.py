@@ -29,7 +29,6 @@ from portico_host.typed_words import quoted
 if TYPE_CHECKING:
     from portico_host import Application, Diagnosis, HostServices, Package, Plugins
 
-__all__ = ["Finding", "examine", "faults_of"]
 
 # Seconds for closing the services that were made, and for cancelled tasks to end.
 _PATIENCE = 10.0

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from portico.ports import JobQueue, JobState, JobStatus, RunStore
     from portico_cli.invocation import Invocation, RunOptions
 
-__all__ = ["Ended", "RunFailed", "carry_out", "ended_jobs", "ended_run", "follow"]
 
 _ENDED: frozenset[JobState] = frozenset({"done", "failed", "cancelled"})
 # Seconds between two looks, at first and after a while.

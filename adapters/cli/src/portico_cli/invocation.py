@@ -11,21 +11,6 @@ from typing import Any
 
 import click
 
-__all__ = [
-    "Invocation",
-    "RunOptions",
-    "chat_option",
-    "common_options",
-    "docs_option",
-    "json_option",
-    "overrides_of",
-    "pass_invocation",
-    "planner_option",
-    "run_options",
-    "short_name",
-    "source_option",
-]
-
 _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 _RUN = re.compile(r"\d{8}-\d{6}-([0-9a-f]{8})[0-9a-f]+")
 

@@ -15,8 +15,6 @@ from typing import Any, Generic, TypeVar
 
 from portico_host.calling_out import is_called_out
 
-__all__ = ["KeptOpen", "end_though_threads_linger", "interruptible", "run_alone", "run_on"]
-
 T = TypeVar("T")
 # Seconds for cancelled tasks to end, and for threads in all.
 _PATIENCE = 1.0

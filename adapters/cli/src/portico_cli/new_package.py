@@ -29,20 +29,6 @@ from portico_host.packages import distribution_for, port_named
 from portico_host.shipped import SHIPPED
 from portico_host.typed_words import with_variable
 
-__all__ = [
-    "KINDS",
-    "LONGEST",
-    "Author",
-    "Kind",
-    "PackageName",
-    "author_of_git",
-    "filled",
-    "make_folder",
-    "package_name",
-    "refuse_taken",
-    "template_folder",
-]
-
 # Characters of a registered name; with longer ones lines of the templates grow too long.
 LONGEST = 30
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")

@@ -28,18 +28,6 @@ if TYPE_CHECKING:
     from portico.plans import Finding, XmlPlan
     from portico_cli.invocation import Invocation
 
-__all__ = [
-    "Format",
-    "Placed",
-    "PlanFile",
-    "check_file",
-    "finding_lines",
-    "placed",
-    "placed_to_json",
-    "read_plan_file",
-    "write_text",
-    "written_plan",
-]
 
 Format: TypeAlias = Literal["text", "json", "xml", "mermaid"]
 _MAXIMUM_BYTES = 10_000_000

@@ -22,21 +22,6 @@ if TYPE_CHECKING:
     from portico.ports import JobQueue, JobState, JobStatus, Worker
     from portico_host import Application
 
-__all__ = [
-    "Begun",
-    "Listing",
-    "RunEntry",
-    "begun_with",
-    "find_run",
-    "host_of",
-    "list_runs",
-    "no_journal",
-    "origin_of",
-    "queue_of",
-    "read_run",
-    "run_command_line",
-    "time_of",
-]
 
 LAST = "last"
 _SHOWN = 5

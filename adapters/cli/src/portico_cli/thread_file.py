@@ -16,7 +16,6 @@ from portico_cli.failures import Misused
 if TYPE_CHECKING:
     from portico import Thread
 
-__all__ = ["ThreadFile"]
 
 _MAXIMUM_BYTES = 100_000_000
 _Stamp = tuple[int, int, int]

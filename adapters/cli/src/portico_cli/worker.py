@@ -21,21 +21,6 @@ if TYPE_CHECKING:
     from portico.plans import Event
     from portico.ports import Job, JobQueue, JobStatus
 
-__all__ = [
-    "EMPTY",
-    "TOLD",
-    "JobBegun",
-    "JobEnded",
-    "Ready",
-    "StepBegun",
-    "StepEnded",
-    "Stopped",
-    "Stopping",
-    "Tell",
-    "WorkerEvent",
-    "Working",
-    "event_to_json",
-]
 
 # Why a worker stops.
 EMPTY, TOLD = "the queue is empty", "told to stop"

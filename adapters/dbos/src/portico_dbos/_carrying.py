@@ -10,8 +10,6 @@ from typing import Literal
 
 from portico.ports import Job, JobState
 
-__all__ = ["Carrying", "JobFailed", "Stopped"]
-
 Why = Literal["cancelled", "lost", "put back"]
 _AFTER: dict[Why, JobState] = {"cancelled": "cancelled", "lost": "waiting", "put back": "waiting"}
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-__all__ = ["APPLICATION", "Database", "Opened"]
 
 APPLICATION = "portico"
 """What DBOS knows the rows of ours by, where several applications have one database."""

@@ -13,8 +13,6 @@ from contextlib import contextmanager
 from portico.errors import StoreBusy, StoreDamaged, StoreError, StoreUnavailable
 from portico.plugins import sqlite_error
 
-__all__ = ["closed", "mapped_errors", "other_database", "own_dbos", "second_worker"]
-
 _STARTING = ("starting up", "shutting down", "recovery", "too many clients", "remaining connection slots")
 """What a server says that takes no connection now and will later."""
 

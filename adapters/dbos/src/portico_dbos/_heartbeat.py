@@ -12,8 +12,6 @@ from portico_dbos._database import Opened
 from portico_dbos._names import RUN_KIND
 from portico_dbos._statuses import PUT_BACK, status_of
 
-__all__ = ["Seen", "beat", "put_back", "remove_ended", "take_over", "tidy"]
-
 _REMOVED_AT_ONCE = 500
 _ENDED = ["SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"]
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-__all__ = ["json_text"]
-
 
 def json_text(value: Any, what: str) -> str:
     """Return a value as JSON; ``ValueError`` for what is none, so that nothing else is ever recorded.

@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote_to_bytes
 
-__all__ = ["RUN_KIND", "attempt_id", "id_of", "kind_of", "name_of", "queue_of", "step_name", "workflow_of"]
-
 _LONGEST = 1_000
 _ESCAPED = re.compile("[%#\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _EMPTY = "%"

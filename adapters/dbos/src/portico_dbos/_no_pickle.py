@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["no_pickle"]
-
 _lock = threading.Lock()
 _inside: set[object] = set()
 

@@ -20,8 +20,6 @@ from portico_dbos._database import APPLICATION, Database
 from portico_dbos._errors import mapped_errors, other_database, own_dbos, second_worker
 from portico_dbos._names import RUN_KIND, queue_of, workflow_of
 
-__all__ = ["PROCESS", "Begun", "CarryOut", "Process", "RunningDbos"]
-
 T = TypeVar("T")
 CarryOut = Callable[[str, str], Awaitable[str]]
 """What carries out a job in DBOS's loop: the kind and the body, to the result; both are JSON."""

@@ -25,8 +25,6 @@ from portico_dbos._errors import closed, mapped_errors
 from portico_dbos._json import json_text
 from portico_dbos._names import step_name
 
-__all__ = ["Recorded", "Recording", "reserve"]
-
 _log = logging.getLogger("portico_dbos")
 
 

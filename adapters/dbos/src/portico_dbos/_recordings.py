@@ -15,7 +15,6 @@ from portico_dbos._recording import Recorded, Recording
 if TYPE_CHECKING:
     from dbos import StepInfo
 
-__all__ = ["Recordings", "read_recorded"]
 
 _AT_ONCE = 8
 """Attempts of a run that are asked for with one query."""

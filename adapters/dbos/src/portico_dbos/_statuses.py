@@ -13,7 +13,6 @@ from portico_dbos._workers_table import moment
 if TYPE_CHECKING:
     from dbos import WorkflowStatus
 
-__all__ = ["PUT_BACK", "status_of", "statuses_of"]
 
 PUT_BACK = "portico.put_back"
 """The attribute of a workflow that counts how often a worker gave the job back in order."""

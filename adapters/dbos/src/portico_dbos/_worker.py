@@ -24,8 +24,6 @@ from portico_dbos._names import name_of
 from portico_dbos._recordings import Recordings
 from portico_dbos._statuses import PUT_BACK, status_of
 
-__all__ = ["Worker"]
-
 _log = logging.getLogger("portico_dbos")
 _BEATS = 5
 """Heartbeats within the time after which a worker is gone."""

@@ -10,7 +10,6 @@ from portico.ports import Worker
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-__all__ = ["WorkersTable", "moment"]
 
 _MAKING = 0x506F7274_69636F00
 """The lock under which the table is made: two processes that make one table at once, PostgreSQL refuses."""

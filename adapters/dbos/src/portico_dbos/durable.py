@@ -14,8 +14,6 @@ from portico_dbos._process import PROCESS, Begun, RunningDbos
 from portico_dbos._recording import Recorded, Recording
 from portico_dbos._recordings import Recordings, read_recorded
 
-__all__ = ["DbosRuns"]
-
 T = TypeVar("T")
 
 

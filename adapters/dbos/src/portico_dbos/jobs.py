@@ -19,7 +19,6 @@ from portico_dbos._worker import Worker as _Worker
 if TYPE_CHECKING:
     from dbos import EnqueueOptions
 
-__all__ = ["DbosJobs"]
 
 T = TypeVar("T")
 

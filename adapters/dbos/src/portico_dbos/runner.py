@@ -14,8 +14,6 @@ from portico_dbos.config import DbosSettings
 from portico_dbos.durable import DbosRuns
 from portico_dbos.jobs import DbosJobs
 
-__all__ = ["DbosRunner"]
-
 
 class DbosRunner(Runner):
     """Execute actions in this process, and record what they give while their run is run durably.

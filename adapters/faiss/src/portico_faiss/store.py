@@ -14,8 +14,6 @@ from portico_faiss._search import LoadedEntries, View, search
 from portico_faiss._vectors import Rows, as_rows, check_finite, unit_queries
 from portico_faiss.config import FaissSettings
 
-__all__ = ["FaissVectorStore"]
-
 _INLINE_PRODUCTS = 4_000_000
 """Multiplications that take less time than the way to a thread and back, some tenths of a millisecond."""
 

@@ -17,8 +17,6 @@ from portico_llamacpp._starting import start
 from portico_llamacpp._wire import About, Chunk, Failure, Guard, guard_of, write_json
 from portico_llamacpp.config import LlamaCppSettings
 
-__all__ = ["LlamaCppChat"]
-
 
 class LlamaCppChat:
     """Answer with a language model on this machine, run by llama.cpp in a process of its own.

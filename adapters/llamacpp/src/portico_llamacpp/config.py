@@ -6,8 +6,6 @@ from typing import Any, Literal
 
 from attrs import Attribute, field, frozen, validators
 
-__all__ = ["LlamaCppSettings"]
-
 
 def _at_least_one(_: object, attribute: Attribute[Any], value: int | None) -> None:
     if value is not None and value < 1:

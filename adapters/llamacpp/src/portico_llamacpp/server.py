@@ -14,8 +14,6 @@ from portico_llamacpp._starting import start
 from portico_llamacpp._wire import About
 from portico_llamacpp.config import LlamaCppSettings
 
-__all__ = ["LlamaCppServer"]
-
 
 class LlamaCppServer:
     """Serve a model to every client of OpenAI's protocol, on the loopback address, while a ``with`` block runs.

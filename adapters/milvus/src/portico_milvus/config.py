@@ -10,8 +10,6 @@ from attrs import Attribute, field, frozen, validators
 
 from portico.plugins import Secret
 
-__all__ = ["MilvusSettings"]
-
 _DATABASE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ADDRESS = re.compile(r"[^/\\]*:[0-9]+/?")
 _PREFIX = re.compile(r"[a-z][a-z0-9]{0,59}")

@@ -18,8 +18,6 @@ from portico_milvus._search import Search
 from portico_milvus._vectors import as_vectors, unit_rows
 from portico_milvus.config import MilvusSettings
 
-__all__ = ["MilvusVectorStore"]
-
 _T = TypeVar("_T")
 
 

@@ -19,7 +19,6 @@ from portico_openai.config import OpenAIChatSettings
 if TYPE_CHECKING:
     import httpx2
 
-__all__ = ["OpenAIChat"]
 
 _PATH = "/chat/completions"
 _DONE = b"[DONE]"

@@ -10,8 +10,6 @@ from attrs import Attribute, field, frozen, validators
 
 from portico.plugins import Secret
 
-__all__ = ["ConnectionSettings", "OpenAIChatSettings", "OpenAIEmbeddingsSettings"]
-
 _OWN_FIELDS = frozenset(
     {
         "dimensions",

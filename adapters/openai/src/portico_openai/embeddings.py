@@ -20,7 +20,6 @@ from portico_openai.config import OpenAIEmbeddingsSettings
 if TYPE_CHECKING:
     import httpx2
 
-__all__ = ["OpenAIEmbeddings"]
 
 _PATH = "/embeddings"
 _SHORTEST = 64

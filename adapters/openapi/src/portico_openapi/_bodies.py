@@ -19,8 +19,6 @@ from portico_openapi._styles import Unwritable
 from portico_openapi._validation import checked, not_given
 from portico_openapi._wrong import Wrong, described, flag, mapping, shown, text
 
-__all__ = ["Body", "read_body"]
-
 _Kind: TypeAlias = Literal["json", "form", "multipart", "text", "file"]
 
 _SAYS_NO_MORE = frozenset({"type", "properties", "required", "$defs", "title", "description", "examples", "default"})

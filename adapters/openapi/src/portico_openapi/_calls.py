@@ -30,8 +30,6 @@ from portico_openapi._servers import NoServer, Server, joined, origin_of, shown_
 from portico_openapi._styles import Unwritable, percent
 from portico_openapi._wrong import shown
 
-__all__ = ["Call", "Caller", "Plan", "written_path"]
-
 LONGEST_WAIT = 30.0
 """Seconds: a service that asks for a longer pause gets no second request; the caller is told."""
 

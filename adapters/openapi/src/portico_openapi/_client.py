@@ -12,8 +12,6 @@ from portico_openapi._errors import no_answer, words_of
 from portico_openapi._servers import joined, origin_of, shown_origin
 from portico_openapi._wrong import Wrong, shown
 
-__all__ = ["MOST_REDIRECTS", "Answer", "Client", "Outgoing"]
-
 MOST_REDIRECTS = 5
 _MOST_OF_AN_ERROR = 65_536
 _DOCUMENT_TYPES = "application/json, application/yaml;q=0.9, */*;q=0.5"

@@ -10,8 +10,6 @@ from urllib.parse import unquote, urldefrag, urljoin
 from portico_openapi._parsing import Parsed
 from portico_openapi._wrong import Twice, Wrong, shown
 
-__all__ = ["Documents", "Target"]
-
 _MOST_HOPS = 50
 _INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
 

@@ -25,8 +25,6 @@ from portico_openapi._media_types import is_json, is_text, name_of
 from portico_openapi._responses import decoded_text
 from portico_openapi._wrong import shortened
 
-__all__ = ["RequestFailed", "no_answer", "refusal", "retry_after", "words_of"]
-
 _LONGEST = 300
 _MOST_PARTS = 5
 _WORDS = ("title", "detail", "message", "msg", "error_description", "description", "error", "errors", "reason")

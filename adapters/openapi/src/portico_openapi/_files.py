@@ -10,8 +10,6 @@ from typing import Any
 
 from portico_openapi._styles import Unwritable
 
-__all__ = ["FILE_SCHEMA", "FileContent", "content_of"]
-
 _FURTHER = {"filename": {"type": "string"}, "media_type": {"type": "string"}}
 
 

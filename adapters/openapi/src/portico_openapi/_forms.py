@@ -16,8 +16,6 @@ from portico_openapi._schemas import Schemas
 from portico_openapi._styles import Unwritable
 from portico_openapi._wrong import Wrong, described, flag, mapping, shown, text
 
-__all__ = ["Encoding", "read_encodings", "write_form", "write_multipart"]
-
 _OCTETS = "application/octet-stream"
 
 

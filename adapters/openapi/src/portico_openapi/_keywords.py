@@ -10,17 +10,6 @@ from typing import Any
 
 from portico_openapi._wrong import Twice, Wrong, described, shortened
 
-__all__ = [
-    "ANNOTATIONS",
-    "compiled_pattern",
-    "mend_bounds",
-    "nullable",
-    "plain_data",
-    "types",
-    "with_texts",
-    "write_simple",
-]
-
 _LONGEST_TEXT = 2_000
 _LONGEST_PATTERN = 1_000
 _MOST_DATA = 10_000

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["is_json", "is_media_type", "is_text", "name_of"]
-
 _NAME = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _MEDIA_TYPE = re.compile(rf"{_NAME}/{_NAME}(?:\s*;\s*{_NAME}=(?:{_NAME}|\"[ !#-\[\]-~]*\"))*\s*;?")
 _LONGEST = 200

@@ -6,8 +6,6 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-__all__ = ["distinct", "function_names", "parameter_names", "word"]
-
 _LONGEST = 64
 _READ = 500
 

@@ -10,8 +10,6 @@ from portico_openapi._documents import Documents
 from portico_openapi._names import function_names
 from portico_openapi._wrong import Twice, Wrong, described, shown
 
-__all__ = ["METHODS", "LostOperation", "Operation", "operations_of"]
-
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 
 

@@ -16,8 +16,6 @@ from portico_openapi._styles import Unwritable
 from portico_openapi._validation import checked, not_given
 from portico_openapi._wrong import Wrong, described, flag, listing, mapping, shortened, shown, text
 
-__all__ = ["Parts", "Sent", "description_of", "read_parameters"]
-
 _STYLES: Mapping[str, tuple[str, ...]] = {
     "path": ("simple", "label", "matrix"),
     "query": ("form", "spaceDelimited", "pipeDelimited", "deepObject"),

@@ -10,8 +10,6 @@ from urllib.parse import urljoin
 
 from portico_openapi._wrong import Twice, Wrong
 
-__all__ = ["Parsed", "parse"]
-
 DEEPEST = 200
 _MOST_REFERENCES = 100_000
 

@@ -18,8 +18,6 @@ from portico_openapi._parsing import Parsed, parse
 from portico_openapi._servers import origin_of
 from portico_openapi._wrong import Wrong, shown
 
-__all__ = ["Fetch", "located", "read_documents"]
-
 MOST_DOCUMENTS = 100
 _MOST_NAMES = 1_000
 

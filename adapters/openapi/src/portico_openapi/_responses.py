@@ -14,8 +14,6 @@ from portico_openapi._media_types import is_json, is_media_type, is_text, name_o
 from portico_openapi._schemas import Schemas
 from portico_openapi._wrong import Wrong, described, mapping, shown
 
-__all__ = ["BYTES_SCHEMA", "Responses", "decoded_text", "read_responses"]
-
 _Kind: TypeAlias = Literal["json", "text", "bytes", "nothing"]
 
 _SUCCESS = re.compile(r"2(?:[0-9]{2}|XX)", re.IGNORECASE)

@@ -21,8 +21,6 @@ from portico_openapi._keywords import (
 )
 from portico_openapi._wrong import Wrong, described
 
-__all__ = ["Writing"]
-
 _DEEPEST = 60
 _SAME_VALUE = frozenset({"not", "if", "then", "else"})
 _PARTS = frozenset(

@@ -13,8 +13,6 @@ from portico_openapi._documents import Documents, Target
 from portico_openapi._schema_writing import Writing
 from portico_openapi._wrong import Wrong, shown
 
-__all__ = ["Direction", "Schemas"]
-
 Direction: TypeAlias = Literal["request", "response"]
 
 _LONGEST_NAME = 64

@@ -14,8 +14,6 @@ from portico.plugins import Secret
 from portico_openapi._documents import Documents
 from portico_openapi._wrong import Wrong, described, listing, mapping, shown, text
 
-__all__ = ["Credentials", "Scheme"]
-
 _Place: TypeAlias = Literal["header", "query", "cookie"]
 
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")

@@ -9,8 +9,6 @@ from fnmatch import fnmatchcase
 from portico.errors import ConfigurationError, nearest
 from portico_openapi._operations import METHODS, Operation
 
-__all__ = ["names_path", "selected"]
-
 
 def selected(
     entries: Sequence[str], operations: Sequence[Operation], setting: str, *, further: Iterable[str] = ()

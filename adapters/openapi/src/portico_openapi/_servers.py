@@ -11,8 +11,6 @@ from urllib.parse import urljoin, urlsplit
 from portico.errors import ConfigurationError, nearest
 from portico_openapi._wrong import Wrong, described, listing, mapping, shown, text
 
-__all__ = ["NoServer", "Server", "chosen_server", "joined", "origin_of", "own_server", "shown_origin"]
-
 _VARIABLE = re.compile(r"\{([^{}]*)\}")
 _PORTS = {"http": 80, "https": 443}
 _UNSAFE = re.compile(r"[\x00-\x20\x7f\\\"<>^`{|}]")

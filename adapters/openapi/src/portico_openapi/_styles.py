@@ -13,8 +13,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
-__all__ = ["Unwritable", "as_json", "cookies", "header", "is_undefined", "path", "percent", "query", "scalar"]
-
 _RESERVED_SAFE = ":/?@!$'()*,;="
 _TRIPLET = re.compile(r"(%[0-9A-Fa-f]{2})")
 _MOST_EXACT = 2**53

@@ -12,8 +12,6 @@ from portico.plugins import Compiled, Fault, Mismatch
 from portico_openapi._keywords import compiled_pattern
 from portico_openapi._wrong import shortened
 
-__all__ = ["NOT_GIVEN", "checked", "not_given", "settled", "unchecked"]
-
 
 class _NotGiven:
     """The default of a parameter that has none, although null would be one of its values."""

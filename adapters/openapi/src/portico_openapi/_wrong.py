@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-__all__ = ["Twice", "Wrong", "described", "flag", "listing", "mapping", "shortened", "shown", "text"]
-
 T = TypeVar("T")
 
 _SHOWN = 80

@@ -15,8 +15,6 @@ import yaml  # type: ignore[import-untyped]
 
 from portico_openapi._wrong import Twice, Wrong, shown
 
-__all__ = ["read_yaml"]
-
 MOST_NODES = 1_000_000
 """Values in a document, what aliases repeat counted each time."""
 

@@ -9,8 +9,6 @@ from attrs import field, frozen, validators
 
 from portico.plugins import Secret
 
-__all__ = ["OpenAPISettings"]
-
 
 @frozen
 class OpenAPISettings:

@@ -14,7 +14,6 @@ from portico_openapi._bodies import read_body
 from portico_openapi._calls import Call, Caller, Plan, written_path
 from portico_openapi._client import Client
 from portico_openapi._documents import Documents
-from portico_openapi._errors import RequestFailed
 from portico_openapi._operations import LostOperation, Operation, operations_of
 from portico_openapi._parameters import read_parameters
 from portico_openapi._reading import located, read_documents
@@ -30,7 +29,6 @@ from portico_openapi.config import OpenAPISettings
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["LostOperation", "OpenAPIFunctions", "RequestFailed"]
 
 _log = logging.getLogger(__name__)
 

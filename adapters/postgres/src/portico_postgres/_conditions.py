@@ -9,8 +9,6 @@ from portico.search import And, AnyOf, Equal, Filter, Not, Or, Range, Scalar
 from portico_postgres._metadata import comparable, fields_of
 from portico_postgres._texts import stored
 
-__all__ = ["EVERYTHING", "Condition", "condition_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Condition:

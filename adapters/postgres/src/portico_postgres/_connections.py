@@ -23,8 +23,6 @@ from portico_postgres._errors import Place, is_collision, is_end, mapped, unreac
 from portico_postgres._migrations import MIGRATION_SECONDS, Part, bring_up, version_of
 from portico_postgres.config import ConnectionSettings
 
-__all__ = ["Connections", "Work"]
-
 T = TypeVar("T")
 Work: TypeAlias = Callable[[Connection], Awaitable[T]]
 _Pool: TypeAlias = AsyncConnectionPool[Connection]

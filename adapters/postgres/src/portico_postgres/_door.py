@@ -14,8 +14,6 @@ from psycopg.conninfo import conninfo_to_dict
 
 from portico_postgres.config import ConnectionSettings
 
-__all__ = ["Configure", "Connection", "Door", "server_of"]
-
 Connection: TypeAlias = AsyncConnection[Any]
 Configure: TypeAlias = Callable[[Connection], Awaitable[None]]
 

@@ -14,8 +14,6 @@ from psycopg import errors
 
 from portico.errors import StoreBusy, StoreDamaged, StoreError, StoreUnavailable
 
-__all__ = ["Place", "is_collision", "is_end", "mapped", "unreachable"]
-
 _MISSING = (errors.UndefinedTable, errors.InvalidSchemaName, errors.UndefinedObject)
 _OTHER_SHAPE = (
     errors.UndefinedColumn,

@@ -7,8 +7,6 @@ word each place of it is a cover of its own, and counts 1 (`calc_rank_cd` in Pos
 
 from __future__ import annotations
 
-__all__ = ["ALL_ANSWERED", "BOTH", "SOME_ANSWERED", "WORDS"]
-
 # BM25 (Robertson and Zaragoza 2009) with k1 = 1.2 and b = 0.75, and Lucene's idf, which is positive also for a word
 # that most texts have. Divided by what a perfect text would reach, which is all the idf times k1 + 1, a score says
 # which part of the question a text answers, and so compares with a cosine. Where there are many texts, their number is

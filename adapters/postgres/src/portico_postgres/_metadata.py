@@ -13,8 +13,6 @@ from portico.errors import StoreDamaged
 from portico.search import Metadata, Scalar, VectorRecord, plain_metadata
 from portico_postgres._texts import stored
 
-__all__ = ["comparable", "decoded", "encoded", "fields_of"]
-
 _LONGEST_NUMBER = 13_000
 """Bits of a whole number: some 3,900 digits. Python itself writes no more than 4,300."""
 _INFINITE = "1e5000"

@@ -16,8 +16,6 @@ from psycopg import AsyncConnection, sql
 from portico.errors import StoreDamaged, StoreError
 from portico_postgres._errors import Place
 
-__all__ = ["MIGRATION_SECONDS", "Migration", "Part", "bring_up", "version_of"]
-
 Migration: TypeAlias = Callable[[AsyncConnection[Any], sql.Identifier], Awaitable[None]]
 """Leads from one version to the next: it is given a connection inside a transaction, and the schema."""
 

@@ -13,8 +13,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["Presence"]
-
 _PROC = Path("/proc")
 _GONE_STATES = frozenset({"Z", "X"})
 _START = 19

@@ -12,8 +12,6 @@ from psycopg import sql
 from portico_postgres._door import Connection
 from portico_postgres._migrations import Part
 
-__all__ = ["RUNS", "RunStatements"]
-
 _TABLES = (
     # The next token. It is in no row, so that none comes again when a run was removed.
     "CREATE SEQUENCE {schema}.tokens",

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["LONGEST_KEY", "given", "key", "stored"]
-
 LONGEST_KEY = 2_000
 """Bytes of an id or a namespace in UTF-8: what PostgreSQL's indexes hold is bounded, at 2,704 bytes."""
 

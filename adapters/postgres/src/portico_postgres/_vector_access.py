@@ -16,8 +16,6 @@ from portico_postgres._vector_writing import stage
 from portico_postgres._vectors import PackedDumper, PackedVector
 from portico_postgres.vector_config import PostgresVectorSettings
 
-__all__ = ["Access"]
-
 T = TypeVar("T")
 _Work: TypeAlias = Callable[[Connection, Namespace], Awaitable[T]]
 

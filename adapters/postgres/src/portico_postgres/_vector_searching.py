@@ -15,8 +15,6 @@ from portico_postgres._texts import given
 from portico_postgres._vector_tables import Connection, Namespace
 from portico_postgres._vectors import PackedVector, unpacked
 
-__all__ = ["count", "hybrid", "ids_after", "nearest", "read"]
-
 _QUERIES_AT_ONCE = 64
 """Queries that are sent before the first answer is read."""
 _LEAST_DEPTH = 200

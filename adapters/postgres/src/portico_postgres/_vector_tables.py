@@ -15,8 +15,6 @@ from portico.errors import ConfigurationError, StoreError, nearest
 from portico_postgres._migrations import Part
 from portico_postgres.vector_config import PostgresVectorSettings
 
-__all__ = ["PART", "Connection", "Namespace", "drop", "find", "link", "make"]
-
 Connection: TypeAlias = AsyncConnection[Any]
 
 _LEAST_PGVECTOR = (0, 8)

@@ -15,8 +15,6 @@ from portico_postgres._vector_tables import Connection, Namespace
 from portico_postgres._vectors import as_rows, packed, row_bytes, unit_rows
 from portico_postgres._words import searched_words
 
-__all__ = ["delete", "keys_of", "upsert"]
-
 _SLICE = 256
 """Records made ready at once; other tasks have their turn after that."""
 _MOST_RECORDS = 2**24

@@ -17,18 +17,6 @@ from psycopg.pq import Format
 
 from portico.search import Vectors
 
-__all__ = [
-    "MOST_DIMENSIONS",
-    "PackedDumper",
-    "PackedVector",
-    "as_rows",
-    "packed",
-    "packed_queries",
-    "row_bytes",
-    "unit_rows",
-    "unpacked",
-]
-
 Rows: TypeAlias = npt.NDArray[np.float32]
 
 MOST_DIMENSIONS = 16_000

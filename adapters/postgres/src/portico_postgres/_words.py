@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["asked_words", "searched_words"]
-
 # PostgreSQL's own parser takes "and/or" for a file and "a.example" for a host; what has only words has none of these.
 _WORD = re.compile(r"[^\W_]+")
 # aB, 1B, and the last capital of a run before a small letter (HTTPServer), as in PEP 8's mixedCase and CapWords.

@@ -8,8 +8,6 @@ from attrs import Attribute, field, frozen, validators
 
 from portico.plugins import Secret, database_uri
 
-__all__ = ["ConnectionSettings", "PostgresRunSettings"]
-
 _LONGEST_NAME = 63
 """Bytes of a name in PostgreSQL; what is longer is cut, and two would be one."""
 

@@ -19,8 +19,6 @@ from portico_postgres._presence import Presence
 from portico_postgres._run_tables import RUNS, RunStatements
 from portico_postgres.config import PostgresRunSettings
 
-__all__ = ["PostgresRunStore"]
-
 _TRIES = 20
 """How often a statement finds that another one was there first, each of which came through, before `StoreBusy`."""
 

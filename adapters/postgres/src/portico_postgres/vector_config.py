@@ -8,8 +8,6 @@ from attrs import Attribute, field, frozen, validators
 
 from portico_postgres.config import ConnectionSettings
 
-__all__ = ["PostgresVectorSettings"]
-
 
 def _enough_to_choose_from(settings: PostgresVectorSettings, attribute: Attribute[Any], value: int) -> None:
     if value < 2 * settings.hnsw_neighbours:

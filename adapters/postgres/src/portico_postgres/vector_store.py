@@ -18,8 +18,6 @@ from portico_postgres._vectors import MOST_DIMENSIONS, packed_queries
 from portico_postgres._words import asked_words
 from portico_postgres.vector_config import PostgresVectorSettings
 
-__all__ = ["PostgresHybridSearch", "PostgresVectorStore"]
-
 _SUPPORT = FilterSupport.everything()
 _SOURCE = "Vector store 'postgres'"
 _LONG_TEXT = 2_000

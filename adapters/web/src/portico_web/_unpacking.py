@@ -7,8 +7,6 @@ from collections.abc import AsyncIterator, Iterator
 
 from portico.errors import LimitExceeded, ResponseInvalid
 
-__all__ = ["ACCEPTED", "unpacked"]
-
 ACCEPTED = "gzip, deflate"
 """What is asked for. br and zstd are not: their packages give no way to stop in the middle of a piece."""
 

@@ -1,4 +1,4 @@
-"""Whole full_pages in place of snippets: what is read, what stays a snippet, and what stops."""
+"""Whole pages in place of snippets: what is read, what stays a snippet, and what stops."""
 
 from __future__ import annotations
 
@@ -107,8 +107,8 @@ async def test_a_page_takes_the_place_of_its_snippet_and_keeps_name_and_order() 
 
 
 async def test_a_result_without_a_name_has_the_title_of_its_page() -> None:
-    full_pages = FullPages(streamed(1), ShelfReader({link(0): Page("Text.", link(0), "Title")}))
-    (result,) = await (await full_pages.get_text_search_results("door")).list()
+    pages = FullPages(streamed(1), ShelfReader({link(0): Page("Text.", link(0), "Title")}))
+    (result,) = await (await pages.get_text_search_results("door")).list()
     assert result.name == "Title"
 
 
@@ -150,7 +150,7 @@ async def test_beyond_max_pages_the_snippets_stay() -> None:
     records = await results.list()
     assert [record.page is not None for record in records] == [True] * 3 + [False] * 6
     assert sorted(reader.asked) == [link(0), link(1), link(2)]
-    assert {record.reason for record in records[3:]} == {"3 full_pages of one search are read (max_pages)."}
+    assert {record.reason for record in records[3:]} == {"3 pages of one search are read (max_pages)."}
 
 
 async def test_of_two_results_on_one_page_the_second_keeps_its_snippet() -> None:
@@ -172,15 +172,15 @@ async def test_a_long_page_is_cut_between_words_and_says_so() -> None:
 
 
 async def test_what_the_reader_cut_is_told() -> None:
-    reader = ShelfReader({link(0): Page("Text.", link(0), cut="the first 2 of 9 full_pages")})
+    reader = ShelfReader({link(0): Page("Text.", link(0), cut="the first 2 of 9 pages")})
     (record,) = await (await FullPages(web(1), reader).get_search_results("door")).list()
-    assert record.cut == "the first 2 of 9 full_pages"
+    assert record.cut == "the first 2 of 9 pages"
 
 
 def read(text: str, bound: int) -> FullPage:
     async def record() -> FullPage:
-        full_pages = FullPages(web(1), ShelfReader({link(0): Page(text, link(0))}), max_characters=bound)
-        return (await (await full_pages.get_search_results("door")).list())[0]
+        pages = FullPages(web(1), ShelfReader({link(0): Page(text, link(0))}), max_characters=bound)
+        return (await (await pages.get_search_results("door")).list())[0]
 
     return asyncio.run(record())
 
@@ -206,11 +206,11 @@ def clock_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
 @on_virtual_time
 async def test_slow_pages_leave_their_snippets_when_the_time_is_up() -> None:
     reader = shelf(4, seconds={link(1): 60.0, link(3): 60.0})
-    full_pages = FullPages(web(4), reader, seconds=0.2)
+    pages = FullPages(web(4), reader, seconds=0.2)
     began = asyncio.get_running_loop().time()
-    results = await full_pages.get_search_results("door", TextSearchOptions(top=4))
+    results = await pages.get_search_results("door", TextSearchOptions(top=4))
     records = await results.list()
-    assert asyncio.get_running_loop().time() - began == pytest.approx(0.2), "it is the time of all full_pages together"
+    assert asyncio.get_running_loop().time() - began == pytest.approx(0.2), "it is the time of all pages together"
     assert [record.page is not None for record in records] == [True, False, True, False]
     assert records[1].reason == "Its page was not there when 0.2 seconds were up (seconds)."
     assert sorted(reader.cancelled) == [link(1), link(3)], "a late read goes on"
@@ -221,16 +221,16 @@ async def test_slow_pages_leave_their_snippets_when_the_time_is_up() -> None:
 @on_virtual_time
 async def test_what_is_waited_for_one_page_is_gone_for_the_next(seconds: float, in_time: int) -> None:
     reader = shelf(5, seconds={link(number): 1.0 for number in range(5)})
-    full_pages = FullPages(web(5), reader, seconds=seconds, concurrency=1)
-    records = await (await full_pages.get_search_results("door", TextSearchOptions(top=5))).list()
+    pages = FullPages(web(5), reader, seconds=seconds, concurrency=1)
+    records = await (await pages.get_search_results("door", TextSearchOptions(top=5))).list()
     assert [record.page is not None for record in records] == [True] * in_time + [False] * (5 - in_time)
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
 async def test_pages_are_read_ahead_and_never_more_at_once_than_allowed(concurrency: int) -> None:
     reader = shelf(9, seconds=0.005)
-    full_pages = FullPages(web(9), reader, max_pages=9, concurrency=concurrency)
-    assert len(await (await full_pages.search("door", TextSearchOptions(top=9))).list()) == 9
+    pages = FullPages(web(9), reader, max_pages=9, concurrency=concurrency)
+    assert len(await (await pages.search("door", TextSearchOptions(top=9))).list()) == 9
     assert reader.most_at_once == concurrency
 
 
@@ -329,8 +329,8 @@ async def test_count_and_metadata_of_the_search_are_passed_on() -> None:
 
 def test_it_shows_itself_as_the_search_that_it_wraps() -> None:
     search = web(1)
-    full_pages = FullPages(search, shelf(1))
-    assert (full_pages.name, full_pages.capabilities, full_pages.index) == (
+    pages = FullPages(search, shelf(1))
+    assert (pages.name, pages.capabilities, pages.index) == (
         search.name,
         search.capabilities,
         search.index,

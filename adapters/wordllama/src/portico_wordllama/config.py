@@ -6,8 +6,6 @@ from typing import Literal
 
 from attrs import field, frozen, validators
 
-__all__ = ["WordllamaSettings"]
-
 
 @frozen
 class WordllamaSettings:

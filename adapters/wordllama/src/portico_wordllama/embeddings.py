@@ -14,8 +14,6 @@ from portico_wordllama.config import WordllamaSettings
 if TYPE_CHECKING:
     from portico_wordllama._model import Model
 
-__all__ = ["WordllamaEmbeddings"]
-
 
 class WordllamaEmbeddings:
     """Embed texts with the model inside the wordllama distribution, on this machine.

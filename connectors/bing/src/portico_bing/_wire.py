@@ -11,8 +11,6 @@ from portico.plugins import HttpRequest, ValueForm, one_of
 from portico.search import AskedPage, FilterSupport, FoundPage, SearchCapabilities, WebAddress, read_record
 from portico_bing.config import LANGUAGE, MARKET, BingSettings
 
-__all__ = ["NEWS", "WEB", "BingArticle", "asked_of", "read_news"]
-
 _EVERY = ("Equal", "AnyOf")
 _OPERATORS = {"filetype": _EVERY, "inbody": ("Equal",), "intitle": ("Equal",), "language": _EVERY, "site": _EVERY}
 _DAY = r"\d{4}-\d\d-\d\d"

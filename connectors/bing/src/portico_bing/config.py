@@ -8,8 +8,6 @@ from attrs import field, frozen, validators
 
 from portico.plugins import Secret, ValueForm, service_address, service_key
 
-__all__ = ["LANGUAGE", "MARKET", "BingSettings"]
-
 MARKET = ValueForm("(?i:[a-z]{2}-[a-z-]+)", "a language and a country, as in 'en-GB'")
 LANGUAGE = ValueForm("(?i:[a-z]{2}(-[a-z-]+)?)", "a language's short name, as in 'de' or 'pt-br'")
 

@@ -21,8 +21,6 @@ from portico.search import (
 )
 from portico_bing._wire import NEWS, WEB, BingArticle, asked_of, read_news
 
-__all__ = ["BingPage", "BingTextSearch"]
-
 
 @dataclass(frozen=True, slots=True)
 class BingPage:

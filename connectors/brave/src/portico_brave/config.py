@@ -6,8 +6,6 @@ from attrs import field, frozen, validators
 
 from portico.plugins import Secret, ValueForm, one_of, service_address, service_key
 
-__all__ = ["FORMS", "BraveSettings"]
-
 FORMS = {
     "country": ValueForm("[A-Za-z]{2}|ALL", "two letters, as in 'DE', or 'ALL'"),
     "freshness": ValueForm(

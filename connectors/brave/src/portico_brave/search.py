@@ -24,8 +24,6 @@ from portico.search import (
 )
 from portico_brave.config import FORMS
 
-__all__ = ["BravePage", "BraveTextSearch"]
-
 
 @dataclass(frozen=True, slots=True)
 class BravePage:

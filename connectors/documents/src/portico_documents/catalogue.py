@@ -17,26 +17,6 @@ from pathlib import Path
 from portico.errors import StoreDamaged, StoreError
 from portico.plugins import sqlite_errors, transaction
 
-__all__ = [
-    "CatalogueDamaged",
-    "CatalogueOutdated",
-    "FileEntry",
-    "PassageEntry",
-    "bump_revision",
-    "connect",
-    "count_passages",
-    "delete_files",
-    "get_meta",
-    "headings",
-    "ids_by_hash",
-    "remove",
-    "revision",
-    "set_meta",
-    "store_errors",
-    "touch",
-    "write",
-]
-
 _VERSION = 1
 
 # `path` is the name's bytes, `shown` its text: a name need not be UTF-8. `run` is the update that added the file.

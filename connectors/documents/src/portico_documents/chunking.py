@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from portico_documents.passages import Passage, Section
 
-__all__ = ["cut"]
-
 _BLANK_LINES = re.compile(r"\n(?:[^\S\n]*+\n)++")
 _LEADING_BLANK_LINES = re.compile(r"(?:[^\S\n]*+\n)++")
 

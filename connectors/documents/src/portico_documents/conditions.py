@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 from portico.search import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Range, Scalar
 
-__all__ = ["FILTERS", "metadata_of", "to_sql"]
-
 _FIELDS = ("path", "type", "folder")
 
 FILTERS = FilterSupport(

@@ -7,8 +7,6 @@ from typing import Literal
 
 from attrs import field, frozen, validators
 
-__all__ = ["DocumentsSettings"]
-
 _EXCLUDE = (
     "node_modules/",
     "bower_components/",

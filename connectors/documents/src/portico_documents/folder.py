@@ -15,8 +15,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Found", "Skipped", "walk"]
-
 
 @dataclass(frozen=True, slots=True)
 class Found:

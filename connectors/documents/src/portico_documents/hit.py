@@ -9,8 +9,6 @@ from urllib.parse import quote_from_bytes
 
 from portico.search import TextSearchResult
 
-__all__ = ["DocumentHit", "link_to", "shown"]
-
 
 @dataclass(frozen=True, slots=True)
 class DocumentHit:

@@ -21,8 +21,6 @@ from portico_documents.threads import in_thread
 from portico_documents.update import Telling, Update, is_complete
 from portico_documents.vector_mirror import VectorMirror
 
-__all__ = ["FolderIndex"]
-
 Progress = Callable[[IndexProgress], None]
 
 _POLL_SECONDS = 0.1

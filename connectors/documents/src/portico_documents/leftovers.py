@@ -12,15 +12,6 @@ from collections.abc import Iterable
 
 from portico.plugins import transaction
 
-__all__ = [
-    "discarded",
-    "forget_discarded",
-    "forget_garbage",
-    "garbage",
-    "has_pending",
-    "note_pending",
-]
-
 
 def note_pending(connection: sqlite3.Connection, namespace: str, ids: Iterable[str]) -> None:
     """Note which vectors are about to be written."""

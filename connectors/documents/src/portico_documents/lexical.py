@@ -10,8 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["LexicalScores", "score_words"]
-
 # FTS5's own constants, which it does not let one choose; its k1 bounds what one term can reach.
 _K1 = 1.2
 _LEAST_IDF = 1e-6

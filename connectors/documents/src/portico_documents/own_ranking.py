@@ -16,8 +16,6 @@ from portico_documents.terms import query_terms
 from portico_documents.threads import in_thread
 from portico_documents.vector_mirror import VectorMirror, as_rows
 
-__all__ = ["Question", "rank_here"]
-
 _FIRST_DEPTH = 100
 _LAST_DEPTH = 6_400
 # Stores add up a product in different orders: the last digits must not decide between passages of one text.

@@ -11,8 +11,6 @@ from platformdirs import user_cache_path
 
 from portico_documents.config import DocumentsSettings
 
-__all__ = ["Place"]
-
 # Part of every passage's identity: raise it when the same file would be cut or embedded differently.
 _FORMAT = 1
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["LEXICAL", "VECTOR", "Weights", "weights_for"]
-
 Scores = npt.NDArray[np.float64]
 
 # A BM25 of 25 counts as much as a cosine of 1; BM25 is at most 2.2 times the idf.

@@ -15,8 +15,6 @@ from portico_documents.conditions import to_sql
 from portico_documents.hit import DocumentHit, link_to
 from portico_documents.place import Place
 
-__all__ = ["Ranked", "hits", "ids_of", "numbers_allowed", "numbers_of"]
-
 _PAGE = 500
 
 

@@ -24,8 +24,6 @@ from portico_documents.place import Place
 from portico_documents.reading import Unreadable, read_sections
 from portico_documents.terms import identifier_parts
 
-__all__ = ["Batch", "Scan", "embedded_text"]
-
 _BATCH_PASSAGES = 512
 _BATCH_CHARACTERS = 1_000_000
 _BATCH_FILES = 500

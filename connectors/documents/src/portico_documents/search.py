@@ -28,8 +28,6 @@ from portico_documents.store_ranking import hybrid_of, rank_in_store
 from portico_documents.threads import in_thread
 from portico_documents.vector_mirror import VectorMirror, as_rows
 
-__all__ = ["DocumentsSearch"]
-
 
 class DocumentsSearch(SearchConnector[DocumentHit]):
     """Search a folder, or a file, by words and by meaning at once.

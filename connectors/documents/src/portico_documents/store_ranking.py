@@ -13,8 +13,6 @@ from portico_documents.terms import query_terms
 from portico_documents.threads import in_thread
 from portico_documents.vector_mirror import VectorMirror
 
-__all__ = ["hybrid_of", "rank_in_store"]
-
 _MORE = 16
 _LAST_DEPTH = 6_400
 

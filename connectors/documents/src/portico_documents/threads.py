@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-__all__ = ["in_thread"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

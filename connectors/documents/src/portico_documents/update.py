@@ -16,8 +16,6 @@ from portico_documents.scan import Batch, Scan
 from portico_documents.threads import in_thread
 from portico_documents.vector_mirror import VectorMirror
 
-__all__ = ["Telling", "Update", "is_complete"]
-
 _COMPLETE = "complete"
 _RUN = "run"
 

@@ -19,8 +19,6 @@ from portico_documents.conditions import metadata_of
 from portico_documents.scan import embedded_text
 from portico_documents.threads import in_thread
 
-__all__ = ["VectorMirror", "as_rows"]
-
 Rows = npt.NDArray[np.float32]
 
 _PAGE = 512

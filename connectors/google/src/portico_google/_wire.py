@@ -8,8 +8,6 @@ from portico.plugins import HttpRequest, ValueForm
 from portico.search import AskedPage, FilterSupport, SearchCapabilities
 from portico_google.config import COUNTRY, LANGUAGE, GoogleSettings
 
-__all__ = ["WEB", "asked_of"]
-
 _SITE = ValueForm(r"\S+", "one site without blanks, as in 'example.org'")
 _TEXT = ValueForm(r"(?s:.*\S.*)", "a text that is not empty")
 _PARAMETERS = {

@@ -8,8 +8,6 @@ from attrs import Attribute, field, frozen, validators
 
 from portico.plugins import Secret, ValueForm, service_address, service_key
 
-__all__ = ["COUNTRY", "LANGUAGE", "GoogleSettings"]
-
 COUNTRY = ValueForm("[A-Za-z]{2}", "two letters, as in 'de'")
 LANGUAGE = ValueForm("[A-Za-z]{2,3}(-[A-Za-z]+)?", "a language's short name, as in 'de' or 'zh-TW'")
 

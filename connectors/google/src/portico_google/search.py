@@ -12,8 +12,6 @@ from portico.plugins import HttpRequest, HttpResponse
 from portico.search import AskedPage, FoundPage, TextSearchResult, WebAddress, WebSearchConnector, read_record
 from portico_google._wire import WEB, asked_of
 
-__all__ = ["GooglePage", "GoogleTextSearch"]
-
 
 @dataclass(frozen=True, slots=True)
 class GooglePage:

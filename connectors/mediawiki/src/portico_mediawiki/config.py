@@ -8,8 +8,6 @@ from attrs import Attribute, field, frozen, validators
 
 from portico.plugins import ValueForm, service_address
 
-__all__ = ["NAMESPACE", "MediaWikiSettings"]
-
 NAMESPACE = ValueForm("[0-9]+", "the number of a namespace, as in '4'")
 
 

@@ -22,8 +22,6 @@ from portico.search import (
 )
 from portico_mediawiki.config import NAMESPACE
 
-__all__ = ["MediaWikiTextSearch", "WikiPage"]
-
 
 @dataclass(frozen=True, slots=True)
 class WikiPage:

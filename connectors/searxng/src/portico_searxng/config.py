@@ -6,8 +6,6 @@ from attrs import Attribute, field, frozen, validators
 
 from portico.plugins import service_address
 
-__all__ = ["SearxngSettings"]
-
 
 def _names(_: object, attribute: Attribute[tuple[str, ...]], value: tuple[str, ...]) -> None:
     if any(not name.strip() or "," in name for name in value):

@@ -23,9 +23,6 @@ from portico.search import (
     search_method,
 )
 
-__all__ = ["SearxngTextSearch", "WebResult"]
-
-
 _OneLine: TypeAlias = Annotated[str, lambda text: " ".join(text.split())]
 
 

@@ -6,8 +6,6 @@ from attrs import field, frozen, validators
 
 from portico.plugins import Secret, ValueForm, one_of, service_address, service_key
 
-__all__ = ["CLAUSES", "FORMS", "SITE", "TavilySettings"]
-
 FORMS = {
     "country": ValueForm("[a-z][a-z ]+", "an English name in small letters, as in 'germany'"),
     "time_range": one_of("day", "week", "month", "year"),

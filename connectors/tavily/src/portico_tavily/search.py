@@ -25,8 +25,6 @@ from portico.search import (
 )
 from portico_tavily.config import CLAUSES, FORMS, SITE
 
-__all__ = ["TavilyPage", "TavilyTextSearch"]
-
 _OF_NEWS = FilterSupport.fields_of("time_range", offered=["site"], **CLAUSES)
 _NEWS = SearchCapabilities(_OF_NEWS, most=20, query_characters=400)
 

@@ -36,7 +36,7 @@ from portico.errors import LimitExceeded, TemplateError, UnsupportedOption, near
 if TYPE_CHECKING:
     from portico._agents.thread import ContextProvider
     from portico._agents.turnstile import Hold
-    from portico._ports.kernel import KernelLike
+    from portico._kernel_like import KernelLike
     from portico._selection.selection import Selection
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from portico._agents.thread import Thread
     from portico._chat.messages import ChatReply
     from portico._functions.middleware import ToolCallInvocation
-    from portico._ports.kernel import KernelLike
+    from portico._kernel_like import KernelLike
     from portico._ports.text_search import TextSearch
     from portico._search.filters import Filter
 

@@ -24,8 +24,8 @@ from portico._chat.messages import (
 from portico.errors import LimitExceeded, ResponseInvalid
 
 if TYPE_CHECKING:
+    from portico._kernel_like import KernelLike
     from portico._ports.chat_service import ChatService
-    from portico._ports.kernel import KernelLike
     from portico._tool_loop.values import RequestOptions, TurnOptions
 
 

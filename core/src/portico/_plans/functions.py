@@ -29,7 +29,7 @@ from portico._schema.definitions import hoisted, with_definitions
 from portico.errors import PlanError, SchemaUnsupported
 
 if TYPE_CHECKING:
-    from portico._ports.kernel import KernelLike
+    from portico._kernel_like import KernelLike
     from portico._ports.schema_validator import SchemaValidator
 
 

@@ -17,7 +17,7 @@ from portico.errors import ArgumentsInvalid, FunctionFailed, FunctionNotFound, P
 
 if TYPE_CHECKING:
     from portico._functions.functions import Function, Parameter
-    from portico._ports.kernel import KernelLike
+    from portico._kernel_like import KernelLike
     from portico._ports.template_language import CallFunction
     from portico._ports.type_codec import TypeCodec
 

@@ -22,7 +22,7 @@ from portico.errors import ArgumentsInvalid, LimitExceeded, SchemaUnsupported, T
 
 if TYPE_CHECKING:
     from portico._chat.messages import Message
-    from portico._ports.kernel import KernelLike
+    from portico._kernel_like import KernelLike
     from portico._ports.schema_validator import SchemaValidator
     from portico._ports.template_language import Template
     from portico._ports.type_codec import TypeCodec

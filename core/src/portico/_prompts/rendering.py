@@ -15,7 +15,7 @@ from portico._tool_loop.values import TurnOptions
 from portico.errors import PluginNotInstalled, nearest
 
 if TYPE_CHECKING:
-    from portico._ports.kernel import KernelLike
+    from portico._kernel_like import KernelLike
 
 
 _LONGEST_KEPT = 65_536

@@ -11,7 +11,7 @@ from portico._plans.functions import plan_of
 from portico._plans.plan import Plan, PlanTemplate
 
 if TYPE_CHECKING:
-    from portico._ports.kernel import KernelLike
+    from portico._kernel_like import KernelLike
 
 DecidePlan: TypeAlias = Callable[[PlanReview], Awaitable[bool | str]]
 DecideStep: TypeAlias = Callable[[StepRun], Awaitable[bool | str]]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from portico._functions.functions import FunctionSpec
-    from portico._ports.kernel import KernelLike
+    from portico._kernel_like import KernelLike
 
 
 UNKNOWN: Any = object()

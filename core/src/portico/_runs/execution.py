@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from portico._functions.functions import Function
-    from portico._ports.kernel import KernelLike
+    from portico._kernel_like import KernelLike
     from portico._runs.recording import Recording
     from portico._runs.writing import Journal
 

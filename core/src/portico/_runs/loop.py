@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
 
     from portico._functions.functions import FunctionSpec
-    from portico._ports.kernel import KernelLike
+    from portico._kernel_like import KernelLike
     from portico._ports.plan_store import PlanStore
     from portico._ports.planner import Planner
     from portico._runs.execution import Execution

@@ -18,8 +18,8 @@ from portico._runs.outcome import outcome_body, outcome_of
 from portico.errors import PlanFormatError, StoreDamaged, StoreError, StoreUnavailable
 
 if TYPE_CHECKING:
+    from portico._kernel_like import KernelLike
     from portico._ports.durable_runs import DurableRuns
-    from portico._ports.kernel import KernelLike
     from portico._ports.planner import Planner
     from portico._ports.runner import Runner
     from portico._runs.journal import RunState

@@ -23,7 +23,7 @@ from portico.errors import RunEnded, RunError, RunNotFound, SchemaUnsupported, S
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from portico._ports.kernel import KernelLike
+    from portico._kernel_like import KernelLike
     from portico._runs.recording import Recording
 
 

@@ -16,7 +16,7 @@ from portico.errors import RunError, StoreBusy, StoreDamaged, StoreError, StoreU
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from portico._ports.kernel import KernelLike
+    from portico._kernel_like import KernelLike
     from portico._ports.run_store import RunStore
 
 

@@ -19,7 +19,7 @@ from portico._tool_loop.values import Asked, ChosenFunctions, TurnEvent, TurnOpt
 from portico.errors import SchemaUnsupported, UnsupportedOption, nearest
 
 if TYPE_CHECKING:
-    from portico._ports.kernel import KernelLike
+    from portico._kernel_like import KernelLike
     from portico._selection.selection import Selection
 
 

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
     from portico._functions.functions import Function
+    from portico._kernel_like import KernelLike
     from portico._ports.chat_service import ChatService
-    from portico._ports.kernel import KernelLike
     from portico._selection.selection import Selection
 
 

@@ -15,8 +15,6 @@ from typing import Any
 
 from portico import ChatReply, Message, Part, Reasoning, Text, ToolCall
 
-__all__ = ["Carried", "Exchange", "exchanges_from", "exchanges_to", "own_ids"]
-
 _VERSION = 1
 
 

@@ -10,8 +10,6 @@ from portico.errors import ArgumentsInvalid
 from portico.plans import FittedFunctions, Step, call_step, object_in, step_faults
 from portico.plugins import JsonSchema, Mismatch, StrictForm, find_name, tool_form
 
-__all__ = ["Offer"]
-
 
 class Offer:
     """What one request offers: the functions that fit, and one tool to say that the goal is infeasible.

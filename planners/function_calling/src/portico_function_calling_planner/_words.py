@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from portico.plans import AnswerWords
 
-__all__ = ["HeldWords"]
-
 _HELD = 300
 
 

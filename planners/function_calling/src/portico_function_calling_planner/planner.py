@@ -26,8 +26,6 @@ from portico_function_calling_planner._tools import Offer
 from portico_function_calling_planner._words import HeldWords
 from portico_function_calling_planner.config import FunctionCallingSettings
 
-__all__ = ["FunctionCallingPlanner"]
-
 _REASON = 500
 _BETWEEN = "\n\n"
 _EMPTY = "Your reply was empty. Call a function, or answer the goal in words."

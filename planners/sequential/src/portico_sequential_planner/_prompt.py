@@ -15,8 +15,6 @@ from portico import FunctionSpec, Message
 from portico.errors import PlanFormatError
 from portico.plans import Finding, Plan, StepRecord, Task, as_data, plan_to_text, plan_to_xml
 
-__all__ = ["MISSING_MARK", "finished_steps", "messages_for", "repair", "written_of"]
-
 MISSING_MARK = "missing:"
 """How a comment begins that names a capability that would be needed."""
 

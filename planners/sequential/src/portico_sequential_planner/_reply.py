@@ -24,8 +24,6 @@ from portico.plans import (
 )
 from portico_sequential_planner._prompt import MISSING_MARK
 
-__all__ = ["read_reply"]
-
 _COMMENT = re.compile(r"<!--(.*?)(?:-->|\Z)", re.DOTALL)
 _TAG = re.compile(r"<[^<>]*>|^[ \t]*(?:`{3,}|~{3,})[^\n]*$", re.MULTILINE)
 _END = "end"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from attrs import field, frozen, validators
 
-__all__ = ["SequentialSettings"]
-
 
 @frozen
 class SequentialSettings:

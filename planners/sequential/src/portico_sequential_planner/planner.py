@@ -27,8 +27,6 @@ from portico_sequential_planner._prompt import finished_steps, messages_for, rep
 from portico_sequential_planner._reply import read_reply
 from portico_sequential_planner.config import SequentialSettings
 
-__all__ = ["SequentialPlanner"]
-
 
 class SequentialPlanner:
     """Reach a goal with one plan, written by a model as XML in the form of Semantic Kernel's sequential planner.

@@ -9,8 +9,6 @@ from portico.errors import PlanFormatError
 from portico.plans import Expression, From, Value
 from portico.plugins import ReplyFault
 
-__all__ = ["REFERENCE", "read_arguments", "written_argument"]
-
 REFERENCE: dict[str, Any] = {
     "type": "object",
     "properties": {

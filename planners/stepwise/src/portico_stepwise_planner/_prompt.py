@@ -10,8 +10,6 @@ from portico.plans import INPUT, Finding, From, Round, Step, StepRecord, Task, V
 from portico.plugins import estimated_tokens
 from portico_stepwise_planner._arguments import written_argument
 
-__all__ = ["OBSERVATION_STOP", "conversation", "fault_message"]
-
 OBSERVATION_STOP = "\nObservation:"
 """Where a service that has stop sequences is to end a turn: before the model invents a result."""
 

@@ -15,8 +15,6 @@ from typing import Any
 from portico.plans import object_in
 from portico.plugins import ReplyFault
 
-__all__ = ["Action", "Final", "Mark", "marks_in", "read_reply"]
-
 _WORDS = r"final[ _]answer|action[ _]input|thought|action|observation"
 _MARK = re.compile(
     # At the beginning of a line, with or without Markdown around: "Thought:", "**Action 2:**", "[FINAL ANSWER]".

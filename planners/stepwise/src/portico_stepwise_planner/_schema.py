@@ -12,8 +12,6 @@ from portico.errors import SchemaUnsupported
 from portico.plugins import JsonSchema, Mismatch, ReplyFault, StrictForm
 from portico_stepwise_planner._arguments import REFERENCE
 
-__all__ = ["TurnSchema", "turn_schema"]
-
 _LONGEST_THOUGHT = 2_000
 
 

@@ -9,8 +9,6 @@ from portico.plugins import NOTHING, PartialJson
 from portico_stepwise_planner._reading import marks_in
 from portico_stepwise_planner._schema import TurnSchema
 
-__all__ = ["LinesWatch", "SchemaWatch"]
-
 _BEFORE_A_MARK = " \t>*_#-["
 _CUT = "observation"
 

@@ -34,8 +34,6 @@ from portico_stepwise_planner._schema import TurnSchema, turn_schema
 from portico_stepwise_planner._words import LinesWatch, SchemaWatch
 from portico_stepwise_planner.config import StepwiseSettings
 
-__all__ = ["StepwisePlanner"]
-
 _SHOWN = 200
 _SENT_BACK = 2_000
 

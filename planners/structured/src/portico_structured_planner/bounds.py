@@ -8,8 +8,6 @@ from typing import Any
 
 from portico.errors import SchemaUnsupported
 
-__all__ = ["Bounds", "bounded"]
-
 _PREFIX = "#/$defs/"
 _DEPTHS = (3, 6, 12)
 _SHAPED = frozenset({"enum", "const", "pattern", "format"})

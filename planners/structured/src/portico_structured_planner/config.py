@@ -6,8 +6,6 @@ from typing import Any
 
 from attrs import field, frozen, validators
 
-__all__ = ["StructuredSettings"]
-
 
 def _between(low: int, high: int) -> list[Any]:
     return [validators.ge(low), validators.le(high)]

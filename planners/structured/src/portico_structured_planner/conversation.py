@@ -9,8 +9,6 @@ from portico import Message
 from portico.plans import Plan, Refusal, StepRecord, Task, one_line, plan_to_json, said_before, shape
 from portico_structured_planner.steps import StepForm
 
-__all__ = ["after_step", "faulty", "opening"]
-
 _RULES = """\
 You make a plan that reaches a goal by calling functions, one call at a time. You only write the plan: the calls run
 later. Answer with one JSON object {"next": …} and nothing else. What stands under "next" is one of these:

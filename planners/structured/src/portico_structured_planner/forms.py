@@ -15,8 +15,6 @@ from portico.plugins import JsonSchema, StrictForm
 from portico.ports import SchemaValidator
 from portico_structured_planner.bounds import Bounds, bounded
 
-__all__ = ["FunctionForm", "ParameterForm"]
-
 _PREFIX = "#/$defs/"
 _DECIMAL = r"^-?(0|[1-9][0-9]{0,20})(\.[0-9]{1,12})?$"
 _MOST_MEMBERS = 30

@@ -14,8 +14,6 @@ from portico.plans import JsonPath
 from portico.plugins import JsonSchema
 from portico_structured_planner.forms import FunctionForm, ParameterForm
 
-__all__ = ["Forms", "Origin", "schema_of"]
-
 _REMEMBERED = 4_096
 _MOST_PATHS = 16
 _DEPTH = 5

@@ -29,8 +29,6 @@ from portico_structured_planner.origins import Forms, Origin, schema_of
 from portico_structured_planner.reading import Finish, GiveUp, Next, read_step
 from portico_structured_planner.steps import Rules, StepForm, step_form
 
-__all__ = ["StructuredPlanner"]
-
 _OPEN: dict[str, Any] = {}
 _PATHS = (16, 4, 1)
 _ORIGINS = (1_000, 20, 10, 5, 2, 1)

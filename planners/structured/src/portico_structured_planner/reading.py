@@ -14,8 +14,6 @@ from portico.ports import SchemaValidator
 from portico_structured_planner.forms import ParameterForm
 from portico_structured_planner.steps import ANYTHING, StepForm
 
-__all__ = ["Call", "Finish", "GiveUp", "Next", "read_step"]
-
 _FAULTS = 20
 _SHOWN = 10
 _MISSING = "missing"

@@ -12,8 +12,6 @@ from portico_structured_planner.bounds import Bounds
 from portico_structured_planner.forms import FunctionForm, ParameterForm
 from portico_structured_planner.origins import Forms, Origin
 
-__all__ = ["ANYTHING", "Rules", "StepForm", "step_form"]
-
 ANYTHING = ParameterForm(True)
 """What the result of a plan, and a part of a text, may be."""
 

@@ -15,8 +15,6 @@ from portico_basics.cached_embeddings._database import connect, identity, newest
 from portico_basics.cached_embeddings._errors import CacheDamaged, CacheUnusable, mapped_errors
 from portico_basics.cached_embeddings._wire import Key, Purpose, finite_rows, keys_of, row_checksum
 
-__all__ = ["Cache"]
-
 _LOG = logging.getLogger("portico_basics.cached_embeddings")
 T = TypeVar("T")
 

@@ -14,8 +14,6 @@ from pathlib import Path
 
 from portico.plugins import transaction, use_log
 
-__all__ = ["connect", "identity", "newest", "succeed"]
-
 _FORMAT = 1
 """Part of the files' names: two versions of this package may share a folder."""
 

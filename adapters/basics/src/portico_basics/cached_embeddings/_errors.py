@@ -9,8 +9,6 @@ from pathlib import Path
 from portico.errors import StoreDamaged, StoreError
 from portico.plugins import sqlite_errors
 
-__all__ = ["CacheDamaged", "CacheUnusable", "mapped_errors"]
-
 
 class CacheUnusable(Exception):
     """The cache cannot be used for now; embedding goes on without it."""

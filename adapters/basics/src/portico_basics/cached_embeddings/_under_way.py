@@ -9,8 +9,6 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-__all__ = ["Batch", "Outcome", "Rows", "UnderWay"]
-
 Rows: TypeAlias = Mapping[str, "bytes | memoryview"]
 """Vectors by their texts, as float32 bytes."""
 

@@ -9,8 +9,6 @@ from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
 from zlib import crc32
 
-__all__ = ["Key", "Purpose", "finite_rows", "keys_of", "model_name", "row_checksum"]
-
 Purpose = Literal["document", "query"]
 _KEY_BYTES = 8
 _DIGEST_BYTES = 24

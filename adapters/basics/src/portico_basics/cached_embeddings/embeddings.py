@@ -23,8 +23,6 @@ from portico_basics.cached_embeddings._under_way import Batch, Rows, UnderWay
 from portico_basics.cached_embeddings._wire import Purpose, model_name
 from portico_basics.cached_embeddings.config import CachedEmbeddingsSettings
 
-__all__ = ["CachedEmbeddings", "from_services"]
-
 _LOG = logging.getLogger("portico_basics.cached_embeddings")
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -7,8 +7,6 @@ from portico.ports import EmbeddingGenerator, VectorStore
 from portico_basics.contextual.choosing import ContextualSelector, SelectionOptions
 from portico_basics.contextual.config import ContextualSettings
 
-__all__ = ["contextual_selector"]
-
 
 def contextual_selector(settings: ContextualSettings, services: Services) -> ContextualSelector:
     """Make the selector. Nothing is opened; with the ranking "lexical" neither store nor embeddings are asked for.

@@ -17,8 +17,6 @@ from portico_basics.extractive._wire import citation_of, paragraph, passages_of,
 from portico_basics.extractive._words import Words, language_of
 from portico_basics.extractive.config import ExtractiveSettings
 
-__all__ = ["ExtractiveChat"]
-
 _MOST_EMBEDDED = 200
 
 _log = logging.getLogger(__name__)

@@ -7,8 +7,6 @@ from portico.ports import TextSearch
 from portico.search import FusedSearch
 from portico_basics.fused.config import FusedSettings
 
-__all__ = ["FusedTextSearch"]
-
 
 class FusedTextSearch(FusedSearch):
     """Ask the sources of the settings; see `portico.search.FusedSearch`.

@@ -9,8 +9,6 @@ from jsonschema.exceptions import ValidationError  # type: ignore[import-untyped
 
 from portico_basics.jsonschema._values import kind
 
-__all__ = ["alternatives_faults"]
-
 _TAGS = ("const", "enum")
 _EXPECTED = "expected "
 

@@ -10,8 +10,6 @@ from typing import Any
 
 from portico_basics.jsonschema._values import frozen, shown
 
-__all__ = ["ASSERTIONS", "Assertion"]
-
 
 @dataclass(frozen=True, slots=True)
 class Assertion:

@@ -16,8 +16,6 @@ from portico_basics.jsonschema._run import Run, Runs, TooMuch
 from portico_basics.jsonschema._schema import META, prepare
 from portico_basics.jsonschema.config import JsonschemaSettings
 
-__all__ = ["Dialect"]
-
 
 class Dialect:
     """Compiles schemas, all by one class of the vendor's with keywords of ours."""

@@ -14,8 +14,6 @@ from urllib.parse import urlsplit
 
 from portico_basics.jsonschema._patterns import read_pattern
 
-__all__ = ["FORMATS"]
-
 _LABEL = r"[0-9A-Za-z](?:[0-9A-Za-z-]{0,61}[0-9A-Za-z])?"
 _HOSTNAME = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(?:\.{_LABEL})*")
 _DURATION = re.compile(

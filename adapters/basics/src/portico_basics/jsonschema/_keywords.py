@@ -18,8 +18,6 @@ from portico_basics.jsonschema._run import Runs
 from portico_basics.jsonschema._schema import NOTHING
 from portico_basics.jsonschema._values import kind, shown
 
-__all__ = ["Keyword", "keywords"]
-
 Keyword: TypeAlias = Callable[[Any, Any, Any, Any], Iterable[ValidationError] | None]
 Faults: TypeAlias = Iterator[ValidationError]
 

@@ -6,8 +6,6 @@ import re
 
 from portico_basics.jsonschema._run import Runs
 
-__all__ = ["Matching"]
-
 
 class Matching:
     """Matches with patterns that `prepare` has put in Python's words."""

@@ -11,8 +11,6 @@ import re
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-__all__ = ["Pattern", "read_pattern"]
-
 _REPEAT = re.compile(r"\*|\+|\?|\{(\d+)(?:,(\d*))?\}")
 _IN_CLASS = frozenset("[&|~")
 

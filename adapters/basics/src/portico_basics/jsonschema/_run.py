@@ -12,8 +12,6 @@ from jsonschema.exceptions import ValidationError  # type: ignore[import-untyped
 
 from portico_basics.jsonschema._patterns import Pattern
 
-__all__ = ["Known", "Run", "Runs", "TooMuch"]
-
 
 class TooMuch(Exception):
     """A check needed more steps than it may take."""

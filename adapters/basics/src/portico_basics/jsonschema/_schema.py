@@ -16,8 +16,6 @@ from referencing.jsonschema import DRAFT202012
 from portico.errors import SchemaUnsupported, nearest
 from portico_basics.jsonschema._patterns import Pattern, read_pattern
 
-__all__ = ["META", "NOTHING", "Prepared", "prepare"]
-
 _MAXIMUM_DEPTH = 200
 _HERE = "https://json-schema.org/draft/2020-12/"
 _DIALECTS = (

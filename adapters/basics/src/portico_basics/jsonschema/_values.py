@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["frozen", "kind", "shown"]
-
 _SHOWN = 60
 _KINDS = {str: "string", bool: "boolean", int: "integer", list: "array", dict: "object", type(None): "null"}
 

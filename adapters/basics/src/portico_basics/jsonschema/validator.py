@@ -15,7 +15,6 @@ from portico_basics.jsonschema.config import JsonschemaSettings
 if TYPE_CHECKING:
     from portico_basics.jsonschema._dialect import Dialect
 
-__all__ = ["JsonschemaValidator"]
 
 _KEPT = 256
 

@@ -11,8 +11,6 @@ from portico.plugins import Services
 from portico.ports import Runner
 from portico_basics.local_runner.config import LocalRunnerSettings
 
-__all__ = ["LocalRunner"]
-
 
 class LocalRunner(Runner):
     """Execute actions in this process, at most ``concurrency`` at a time; the others wait in their order.

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from portico.errors import StoreDamaged, StoreError
 
-__all__ = ["damaged", "unreadable", "unwritable"]
-
 
 def damaged(path: Path, reason: object) -> StoreDamaged:
     """Return the error of a file that is no saved plan."""

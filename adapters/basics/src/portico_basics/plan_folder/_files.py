@@ -12,8 +12,6 @@ from portico.errors import ConfigurationError, PlanFormatError
 from portico.plans import Plan, plan_from_json
 from portico_basics.plan_folder._wire import SAVED_NAME
 
-__all__ = ["LostPlan", "PlanFile", "read_plans"]
-
 _KINDS = (".json", ".xml")
 _DIGEST = re.compile(r"-[0-9a-f]{24}$")
 

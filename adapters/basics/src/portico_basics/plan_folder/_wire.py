@@ -11,8 +11,6 @@ from typing import Any
 
 from portico.ports import SavedPlan
 
-__all__ = ["SAVED_NAME", "file_name", "moment", "read_saved", "written"]
-
 SAVED_NAME = re.compile(r"[a-z0-9-]{1,41}-[0-9a-f]{24}\.json")
 _VERSION = 1
 _SLUG = 40

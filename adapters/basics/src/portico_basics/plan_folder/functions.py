@@ -14,8 +14,6 @@ from portico.ports import SchemaValidator
 from portico_basics.plan_folder._files import LostPlan, PlanFile, read_plans
 from portico_basics.plan_folder.config import PlanFilesSettings
 
-__all__ = ["LostPlan", "PlanFiles"]
-
 _MOST_TOLD = 10
 _log = logging.getLogger("portico_basics.plan_folder")
 

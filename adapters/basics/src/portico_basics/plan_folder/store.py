@@ -15,8 +15,6 @@ from portico_basics.plan_folder._errors import damaged, unreadable, unwritable
 from portico_basics.plan_folder._wire import SAVED_NAME, file_name, moment, read_saved, written
 from portico_basics.plan_folder.config import PlanFolderSettings
 
-__all__ = ["FolderPlanStore"]
-
 _BESIDE = ".portico-plan-"
 """How the name of a file begins that is written beside its place."""
 _ABANDONED = 3600.0

@@ -8,8 +8,6 @@ from typing import Any
 
 from portico_basics.prompts._wrong import Wrong
 
-__all__ = ["read_document"]
-
 _DEEPEST = 64
 
 

@@ -13,8 +13,6 @@ from portico_basics.prompts._prompt import PromptSettings
 from portico_basics.prompts._settings import read_settings
 from portico_basics.prompts._wrong import Wrong
 
-__all__ = ["LostPrompt", "PromptFile", "read_prompts"]
-
 OWN_LANGUAGE = "semantic-kernel"
 MOST_PROMPTS = 2_000
 

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Input", "PromptSettings"]
-
 
 @dataclass(frozen=True, slots=True)
 class Input:

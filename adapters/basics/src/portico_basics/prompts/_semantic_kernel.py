@@ -6,8 +6,6 @@ from typing import Any
 
 from portico_basics.prompts._wrong import Fields, Wrong, described
 
-__all__ = ["execution_options", "variables_as_inputs"]
-
 _NEUTRAL = {"presence_penalty": 0, "frequency_penalty": 0, "results_per_prompt": 1, "number_of_responses": 1}
 _PENALTIES = ("presence_penalty", "frequency_penalty")
 

@@ -10,8 +10,6 @@ from portico_basics.prompts._prompt import Input, PromptSettings
 from portico_basics.prompts._semantic_kernel import execution_options, variables_as_inputs
 from portico_basics.prompts._wrong import Fields, Wrong, described
 
-__all__ = ["read_settings"]
-
 _NAME = re.compile(r"[0-9A-Za-z_]+")
 _TYPES = ("string", "integer", "number", "boolean", "array", "object")
 _MODES = ("auto", "required", "none")

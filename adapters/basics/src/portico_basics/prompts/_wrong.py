@@ -8,8 +8,6 @@ from typing import Any, TypeVar
 
 from portico.errors import nearest
 
-__all__ = ["Fields", "Wrong", "described"]
-
 T = TypeVar("T")
 
 _SHOWN = 60

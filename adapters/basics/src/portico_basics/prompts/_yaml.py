@@ -14,8 +14,6 @@ import yaml  # type: ignore[import-untyped]
 
 from portico_basics.prompts._wrong import Wrong
 
-__all__ = ["read_yaml"]
-
 MOST_VALUES = 20_000
 """Values in a document, what aliases repeat counted each time."""
 

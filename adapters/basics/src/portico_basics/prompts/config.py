@@ -6,8 +6,6 @@ from pathlib import Path
 
 from attrs import field, frozen, validators
 
-__all__ = ["PromptFilesSettings"]
-
 
 @frozen
 class PromptFilesSettings:

@@ -15,8 +15,6 @@ from portico_basics.prompts._files import LostPrompt, PromptFile, read_prompts
 from portico_basics.prompts._wrong import Wrong
 from portico_basics.prompts.config import PromptFilesSettings
 
-__all__ = ["LostPrompt", "PromptFiles"]
-
 _MOST_TOLD = 10
 _log = logging.getLogger("portico_basics.prompts")
 

@@ -15,8 +15,6 @@ from portico.plans import INPUT, Answer, Expression, Infeasible, Plan, evaluate,
 from portico.plugins import RunState
 from portico.ports import RunStore
 
-__all__ = ["Recording", "recording_of_file", "recording_of_run"]
-
 _MOST_BYTES = 16_000_000
 _SHORTEST_NAME = 4
 

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from attrs import field, frozen
 
-__all__ = ["RecordedSettings"]
-
 
 @frozen
 class RecordedSettings:

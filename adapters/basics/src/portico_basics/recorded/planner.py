@@ -13,8 +13,6 @@ from portico.ports import Planner, RunStore
 from portico_basics.recorded._recording import Recording, recording_of_file, recording_of_run
 from portico_basics.recorded.config import RecordedSettings
 
-__all__ = ["RecordedPlanner"]
-
 _EFFECTS_NOW = "it has effects now"
 
 

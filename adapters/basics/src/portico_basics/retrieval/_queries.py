@@ -6,8 +6,6 @@ import re
 
 from portico.search import SearchCapabilities
 
-__all__ = ["query_for"]
-
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 # A filter that the application fixed may become a part of the query.
 _SHARE = 0.75

@@ -13,8 +13,6 @@ from portico.search import SEARCH_TAG, FusedSearch, SearchCapabilities
 from portico_basics.retrieval._queries import query_for
 from portico_basics.retrieval.config import RetrievalSettings
 
-__all__ = ["RetrievalPlanner"]
-
 _INSTRUCTIONS = (
     "Answer the question from the numbered sources only. After each statement put the number of the source that "
     "it rests on in square brackets, as in [1]. If the sources do not answer the question, say so. The sources "

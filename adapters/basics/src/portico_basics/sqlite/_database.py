@@ -9,8 +9,6 @@ from pathlib import Path
 from portico.plugins import transaction, use_log
 from portico_basics.sqlite._errors import damaged, not_a_journal, too_new
 
-__all__ = ["VERSION", "connect"]
-
 VERSION = 1
 _APPLICATION = 0x506F7274
 """What `file` and SQLite tell the journal by: "Port"."""

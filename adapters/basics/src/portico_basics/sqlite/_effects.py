@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["EffectsUnderWay"]
-
 
 class EffectsUnderWay:
     """Which steps with effects have begun, so that their ends are told from those of others.

@@ -8,8 +8,6 @@ from pathlib import Path
 from portico.errors import StoreDamaged, StoreError
 from portico.plugins import sqlite_errors
 
-__all__ = ["damaged", "mapped_errors", "not_a_journal", "too_new"]
-
 _SWITCH = 'set another `path` in [runs.sqlite] of portico.toml, or `use = "none"` in [runs] to keep no journal'
 
 

@@ -16,8 +16,6 @@ from portico_basics.sqlite._errors import damaged, mapped_errors
 from portico_basics.sqlite._presence import Presence, is_gone, sweep
 from portico_basics.sqlite.config import SqliteSettings
 
-__all__ = ["Journal"]
-
 _REMOVED_AT_ONCE = 10
 _SWEPT_AT_ONCE = 20
 

@@ -20,8 +20,6 @@ except ImportError:
 else:
     _LOCKS = True
 
-__all__ = ["Presence", "is_gone", "sweep"]
-
 
 class Presence:
     """A locked file that says that this process is there; ``name`` is empty where it could not be locked."""

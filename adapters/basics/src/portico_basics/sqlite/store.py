@@ -16,8 +16,6 @@ from portico_basics.sqlite._effects import EffectsUnderWay
 from portico_basics.sqlite._journal import Journal
 from portico_basics.sqlite.config import SqliteSettings
 
-__all__ = ["SqliteRunStore"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -13,8 +13,6 @@ from typing import Any
 
 from portico.plugins import Compiled, Mismatch
 
-__all__ = ["Definitions"]
-
 
 @dataclass(slots=True)
 class _Open:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from portico.plugins import Mismatch
 
-__all__ = ["counted", "got", "line", "reason"]
-
 
 def got(value: object) -> str:
     """Describe a JSON value as core's own faults do."""

@@ -9,8 +9,6 @@ from typing import Any
 
 from portico.errors import SchemaUnsupported
 
-__all__ = ["field_hints", "require_arguments"]
-
 
 def field_hints(hint: Any) -> dict[str, Any]:
     """Resolve the annotations of a class: ``Box[int]`` has the item of ``Box`` as an int.

@@ -11,8 +11,6 @@ from typing import Any
 from portico.plugins import Compiled, Fault, Mismatch
 from portico_basics.type_codecs._faults import counted, got
 
-__all__ = ["Limits"]
-
 _LENGTHS = {"string": ("Length", "character"), "array": ("Items", "element"), "object": ("Properties", "key")}
 _KINDS: Mapping[str, type[Any]] = {"string": str, "array": list, "object": dict}
 

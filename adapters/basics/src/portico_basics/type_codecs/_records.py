@@ -15,8 +15,6 @@ from typing import Any
 from portico.plugins import Compiled, Documentation, Fault, Mismatch
 from portico_basics.type_codecs._faults import got, reason
 
-__all__ = ["EMPTY", "Member", "Record", "as_array", "as_object"]
-
 EMPTY = (list, dict, set, frozenset, tuple, str, int, float, bool)
 """Factories that make the same each time, so that the default can be told."""
 

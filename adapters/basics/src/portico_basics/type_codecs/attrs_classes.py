@@ -14,8 +14,6 @@ from portico_basics.type_codecs._hints import field_hints, require_arguments
 from portico_basics.type_codecs._limits import Limits
 from portico_basics.type_codecs._records import EMPTY, Member, Record, as_object
 
-__all__ = ["compile_class"]
-
 _BOUNDS = {">=": "ge", ">": "gt", "<=": "le", "<": "lt"}
 
 

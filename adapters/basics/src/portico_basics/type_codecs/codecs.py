@@ -8,8 +8,6 @@ from importlib.util import find_spec
 from portico.plugins import Compiled, Services
 from portico_basics.type_codecs._definitions import Definitions
 
-__all__ = ["AttrsTypeCodec", "MsgspecTypeCodec", "PydanticTypeCodec"]
-
 Inner: typing.TypeAlias = Callable[[object], Compiled]
 
 

@@ -19,8 +19,6 @@ from portico_basics.type_codecs._hints import field_hints, require_arguments
 from portico_basics.type_codecs._limits import Limits
 from portico_basics.type_codecs._records import EMPTY, Member, Record, as_array, as_object
 
-__all__ = ["compile_noted", "compile_struct"]
-
 _PLACE = re.compile(r" - at (`key` in )?`\$(.*)`$")
 _STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
 

@@ -15,8 +15,6 @@ from portico.plugins import Compiled, Fault, Mismatch
 from portico_basics.type_codecs._faults import line
 from portico_basics.type_codecs.pydantic_schema import first_alias
 
-__all__ = ["drafting"]
-
 Draft: typing.TypeAlias = Callable[[Any], Any]
 
 

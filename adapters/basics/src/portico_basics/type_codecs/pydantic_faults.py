@@ -10,8 +10,6 @@ from typing import Any, TypeAlias
 from portico.plugins import Fault
 from portico_basics.type_codecs._faults import got, line
 
-__all__ = ["Located", "faults_of", "located"]
-
 Path: TypeAlias = tuple[str | int, ...]
 
 _EXPECTED: Mapping[str, str] = {

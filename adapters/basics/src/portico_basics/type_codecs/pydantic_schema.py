@@ -10,17 +10,6 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from portico.errors import SchemaUnsupported
 
-__all__ = [
-    "ClosedSchema",
-    "OpenSchema",
-    "aliases_agree",
-    "first_alias",
-    "lets_extra_in",
-    "require_written",
-    "serializes_itself",
-    "writes_all",
-]
-
 
 class OpenSchema(GenerateJsonSchema):
     """Pydantic's schema, shorter and with what it drops.

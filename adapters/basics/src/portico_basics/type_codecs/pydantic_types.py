@@ -29,8 +29,6 @@ from portico_basics.type_codecs.pydantic_schema import (
     writes_all,
 )
 
-__all__ = ["compile_class", "compile_noted"]
-
 _OLDEST = (2, 12)
 """The first pydantic that can be told on a call what becomes of unknown keys."""
 

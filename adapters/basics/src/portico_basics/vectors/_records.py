@@ -11,8 +11,6 @@ from portico.plugins import Mismatch, compile_type
 from portico.ports import TypeCodec
 from portico.search import FilterSupport, Scalar
 
-__all__ = ["Records", "reader"]
-
 Record = TypeVar("Record")
 Metadata = Mapping[str, Scalar | Sequence[Scalar]]
 

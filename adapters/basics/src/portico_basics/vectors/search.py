@@ -26,8 +26,6 @@ from portico.search import (
 from portico_basics.vectors._records import Records, reader
 from portico_basics.vectors.config import VectorsSettings
 
-__all__ = ["Hit", "VectorsTextSearch", "configured"]
-
 Record = TypeVar("Record")
 
 _BATCH = 500

@@ -16,8 +16,6 @@ from portico_cli.show.answer import show_and_exit
 from portico_cli.sources import Chosen, choose_sources, nothing_to_search, refuse_mistakes, run
 from portico_cli.terminal.progress import update_sources
 
-__all__ = ["command"]
-
 
 @click.command(name="ask")
 @click.argument("goal")

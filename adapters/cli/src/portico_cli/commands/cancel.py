@@ -16,8 +16,6 @@ from portico_cli.show.runs import run_to_json
 from portico_cli.sources import run as run_to_end
 from portico_cli.terminal.progress import Progress
 
-__all__ = ["command"]
-
 # Seconds for a worker to stop. It hears of it within one, unless its database or its process is away.
 _PATIENCE = 15.0
 _PAUSE = 0.1

@@ -20,8 +20,6 @@ from portico_cli.invocation import (
 from portico_cli.sources import choose_sources, nothing_to_search, refuse_mistakes
 from portico_cli.thread_file import ThreadFile
 
-__all__ = ["command"]
-
 _MAXIMUM_BYTES = 1_000_000
 
 

@@ -14,8 +14,6 @@ from portico_cli.failures import Misused
 from portico_cli.invocation import Invocation, common_options, json_option, pass_invocation
 from portico_cli.show.output import safe_text, show, write_json
 
-__all__ = ["command"]
-
 
 @click.group(name="config")
 def command() -> None:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from portico_cli.doctor import Finding
 
-__all__ = ["command"]
 
 _STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 

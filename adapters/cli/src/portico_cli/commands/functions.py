@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from portico import Function, Selection
 
-__all__ = ["command"]
 
 _NONE = (
     "There are no functions. Name sources or function plugins in portico.toml (`portico config init` begins one), "

@@ -11,8 +11,6 @@ from portico_cli.invocation import Invocation, common_options, json_option, pass
 from portico_cli.show.output import safe_text, show, write_json
 from portico_cli.sources import choose_sources, run
 
-__all__ = ["command"]
-
 
 @click.command(name="index")
 @click.argument("path", type=click.Path(exists=True, path_type=Path))

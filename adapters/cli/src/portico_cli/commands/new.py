@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from portico_cli.new_package import PackageName
 
-__all__ = ["command"]
-
 
 @click.command(name="new")
 @click.argument("kind", metavar="KIND", type=click.Choice(list(KINDS)))

@@ -45,7 +45,6 @@ from portico_cli.terminal.progress import Progress
 if TYPE_CHECKING:
     from portico import FunctionSpec
 
-__all__ = ["command"]
 
 _ENDINGS: dict[str, Format] = {".xml": "xml", ".mmd": "mermaid", ".mermaid": "mermaid", ".txt": "text"}
 

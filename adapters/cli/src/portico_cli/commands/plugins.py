@@ -19,8 +19,6 @@ from portico_cli.sources import run
 if TYPE_CHECKING:
     from portico_host import Application, Package, Plugins
 
-__all__ = ["command"]
-
 
 @click.command(name="plugins")
 @click.argument("name", required=False)

@@ -15,8 +15,6 @@ from portico_cli.runs import begun_with
 from portico_cli.show.answer import show_and_exit
 from portico_cli.sources import choose_sources, run as run_to_end
 
-__all__ = ["command"]
-
 
 @click.command(name="resume")
 @click.argument("run", metavar="RUN")

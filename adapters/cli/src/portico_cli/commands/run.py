@@ -17,8 +17,6 @@ from portico_cli.show.layout import count_words
 from portico_cli.show.output import safe_text, show, write_json
 from portico_cli.sources import choose_sources, run as run_to_end
 
-__all__ = ["command"]
-
 
 @click.command(name="run")
 @click.argument("plan", metavar="PLAN")

@@ -11,8 +11,6 @@ from portico_cli.runs import Listing
 from portico_cli.show.output import plain, safe_text, show, write_json
 from portico_cli.sources import run as run_to_end
 
-__all__ = ["command"]
-
 
 @click.command(name="runs")
 @click.argument("run", metavar="[RUN]", required=False)

@@ -27,8 +27,6 @@ from portico_cli.terminal.progress import Progress, update_sources
 if TYPE_CHECKING:
     from portico.search import Filter, TextSearchResult
 
-__all__ = ["command"]
-
 
 @click.command(name="search")
 @click.argument("query")

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from portico.ports import JobQueue, RunStore
     from portico_host import Application
 
-__all__ = ["command"]
 
 _CODES = {"done": DONE, "infeasible": INFEASIBLE, "held": HELD, "uncertain": HELD}
 _WORST = (FAILED, HELD, INFEASIBLE, DONE)

@@ -26,7 +26,6 @@ from portico_cli.worker import Ready, Stopped, Tell, Working
 if TYPE_CHECKING:
     from portico_host import Application
 
-__all__ = ["command"]
 
 # Seconds; less than the ten after which container engines kill by default.
 _GRACE = 8.0

@@ -24,16 +24,6 @@ if TYPE_CHECKING:
     from portico.ports import IndexReport
     from portico_cli.execution import Ended
 
-__all__ = [
-    "citation_lines",
-    "function_to_json",
-    "infeasible_lines",
-    "one_line",
-    "report_lines",
-    "report_to_json",
-    "show_and_exit",
-    "warning_lines",
-]
 
 _LONGEST = 2_000
 # The name that stands for the planner when a plan was run without one.

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from portico import AgentEvent, AgentReply, Selection, ToolFinished
 
-__all__ = ["JsonScreen", "PlainScreen", "TerminalScreen", "Turn", "call_words"]
 
 _LONGEST = 60
 _REFRESHES = 8

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
     from rich.text import Text
 
-__all__ = ["AnswerText", "Hanging", "Place", "count_words", "place_head", "place_of"]
 
 _LINE = re.compile(r"L(\d+)")
 _PAGE = re.compile(r"page=(\d+)")

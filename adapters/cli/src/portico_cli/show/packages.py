@@ -18,7 +18,6 @@ from portico_cli.show.output import safe_text
 if TYPE_CHECKING:
     from portico_host import Command, Offer, Package, Plugins
 
-__all__ = ["detail_lines", "details_to_json", "package_to_json", "packages_lines", "value_words"]
 
 _STYLES = {"ok": "green", "empty": "yellow", "disabled": "dim"}
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from portico.plans import Step
     from portico.plugins import RunState
 
-__all__ = ["age", "run_lines", "run_table", "run_to_json"]
 
 _STYLES = {
     "waiting": "blue",

@@ -14,8 +14,6 @@ from portico.search import TextSearchResult
 from portico_cli.show.layout import Hanging, place_head
 from portico_cli.show.output import plain, safe_text
 
-__all__ = ["metadata_to_json", "remark_lines", "remarks", "result_lines", "snippet"]
-
 _LENGTH = 280
 _WORD = re.compile(r"\w+")
 # Each service has its own words for the same two things.

@@ -11,8 +11,6 @@ from portico_cli.show.layout import count_words
 from portico_cli.show.output import console_for, plain, write_json_line
 from portico_cli.worker import JobBegun, JobEnded, Ready, Stopped, Stopping, WorkerEvent, event_to_json
 
-__all__ = ["worker_listener"]
-
 _MARKS = {"done": ("✓", "green"), "waiting": ("↻", "magenta"), "failed": ("✗", "red")}
 
 

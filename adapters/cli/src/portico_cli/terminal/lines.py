@@ -9,8 +9,6 @@ from types import ModuleType
 
 from portico_cli.failures import Misused
 
-__all__ = ["PipedLines", "TerminalLines"]
-
 _MAXIMUM_BYTES = 1_000_000
 _PROMPT, _CONTINUES = "> ", ". "
 

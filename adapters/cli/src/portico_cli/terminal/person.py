@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from portico.plans import Plan
     from portico_cli.invocation import Invocation, RunOptions
 
-__all__ = ["Person", "add_approvals", "ask_before_effects", "may_have_effects", "person_at_terminal"]
 
 _DEFAULT_FILE = "plan.json"
 _LONGEST = 65_536

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from portico.plugins import Services
     from portico_cli.sources import Chosen
 
-__all__ = ["PlainProgress", "Progress", "called_by", "update_index", "update_sources"]
 
 _MARKS = {"done": ("✓", "green"), "failed": ("✗", "red"), "held": ("…", "yellow"), "again": ("↻", "yellow")}
 # No bar for work that takes less: a bar that flashes up is worse than none.

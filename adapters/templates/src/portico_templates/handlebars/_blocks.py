@@ -13,8 +13,6 @@ from portico_templates.handlebars._running import Later, Round, Scope, drive
 from portico_templates.handlebars._unit import Get, Step, Unit, Write
 from portico_templates.handlebars.values import MISSING, is_array, is_callable, is_empty, is_true
 
-__all__ = ["Choose", "Emit", "each", "if_", "over", "section", "when", "with_"]
-
 Chosen = tuple[Body, Scope, tuple[Any, ...] | None]
 """A body, its scope, and its block parameters; None where the block gives none."""
 

@@ -11,8 +11,6 @@ from portico_templates.handlebars._running import Inline, Scope, Surroundings
 from portico_templates.handlebars._unit import Step, Write
 from portico_templates.handlebars._writing import Mixed, Own
 
-__all__ = ["Body", "Segment"]
-
 _AS_PYTHON_WRITES = frozenset({str, int, float, bool})
 
 

@@ -17,18 +17,6 @@ from portico_templates.handlebars.helper_options import Options
 from portico_templates.handlebars.semantic_kernel import BARE, BLOCKS, VALUES
 from portico_templates.handlebars.values import MISSING, is_array, is_callable
 
-__all__ = [
-    "Callee",
-    "apply",
-    "block_missing",
-    "compile_arguments",
-    "compile_call",
-    "compile_value",
-    "defined",
-    "find_bare",
-    "waiting",
-]
-
 _LOG = logging.getLogger("portico_templates.handlebars")
 _LEVELS = {"debug": 10, "info": 20, "warn": 30, "warning": 30, "error": 40, 0: 10, 1: 20, 2: 30, 3: 40}
 

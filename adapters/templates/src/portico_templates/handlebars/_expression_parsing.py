@@ -10,8 +10,6 @@ from portico_templates.handlebars._nodes import Expression, Literal, Path, SubEx
 from portico_templates.handlebars._numbers import number_text
 from portico_templates.handlebars._scanning import Token
 
-__all__ = ["ExpressionParser", "identifier"]
-
 _DEEPEST = 64
 _MOST_DIGITS = 300
 _LITERALS = {"STRING", "NUMBER", "BOOLEAN", "UNDEFINED", "NULL"}

@@ -16,8 +16,6 @@ from portico.plugins import compile_type
 from portico.ports import TypeCodec
 from portico_templates.handlebars.values import MISSING, is_array
 
-__all__ = ["Fields", "Read"]
-
 Read = Callable[[Any, str], Any]
 
 _TYPES_KEPT = 512

@@ -8,23 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-__all__ = [
-    "Block",
-    "Comment",
-    "Content",
-    "Decorator",
-    "Expression",
-    "Literal",
-    "Mustache",
-    "Partial",
-    "Path",
-    "Program",
-    "Statement",
-    "Strip",
-    "SubExpression",
-    "inner_programs",
-]
-
 
 @dataclass(slots=True)
 class Strip:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 
-__all__ = ["number_text"]
-
 _INTEGERS_TO = 1e21
 _PLAIN_FROM = 1e-6
 

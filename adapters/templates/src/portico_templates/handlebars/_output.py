@@ -11,8 +11,6 @@ from portico_templates.handlebars._unit import Unit, Write
 from portico_templates.handlebars._writing import OfBlock, Own, escape_html
 from portico_templates.handlebars.values import MISSING, SafeString, is_callable
 
-__all__ = ["SHORT", "Put", "appending", "putting"]
-
 SHORT = 10**18
 """Integers below are written without asking how."""
 

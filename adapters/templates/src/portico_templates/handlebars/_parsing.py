@@ -25,8 +25,6 @@ from portico_templates.handlebars._nodes import (
 from portico_templates.handlebars._scanning import Token, scan
 from portico_templates.handlebars._whitespace import control_whitespace
 
-__all__ = ["DEEPEST", "parse", "parse_without_whitespace_control"]
-
 DEEPEST = 64
 """How many blocks may be inside of each other."""
 

@@ -15,8 +15,6 @@ from portico_templates.handlebars._unit import Get, Step, Unit, Write
 from portico_templates.handlebars._writing import Indented, Own
 from portico_templates.handlebars.values import MISSING, is_array
 
-__all__ = ["compile_partial"]
-
 _LISTED = 8
 
 

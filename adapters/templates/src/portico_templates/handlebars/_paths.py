@@ -10,8 +10,6 @@ from portico_templates.handlebars._running import Data, Round, Scope
 from portico_templates.handlebars._unit import Get, Unit
 from portico_templates.handlebars.values import MISSING
 
-__all__ = ["compile_literal", "compile_path"]
-
 _TYPES_KEPT = 64
 
 

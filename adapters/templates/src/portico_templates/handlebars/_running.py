@@ -19,20 +19,6 @@ if TYPE_CHECKING:
     from portico.ports import CallFunction
     from portico_templates.handlebars._bodies import Body
 
-__all__ = [
-    "Data",
-    "Inline",
-    "Later",
-    "Limits",
-    "Round",
-    "Run",
-    "Scope",
-    "Surroundings",
-    "drive",
-    "is_same",
-    "perform",
-    "settled",
-]
 
 Job = Coroutine[Any, Any, Any]
 Write = Callable[[Any], None]

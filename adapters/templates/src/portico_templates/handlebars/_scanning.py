@@ -14,8 +14,6 @@ from typing import NamedTuple
 from portico.errors import LimitExceeded, TemplateError
 from portico.plugins import fault
 
-__all__ = ["BLANKS", "Token", "scan"]
-
 LONGEST = 4_000_000
 MOST_TOKENS = 1_000_000
 

@@ -14,7 +14,6 @@ from portico_templates.handlebars._writing import Texts
 if TYPE_CHECKING:
     from portico_templates.handlebars._bodies import Body
 
-__all__ = ["BUILT_IN", "Options", "Setup"]
 
 BUILT_IN = frozenset({"each", "if", "unless", "with", "log", "lookup"})
 

@@ -14,8 +14,6 @@ from portico_templates.handlebars._unit import Step, Unit, Write
 from portico_templates.handlebars._writing import Own
 from portico_templates.handlebars.values import MISSING
 
-__all__ = ["compile_message", "compile_raw", "compile_set"]
-
 _QUOTE, _END, _CLOSING = Own('"'), Own(">"), Own("</message>")
 
 

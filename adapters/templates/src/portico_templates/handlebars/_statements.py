@@ -27,8 +27,6 @@ from portico_templates.handlebars._unit import Get, Step, Unit, Write
 from portico_templates.handlebars.semantic_kernel import BARE, BLOCKS
 from portico_templates.handlebars.values import MISSING, is_true
 
-__all__ = ["compile_body"]
-
 
 def compile_body(unit: Unit, program: Program, *, same_context: bool = False) -> Body:
     """Return the body of a program; ``same_context`` is for one that is written in the context around it."""

@@ -11,8 +11,6 @@ from portico_templates.handlebars._running import Scope
 from portico_templates.handlebars._setup import BUILT_IN, Setup
 from portico_templates.handlebars.semantic_kernel import BLOCKS, VALUES
 
-__all__ = ["Get", "Step", "Unit", "Write"]
-
 Get = Callable[[Scope], Any]
 Write = Callable[[Any], Any]
 Step = Callable[[Scope, Write], None]

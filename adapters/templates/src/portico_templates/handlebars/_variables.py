@@ -19,8 +19,6 @@ from portico_templates.handlebars._nodes import (
 from portico_templates.handlebars._setup import BUILT_IN, Setup
 from portico_templates.handlebars.semantic_kernel import BARE, BLOCKS, VALUES
 
-__all__ = ["variables_of"]
-
 _SAME_CONTEXT = {"if", "unless", *BLOCKS}
 
 

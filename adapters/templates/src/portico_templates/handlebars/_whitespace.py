@@ -20,8 +20,6 @@ from portico_templates.handlebars._nodes import (
 )
 from portico_templates.handlebars._scanning import BLANKS
 
-__all__ = ["control_whitespace"]
-
 
 def control_whitespace(program: Program, *, ignore_standalone: bool = False) -> None:
     """Take away the white space of a whole template, in place."""

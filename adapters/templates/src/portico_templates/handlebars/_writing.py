@@ -17,7 +17,6 @@ from portico_templates.handlebars.values import MISSING, is_array
 if TYPE_CHECKING:
     from portico_templates.handlebars._bodies import Segment
 
-__all__ = ["Indented", "Mixed", "OfBlock", "Own", "Texts", "escape_html", "joined", "pieces_of"]
 
 _ESCAPED = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;", "`": "&#x60;", "=": "&#x3D;"}
 _TABLE = str.maketrans(_ESCAPED)

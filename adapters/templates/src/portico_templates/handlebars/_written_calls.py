@@ -21,8 +21,6 @@ from portico_templates.handlebars._nodes import (
 from portico_templates.handlebars._setup import BUILT_IN, Setup
 from portico_templates.handlebars.semantic_kernel import BLOCKS, VALUES
 
-__all__ = ["calls_of"]
-
 _Hidden = frozenset[str]
 
 

@@ -13,8 +13,6 @@ from portico_templates.handlebars._running import Data, Scope, drive
 from portico_templates.handlebars._writing import OfBlock, joined
 from portico_templates.handlebars.values import MISSING
 
-__all__ = ["Helper", "Options"]
-
 Helper = Callable[..., Any]
 """Called as ``helper(options, *arguments, **named)``; it may be asynchronous."""
 

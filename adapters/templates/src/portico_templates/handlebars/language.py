@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from portico.plugins import FunctionCall, Services
     from portico.ports import CallFunction
 
-__all__ = ["HandlebarsTemplate", "HandlebarsTemplates", "factory"]
 
 _MARKUP = "<message"
 

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from portico.errors import ConfigurationError, LimitExceeded
 
-__all__ = ["read_partials"]
-
 _MOST_FILES = 1_000
 _MOST_BYTES = 4_000_000
 

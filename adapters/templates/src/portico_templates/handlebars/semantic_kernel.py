@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from portico_templates.handlebars._running import Scope
     from portico_templates.handlebars._setup import Setup
 
-__all__ = ["BARE", "BLOCKS", "VALUES", "Value"]
 
 Value = Callable[["Setup", "Scope", Sequence[Any], Mapping[str, Any]], Any]
 Number = int | float | Decimal

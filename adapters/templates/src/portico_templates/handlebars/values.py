@@ -10,8 +10,6 @@ from functools import partial
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Final
 
-__all__ = ["MISSING", "Missing", "SafeString", "is_array", "is_callable", "is_empty", "is_true"]
-
 _TYPES_KEPT = 512
 
 

@@ -18,8 +18,6 @@ from jinja2.utils import Cycler, Joiner, Namespace, missing
 
 from portico_templates.jinja2._errors import Refused
 
-__all__ = ["JINJA_OWN", "METHODS", "NOTHING", "Method", "Missing", "kind_of", "read_field", "read_item"]
-
 NOTHING: Any = missing
 """What a lookup returns where there is nothing: None is a value."""
 

@@ -29,8 +29,6 @@ from portico_templates.jinja2._own_text import Marks, OwnText, Printed
 from portico_templates.jinja2._rendering import RENDERING, TrustedFound, charge
 from portico_templates.jinja2.config import Jinja2Settings
 
-__all__ = ["PromptEnvironment"]
-
 _LARGEST_BITS = 100_000
 _PLAIN = frozenset([bool, float, int, type(None)])
 _CONTAINERS = frozenset([dict, list, tuple])

@@ -12,8 +12,6 @@ from jinja2.exceptions import TemplateError as JinjaError
 from portico.errors import LimitExceeded, PorticoError, TemplateError, nearest
 from portico.plugins import fault
 
-__all__ = ["Refused", "not_compiled", "not_rendered", "places_of_calls"]
-
 _GOT = re.compile(
     r"got '(.+?)'$|[Uu]nexpected '(.+?)'|unknown tag '(.+?)'|No (?:filter|test) named '(.+?)'|unexpected char '(.+?)'"
 )

@@ -23,7 +23,6 @@ from portico_templates.jinja2._rendering import charge
 if TYPE_CHECKING:
     from portico_templates.jinja2._environment import PromptEnvironment
 
-__all__ = ["prompt_filters"]
 
 # They write HTML, or Python's own idea of a value.
 _LEFT_OUT = ("pprint", "urlize", "xmlattr")

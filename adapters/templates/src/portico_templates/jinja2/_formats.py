@@ -17,7 +17,6 @@ from portico_templates.jinja2._rendering import RENDERING, too_large
 if TYPE_CHECKING:
     from portico_templates.jinja2._environment import PromptEnvironment
 
-__all__ = ["any_own", "check_format", "check_growth", "formatted", "is_own", "percent"]
 
 _WIDEST = 1_000
 _WIDTH = re.compile(r"%(?:\([^)]*\))?[-#0 +]*(\*|[0-9]*)(?:\.(\*|[0-9]*))?")

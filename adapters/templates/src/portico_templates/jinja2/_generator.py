@@ -9,8 +9,6 @@ from typing import Any
 from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, Frame
 
-__all__ = ["PromptCode"]
-
 
 class PromptCode(CodeGenerator):
     """Jinja2's generator; where it would take every text for a plain string, ours asks the environment.

@@ -11,8 +11,6 @@ from jinja2.loaders import split_template_path
 from portico.errors import ConfigurationError, LimitExceeded
 from portico_templates.jinja2._errors import Refused
 
-__all__ = ["Partials"]
-
 
 class Partials(BaseLoader):
     """Find partials in a mapping, then in a folder; nothing else of the host's files is ever opened."""

@@ -15,8 +15,6 @@ from portico.errors import LimitExceeded
 from portico_templates.jinja2._errors import Refused
 from portico_templates.jinja2._rendering import RENDERING
 
-__all__ = ["CountedNamespace", "PromptTemplate", "counted_range"]
-
 _LARGEST_RANGE = 100_000
 
 

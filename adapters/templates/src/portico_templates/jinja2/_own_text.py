@@ -21,8 +21,6 @@ from markupsafe import Markup
 from portico import Trusted
 from portico.plugins import Piece
 
-__all__ = ["Marks", "OwnText", "Printed"]
-
 _MARKED = "\t\n\r" + "".join(map(chr, range(0x20, 0x7F)))
 _BLANKS = "".join(letter for letter in map(chr, range(0x3001)) if letter.isspace())
 _BLOCK = 0x100

@@ -15,8 +15,6 @@ from portico.ports import CallFunction
 from portico_templates.jinja2._errors import Refused
 from portico_templates.jinja2.config import Jinja2Settings
 
-__all__ = ["RENDERING", "Rendering", "TrustedFound", "charge", "too_large", "work"]
-
 _CHECKED_EVERY = 16
 _SOURCE_A_STEP = 2_048
 _LETTERS_A_STEP = 16

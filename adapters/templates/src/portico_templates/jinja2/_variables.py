@@ -9,8 +9,6 @@ from jinja2.compiler import Frame
 
 from portico_templates.jinja2._generator import PromptCode
 
-__all__ = ["undeclared_in", "variables_of"]
-
 _DOING_WITHOUT = ("d", "default")
 
 

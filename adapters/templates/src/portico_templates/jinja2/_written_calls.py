@@ -11,8 +11,6 @@ from portico_templates.jinja2._data import METHODS
 from portico_templates.jinja2._errors import places_of_calls
 from portico_templates.jinja2._variables import undeclared_in
 
-__all__ = ["calls_of"]
-
 _OF_METHODS = frozenset(["keepends", "maxsplit", "sep", "tabsize", "timespec"])
 
 

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from attrs import Factory, field, frozen, validators
 
-__all__ = ["Jinja2Settings"]
-
 
 @frozen
 class Jinja2Settings:

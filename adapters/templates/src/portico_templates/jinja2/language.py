@@ -18,8 +18,6 @@ from portico_templates.jinja2._variables import variables_of
 from portico_templates.jinja2._written_calls import calls_of
 from portico_templates.jinja2.config import Jinja2Settings
 
-__all__ = ["Jinja2Template", "Jinja2Templates", "factory"]
-
 _MESSAGE = re.compile(r"</?message\b")
 _REACHING_OUT = (nodes.Extends, nodes.FromImport, nodes.Import, nodes.Include)
 

@@ -10,8 +10,6 @@ from portico import FunctionSpec
 from portico.plans import path_problem
 from portico.ports import Template
 
-__all__ = ["template_problems"]
-
 _COMMENT = re.compile(r"\{\{~?!(--)?")
 _ENDS = {"--": re.compile(r"--~?\}\}"), None: re.compile(r"\}\}")}
 _TAG = re.compile(r"\{\{(?:[^{}'\"]|'[^']*'|\"[^\"]*\")*\}\}")

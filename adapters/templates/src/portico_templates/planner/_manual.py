@@ -8,8 +8,6 @@ from typing import Any
 
 from portico import FunctionSpec
 
-__all__ = ["helper_manual"]
-
 
 def helper_manual(specs: Iterable[FunctionSpec]) -> str:
     """Write manuals as helpers of a template, a block for each.

@@ -14,8 +14,6 @@ from portico import Message
 from portico.plans import Finding, Plan, PlanTemplate, StepRecord, Task, as_data, one_line
 from portico_templates.planner._reply import MARK, MISSING_MARK
 
-__all__ = ["failed_template", "messages_for", "repair"]
-
 _INSTRUCTIONS = """\
 You plan. Write one Handlebars template that reaches the user's goal when it is rendered. The text that it renders \
 to is the answer that the user sees.

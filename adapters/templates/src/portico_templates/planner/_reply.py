@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from portico.plans import Infeasible, ReplyProblem
 
-__all__ = ["MARK", "MISSING_MARK", "Written", "read_reply"]
-
 MARK = "CANNOT:"
 """How a reply begins that says that the goal is out of reach; the reason follows."""
 

@@ -31,8 +31,6 @@ from portico_templates.planner._prompt import failed_template, messages_for, rep
 from portico_templates.planner._reply import Written, read_reply
 from portico_templates.planner.config import HandlebarsPlannerSettings
 
-__all__ = ["HandlebarsPlanner"]
-
 _LANGUAGE = "handlebars"
 
 

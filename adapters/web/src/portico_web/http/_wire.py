@@ -17,18 +17,6 @@ from portico.plugins import HttpRequest, Secret
 from portico_web._unpacking import unpacked
 from portico_web.http.config import HttpxSettings
 
-__all__ = [
-    "DiscreetURL",
-    "body_of",
-    "discreet",
-    "header_pairs",
-    "place_of",
-    "proxy_of",
-    "read_body",
-    "trusted_by",
-    "url_of",
-]
-
 _TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 """What the name of a header is made of (RFC 9110, section 5.6.2)."""
 

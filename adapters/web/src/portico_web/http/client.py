@@ -28,8 +28,6 @@ from portico_web.http._wire import (
 )
 from portico_web.http.config import HttpxSettings
 
-__all__ = ["HttpxHttpClient", "LoopClients", "error_of", "may_pass", "unusable"]
-
 _BUSY = frozenset({429, 503})
 _FIRST_WAIT = 0.5
 

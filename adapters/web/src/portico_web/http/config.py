@@ -8,8 +8,6 @@ from attrs import field, frozen, validators
 
 from portico.plugins import Secret
 
-__all__ = ["HttpxSettings"]
-
 _SECONDS = validators.and_(validators.gt(0.0), validators.le(3600.0))
 
 

@@ -22,8 +22,6 @@ from portico.errors import (
 )
 from portico_web.pages.links import shown
 
-__all__ = ["of_status", "seconds_of", "translated"]
-
 _KEPT_BACK = frozenset({401, 402, 403, 407, 451})
 
 

@@ -7,8 +7,6 @@ from trafilatura import bare_extraction, load_html
 
 from portico_web.pages._wire import text_without_tags, title_in
 
-__all__ = ["main_text"]
-
 _LONG = 300_000
 _MOST_TITLE = 300
 

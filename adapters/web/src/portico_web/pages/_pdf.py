@@ -12,8 +12,6 @@ from pypdf.errors import LimitReachedError
 
 from portico_web.pages._worker import Unreadable
 
-__all__ = ["PdfBounds", "pdf_text"]
-
 # pypdf parses about a million operators in ten seconds; a dense page of text has some ten thousand.
 _MOST_WORK_A_STREAM = 300_000
 _MOST_BYTES_A_STREAM = 20_000_000

@@ -7,8 +7,6 @@ import re
 from html import unescape
 from typing import Literal, TypeAlias
 
-__all__ = ["Kind", "decoded", "kind_of", "media_type_of", "text_without_tags", "title_in"]
-
 Kind: TypeAlias = Literal["html", "pdf", "text"]
 
 _MEDIA_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+")

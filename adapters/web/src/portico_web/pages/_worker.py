@@ -18,8 +18,6 @@ import struct
 from collections.abc import Mapping
 from typing import IO, Any
 
-__all__ = ["LENGTHS", "Unreadable", "answered", "main", "received", "sent"]
-
 
 class Unreadable(Exception):
     """What was fetched has no text to be had; the argument says why, in the words that end a sentence on it."""

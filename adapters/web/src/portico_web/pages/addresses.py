@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 from typing import Self, TypeAlias
 
-__all__ = ["Address", "Allowed", "literal", "why_not_public", "why_not_public_name"]
-
 Address: TypeAlias = IPv4Address | IPv6Address
 
 # The IANA registries of special-purpose addresses (RFC 6890), and what cloud providers put elsewhere.

@@ -15,8 +15,6 @@ from hishel import AsyncBaseStorage, Entry, Headers, Request, Response, SqliteSt
 
 from portico.errors import ServiceUnavailable, StoreError
 
-__all__ = ["PageStorage"]
-
 T = TypeVar("T")
 
 _WEEK = 7 * 24 * 3600.0

@@ -11,8 +11,6 @@ from attrs import Attribute, field, frozen, validators
 from portico.plugins import Secret
 from portico_web.pages.addresses import Allowed
 
-__all__ = ["FullPagesSettings", "WebPagesSettings"]
-
 _TOKEN = re.compile(r"[A-Za-z_-]+")
 _CONTACT = re.compile(r"[!-'*-~]+")
 _SECONDS = validators.and_(validators.gt(0.0), validators.le(3600.0))

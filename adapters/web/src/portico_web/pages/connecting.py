@@ -21,16 +21,6 @@ from portico_web.pages._errors import translated
 from portico_web.pages.addresses import Address, literal
 from portico_web.pages.links import LinkRules, shown
 
-__all__ = [
-    "BorrowedTransport",
-    "CheckedNetwork",
-    "CheckedTransport",
-    "MeteredNetwork",
-    "MeteredStream",
-    "Resolve",
-    "SystemNames",
-]
-
 Resolve: TypeAlias = Callable[[str, int], Awaitable[Iterable[str]]]
 """Returns the addresses of a name, the preferred first; ``OSError`` when it has none."""
 

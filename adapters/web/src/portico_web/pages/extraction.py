@@ -17,8 +17,6 @@ from portico.errors import LimitExceeded, ResponseInvalid, ServiceUnavailable
 from portico_web.pages._wire import Kind
 from portico_web.pages._worker import received, sent
 
-__all__ = ["Extracted", "Extractors", "Job"]
-
 _Answer: TypeAlias = tuple[dict[str, Any], bytes]
 
 _JOBS_A_PROCESS = 500

@@ -27,8 +27,6 @@ from portico_web.pages._wire import kind_of, media_type_of
 from portico_web.pages.links import LinkRules, shown
 from portico_web.pages.robots import MOST_BYTES, Robots
 
-__all__ = ["Bounds", "Fetched", "Fetcher", "Turns"]
-
 
 class Turns:
     """Places for requests, given in the order in which they were asked for.

@@ -11,8 +11,6 @@ import httpx
 from portico.errors import AccessRefused
 from portico_web.pages.addresses import Address, Allowed, literal, why_not_public, why_not_public_name
 
-__all__ = ["LinkRules", "shown"]
-
 _LONGEST = 8_000
 _SHOWN = 200
 _PORTS = {"http": 80, "https": 443}

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from portico_web.pages.connecting import Resolve
     from portico_web.pages.fetching import Fetcher
 
-__all__ = ["WebPagesPageReader", "full_pages"]
 
 _SILENCE = 10.0
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from typing import Self
 from urllib.parse import quote, unquote_to_bytes
 
-__all__ = ["MOST_BYTES", "Robots"]
-
 MOST_BYTES = 512_000
 """How much of a file is read, as RFC 9309 §2.5 asks (500 KiB at least); the rest is not."""
 

@@ -7,8 +7,6 @@ import re
 
 from portico_documents.reading.unreadable import Unreadable
 
-__all__ = ["decode"]
-
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark it starts with

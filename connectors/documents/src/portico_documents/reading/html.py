@@ -13,8 +13,6 @@ from html import unescape
 from portico_documents.passages import Section
 from portico_documents.reading.outline import Outline
 
-__all__ = ["declared_encoding", "read"]
-
 # An unclosed comment or tag takes the rest of the file, as in a browser; possessive quantifiers keep that linear.
 _MARKUP = re.compile(
     r"""<!--(?:-?>|.*?(?:--!?>|\Z))

@@ -11,8 +11,6 @@ import re
 from portico_documents.passages import Section
 from portico_documents.reading.outline import LineSections, Outline
 
-__all__ = ["read"]
-
 _ATX = re.compile(r"(#{1,6})(?:[ \t]+(.*))?$", re.DOTALL)
 _FENCE = re.compile(r"(`{3,})[^`]*$|(~{3,})", re.DOTALL)
 _LIST_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$)")

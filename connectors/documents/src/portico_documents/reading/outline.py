@@ -7,8 +7,6 @@ from dataclasses import replace
 
 from portico_documents.passages import Section
 
-__all__ = ["LineSections", "Outline"]
-
 _LONGEST_HEADING = 200
 
 

@@ -13,8 +13,6 @@ from pypdf.errors import LimitReachedError
 from portico_documents.passages import Section
 from portico_documents.reading.unreadable import Unreadable
 
-__all__ = ["read"]
-
 _MOST_PAGES = 10_000
 _MOST_CHARACTERS = 50_000_000
 # pypdf parses about a million operators in ten seconds; a dense page of text has some ten thousand.

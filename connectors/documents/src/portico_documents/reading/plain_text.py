@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from portico_documents.passages import Section
 
-__all__ = ["read"]
-
 
 def read(text: str) -> list[Section]:
     r"""Return the text as one section; blank lines part its paragraphs.

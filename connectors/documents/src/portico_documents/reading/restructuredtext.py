@@ -11,8 +11,6 @@ import re
 from portico_documents.passages import Section
 from portico_documents.reading.outline import LineSections, Outline
 
-__all__ = ["read"]
-
 _ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1*+\s*$")
 _CODE_DIRECTIVE = re.compile(
     r"\.\. +(?:code|code-block|sourcecode|parsed-literal|prompt|doctest|testcode|testoutput|math|graphviz)::"

@@ -9,8 +9,6 @@ from collections.abc import Iterable, Iterator
 from portico_documents.passages import Section
 from portico_documents.reading.outline import LineSections, Outline
 
-__all__ = ["SUFFIXES", "read", "read_python"]
-
 # Python's parser keeps a tree some thirty times the size of the source.
 _LARGEST_PARSED = 2_000_000
 _LONGEST_DEFINITION = 300

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from portico.errors import PorticoError
 
-__all__ = ["Unreadable"]
-
 
 class Unreadable(PorticoError):
     """A file has no text for us; ``reason`` is a few plain words, the same for every file of its kind.
