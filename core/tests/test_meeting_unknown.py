@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from portico._plans.checking.expressions import object_of, whole
+from portico._plans.checking.shapes import object_of, whole
 from portico._plans.plan import JsonPath
 from portico._schema.compare import fitting_paths, meeting, paths_that_fit
 

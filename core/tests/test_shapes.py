@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from portico._plans.checking.expressions import (
+from portico._plans.checking.shapes import (
     Place,
     array_of,
     at_path,

@@ -9,9 +9,9 @@ import pytest
 
 from portico._functions.functions import FunctionSpec
 from portico._plans.check import path_problem
-from portico._plans.checking.expressions import UNKNOWN, Known, Taken, known_of, whole
 from portico._plans.checking.notes import FunctionNames
 from portico._plans.checking.plans import cycles
+from portico._plans.checking.shapes import UNKNOWN, Known, Taken, known_of, whole
 from portico._ports.schema_validator import Validate
 from portico._schema.compare import Together
 from portico._schema.validate import PlainSchemaValidator

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from portico._plans.checking.expressions import Output, Place, Taken, constant, whole
+from portico._plans.checking.shapes import Output, Place, Taken, constant, whole
 
 TEXT, COUNT = {"type": "string"}, {"type": "integer"}
 LIST = {"type": "array", "items": COUNT}

@@ -39,7 +39,7 @@ def signatures(port: PortInfo) -> str:
     for name in sorted(used & homes.keys(), key=lambda name: (name.isupper(), name)):
         imports[homes[name]].append(name)
     lines = [f"from {home} import {', '.join(names)}" for home, names in sorted(imports.items())]
-    groups = ([line for line in lines if ("portico." in line) is ours] for ours in (False, True))
+    groups = ([line for line in lines if ("from portico" in line) is ours] for ours in (False, True))
     classes = ("\n".join(_lines(one, source.splitlines())) for one in protocols)
     return "\n\n\n".join(["\n\n".join("\n".join(group) for group in groups if group), *classes])
 
@@ -65,12 +65,12 @@ def _lines(protocol: ast.ClassDef, source: list[str]) -> Iterator[str]:
 
 
 def _homes(tree: ast.Module, module: str) -> Iterator[tuple[str, str]]:
-    for node in tree.body:
+    for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             yield from ((alias.name, _public(alias.name, str(node.module))) for alias in node.names)
         elif isinstance(node, ast.ClassDef):
             yield node.name, module
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node in tree.body:
             yield node.target.id, module
 
 

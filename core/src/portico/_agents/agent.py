@@ -47,12 +47,10 @@ _NO_USAGE = Usage()
 
 @dataclass(frozen=True, slots=True)
 class AgentReply(Generic[T]):
-    """What came of an agent's turn: its value, and the thread, which has the turn now.
+    """The result of an agent's turn: its value, and the thread with the turn.
 
-    ``turn`` is that of the tool loop. ``usage`` counts the tokens of its rounds, of a summary that was made for it, and
-    of agents that it called as functions.
-    ``selections`` say how functions were chosen, by context providers and then by the kernel's function selector,
-    where they were. ``reduced`` says what was sent in place of the oldest turns; `WHOLE` where all were sent.
+    ``turn`` is that of the tool loop. ``usage`` counts its tokens, those of a summary, and those of agents that it
+    called. ``selections`` say how functions were chosen; ``reduced`` says what was sent in place of the oldest turns.
     """
 
     value: T
@@ -93,13 +91,9 @@ def offered(
     contexts: Iterable[tuple[ContextProvider, Context]],
     chat: ChatService,
 ) -> list[Offer]:
-    """Return what to offer, as `Kernel.complete` takes it: the turn's choice, the agent's, or the kernel's all.
+    """Return the functions to offer: those of the turn's ``options``, or the agent's, or all of the kernel.
 
-    The turn's choice is taken out of its ``options``. What providers add they chose for this turn, so the kernel's
-    selector does not choose among it again.
-
-    Raises ``ValueError`` for two functions of one name, saying whose they are, and ``UnsupportedOption`` where the
-    kernel's were taken for want of a choice and the service calls none.
+    Raises ``ValueError`` for two functions of one name, and ``UnsupportedOption`` for a service without tools.
     """
     chosen = options.pop("functions", agent.functions)
     kernel = agent.kernel

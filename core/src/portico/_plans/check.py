@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from portico._functions.functions import FunctionSpec
-from portico._plans.checking.expressions import UNKNOWN, Output, at_path, known_of, whole
 from portico._plans.checking.plans import Around, PlanCheck, Plans, Templates
+from portico._plans.checking.shapes import UNKNOWN, Output, at_path, known_of, whole
 from portico._plans.findings import Finding
 from portico._schema.validate import PlainSchemaValidator
 

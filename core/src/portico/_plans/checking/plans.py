@@ -7,21 +7,19 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
-from portico._plans.checking.expressions import (
+from portico._plans.checking.expressions import Expressions, call_problems, unlike
+from portico._plans.checking.notes import FunctionNames, Notes
+from portico._plans.checking.shapes import (
     UNKNOWN,
-    Expressions,
     Known,
     Output,
-    call_problems,
     described,
     known_of,
     listed,
     meant_alone,
     object_of,
-    unlike,
     whole,
 )
-from portico._plans.checking.notes import FunctionNames, Notes
 from portico._plans.plan import INPUT, Plan, PlanTemplate, Step, Value
 from portico._ports.template_language import Template
 from portico._schema.compare import Together, never_meet
