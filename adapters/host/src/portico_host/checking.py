@@ -11,7 +11,7 @@ from typing import Literal
 from portico.errors import ConfigurationError, PluginConflict, PluginNotInstalled, PorticoError
 from portico.ports import PORTS
 from portico_host.configuration import FILE_NAME, Configuration
-from portico_host.entry_points import Damaged, damaged_entry_points, folded
+from portico_host.entry_points import Damaged, damaged_entry_points
 from portico_host.fields import secret_values
 from portico_host.loading import factory_of, settings_class_of
 from portico_host.mending import mend_by_authors
@@ -19,6 +19,7 @@ from portico_host.mistakes import Mistake, SettingsInvalid
 from portico_host.packages import Package, Plugins, port_named
 from portico_host.schema import offered_schema
 from portico_host.services import HostServices
+from portico_host.shipped import folded
 from portico_host.tree import Given, dotted
 
 __all__ = ["Problem", "check", "package_problems", "problems_of"]

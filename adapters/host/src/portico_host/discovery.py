@@ -17,8 +17,9 @@ from portico.errors import nearest
 from portico.plugins import Registration
 from portico.ports import PORTS, PortInfo
 from portico_host.calling_out import import_quietly, printing_to_stderr
-from portico_host.entry_points import COMMANDS, GROUP, disabled_by_environment, entry_points_of, folded, names_of
+from portico_host.entry_points import COMMANDS, GROUP, disabled_by_environment, entry_points_of, names_of
 from portico_host.packages import Defect, Offer, Package, Plugins, State, title
+from portico_host.shipped import folded
 
 __all__ = ["Hook", "Hooks", "discover", "hooks_of", "no_hook_in"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from importlib.metadata import Distribution, EntryPoint, PackageMetadata, distributions
@@ -11,6 +10,7 @@ from typing import Any
 
 from portico.errors import PluginBroken
 from portico_host.calling_out import import_quietly
+from portico_host.shipped import folded
 
 __all__ = [
     "COMMANDS",
@@ -22,7 +22,6 @@ __all__ = [
     "disabled_by_environment",
     "entry_points_of",
     "first_of",
-    "folded",
     "names_of",
 ]
 
@@ -107,11 +106,6 @@ def disabled_by_environment() -> tuple[str, ...]:
 def names_of(distribution: str) -> set[str]:
     """Return by what a distribution may be called where it is switched off."""
     return {folded(distribution), folded(distribution.removeprefix("portico-"))}
-
-
-def folded(name: str) -> str:
-    """Normalise a distribution's name as the packaging specification has it."""
-    return re.sub(r"[-_.]+", "-", name).casefold()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,7 @@ from traceback import walk_tb
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from portico_host.entry_points import folded
-from portico_host.shipped import SHIPPED
+from portico_host.shipped import SHIPPED, folded
 from portico_host.typed_words import quoted
 
 __all__ = ["mend_by_authors", "mend_of_conflict", "mend_of_failure", "raised_at", "where_it_is_worked_on"]

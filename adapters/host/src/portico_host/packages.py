@@ -9,8 +9,7 @@ from typing import Literal, TypeAlias
 from portico.errors import PluginBroken, PluginConflict, PluginIncompatible, PluginNotInstalled, nearest
 from portico.plugins import Registration
 from portico.ports import PORTS, PortInfo
-from portico_host.entry_points import folded
-from portico_host.shipped import SHIPPED
+from portico_host.shipped import SHIPPED, folded
 
 __all__ = ["Defect", "Offer", "Package", "Plugins", "State", "distribution_for", "port_named", "title"]
 

@@ -6,7 +6,9 @@ the names after it. A test compares the table with the workspace.
 
 from __future__ import annotations
 
-__all__ = ["SHIPPED"]
+import re
+
+__all__ = ["SHIPPED", "folded"]
 
 SHIPPED: dict[str, str] = {
     "portico": "",
@@ -37,3 +39,8 @@ SHIPPED: dict[str, str] = {
     "portico-web": "full-pages httpx web-pages",
     "portico-wordllama": "",
 }
+
+
+def folded(name: str) -> str:
+    """Normalise a distribution's name as the packaging specification has it."""
+    return re.sub(r"[-_.]+", "-", name).casefold()

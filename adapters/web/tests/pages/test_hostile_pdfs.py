@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from portico_web.pages._errors import Unreadable
 from portico_web.pages._pdf import PdfBounds, pdf_text
-from portico_web.pages._worker import Unreadable
 
 ROOT = b"<</Type/Catalog/Pages 2 0 R>>"
 PAGE = b"<</Type/Page/Parent 2 0 R/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>/MediaBox[0 0 99 99]>>"

@@ -79,8 +79,6 @@ class AgentReply(Generic[T]):
 
 AgentEvent: TypeAlias = ChatDelta | FunctionsOffered | ToolStarted | ToolFinished | PartialValue[T] | AgentReply[T]
 """What happens in an agent's turn: all that `Kernel.stream` yields, with the `AgentReply` in place of the `Turn`."""
-
-
 Offer: TypeAlias = "str | Function | FunctionPlugin | ChosenFunctions"
 """A function, the name of one, a plugin, the name of one, or functions that were chosen already."""
 
@@ -594,7 +592,7 @@ def _new(messages: Any) -> tuple[Message, ...]:
     if isinstance(messages, str):
         return (Message.of("user", messages),)
     if not isinstance(messages, Message | Sequence) or isinstance(messages, bytes):
-        raise TypeError(f"an agent is asked with words, a message, or several, and not with {messages!r:.80}")
+        raise TypeError(f"an agent takes a text, a message, or several messages, not {messages!r:.80}")
     new = (messages,) if isinstance(messages, Message) else tuple(messages)
     for each in new:
         if not isinstance(each, Message):

@@ -109,13 +109,13 @@ class PydanticTypeCodec:
         if _is_noted(hint, "pydantic") or (_is_noted(hint, "annotated_types") and (loaded or find_spec("pydantic"))):
             from portico_basics.type_codecs.pydantic_types import compile_noted
 
-            return compile_noted(hint, inner)
+            return compile_noted(hint, inner, self)
         kind = _class_of(hint)
         if not loaded or not (hasattr(kind, "__get_pydantic_core_schema__") or hasattr(kind, "__pydantic_validator__")):
             return None
         from portico_basics.type_codecs.pydantic_types import compile_class
 
-        return compile_class(hint)
+        return compile_class(hint, self)
 
 
 def _class_of(hint: object) -> type | None:

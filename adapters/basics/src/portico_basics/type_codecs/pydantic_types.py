@@ -6,6 +6,7 @@ import math
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pydantic
@@ -16,6 +17,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from portico.errors import SchemaUnsupported
 from portico.plugins import Compiled, Fault, Mismatch, compile_type
+from portico.ports import TypeCodec
 from portico_basics.type_codecs._faults import got, reason
 from portico_basics.type_codecs.pydantic_drafts import drafting
 from portico_basics.type_codecs.pydantic_faults import faults_of, located
@@ -33,14 +35,14 @@ _OLDEST = (2, 12)
 """The first pydantic that can be told on a call what becomes of unknown keys."""
 
 
-def compile_class(hint: Any) -> Compiled:
+def compile_class(hint: Any, codec: TypeCodec) -> Compiled:
     """Compile a model, a dataclass or another class that pydantic knows. Raises ``SchemaUnsupported``."""
     if hint is pydantic.BaseModel:
         raise SchemaUnsupported("BaseModel itself has no fields: name a model.")
-    return _compile(hint)
+    return _compile(hint, codec)
 
 
-def compile_noted(hint: Any, inner: Callable[[object], Compiled]) -> Compiled:
+def compile_noted(hint: Any, inner: Callable[[object], Compiled], codec: TypeCodec) -> Compiled:
     """Compile an ``Annotated`` type. What is only described stays the type that it is, whoever compiles that."""
     kind, *notes = typing.get_args(hint)
     texts = [_only_text(note) for note in notes]
@@ -50,7 +52,7 @@ def compile_noted(hint: Any, inner: Callable[[object], Compiled]) -> Compiled:
         if not text:
             return compiled
         return replace(compiled, schema={**compiled.schema, "description": text})
-    compiled = _compile(hint)
+    compiled = _compile(hint, codec)
     text = next((note for note in notes if isinstance(note, str)), None)
     if text is None or "description" in compiled.schema:
         return compiled
@@ -67,7 +69,7 @@ def _only_text(note: Any) -> str | None:
     return text if repr(note) == repr(pydantic.Field(description=note.description)) else None
 
 
-def _compile(hint: Any) -> Compiled:
+def _compile(hint: Any, codec: TypeCodec) -> Compiled:
     kind = typing.get_args(hint)[0] if typing.get_origin(hint) is typing.Annotated else hint
     name = getattr(kind, "__name__", None) or str(kind)
     if tuple(map(int, pydantic.VERSION.split(".")[:2])) < _OLDEST:
@@ -133,18 +135,16 @@ def _compile(hint: Any) -> Compiled:
         except Mismatch as error:
             raise SchemaUnsupported(f"What the serializer of {name} writes does not fit {name}: {error}") from error
 
-    draft = drafting(hint, structure, _part, aliased=aliased)
+    draft = drafting(hint, structure, partial(_part, codec=codec), aliased=aliased)
     return Compiled(schema, structure, unstructure, draft, whole=writes_all(adapter))
 
 
-def _part(hint: Any) -> Compiled:
+def _part(hint: Any, codec: TypeCodec) -> Compiled:
     """Compile what stands inside of a type of pydantic, for drafts: lists and unions in parts, as core has them."""
-    from portico_basics.type_codecs.codecs import PydanticTypeCodec
-
     try:
-        return compile_type(hint, [PydanticTypeCodec()])
+        return compile_type(hint, [codec])
     except SchemaUnsupported:
-        return _compile(hint)
+        return _compile(hint, codec)
 
 
 def _limit(error: Mapping[str, Any]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -16,7 +15,7 @@ from portico_cli.failures import DONE, HELD, INFEASIBLE
 from portico_cli.invocation import Invocation, short_name
 from portico_cli.show.functions import selection_to_json
 from portico_cli.show.layout import AnswerText, Hanging, count_words, place_head
-from portico_cli.show.output import plain, safe_text, show, write_json
+from portico_cli.show.output import one_line, plain, safe_text, show, write_json
 
 if TYPE_CHECKING:
     from portico import Paused, Run
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from portico_cli.execution import Ended
 
 
-_LONGEST = 2_000
 # The name that stands for the planner when a plan was run without one.
 _NO_PLANNER = "plan"
 _COUNTS = ("added", "changed", "renamed", "removed", "unchanged")
@@ -175,12 +173,6 @@ def _footer(run: Run, reports: Mapping[str, IndexReport]) -> str:
     parts += [f"{count_words(skipped, 'file')} skipped."] if skipped else []
     parts += [f"{count_words(unread, 'problem')} while indexing."] if unread else []
     return " ".join([*parts, "`portico index PATH` says why."] if skipped or unread else parts)
-
-
-def one_line(value: object) -> str:
-    """Return a value as JSON on one line, cut if it is very long."""
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters)"
 
 
 def report_to_json(report: IndexReport) -> dict[str, Any]:

@@ -26,6 +26,8 @@ _ESCAPED_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u
 # No line is cut where a program reads.
 _WIDTH_OF_PIPES = 100_000
 
+_LONGEST = 2_000
+
 
 class OutputClosed(Exception):
     """Whoever reads standard output went away, as ``| head`` does."""
@@ -143,3 +145,9 @@ def _close(error: OSError) -> NoReturn:
     if isinstance(error, BrokenPipeError):
         raise OutputClosed
     raise OutputFailed(f"Standard output cannot be written: {error.strerror or error}.") from error
+
+
+def one_line(value: object) -> str:
+    """Return a value as JSON on one line, cut if it is very long."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters)"

@@ -11,9 +11,9 @@ from rich.text import Text
 
 from portico_cli.invocation import short_name
 from portico_cli.runs import RunEntry, host_of, time_of
-from portico_cli.show.answer import function_to_json, one_line
+from portico_cli.show.answer import function_to_json
 from portico_cli.show.layout import Hanging
-from portico_cli.show.output import plain, safe_text
+from portico_cli.show.output import one_line, plain, safe_text
 from portico_cli.terminal.progress import called_by
 
 if TYPE_CHECKING:

@@ -145,7 +145,7 @@ class Person:
     async def _about(
         self, words: str, reason: str | None, arguments: Mapping[str, object], question: str, letters: str
     ) -> str:
-        from portico_cli.show.answer import one_line
+        from portico_cli.show.output import one_line
 
         async with self._asking:
             with self._quiet():

@@ -10,14 +10,16 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from portico.errors import LimitExceeded
 from portico_templates.handlebars.values import MISSING
 
+# They belong to modules above this one.
+Body: TypeAlias = Any
+
 if TYPE_CHECKING:
     from portico.ports import CallFunction
-    from portico_templates.handlebars._bodies import Body
 
 
 Job = Coroutine[Any, Any, Any]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 from portico.ports import TypeCodec
 from portico_templates.handlebars._fields import Fields
 from portico_templates.handlebars._running import Limits
 from portico_templates.handlebars._writing import Texts
 
-if TYPE_CHECKING:
-    from portico_templates.handlebars._bodies import Body
+# They belong to modules above this one.
+Body: TypeAlias = Any
 
 
 BUILT_IN = frozenset({"each", "if", "unless", "with", "log", "lookup"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 from portico import Prompt
 from portico.errors import LimitExceeded
@@ -14,8 +14,8 @@ from portico.ports import TypeCodec
 from portico_templates.handlebars._numbers import number_text
 from portico_templates.handlebars.values import MISSING, is_array
 
-if TYPE_CHECKING:
-    from portico_templates.handlebars._bodies import Segment
+# They belong to modules above this one.
+Segment: TypeAlias = Any
 
 
 _ESCAPED = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;", "`": "&#x60;", "=": "&#x3D;"}

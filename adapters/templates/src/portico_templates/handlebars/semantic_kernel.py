@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 from portico.errors import LimitExceeded
 from portico_templates.handlebars.values import MISSING, is_array, is_true
 
-if TYPE_CHECKING:
-    from portico_templates.handlebars._running import Scope
-    from portico_templates.handlebars._setup import Setup
+# They belong to modules above this one.
+Scope: TypeAlias = Any
+Setup: TypeAlias = Any
 
 
 Value = Callable[["Setup", "Scope", Sequence[Any], Mapping[str, Any]], Any]

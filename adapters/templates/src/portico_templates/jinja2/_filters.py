@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from functools import wraps
 from textwrap import TextWrapper
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 from jinja2 import pass_environment, pass_eval_context
 from jinja2.async_utils import auto_to_list
@@ -20,8 +20,8 @@ from portico_templates.jinja2._errors import Refused
 from portico_templates.jinja2._formats import check_growth, percent
 from portico_templates.jinja2._rendering import charge
 
-if TYPE_CHECKING:
-    from portico_templates.jinja2._environment import PromptEnvironment
+# They belong to modules above this one.
+PromptEnvironment: TypeAlias = Any
 
 
 # They write HTML, or Python's own idea of a value.
@@ -128,7 +128,8 @@ def _safe(environment: PromptEnvironment, value: Any) -> Any:
 
 @pass_environment
 def _string(environment: PromptEnvironment, value: Any) -> str:
-    return environment.string(value)
+    text: str = environment.string(value)
+    return text
 
 
 @pass_environment

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 from jinja2.sandbox import SandboxedEscapeFormatter, SandboxedFormatter
 from markupsafe import Markup
@@ -14,8 +14,7 @@ from portico.errors import LimitExceeded
 from portico_templates.jinja2._own_text import OwnText
 from portico_templates.jinja2._rendering import RENDERING, too_large
 
-if TYPE_CHECKING:
-    from portico_templates.jinja2._environment import PromptEnvironment
+PromptEnvironment: TypeAlias = Any  # it belongs to a module above this one
 
 
 _WIDEST = 1_000
@@ -51,7 +50,8 @@ def formatted(
     )
     made = formatter.vformat(text, args, kwargs)
     check_growth(len(made))
-    return environment.like(text, made)
+    liked: str = environment.like(text, made)
+    return liked
 
 
 def check_growth(count: int) -> None:

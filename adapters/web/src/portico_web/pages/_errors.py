@@ -88,3 +88,7 @@ def seconds_of(retry_after: str | None) -> float | None:
         return max(0.0, parsedate_to_datetime(text).timestamp() - time())
     except (ValueError, TypeError, OverflowError, OSError):
         return None
+
+
+class Unreadable(Exception):
+    """What was fetched has no text to be had; the argument says why, in the words that end a sentence on it."""

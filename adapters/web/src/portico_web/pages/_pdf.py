@@ -10,7 +10,7 @@ from time import monotonic
 from pypdf import PdfReader, apply_configuration
 from pypdf.errors import LimitReachedError
 
-from portico_web.pages._worker import Unreadable
+from portico_web.pages._errors import Unreadable
 
 # pypdf parses about a million operators in ten seconds; a dense page of text has some ten thousand.
 _MOST_WORK_A_STREAM = 300_000

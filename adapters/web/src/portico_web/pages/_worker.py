@@ -18,10 +18,7 @@ import struct
 from collections.abc import Mapping
 from typing import IO, Any
 
-
-class Unreadable(Exception):
-    """What was fetched has no text to be had; the argument says why, in the words that end a sentence on it."""
-
+from portico_web.pages._errors import Unreadable
 
 LENGTHS = struct.Struct(">II")
 
