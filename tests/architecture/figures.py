@@ -23,6 +23,13 @@ LIMITS = {
     "circles of modules": 0,
     "lines of CONTRIBUTING": 120,
 }
+REACHED = {
+    "source lines": 81_900,
+    "core lines": 26_200,
+    "testkit lines, with its tests": 17_400,
+    "public names of core": 299,
+}
+"""What is still above its limit: such a figure may only fall. Lower it here when it does."""
 _LEAVES = ("core", "adapters/*", "connectors/*", "planners/*", "tests/testkit")
 
 
@@ -129,6 +136,12 @@ def figures() -> dict[str, int]:
         "circles of modules": len(circles()),
         "lines of CONTRIBUTING": lines_of([ROOT / "CONTRIBUTING.md"]),
     }
+
+
+def advice(what: str) -> str:
+    """Return what to do about a figure above its limit."""
+    found = ", ".join(" ".join(group) for group in circles()) if what == "circles of modules" else "take out more"
+    return f"{what}: {found}; `python tests/architecture/figures.py` prints all figures"
 
 
 if __name__ == "__main__":

@@ -13,6 +13,15 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
+PRIVATE_ROOMS = "core/src/portico"
+LAYERS = [
+    "_kernel",
+    "_runs : _planning : _agents : _bulk_embedding",
+    "_tool_loop : _prompts : _plans : _search : _chat : _selection : _ports : _functions : _kernel_like",
+    "_schema : _types",
+    "_plugins | _jobs",
+    "errors",
+]
 APPLICATION = ["portico_cli", "portico_host", "portico_testkit"]
 
 
@@ -20,6 +29,12 @@ def packages() -> list[str]:
     """Return the import packages of all distributions."""
     patterns = ("core", "adapters/*", "connectors/*", "planners/*", "tests/testkit")
     return sorted(file.parent.name for each in patterns for file in ROOT.glob(f"{each}/src/*/__init__.py"))
+
+
+def private_modules() -> list[str]:
+    """Return the private modules and packages of core."""
+    found = (ROOT / PRIVATE_ROOMS).glob("_*")
+    return sorted(f"portico.{each.stem}" for each in found if each.stem.strip("_") and not each.stem.startswith("__"))
 
 
 def contracts() -> list[dict[str, Any]]:
@@ -32,6 +47,19 @@ def contracts() -> list[dict[str, Any]]:
             "type": "forbidden",
             "source_modules": ["portico"],
             "forbidden_modules": [name for name in everything if name != "portico"],
+        },
+        {
+            "name": "The others import core's public modules only",
+            "type": "forbidden",
+            "source_modules": [name for name in everything if name != "portico"],
+            "forbidden_modules": private_modules(),
+            "allow_indirect_imports": True,
+        },
+        {
+            "name": "The rooms of core import what is below them",
+            "type": "layers",
+            "containers": ["portico"],
+            "layers": LAYERS,
         },
         {"name": "Plugin packages do not import each other", "type": "independence", "modules": plugins},
         {

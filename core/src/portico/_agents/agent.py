@@ -341,15 +341,8 @@ class _Turn:
         usage = self.usage + turn.usage + self.hold.spent
         self.thread.keep(ThreadTurn((*self.new, *turn.messages), self.agent.name, usage), self.reduced)
         selections = [context.selection for context in self.contexts] + [turn.selection]
-        return AgentReply(
-            turn.value,
-            turn,
-            self.thread,
-            self.agent.name,
-            usage,
-            tuple(selection for selection in selections if selection is not None),
-            self.reduced,
-        )
+        chosen = tuple(selection for selection in selections if selection is not None)
+        return AgentReply(turn.value, turn, self.thread, self.agent.name, usage, chosen, self.reduced)
 
 
 def _followed(before: tuple[Message, ...], after: tuple[Message, ...]) -> tuple[Message, ...]:

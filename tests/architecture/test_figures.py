@@ -1,0 +1,16 @@
+"""How large Portico may be: `figures.py` counts, and prints the same figures."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+SCRIPT = runpy.run_path(str(Path(__file__).parent / "figures.py"))
+FIGURES: dict[str, int] = SCRIPT["figures"]()
+
+
+@pytest.mark.parametrize("what", SCRIPT["LIMITS"])
+def test_a_figure_stays_within_its_limit(what: str) -> None:
+    assert FIGURES[what] <= SCRIPT["REACHED"].get(what, SCRIPT["LIMITS"][what]), SCRIPT["advice"](what)
