@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from portico._search.filters import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Range, check_filter, matches
+from portico._search.filters import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Range, matches
 from portico.errors import UnsupportedFilter
 from portico_testkit.strategies import filters, records
 
@@ -87,7 +87,7 @@ SUPPORT = FilterSupport({"site": frozenset({"Equal"}), "year": frozenset({"Equal
 )
 def test_what_a_source_cannot_do_is_refused_with_what_it_can(filter: Filter, message: str) -> None:
     with pytest.raises(UnsupportedFilter) as caught:
-        check_filter(filter, SUPPORT, "Brave")
+        SUPPORT.check(filter, "Brave")
     assert message in str(caught.value)
 
 
@@ -105,11 +105,11 @@ def test_a_refusal_is_of_something_that_the_filter_has(filter: Filter) -> None:
         else:
             used.add((clause.field, type(clause).__name__))
     wide = {field: frozenset(kind for other, kind in used if other == field) for field, _ in used}
-    check_filter(filter, FilterSupport(wide, frozenset({"And", "Or", "Not"})), "source")
+    FilterSupport(wide, frozenset({"And", "Or", "Not"})).check(filter, "source")
     for field, kind in used:
         narrow = {**wide, field: wide[field] - {kind}}
         with pytest.raises(UnsupportedFilter, match=kind):
-            check_filter(filter, FilterSupport(narrow, frozenset({"And", "Or", "Not"})), "source")
+            FilterSupport(narrow, frozenset({"And", "Or", "Not"})).check(filter, "source")
 
 
 def test_a_filter_without_end_is_refused_with_the_bound() -> None:
@@ -118,7 +118,7 @@ def test_a_filter_without_end_is_refused_with_the_bound() -> None:
         deep = Not(deep)
     for huge in (deep, And(tuple(Equal("a", number) for number in range(1001)))):
         with pytest.raises(UnsupportedFilter, match="1000 clauses or deeper than 20"):
-            check_filter(huge, FilterSupport.everything(), "source")
+            FilterSupport.everything().check(huge, "source")
 
 
 def test_support_describes_itself() -> None:

@@ -24,10 +24,10 @@ LIMITS = {
     "lines of CONTRIBUTING": 120,
 }
 REACHED = {
-    "source lines": 81_900,
+    "source lines": 81_800,
     "core lines": 26_200,
     "testkit lines, with its tests": 17_400,
-    "public names of core": 299,
+    "public names of core": 284,
 }
 """What is still above its limit: such a figure may only fall. Lower it here when it does."""
 _LEAVES = ("core", "adapters/*", "connectors/*", "planners/*", "tests/testkit")

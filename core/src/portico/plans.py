@@ -9,28 +9,14 @@ from portico._lazy import lazy_names
 if TYPE_CHECKING:
     from portico._planning.asking import (
         AnswerWords as AnswerWords,
+        Asking as Asking,
         ReplyProblem as ReplyProblem,
-        ask as ask,
-        ask_streamed as ask_streamed,
-        ask_until_usable as ask_until_usable,
-        said_before as said_before,
-        sampled_request as sampled_request,
-        whole as whole,
     )
-    from portico._planning.model_calls import (
-        call_step as call_step,
-        object_in as object_in,
-        step_faults as step_faults,
-    )
+    from portico._planning.model_calls import ModelCall as ModelCall
     from portico._planning.prompts import (
         FittedFunctions as FittedFunctions,
+        PromptText as PromptText,
         Round as Round,
-        as_data as as_data,
-        as_text as as_text,
-        one_line as one_line,
-        shape as shape,
-        shortened as shortened,
-        signatures as signatures,
     )
     from portico._plans.check import (
         check_plan as check_plan,

@@ -15,12 +15,7 @@ if TYPE_CHECKING:
         several_texts as several_texts,
     )
     from portico._functions.names import find_name as find_name
-    from portico._plugins.databases import (
-        sqlite_error as sqlite_error,
-        sqlite_errors as sqlite_errors,
-        transaction as transaction,
-        use_log as use_log,
-    )
+    from portico._plugins.databases import Sqlite as Sqlite
     from portico._plugins.http import (
         HttpRequest as HttpRequest,
         HttpResponse as HttpResponse,

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         Or as Or,
         Range as Range,
         Scalar as Scalar,
-        check_filter as check_filter,
         matches as matches,
     )
     from portico._search.functions import (

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from portico import Function
 from portico.errors import SchemaUnsupported
-from portico.plans import INPUT, Plan, Step, plan_from_json, plan_to_json, shape
+from portico.plans import INPUT, Plan, PromptText, Step, plan_from_json, plan_to_json
 from portico.plugins import PlainSchemaValidator, ReplyFault
 from portico_structured_planner.bounds import Bounds, bounded
 from portico_structured_planner.forms import ParameterForm
@@ -152,4 +152,4 @@ def test_a_value_is_valid_under_its_schema(value: Any) -> None:
     ],
 )
 def test_schemas_are_shown_in_few_words(schema: Any, shown: str) -> None:
-    assert shape(schema) == shown
+    assert PromptText.shape(schema) == shown

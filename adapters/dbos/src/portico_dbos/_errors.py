@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from portico.errors import StoreBusy, StoreDamaged, StoreError, StoreUnavailable
-from portico.plugins import sqlite_error
+from portico.plugins import Sqlite
 
 _STARTING = ("starting up", "shutting down", "recovery", "too many clients", "remaining connection slots")
 """What a server says that takes no connection now and will later."""
@@ -78,7 +78,7 @@ def _of_driver(error: BaseException | None, place: str) -> StoreError:
 
 
 def _of_sqlite(error: sqlite3.Error, place: str) -> StoreError:
-    return sqlite_error(
+    return Sqlite.error(
         error,
         place,
         damaged="Set another `path` in [runner.dbos], or move the file away with its -wal and -shm, and a new one is "

@@ -10,7 +10,7 @@ import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
-from portico.plugins import transaction, use_log
+from portico.plugins import Sqlite
 from portico_faiss._errors import damaged
 from portico_faiss._names import DATABASE, generation_of_vectors
 
@@ -76,8 +76,8 @@ def create(folder: Path, namespace: str, wait: float) -> sqlite3.Connection:
     (folder / DATABASE).touch()
     connection = connect(folder, wait)
     try:
-        use_log(connection, wait)
-        with transaction(connection):
+        Sqlite.use_log(connection, wait)
+        with Sqlite.transaction(connection):
             if not _has_tables(connection, folder):
                 for table in _TABLES:
                     connection.execute(table)

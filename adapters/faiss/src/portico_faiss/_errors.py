@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from portico.errors import StoreDamaged
-from portico.plugins import sqlite_errors
+from portico.plugins import Sqlite
 
 _DERIVED = "what is derived from documents is then built again."
 
@@ -20,7 +20,7 @@ def damaged(file: Path, why: str) -> StoreDamaged:
 
 def mapped_errors(file: Path) -> AbstractContextManager[None]:
     """Raise ``StoreBusy``, ``StoreDamaged`` or ``StoreError`` for what goes wrong around the database ``file``."""
-    return sqlite_errors(
+    return Sqlite.errors(
         f"The vector store's file {file}",
         damaged=f"Delete the folder {file.parent}; {_DERIVED}",
         advice="Make its folder writable, or set another `path` in [vectors.faiss].",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from portico.plugins import transaction
+from portico.plugins import Sqlite
 from portico_faiss._database import State, create, encoded_id, identity, read_state, write_state
 from portico_faiss._errors import mapped_errors
 from portico_faiss._graph_files import remove_if_possible
@@ -40,7 +40,7 @@ class FolderWriter:
         dimensions = int(rows.shape[1])
         with self._lock, mapped_errors(self._folder / DATABASE):
             connection = self._opened()
-            with transaction(connection):
+            with Sqlite.transaction(connection):
                 state = read_state(connection, self._folder)
                 if state.dimensions not in (None, dimensions):
                     raise ValueError(
@@ -68,7 +68,7 @@ class FolderWriter:
             if not (self._folder / DATABASE).exists():
                 return 0
             connection = self._opened()
-            with transaction(connection):
+            with Sqlite.transaction(connection):
                 state = read_state(connection, self._folder)
                 removed = _bury(connection, ids)
                 kept = self._compacted(connection, state)
@@ -86,7 +86,7 @@ class FolderWriter:
             if not (self._folder / DATABASE).exists():
                 return
             connection = self._opened()
-            with transaction(connection):
+            with Sqlite.transaction(connection):
                 state = read_state(connection, self._folder)
                 connection.execute("DELETE FROM records")
                 connection.execute("DELETE FROM dead")

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from portico.plugins import Services
 from portico.ports import VectorStore
-from portico.search import Filter, FilterSupport, VectorMatch, VectorRecord, Vectors, check_filter, plain_metadata
+from portico.search import Filter, FilterSupport, VectorMatch, VectorRecord, Vectors, plain_metadata
 from portico_faiss._folder import FolderNamespace
 from portico_faiss._memory import MemoryNamespace
 from portico_faiss._search import LoadedEntries, View, search
@@ -91,7 +91,7 @@ class FaissVectorStore(VectorStore):
         if top < 1:
             raise ValueError(f"top is {top}; it must be at least 1")
         if filter is not None:
-            check_filter(filter, self.filter_support, f"Vector store {self.name!r}")
+            self.filter_support.check(filter, f"Vector store {self.name!r}")
         units = unit_queries(queries)
         place = self._place(namespace)
         if place is None:

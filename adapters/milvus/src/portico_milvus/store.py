@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from portico.plugins import Services
 from portico.ports import VectorStore
-from portico.search import Filter, FilterSupport, VectorMatch, VectorRecord, Vectors, check_filter
+from portico.search import Filter, FilterSupport, VectorMatch, VectorRecord, Vectors
 from portico_milvus._connection import Connection
 from portico_milvus._namespaces import Namespaces
 from portico_milvus._rows import entries, read_id
@@ -81,7 +81,7 @@ class MilvusVectorStore(VectorStore):
         """Return the ``top`` best records that pass the filter, best first, one list for each query row."""
         if top < 1:
             raise ValueError(f"top is {top}; it must be at least 1")
-        check_filter(filter, self.filter_support, f"Vector store {self.name!r}")
+        self.filter_support.check(filter, f"Vector store {self.name!r}")
         if not queries.rows:
             return []
         search = Search(self._namespaces, self._settings, namespace, top, filter)

@@ -114,7 +114,7 @@ class PostgresRunStore(RunStore):
             raise Rows.stale(lease)
 
     async def release(self, lease: Lease) -> None:
-        """Give the run back, unless the lease is Rows.stale; when it has ended, a few old ones are removed."""
+        """Give the run back, unless the lease is stale; when it has ended, a few old ones are removed."""
         self._held.pop((lease.run, lease.token), None)
 
         async def release(connection: Connection) -> Any:
@@ -127,7 +127,7 @@ class PostgresRunStore(RunStore):
                 await self._clean()
 
     async def append(self, lease: Lease, entries: Sequence[Mapping[str, Any]]) -> None:
-        """Add entries at the end; ``StoreBusy`` for a Rows.stale lease, ``StoreError`` for what is no JSON.
+        """Add entries at the end; ``StoreBusy`` for a stale lease, ``StoreError`` for what is no JSON.
 
         After ``StoreUnavailable``, the same entries are not written a second time when they are given again.
         """

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from portico.plugins import Services
 from portico.ports import VectorStore
-from portico.search import Filter, FilterSupport, HybridMatch, VectorMatch, VectorRecord, Vectors, check_filter
+from portico.search import Filter, FilterSupport, HybridMatch, VectorMatch, VectorRecord, Vectors
 from portico_postgres import _vector_searching as searching
 from portico_postgres._conditions import Condition, condition_of
 from portico_postgres._texts import given, key, stored
@@ -171,5 +171,5 @@ class PostgresHybridSearch:
 def _asked_for(top: int, filter: Filter | None) -> tuple[int, Condition]:
     if top < 1:
         raise ValueError(f"top is {top}; it must be at least 1")
-    check_filter(filter, _SUPPORT, _SOURCE)
+    _SUPPORT.check(filter, _SOURCE)
     return min(operator.index(top), _MOST_RECORDS), condition_of(filter)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from portico.errors import StoreDamaged, StoreError
-from portico.plugins import sqlite_errors, transaction
+from portico.plugins import Sqlite
 
 _VERSION = 1
 
@@ -85,7 +85,7 @@ class FileEntry:
 def store_errors(file: Path) -> Iterator[None]:
     """Map SQLite's errors to ours, naming the database."""
     try:
-        with sqlite_errors(
+        with Sqlite.errors(
             f"The index in {file.parent}",
             damaged="Update it (`portico index`): it is made anew.",
             advice="Searching, too, needs a folder that can be written; `index` of the source says which.",
@@ -114,7 +114,7 @@ def connect(file: Path, *, create: bool = False) -> sqlite3.Connection:
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             if version == 0 and create:
                 connection.execute("PRAGMA journal_mode = WAL")
-                with transaction(connection):
+                with Sqlite.transaction(connection):
                     for statement in _SCHEMA.split(";\n"):
                         connection.execute(statement)
                     connection.execute(f"PRAGMA user_version = {_VERSION}")
@@ -174,7 +174,7 @@ def write(
 
     ``words`` says whether the catalogue finds passages by their words, and must be the same each time.
     """
-    with transaction(connection):
+    with Sqlite.transaction(connection):
         added = [_write_file(connection, namespace, entry, run, words) for entry in entries]
         bump_revision(connection)
     return added
@@ -182,7 +182,7 @@ def write(
 
 def delete_files(connection: sqlite3.Connection, namespace: str, files: Sequence[int], *, words: bool = True) -> None:
     """Remove files with their passages."""
-    with transaction(connection):
+    with Sqlite.transaction(connection):
         for file in files:
             _delete_passages(connection, namespace, file, words)
             connection.execute("DELETE FROM files WHERE id = ?", (file,))
@@ -191,7 +191,7 @@ def delete_files(connection: sqlite3.Connection, namespace: str, files: Sequence
 
 def touch(connection: sqlite3.Connection, stats: Sequence[tuple[int, int, bytes]]) -> None:
     """Note new sizes and times of files whose content is as it was."""
-    with transaction(connection):
+    with Sqlite.transaction(connection):
         connection.executemany("UPDATE files SET size = ?, modified_ns = ? WHERE path = ?", stats)
 
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 
-from portico.plugins import transaction
+from portico.plugins import Sqlite
 
 
 def note_pending(connection: sqlite3.Connection, namespace: str, ids: Iterable[str]) -> None:
     """Note which vectors are about to be written."""
-    with transaction(connection):
+    with Sqlite.transaction(connection):
         connection.execute("INSERT OR IGNORE INTO namespaces VALUES (?)", (namespace,))
         connection.executemany("INSERT OR IGNORE INTO pending VALUES (?, ?)", ((namespace, id) for id in ids))
 
@@ -35,7 +35,7 @@ def garbage(connection: sqlite3.Connection, namespace: str) -> list[str]:
 
 def forget_garbage(connection: sqlite3.Connection, namespace: str) -> None:
     """Forget them, once their vectors are gone."""
-    with transaction(connection):
+    with Sqlite.transaction(connection):
         connection.execute("DELETE FROM garbage WHERE namespace = ?", (namespace,))
 
 
@@ -51,6 +51,6 @@ def discarded(connection: sqlite3.Connection, namespace: str) -> list[str]:
 
 def forget_discarded(connection: sqlite3.Connection, namespace: str) -> None:
     """Forget them, once their vectors are gone."""
-    with transaction(connection):
+    with Sqlite.transaction(connection):
         connection.execute("DELETE FROM pending WHERE namespace = ?", (namespace,))
         connection.execute("DELETE FROM garbage WHERE namespace = ?", (namespace,))

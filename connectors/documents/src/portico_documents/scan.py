@@ -12,7 +12,7 @@ from hashlib import blake2b
 from pathlib import Path, PurePath
 
 from portico.errors import ConfigurationError
-from portico.plugins import transaction
+from portico.plugins import Sqlite
 from portico_documents.catalogue import FileEntry, PassageEntry
 from portico_documents.chunking import cut
 from portico_documents.conditions import metadata_of
@@ -93,7 +93,7 @@ class Scan:
                 batch.last = False
                 break
         # Deferred: an immediate one would lock the catalogue too, which only the writer beside it changes.
-        with transaction(self._connection, write=False):
+        with Sqlite.transaction(self._connection, write=False):
             self._connection.executemany("INSERT OR IGNORE INTO seen VALUES (?)", seen)
         return batch
 

@@ -13,7 +13,6 @@ from portico.search import (
     TextSearchOptions,
     TextSearchResult,
     Vectors,
-    check_filter,
 )
 from portico_documents import catalogue
 from portico_documents.conditions import FILTERS
@@ -110,7 +109,7 @@ class DocumentsSearch(SearchConnector[DocumentHit]):
 def _accepted(filter: Filter | None, store: VectorStore) -> Filter | None:
     """Return the filter if the store can apply it; what it cannot, the catalogue applies to what it finds."""
     try:
-        check_filter(filter, store.filter_support, f"Vector store {store.name!r}")
+        store.filter_support.check(filter, f"Vector store {store.name!r}")
     except UnsupportedFilter:
         return None
     return filter

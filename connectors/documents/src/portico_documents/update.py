@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
-from portico.plugins import EmbeddingBatch, StoreFilling, transaction
+from portico.plugins import EmbeddingBatch, Sqlite, StoreFilling
 from portico.ports import IndexProgress, IndexReport
 from portico_documents import catalogue, leftovers
 from portico_documents.scan import Batch, Scan
@@ -198,7 +198,7 @@ def _other_namespaces(connection: sqlite3.Connection, namespace: str) -> list[st
 
 
 def _forget_namespace(connection: sqlite3.Connection, namespace: str) -> None:
-    with transaction(connection):
+    with Sqlite.transaction(connection):
         connection.execute("DELETE FROM namespaces WHERE name = ?", (namespace,))
         connection.execute("DELETE FROM pending WHERE namespace = ?", (namespace,))
         connection.execute("DELETE FROM garbage WHERE namespace = ?", (namespace,))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from portico.plugins import EmbeddingBatch, StoreFilling, transaction
+from portico.plugins import EmbeddingBatch, Sqlite, StoreFilling
 from portico.ports import EmbeddingGenerator, VectorStore
 from portico.search import VectorRecord, Vectors
 from portico_documents import catalogue, leftovers
@@ -171,7 +171,7 @@ def _words(trail: str, text: str, parts: str) -> str:
 
 
 def _store_ids(connection: sqlite3.Connection, ids: Sequence[tuple[str]]) -> None:
-    with transaction(connection, write=False):
+    with Sqlite.transaction(connection, write=False):
         connection.executemany("INSERT OR IGNORE INTO temp.stored VALUES (?)", ids)
 
 

@@ -213,3 +213,19 @@ def said_before(text: str, most: int) -> Message:
     if not text.strip():
         return Message.of("assistant", "(nothing)")
     return Message.of("assistant", text if len(text) <= most else f"{text[:most]}…")
+
+
+class Asking:
+    """How planners ask a model.
+
+    ``request`` makes a request of messages and of the planner's settings. ``ask`` returns a whole reply, ``stream``
+    gives its words as they come, ``until_usable`` asks again while a reply cannot be read. ``require_whole`` refuses a
+    reply that was cut short. ``message`` shows a model what it wrote.
+    """
+
+    request = staticmethod(sampled_request)
+    ask = staticmethod(ask)
+    stream = staticmethod(ask_streamed)
+    until_usable = staticmethod(ask_until_usable)
+    require_whole = staticmethod(whole)
+    message = staticmethod(said_before)

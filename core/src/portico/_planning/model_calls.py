@@ -68,3 +68,14 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is no JSON value")
+
+
+class ModelCall:
+    """A call that a model wrote: ``step`` makes a step of it, ``faults`` says what is wrong with that step.
+
+    ``arguments`` reads the JSON object of a call's arguments.
+    """
+
+    step = staticmethod(call_step)
+    faults = staticmethod(step_faults)
+    arguments = staticmethod(object_in)

@@ -312,3 +312,22 @@ def _inputs(spec: FunctionSpec) -> Iterable[str]:
 @lru_cache(maxsize=8_192)
 def _words_of(name: str, description: str, inputs: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(words(name)), frozenset(words("\n".join((description, *inputs))))
+
+
+class PromptText:
+    """How planners write values and functions into their prompts.
+
+    ``line`` writes a JSON value on one line that stays data; ``data`` does the same and shortens it to its share;
+    ``plain`` writes words as they are. ``shorten`` cuts a text in its middle. ``signatures`` and ``shape`` write
+    functions and JSON Schemas in few words.
+
+    >>> PromptText.shape({"type": "array", "items": {"type": "string"}})
+    'string[]'
+    """
+
+    line = staticmethod(one_line)
+    data = staticmethod(as_data)
+    plain = staticmethod(as_text)
+    shorten = staticmethod(shortened)
+    signatures = staticmethod(signatures)
+    shape = staticmethod(shape)

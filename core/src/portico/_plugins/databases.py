@@ -105,3 +105,15 @@ def sqlite_error(error: Exception, what: str, *, damaged: str, advice: str) -> S
 def plain_code(error: sqlite3.Error) -> int:
     """Return the kind of an error (``sqlite3.SQLITE_FULL``, …), the low byte of its code; 0 without a code."""
     return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+
+
+class Sqlite:
+    """What stores in SQLite need: ``transaction``, ``use_log``, and the ``errors`` of a store for those of SQLite.
+
+    ``error`` returns the one error that ``errors`` raises.
+    """
+
+    transaction = staticmethod(transaction)
+    use_log = staticmethod(use_log)
+    errors = staticmethod(sqlite_errors)
+    error = staticmethod(sqlite_error)

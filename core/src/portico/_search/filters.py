@@ -1,6 +1,6 @@
 """Filters of a search or a store. They are data, never code.
 
-A source declares with :class:`FilterSupport` which filters it can apply. :func:`check_filter` refuses others, so no
+A source declares with :class:`FilterSupport` which filters it can apply. `FilterSupport.check` refuses others, so no
 clause is dropped in silence. :func:`matches` is the reference meaning for stores that translate filters.
 """
 
@@ -113,6 +113,30 @@ class FilterSupport:
         clauses = {field: frozenset({"Equal"}) for field in (*fields, *offered)}
         return cls(clauses | {field: frozenset(kinds) for field, kinds in more.items()}, offered=offered)
 
+    def check(self, filter: Filter | None, source: str) -> None:
+        """Raise ``UnsupportedFilter`` unless ``source`` can apply every clause of ``filter``."""
+        if filter is None:
+            return
+        for clause in _clauses(filter, 0):
+            kind = type(clause).__name__
+            if isinstance(clause, And | Or | Not):
+                if kind not in self.combine:
+                    raise UnsupportedFilter(
+                        f"{source} cannot combine filters with {kind}. It supports {self.describe()}"
+                        + (f", combined with {', '.join(sorted(self.combine))}." if self.combine else ".")
+                    )
+            elif self.fields is not None:
+                if clause.field not in self.fields:
+                    near = nearest(clause.field, list(self.fields))
+                    hint = f" Did you mean {near[0]!r}?" if near else ""
+                    raise UnsupportedFilter(
+                        f"{source} cannot filter by {clause.field!r}.{hint} It supports {self.describe()}."
+                    )
+                if kind not in self.fields[clause.field]:
+                    raise UnsupportedFilter(
+                        f"{source} cannot apply {kind} to {clause.field!r}. It supports {self.describe()}."
+                    )
+
     def describe(self) -> str:
         """Return in words what is supported."""
         if self.fields is None:
@@ -120,31 +144,6 @@ class FilterSupport:
         if not self.fields:
             return "no filters"
         return ", ".join(f"{field} ({', '.join(sorted(kinds))})" for field, kinds in sorted(self.fields.items()))
-
-
-def check_filter(filter: Filter | None, support: FilterSupport, source: str) -> None:
-    """Raise ``UnsupportedFilter`` unless ``source`` can apply every clause of ``filter``."""
-    if filter is None:
-        return
-    for clause in _clauses(filter, 0):
-        kind = type(clause).__name__
-        if isinstance(clause, And | Or | Not):
-            if kind not in support.combine:
-                raise UnsupportedFilter(
-                    f"{source} cannot combine filters with {kind}. It supports {support.describe()}"
-                    + (f", combined with {', '.join(sorted(support.combine))}." if support.combine else ".")
-                )
-        elif support.fields is not None:
-            if clause.field not in support.fields:
-                near = nearest(clause.field, list(support.fields))
-                hint = f" Did you mean {near[0]!r}?" if near else ""
-                raise UnsupportedFilter(
-                    f"{source} cannot filter by {clause.field!r}.{hint} It supports {support.describe()}."
-                )
-            if kind not in support.fields[clause.field]:
-                raise UnsupportedFilter(
-                    f"{source} cannot apply {kind} to {clause.field!r}. It supports {support.describe()}."
-                )
 
 
 @dataclass(frozen=True, slots=True)

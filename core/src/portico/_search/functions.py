@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, get_origin
 
 from portico._functions.functions import Function, FunctionPlugin, Parameter
-from portico._search.filters import And, AnyOf, Equal, Filter, Range, Scalar, check_filter, wanted
+from portico._search.filters import And, AnyOf, Equal, Filter, Range, Scalar, wanted
 from portico._search.results import (
     SearchCapabilities,
     TextSearchOptions,
@@ -303,10 +303,10 @@ class _Call:
 
     def check(self, capabilities: SearchCapabilities, source: str) -> None:
         """Raise ``UnsupportedFilter`` for a filter that the source would refuse in a call."""
-        check_filter(self.fixed, capabilities.filter, source)
+        capabilities.filter.check(self.fixed, source)
         for name, clause in self.clauses.items():
             try:
-                check_filter(_joined([self.fixed, clause.sample]), capabilities.filter, source)
+                capabilities.filter.check(_joined([self.fixed, clause.sample]), source)
             except UnsupportedFilter as error:
                 raise UnsupportedFilter(f"{self.function} cannot have the parameter {name!r}. {error}") from error
 

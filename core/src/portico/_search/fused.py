@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from portico._chat.citations import place_of
 from portico._ports.search_index import IndexProgress, IndexReport, SearchIndex
-from portico._search.filters import Filter, FilterSupport, check_filter
+from portico._search.filters import Filter, FilterSupport
 from portico._search.results import (
     SearchCapabilities,
     SearchConnector,
@@ -201,7 +201,7 @@ class FusedSearch(SearchConnector[FusedResult]):
         for name, search in self.searches.items():
             whose = f"The source {name!r} of text search {self.name!r}"
             try:
-                check_filter(filter, search.capabilities.filter, whose)
+                search.capabilities.filter.check(filter, whose)
             except UnsupportedFilter as error:
                 shared = self.capabilities.filter.describe()
                 raise UnsupportedFilter(f"{error} All its sources together support {shared}.") from None

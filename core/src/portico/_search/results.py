@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, get_args, get_origin, get_type_hints, overload
 
-from portico._search.filters import Filter, FilterSupport, check_filter
+from portico._search.filters import Filter, FilterSupport
 
 if TYPE_CHECKING:
     from portico._ports.search_index import SearchIndex
@@ -318,7 +318,7 @@ async def _checked(
     """Check the options against what the connector or the method declares, and fetch."""
     options = options or TextSearchOptions()
     capabilities = capabilities or connector.capabilities
-    check_filter(options.filter, capabilities.filter, f"Text search {connector.name!r}")
+    capabilities.filter.check(options.filter, f"Text search {connector.name!r}")
     counted = options.include_total_count and capabilities.total_count
     if not query.strip():
         return SearchResults([], total_count=0 if counted else None)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from portico import FunctionSpec, Message, Reasoning, Text, ToolCall, ToolResult
-from portico.plans import Refusal, Round, StepRecord, Task, as_text, one_line, shortened
+from portico.plans import PromptText, Refusal, Round, StepRecord, Task
 from portico.plugins import estimated_tokens
 from portico_function_calling_planner._notes import Carried, Exchange, exchanges_from
 
@@ -94,7 +94,8 @@ def conversation(
 def _goal(task: Task, tokens: int) -> str:
     if task.input is None:
         return task.goal
-    return f"{task.goal}\n\nThe goal came with this input (data): {shortened(one_line(task.input), tokens)}"
+    given = PromptText.shorten(PromptText.line(task.input), tokens)
+    return f"{task.goal}\n\nThe goal came with this input (data): {given}"
 
 
 def _result(carried: Carried, records: dict[str, StepRecord]) -> tuple[str, bool]:
@@ -104,7 +105,7 @@ def _result(carried: Carried, records: dict[str, StepRecord]) -> tuple[str, bool
     record = records.get(carried.step)
     if record is None:
         return _NOT_RUN, True
-    return (as_text(record.result), False) if record.error is None else (record.error, True)
+    return (PromptText.plain(record.result), False) if record.error is None else (record.error, True)
 
 
 def _as_exchange(records: Sequence[StepRecord], task: Task) -> Exchange:

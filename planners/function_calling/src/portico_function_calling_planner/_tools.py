@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from portico import FunctionSpec, Tool, ToolCall
 from portico.errors import ArgumentsInvalid
-from portico.plans import FittedFunctions, Step, call_step, object_in, step_faults
+from portico.plans import FittedFunctions, ModelCall, Step
 from portico.plugins import JsonSchema, Mismatch, StrictForm, find_name, tool_form
 
 
@@ -46,7 +46,7 @@ class Offer:
         if spec is None:
             spec = self._catalogue[find_name(call.name, self._catalogue, lenient=True)]
         try:
-            arguments = object_in(call.arguments.strip() or "{}")
+            arguments = ModelCall.arguments(call.arguments.strip() or "{}")
         except ValueError as error:
             raise ArgumentsInvalid(spec.name, [f"the arguments are not one JSON object: {error}"]) from error
         if form is not None and not form.identity:
@@ -54,8 +54,8 @@ class Offer:
                 arguments = form.decode(arguments)
             except (Mismatch, RecursionError) as error:
                 raise ArgumentsInvalid(spec.name, [str(error) or "nested too deeply"]) from error
-        step = call_step(spec.name, arguments, self._catalogue, id=id, reason=reason)
-        faults = step_faults(step, self._catalogue)
+        step = ModelCall.step(spec.name, arguments, self._catalogue, id=id, reason=reason)
+        faults = ModelCall.faults(step, self._catalogue)
         if faults:
             raise ArgumentsInvalid(spec.name, [fault.removeprefix("arguments.").rstrip(".") for fault in faults])
         return step

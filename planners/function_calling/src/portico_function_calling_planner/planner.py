@@ -6,18 +6,7 @@ from collections.abc import Sequence
 
 from portico import ChatReply, ChatRequest, Message, ToolCall, ToolChoice
 from portico.errors import FunctionError, PlanError, UnsupportedOption
-from portico.plans import (
-    Answer,
-    AnswerWords,
-    Emit,
-    Infeasible,
-    Plan,
-    Step,
-    Task,
-    ask_streamed,
-    object_in,
-    whole,
-)
+from portico.plans import Answer, AnswerWords, Asking, Emit, Infeasible, ModelCall, Plan, Step, Task
 from portico.plugins import Services
 from portico.ports import ChatService
 from portico_function_calling_planner._conversation import conversation, exchanges_of, failed_in_a_row
@@ -94,7 +83,7 @@ class FunctionCallingPlanner:
             message = own_ids(reply)
             calls = _calls(message)
             if not calls:
-                whole(reply, chat, self._settings.max_tokens)
+                Asking.require_whole(reply, chat, self._settings.max_tokens)
                 if words.text:
                     return Answer(f"{seen}{_BETWEEN}{words.text}" if seen else words.text)
                 # Services refuse a turn without any words.
@@ -135,7 +124,7 @@ class FunctionCallingPlanner:
 
     async def _ask(self, chat: ChatService, request: ChatRequest, words: AnswerWords, emit: Emit) -> ChatReply:
         held = HeldWords(words, calls_may_follow=request.tool_choice.mode != "none")
-        reply = await ask_streamed(chat, request, emit, on_text=held.feed)
+        reply = await Asking.stream(chat, request, emit, on_text=held.feed)
         if not reply.tool_calls:
             held.release()
         return reply
@@ -160,7 +149,10 @@ class FunctionCallingPlanner:
                 continue
             if reply.finish == "length" and place == len(calls) - 1 and not _is_whole(call):
                 carried.append(
-                    Carried(call, error="The reply was cut short before this call was whole. Call it again, shorter.")
+                    Carried(
+                        call,
+                        error="The reply was cut short before this call was whole. Call it again, shorter.",
+                    )
                 )
                 continue
             try:
@@ -180,7 +172,7 @@ def _calls(message: Message) -> list[ToolCall]:
 
 def _is_whole(call: ToolCall) -> bool:
     try:
-        object_in(call.arguments)
+        ModelCall.arguments(call.arguments)
     except ValueError:
         return False
     return True
@@ -188,7 +180,7 @@ def _is_whole(call: ToolCall) -> bool:
 
 def _infeasible(call: ToolCall, reply: ChatReply) -> Infeasible:
     try:
-        given = object_in(call.arguments.strip() or "{}")
+        given = ModelCall.arguments(call.arguments.strip() or "{}")
     except ValueError:
         given = {}
     return Infeasible.from_call(given, said=reply.text)

@@ -8,6 +8,7 @@ from typing import Any
 from portico import Message
 from portico.plans import (
     Answer,
+    Asking,
     Emit,
     Expression,
     FittedFunctions,
@@ -17,9 +18,7 @@ from portico.plans import (
     Task,
     TextOf,
     XmlPlan,
-    ask_until_usable,
     references,
-    sampled_request,
 )
 from portico.plugins import Services
 from portico.ports import ChatService
@@ -73,13 +72,13 @@ class SequentialPlanner:
         catalogue = {spec.name: spec for spec in task.functions}
         finished = {record.step.id for record in finished_steps(task)}
         taken = {record.step.id for record in task.steps}
-        request = sampled_request(messages, settings)
+        request = Asking.request(messages, settings)
 
         def read(text: str) -> XmlPlan | Infeasible:
             has_input = task.input is not None
             return read_reply(text, catalogue, goal=task.goal, finished=finished, taken=taken, has_input=has_input)
 
-        return await ask_until_usable(chat, request, emit, read=read, repair=repair, repairs=settings.repairs)
+        return await Asking.until_usable(chat, request, emit, read=read, repair=repair, repairs=settings.repairs)
 
 
 def _with_results_before(result: Expression | None, task: Task) -> Expression | None:

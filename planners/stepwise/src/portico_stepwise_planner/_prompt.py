@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from portico import Message
-from portico.plans import INPUT, Finding, From, Round, Step, StepRecord, Task, Value, as_text, one_line, shortened
+from portico.plans import INPUT, Finding, From, PromptText, Round, Step, StepRecord, Task, Value
 from portico.plugins import estimated_tokens
 from portico_stepwise_planner._arguments import written_argument
 
@@ -117,7 +117,7 @@ def _alternating(messages: Sequence[Message]) -> list[Message]:
 def _goal(task: Task, tokens: int) -> str:
     if task.input is None:
         return f"Goal: {task.goal}"
-    shown = shortened(one_line(task.input), tokens)
+    shown = PromptText.shorten(PromptText.line(task.input), tokens)
     return f"Goal: {task.goal}\n\nIt came with this input (data), the result of {INPUT!r}: {shown}"
 
 
@@ -125,8 +125,8 @@ def _turn(step: Step, task: Task, *, objects: bool) -> str:
     name = step.function if isinstance(step.function, str) else step.id
     arguments = _arguments(step, task)
     if objects:
-        return one_line({"thought": step.reason, "action": {"function": name, "arguments": arguments}})
-    action = one_line({"function": name, "arguments": arguments})
+        return PromptText.line({"thought": step.reason, "action": {"function": name, "arguments": arguments}})
+    action = PromptText.line({"function": name, "arguments": arguments})
     return f"Thought: {' '.join(step.reason.split())}\nAction: {action}"
 
 
@@ -138,15 +138,15 @@ def _arguments(step: Step, task: Task) -> dict[str, Any]:
 
 
 def _words(record: StepRecord) -> str:
-    return as_text(record.result) if record.error is None else record.error
+    return PromptText.plain(record.result) if record.error is None else record.error
 
 
 def _observation(record: StepRecord, words: str) -> str:
     """Write a result so that it stays one JSON value on one line: it can open no turn of its own."""
     if record.error is not None:
-        return f"Observation: {record.step.id} failed: {one_line(words)}"
-    whole = words == as_text(record.result)
-    return f"Observation: {record.step.id} gave: {one_line(record.result if whole else words)}"
+        return f"Observation: {record.step.id} failed: {PromptText.line(words)}"
+    whole = words == PromptText.plain(record.result)
+    return f"Observation: {record.step.id} gave: {PromptText.line(record.result if whole else words)}"
 
 
 def _refused(findings: Sequence[Finding]) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from portico.plans import object_in
+from portico.plans import ModelCall
 from portico.plugins import ReplyFault
 
 _WORDS = r"final[ _]answer|action[ _]input|thought|action|observation"
@@ -147,7 +147,7 @@ def _first_object(text: str, what: str) -> dict[str, Any]:
     except ValueError as error:
         raise ReplyFault([f"{what} is not whole JSON: {error}. {_EXPECTED}"]) from error
     try:
-        return object_in(start[:end])
+        return ModelCall.arguments(start[:end])
     except ValueError as error:
         raise ReplyFault([f"{what} cannot be used: {error}. {_EXPECTED}"]) from error
 
@@ -185,7 +185,7 @@ def _called(document: Mapping[str, Any], thought: str) -> Action:
     arguments = document[given[0]] if given else {}
     if isinstance(arguments, str):
         try:
-            arguments = object_in(arguments or "{}")
+            arguments = ModelCall.arguments(arguments or "{}")
         except ValueError as error:
             raise ReplyFault([f"the arguments are no JSON object: {error}. {_EXPECTED}"]) from error
     if arguments is None:

@@ -10,20 +10,18 @@ from portico.errors import FunctionNotFound, PlanError
 from portico.plans import (
     Answer,
     AnswerWords,
+    Asking,
     Emit,
     Expression,
     FittedFunctions,
     Infeasible,
+    ModelCall,
     Plan,
+    PromptText,
     Step,
     Task,
     TextDelta,
     Value,
-    ask_streamed,
-    call_step,
-    said_before,
-    signatures,
-    whole,
 )
 from portico.plugins import JsonSchema, ReplyFault, Services
 from portico.ports import ChatService
@@ -101,7 +99,7 @@ class StepwisePlanner:
         if self._offered is None or self._offered[0] != key:
             infeasible = JsonSchema.free_name("infeasible", {spec.name for spec in task.functions})
             tokens = self._settings.manual_tokens
-            fitted = FittedFunctions.of(task.functions, task.goal, tokens=tokens, write=signatures)
+            fitted = FittedFunctions.of(task.functions, task.goal, tokens=tokens, write=PromptText.signatures)
             # On the last turn nothing can be called any more, and where there are results they are the answer: a small
             # model that has written calls goes on to write one as long as there is any.
             schema = turn_schema(
@@ -154,19 +152,19 @@ class StepwisePlanner:
             words = AnswerWords(emit)
             watch = LinesWatch(words) if schema is None else SchemaWatch(words, schema)
             asked = replace(request, messages=(*messages, *added))
-            reply = await ask_streamed(chat, asked, emit, on_text=watch.feed)
+            reply = await Asking.stream(chat, asked, emit, on_text=watch.feed)
             watch.close()
             try:
                 turn = _meant(_read(reply, schema), offer, task)
             except ReplyFault as fault:
-                whole(reply, chat, request.max_tokens)
+                Asking.require_whole(reply, chat, request.max_tokens)
                 if words.text or attempt == self._settings.repairs:
                     raise PlanError(_unreadable(chat, reply, fault, attempt + 1)) from fault
                 told = fault_message(fault.faults, objects=schema is not None)
-                added = (said_before(reply.text, _SENT_BACK), told)
+                added = (Asking.message(reply.text, _SENT_BACK), told)
                 continue
             if isinstance(turn, Final):
-                whole(reply, chat, request.max_tokens)
+                Asking.require_whole(reply, chat, request.max_tokens)
                 if turn.text != words.text:
                     emit(TextDelta(turn.text[len(words.text) :]))
             return turn
@@ -195,7 +193,7 @@ def _step(action: Action, arguments: Mapping[str, Expression], task: Task) -> St
     catalogue = {spec.name: spec for spec in task.functions}
     values = {name: each.value for name, each in arguments.items() if isinstance(each, Value)}
     try:
-        step = call_step(action.function, values, catalogue, id=id, reason=action.thought)
+        step = ModelCall.step(action.function, values, catalogue, id=id, reason=action.thought)
     except FunctionNotFound:
         # As it was written: the check names the nearest functions, and the model reads that.
         return Step(id, action.function, arguments, reason=action.thought)

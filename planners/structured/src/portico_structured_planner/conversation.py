@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from portico import Message
-from portico.plans import Plan, Refusal, StepRecord, Task, one_line, plan_to_json, said_before, shape
+from portico.plans import Asking, Plan, PromptText, Refusal, StepRecord, Task, plan_to_json
 from portico_structured_planner.steps import StepForm
 
 _RULES = """\
@@ -57,7 +57,7 @@ def after_step(reply: str, id: str, returns: Mapping[str, Any], *, last: bool) -
     then = "No more calls fit into this plan: end it." if last else "What is the next step?"
     return [
         Message.of("assistant", reply),
-        Message.of("user", f"This is the step {id}. It gives: {shape(returns)}\n{then}"),
+        Message.of("user", f"This is the step {id}. It gives: {PromptText.shape(returns)}\n{then}"),
     ]
 
 
@@ -65,14 +65,14 @@ def faulty(reply: str, faults: Sequence[str]) -> list[Message]:
     """Return a reply that is no step, and why."""
     shown = "\n".join(f"- {fault}" for fault in faults[:_MOST_FAULTS])
     return [
-        said_before(reply, _MOST),
+        Asking.message(reply, _MOST),
         Message.of("user", f"That is no valid step:\n{shown}\nWrite this step again, as one JSON object."),
     ]
 
 
 def _shown(value: Any) -> str:
     """Show a JSON value, the beginning of a long one."""
-    return _short(one_line(value))
+    return _short(PromptText.line(value))
 
 
 def _done(records: Iterable[StepRecord]) -> Iterable[str]:

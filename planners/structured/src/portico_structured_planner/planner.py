@@ -10,15 +10,15 @@ from portico.errors import PlanError, SchemaUnsupported
 from portico.plans import (
     INPUT,
     Answer,
+    Asking,
     Emit,
     FittedFunctions,
     Infeasible,
     Plan,
+    PromptText,
     Step,
     Task,
-    ask,
     references,
-    signatures,
 )
 from portico.plugins import PlainSchemaValidator, ReplyFault, Services, StrictForm
 from portico.ports import ChatService, SchemaValidator
@@ -151,11 +151,11 @@ class _Writing:
         """Return the functions that the manual has room for, fewer where a strict schema has not."""
         tokens = self.settings.manual_tokens
         while True:
-            fitted = FittedFunctions.of(self.task.functions, self.task.goal, tokens=tokens, write=signatures)
+            fitted = FittedFunctions.of(self.task.functions, self.task.goal, tokens=tokens, write=PromptText.signatures)
             try:
                 self.form(fitted.functions)
             except SchemaUnsupported:
-                tokens = (tokens or sum(len(signatures([each])) for each in fitted.functions)) // 2
+                tokens = (tokens or sum(len(PromptText.signatures([each])) for each in fitted.functions)) // 2
                 if tokens < _TOKENS_AT_LEAST:
                     raise
             else:
@@ -211,7 +211,7 @@ class _Writing:
         """Ask for one step until it is valid. Raises ``PlanError``."""
         further: list[Message] = []
         for _ in range(self.settings.repairs + 1):
-            reply = await ask(self.chat, self.request(form, further), self.emit, cut=True)
+            reply = await Asking.ask(self.chat, self.request(form, further), self.emit, cut=True)
             try:
                 if reply.finish == "length":
                     raise ReplyFault(["it was cut short: write less"])

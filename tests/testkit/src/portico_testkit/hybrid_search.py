@@ -11,7 +11,7 @@ import pytest
 
 from portico.errors import StoreError, UnsupportedFilter
 from portico.ports import HybridSearch, VectorStore
-from portico.search import Equal, Filter, HybridMatch, Range, VectorRecord, Vectors, check_filter
+from portico.search import Equal, Filter, HybridMatch, Range, VectorRecord, Vectors
 from portico_testkit._failing import fails_as
 from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.tasks import give_up, no_tasks_but, still_answers
@@ -144,7 +144,7 @@ class HybridSearchKit:
         await _put(vector_store, _TEXTS)
         for filter in (Equal("no such field", 1), Range("a", above=1)):
             try:
-                check_filter(filter, vector_store.filter_support, vector_store.name)
+                vector_store.filter_support.check(filter, vector_store.name)
             except UnsupportedFilter:
                 with pytest.raises(UnsupportedFilter):
                     await _find(vector_store, "anvil", filter=filter)

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from portico.errors import StoreError, UnsupportedFilter
 from portico.ports import VectorStore
-from portico.search import Filter, VectorMatch, VectorRecord, Vectors, check_filter, matches
+from portico.search import Filter, VectorMatch, VectorRecord, Vectors, matches
 from portico_testkit._failing import fails_as
 from portico_testkit.fakes.vector_store import DictVectorStore
 from portico_testkit.vector_strategies import Call, Delete, Drop, Get, Search, Upsert
@@ -78,7 +78,7 @@ async def compare(call: Call, prefix: str, store: VectorStore, plain: DictVector
                 same_scores(_units(came), _units(expected), tolerance)
         case Search(_, query, top, filter):
             try:
-                check_filter(filter, store.filter_support, store.name)
+                store.filter_support.check(filter, store.name)
             except UnsupportedFilter:
                 return
             queries = Vectors.from_rows([query])
@@ -110,7 +110,7 @@ def same_scores(came: Sequence[float], expected: Sequence[float], tolerance: flo
 def skip_without(store: VectorStore, needed: Filter) -> None:
     """Skip the test unless the store can filter so."""
     try:
-        check_filter(needed, store.filter_support, store.name)
+        store.filter_support.check(needed, store.name)
     except UnsupportedFilter as error:
         pytest.skip(str(error))
 
@@ -133,7 +133,7 @@ async def check_filtered(store: VectorStore, namespace: str, records: Sequence[V
     """Hold a filtered search of all ``records`` of a namespace, of two dimensions, against `matches`."""
     query = Vectors.from_rows([(1, 0)])
     try:
-        check_filter(filter, store.filter_support, store.name)
+        store.filter_support.check(filter, store.name)
     except UnsupportedFilter:
         with pytest.raises(UnsupportedFilter):
             await store.search(namespace, query, filter=filter)

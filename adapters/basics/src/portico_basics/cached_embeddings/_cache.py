@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from portico.plugins import transaction
+from portico.plugins import Sqlite
 from portico_basics.cached_embeddings._database import connect, identity, newest, succeed
 from portico_basics.cached_embeddings._errors import CacheDamaged, CacheUnusable, mapped_errors
 from portico_basics.cached_embeddings._wire import Key, Purpose, finite_rows, keys_of, row_checksum
@@ -177,7 +177,7 @@ class Cache:
         dimensions: int,
         rows: Sequence[tuple[Key, memoryview, int]],
     ) -> None:
-        with transaction(connection):
+        with Sqlite.transaction(connection):
             tick = self._tick_touches(connection)
             self._make_room(connection, len(rows), dimensions * 4 + _ROW_OVERHEAD)
             connection.execute(
@@ -199,7 +199,7 @@ class Cache:
 
     def _write_touches(self, connection: sqlite3.Connection) -> None:
         if self._touched:
-            with transaction(connection):
+            with Sqlite.transaction(connection):
                 self._tick_touches(connection)
             self._touched.clear()
 

@@ -12,7 +12,7 @@ import sqlite3
 from contextlib import suppress
 from pathlib import Path
 
-from portico.plugins import transaction, use_log
+from portico.plugins import Sqlite
 
 _FORMAT = 1
 """Part of the files' names: two versions of this package may share a folder."""
@@ -69,8 +69,8 @@ def connect(file: Path, wait: float) -> sqlite3.Connection:
         if _is_empty(connection):
             connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-            use_log(connection, wait)
-            with transaction(connection):
+            Sqlite.use_log(connection, wait)
+            with Sqlite.transaction(connection):
                 # Two processes may begin it at once; the second finds it made.
                 if _is_empty(connection):
                     for table in _TABLES:

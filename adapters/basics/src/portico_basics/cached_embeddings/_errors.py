@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from portico.errors import StoreDamaged, StoreError
-from portico.plugins import sqlite_errors
+from portico.plugins import Sqlite
 
 
 class CacheUnusable(Exception):
@@ -22,7 +22,7 @@ class CacheDamaged(Exception):
 def mapped_errors(folder: Path) -> Iterator[None]:
     """Raise ``CacheDamaged`` or ``CacheUnusable``, whose sentence says what to do."""
     try:
-        with sqlite_errors(
+        with Sqlite.errors(
             f"The cache of embeddings in {folder}",
             damaged="",
             advice="Make it writable, or set another `path` in [embeddings.cached].",

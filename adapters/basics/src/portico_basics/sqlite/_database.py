@@ -6,7 +6,7 @@ import os
 import sqlite3
 from pathlib import Path
 
-from portico.plugins import transaction, use_log
+from portico.plugins import Sqlite
 from portico_basics.sqlite._errors import damaged, not_a_journal, too_new
 
 VERSION = 1
@@ -56,8 +56,8 @@ def connect(file: Path, wait: float) -> sqlite3.Connection:
 
 def _prepare(connection: sqlite3.Connection, file: Path, wait: float) -> None:
     if _is_empty(connection):
-        use_log(connection, wait)
-        with transaction(connection):
+        Sqlite.use_log(connection, wait)
+        with Sqlite.transaction(connection):
             # Two processes may begin it at once; the second finds it made.
             if _is_empty(connection):
                 for table in _TABLES:

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from portico.errors import StoreDamaged, StoreError
-from portico.plugins import sqlite_errors
+from portico.plugins import Sqlite
 
 _SWITCH = 'set another `path` in [runs.sqlite] of portico.toml, or `use = "none"` in [runs] to keep no journal'
 
@@ -38,4 +38,4 @@ def too_new(file: Path, version: int, known: int) -> StoreError:
 
 def mapped_errors(file: Path) -> AbstractContextManager[None]:
     """Raise ``StoreBusy``, ``StoreDamaged`` or ``StoreError`` for what goes wrong around the database ``file``."""
-    return sqlite_errors(f"The journal {file}", damaged=_mend(file), advice=f"Make it writable, or {_SWITCH}.")
+    return Sqlite.errors(f"The journal {file}", damaged=_mend(file), advice=f"Make it writable, or {_SWITCH}.")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from portico.errors import StoreBusy, StoreError
-from portico.plugins import Rows, transaction
+from portico.plugins import Rows, Sqlite
 from portico.ports import Lease
 from portico_basics.sqlite._database import connect
 from portico_basics.sqlite._errors import damaged, mapped_errors
@@ -193,7 +193,7 @@ class Journal:
         if synchronous != self._synchronous:
             connection.execute(f"PRAGMA synchronous = {'FULL' if synchronous else 'NORMAL'}")
             self._synchronous = synchronous
-        return transaction(connection)
+        return Sqlite.transaction(connection)
 
     def _entry(self, run: str, number: int, text: object) -> Mapping[str, Any]:
         try:

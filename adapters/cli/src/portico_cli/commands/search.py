@@ -61,7 +61,7 @@ def command(
     Several sources are merged into one ranking. If a source fails, a warning says so, and the others are shown.
     """
     from portico.ports import TextSearch
-    from portico.search import FusedSearch, TextSearchOptions, check_filter
+    from portico.search import FusedSearch, TextSearchOptions
 
     query = clean_argument(query).strip()
     if not query:
@@ -76,7 +76,7 @@ def command(
         async with chosen.application.services(chosen.sources) as services:
             searches = {name: services.get(TextSearch, name) for name in chosen.sources}
             for name, each in searches.items():
-                check_filter(options.filter, each.capabilities.filter, f"The source {name!r}")
+                each.capabilities.filter.check(options.filter, f"The source {name!r}")
             await update_sources(invocation, services, chosen)
             with Progress(f"Searching {', '.join(chosen.sources)}…"):
                 found = await FusedSearch(searches).get_text_search_results(query, options)

@@ -9,6 +9,7 @@ from portico import FunctionSpec, Message
 from portico.errors import LimitExceeded, TemplateError
 from portico.plans import (
     Answer,
+    Asking,
     Emit,
     Expression,
     FittedFunctions,
@@ -20,8 +21,6 @@ from portico.plans import (
     Step,
     Task,
     Value,
-    ask_until_usable,
-    sampled_request,
 )
 from portico.plugins import Services
 from portico.ports import ChatService, TemplateLanguage
@@ -84,7 +83,7 @@ class HandlebarsPlanner:
         chat = self._services.get(ChatService, settings.chat)
         language = self._services.get(TemplateLanguage, _LANGUAGE)
         catalogue = {spec.name: spec for spec in task.functions}
-        request = sampled_request(messages, settings)
+        request = Asking.request(messages, settings)
 
         def read(text: str) -> Written | Infeasible:
             written = read_reply(text)
@@ -92,7 +91,7 @@ class HandlebarsPlanner:
                 self._check(written.source, language, arguments, catalogue)
             return written
 
-        written, _ = await ask_until_usable(chat, request, emit, read=read, repair=repair, repairs=settings.repairs)
+        written, _ = await Asking.until_usable(chat, request, emit, read=read, repair=repair, repairs=settings.repairs)
         return written
 
     def _check(

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from portico.search import Filter, HybridMatch, VectorRecord, Vectors, check_filter
+from portico.search import Filter, HybridMatch, VectorRecord, Vectors
 from portico_testkit.fakes.vector_store import DictVectorStore
 
 __all__ = ["DictHybridSearch", "DictHybridStore"]
@@ -84,7 +84,7 @@ class DictHybridSearch:
             raise ValueError(f"share is {share}; it is from 0 to 1")
         if vector is not None and vector.rows != 1:
             raise ValueError(f"there are {vector.rows} vectors; a hybrid search asks for one")
-        check_filter(filter, self.store.filter_support, f"Vector store {self.store.name!r}")
+        self.store.filter_support.check(filter, f"Vector store {self.store.name!r}")
         answered = self.answered(namespace, text)
         weight = 0.0 if not _words(text) else 1.0 if vector is None else 0.5 if share is None else share
         asked = vector or Vectors.from_rows([[0.0] * self.store._dimensions.get(namespace, 1)])

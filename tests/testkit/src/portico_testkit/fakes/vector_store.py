@@ -8,16 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from portico.ports import VectorStore
-from portico.search import (
-    Filter,
-    FilterSupport,
-    VectorMatch,
-    VectorRecord,
-    Vectors,
-    check_filter,
-    matches,
-    plain_metadata,
-)
+from portico.search import Filter, FilterSupport, VectorMatch, VectorRecord, Vectors, matches, plain_metadata
 
 __all__ = ["DictVectorStore"]
 
@@ -84,7 +75,7 @@ class DictVectorStore(VectorStore):
         """Compare every record with every query."""
         if top < 1:
             raise ValueError(f"top is {top}; it must be at least 1")
-        check_filter(filter, self.filter_support, f"Vector store {self.name!r}")
+        self.filter_support.check(filter, f"Vector store {self.name!r}")
         rows = _rows(queries)
         if self._dimensions.get(namespace, queries.dimensions) != queries.dimensions:
             raise ValueError(f"{queries.dimensions} dimensions, the namespace has {self._dimensions[namespace]}")
