@@ -99,7 +99,7 @@ def test_what_is_held_has_an_exit_code_of_its_own(
         return Run(goal, "r1", "scripted", Paused("somebody must look at it", "s1"), Plan(goal, ()), ())
 
     # Filters that hold come from an application's code, which the command line does not run yet.
-    monkeypatch.setattr(Kernel, "run", hold)
+    monkeypatch.setattr(Kernel, "run_goal", hold)
     done = in_process("ask", "q")
     assert done.code == 4
     assert "Held before step s1: somebody must look at it" in done.out

@@ -352,7 +352,7 @@ def test_a_damaged_journal(doctor: Any, folder: Path) -> None:
     assert not journal.exists(), "looking at it makes none"
     journal.write_bytes(b"no database " * 100)
     found = doctor(configuration)["journal sqlite"]
-    assert found["message"].startswith(f"The journal {journal} is damaged: ")
+    assert found["message"].startswith(f"The journal {journal} is damaged")
     assert found["mend"].startswith("Move it away")
 
 

@@ -203,7 +203,7 @@ def test_at_a_terminal_there_is_a_line_for_each_job(terminal: Any, crew: Configu
     assert shown.code == 130
     assert "  Sum up the week" in shown.text
     lines = [line.rstrip() for line in shown.screen if line.strip() and line.strip() != "^C"]
-    assert re.fullmatch(r"Worker \S+:\d+  crew, memory of the test  run.*  4 jobs at a time", lines[0]), lines
+    assert re.fullmatch(r"Worker \S+:\d+  crew, memory of the test  pursuit.*  4 jobs at a time", lines[0]), lines
     assert sum("given back" in line for line in lines[:-1]) == 2
     assert lines[-1].removeprefix("^C") == "Worker stopped: 0 done, 2 given back."
 

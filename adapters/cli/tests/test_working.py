@@ -275,8 +275,8 @@ async def test_an_uncertain_step_is_told_of_with_what_it_was_sent() -> None:
     await stopped(task)
     await bench.working().work(until_empty=True)
     ended = await ended_run(Invocation(), bench.store, (await bench.queue.status(["r"]))[0])
-    assert isinstance(ended.name.outcome, Paused)
-    assert ended.name.outcome.uncertain
+    assert isinstance(ended.run.outcome, Paused)
+    assert ended.run.outcome.uncertain
     assert {step: dict(begun.arguments) for step, begun in ended.uncertain.items()} == {"s0": {"text": "send"}}
 
 

@@ -85,16 +85,17 @@ class FileEntry:
 def store_errors(file: Path) -> Iterator[None]:
     """Map SQLite's errors to ours, naming the database."""
     try:
-        with Sqlite.errors(
+        yield
+    except sqlite3.Error as error:
+        found = Sqlite.error(
+            error,
             f"The index in {file.parent}",
             damaged="Update it (`portico index`): it is made anew.",
             advice="Searching, too, needs a folder that can be written; `index` of the source says which.",
-        ):
-            yield
-    except CatalogueDamaged:
-        raise
-    except StoreDamaged as error:
-        raise CatalogueDamaged(str(error)) from error
+        )
+        if isinstance(found, StoreDamaged):
+            raise CatalogueDamaged(str(found)) from error
+        raise found from error
 
 
 def connect(file: Path, *, create: bool = False) -> sqlite3.Connection:

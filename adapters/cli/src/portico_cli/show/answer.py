@@ -58,7 +58,7 @@ def _run_to_json(run: Run, uncertain: Mapping[str, Any]) -> dict[str, Any]:
     outcome = run.outcome
     found = outcome if isinstance(outcome, Answer) else Answer("")
     return {
-        "outcome": type(outcome).__name__.lower(),
+        "outcome": "held" if isinstance(outcome, Paused) else type(outcome).__name__.lower(),
         "answer": outcome.text if isinstance(outcome, Answer) else None,
         "value": found.value,
         "citations": [
