@@ -27,10 +27,10 @@ from portico._functions.functions import Function, FunctionPlugin, function
 from portico._functions.middleware import Middleware
 from portico._kernel import Kernel
 from portico._prompts.functions import prompt_function
-from portico._prompts.prompt import Piece, Prompt
+from portico._prompts.prompt import Prompt
 from portico._selection.selection import Considered, FunctionsOffered, Selection
 from portico._tool_loop.values import ToolFinished, ToolLoopLimits, ToolStarted
-from portico.errors import FunctionNotFound, LimitExceeded, TemplateError, ToolLoopLimitExceeded, UnsupportedOption
+from portico.errors import FunctionNotFound, LimitExceeded, TemplateError, UnsupportedOption
 from portico_testkit.fakes.chat_service import ScriptedChat
 
 EVERYTHING = ChatCapabilities(tools=True, sampling=frozenset({"temperature", "max_tokens"}))
@@ -129,7 +129,7 @@ async def test_what_functions_raised_is_in_the_reply_and_not_in_the_thread() -> 
         "Hello",
         Message.of("user", "Hello"),
         [Message.of("user", "Hello")],
-        Prompt([Piece("<message role='user'>", False), Piece("Hello", True), Piece("</message>", False)]),
+        Prompt([("<message role='user'>", False), ("Hello", True), ("</message>", False)]),
     ],
     ids=["words", "message", "messages", "prompt"],
 )
@@ -374,10 +374,10 @@ class TestSettings:
         chat = scripted(ToolCall("1", "Clock-now"), repeat=True)
         agent = ChatAgent("host", kernel=kernel_with_functions(), chat=chat, limits=ToolLoopLimits(rounds=3))
         thread = Thread()
-        with pytest.raises(ToolLoopLimitExceeded, match="3 rounds") as raised:
+        with pytest.raises(LimitExceeded, match="3 rounds") as raised:
             await agent.invoke("x", thread)
         assert thread.turns == ()
-        with pytest.raises(ToolLoopLimitExceeded, match="1 rounds"):
+        with pytest.raises(LimitExceeded, match="1 rounds"):
             await agent.invoke("x", thread, limits=ToolLoopLimits(rounds=1))
         thread.add(Message.of("user", "x"), *raised.value.messages)  # type: ignore[arg-type]
         assert len(thread.messages) == 7

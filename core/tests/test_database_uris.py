@@ -8,12 +8,12 @@ import attrs
 import pytest
 from hypothesis import assume, given, strategies as st
 
-from portico._plugins.registration import Secret, database_uri, place_of
+from portico._plugins.registration import Secret, ValueForm, place_of
 
 
 @attrs.frozen
 class Acme:
-    uri: Secret = attrs.field(validator=database_uri("postgresql", "postgres"))
+    uri: Secret = attrs.field(validator=ValueForm.database_uri("postgresql", "postgres"))
 
 
 ODD = st.text(st.sampled_from("ab1:/?#@%[]&=, +\\'\"."), max_size=12)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -10,7 +10,6 @@ import pytest
 from portico._functions.functions import FunctionSpec
 from portico._plans.check import check_plan
 from portico._plans.plan import Expression, From, ListOf, Plan, Step, TextOf, Value
-from portico._ports.schema_validator import Validate
 from portico_testkit.findings import told
 
 TEXT, COUNT = {"type": "string"}, {"type": "integer"}
@@ -206,7 +205,7 @@ class Refusing:
 
     name = "refusing"
 
-    def compile(self, schema: Mapping[str, Any]) -> Validate:
+    def compile(self, schema: Mapping[str, Any]) -> Callable[[Any], list[str]]:
         def validate(value: Any) -> list[str]:
             raise RecursionError
 

@@ -14,7 +14,7 @@ from portico._kernel import Kernel
 from portico._selection.offering import recent_texts
 from portico._selection.selection import Considered, FunctionsOffered, Selection
 from portico._tool_loop.values import ToolFinished, ToolLoopLimits, Turn
-from portico.errors import StoreError, ToolLoopLimitExceeded, UnsupportedOption
+from portico.errors import LimitExceeded, StoreError, UnsupportedOption
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.function_selector import WordSelector
 
@@ -197,7 +197,7 @@ async def test_choosing_is_within_the_time_of_the_turn():
             await asyncio.Event().wait()
             raise AssertionError("never set")
 
-    with pytest.raises(ToolLoopLimitExceeded, match="seconds"):
+    with pytest.raises(LimitExceeded, match="seconds"):
         await offered_of(kernel_of(Slow(2)), limits=ToolLoopLimits(seconds=0))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from portico._plugins.http import HttpRequest, HttpResponse, service_error
+from portico._plugins.http import HttpRequest, HttpResponse
 from portico._plugins.registration import Secret
 from portico.errors import (
     AuthenticationFailed,
@@ -78,7 +78,7 @@ def test_json_beyond_what_python_reads_is_a_value_error(body: bytes) -> None:
     ],
 )
 def test_the_status_decides_and_the_message_says_what_to_do(status: int, kind: type[ServiceError], advice: str) -> None:
-    error = service_error(HttpResponse(status), "Text search 'acme'")
+    error = HttpResponse(status).error("Text search 'acme'")
     assert type(error) is kind
     assert str(error).startswith("Text search 'acme' ")
     assert f"({status})" in str(error)
@@ -86,14 +86,14 @@ def test_the_status_decides_and_the_message_says_what_to_do(status: int, kind: t
 
 
 def test_a_service_that_means_something_else_by_its_status_is_believed() -> None:
-    error = service_error(said({"error": "Pay."}, 403), "Acme", QuotaExceeded)
+    error = said({"error": "Pay."}, 403).error("Acme", QuotaExceeded)
     assert type(error) is QuotaExceeded
     assert str(error).endswith("It says: Pay.")
-    assert type(service_error(HttpResponse(400), "Acme", ContextOverflow)) is ContextOverflow
+    assert type(HttpResponse(400).error("Acme", ContextOverflow)) is ContextOverflow
 
 
 def test_advice_of_the_caller_takes_the_place_of_the_usual() -> None:
-    error = service_error(HttpResponse(403), "Acme", advice="Switch JSON on.")
+    error = HttpResponse(403).error("Acme", advice="Switch JSON on.")
     assert str(error) == "Acme refused access (403). Switch JSON on."
 
 
@@ -115,24 +115,24 @@ def test_advice_of_the_caller_takes_the_place_of_the_usual() -> None:
     ],
 )
 def test_what_a_service_says_is_found_where_services_say_it(answer: Any) -> None:
-    assert str(service_error(said(answer), "Acme")).endswith("It says: Words.")
+    assert str(said(answer).error("Acme")).endswith("It says: Words.")
 
 
 def test_the_place_of_a_mistake_is_told_too() -> None:
     answer = {"error": {"detail": "Invalid.", "meta": {"errors": [{"loc": ["query", "country"], "msg": "None such."}]}}}
-    assert str(service_error(said(answer, 422), "Acme")).endswith("It says: Invalid. (query.country: None such.)")
+    assert str(said(answer, 422).error("Acme")).endswith("It says: Invalid. (query.country: None such.)")
 
 
 def test_plain_text_is_what_a_service_says_and_a_page_is_not() -> None:
     plain = HttpResponse(400, b"Words.\n", {"content-type": "text/plain; charset=utf-8"})
-    assert str(service_error(plain, "Acme")).endswith("It says: Words.")
-    assert "It says" not in str(service_error(HttpResponse(400, b"<h1>No</h1>", {"content-type": "text/html"}), "Acme"))
+    assert str(plain.error("Acme")).endswith("It says: Words.")
+    assert "It says" not in str(HttpResponse(400, b"<h1>No</h1>", {"content-type": "text/html"}).error("Acme"))
 
 
 @pytest.mark.fuzz
 @given(st.integers(100, 599), st.binary(max_size=60) | json_values().map(lambda value: json.dumps(value).encode()))
 def test_any_answer_is_an_error_of_one_short_line(status: int, body: bytes) -> None:
-    error = service_error(HttpResponse(status, body, {"content-type": "text/plain"}), "Acme")
+    error = HttpResponse(status, body, {"content-type": "text/plain"}).error("Acme")
     assert isinstance(error, PorticoError)
     assert str(error).isprintable(), f"{str(error)!r} cannot be printed on a line"
     assert len(str(error)) < 600
@@ -148,12 +148,12 @@ def test_a_key_that_the_service_repeats_is_not_shown_not_even_in_part(padding: i
             HttpResponse(400, text.encode(), {"content-type": "text/plain"}),
             HttpResponse(302, headers={"location": f"https://a.example/{text}"}),
         ):
-            assert "abcde" not in str(service_error(response, "Acme", hidden=[key]))
+            assert "abcde" not in str(response.error("Acme", hidden=[key]))
 
 
 def test_of_a_bearer_header_the_key_alone_is_hidden_too() -> None:
-    error = service_error(
-        said({"error": "The bearer tvly-123456789 is unknown"}), "Acme", hidden=[Secret("Bearer tvly-123456789")]
+    error = said({"error": "The bearer tvly-123456789 is unknown"}).error(
+        "Acme", hidden=[Secret("Bearer tvly-123456789")]
     )
     assert "tvly" not in str(error)
     assert "The bearer" in str(error)
@@ -207,7 +207,7 @@ def test_a_date_and_a_time_of_day_are_counted_from_now() -> None:
 def test_a_wait_beyond_all_bounds_is_still_a_number(written: str) -> None:
     """Some services count in thousandths of a second, and some in jest."""
     for name in ("retry-after", "x-ratelimit-reset"):
-        error = service_error(HttpResponse(429, b"", {name: written}), "Acme")
+        error = HttpResponse(429, b"", {name: written}).error("Acme")
         assert isinstance(error, RateLimited)
         assert error.retry_after is not None
         assert 0 < error.retry_after < 1e11

@@ -8,8 +8,7 @@ from typing import Any, Literal
 import pytest
 from hypothesis import given, strategies as st
 
-from portico._functions.functions import Function
-from portico._functions.names import find_function, find_name
+from portico._functions.functions import Function, FunctionSpec, find_function
 from portico._planning.model_calls import call_step, object_in, step_faults
 from portico._plans.plan import From, Step, Value
 from portico._plans.task import Infeasible, StepRecord, Task
@@ -63,13 +62,15 @@ def test_mending_leaves_alone_what_fits_and_what_no_schema_speaks_of(value: Any)
     "name", ["Weather-forecast", "Weather.forecast", "weather_FORECAST", "forecast", "functions.now"]
 )
 def test_a_name_is_found_as_its_function_is(name: str) -> None:
-    assert find_name(name, CATALOGUE, lenient=True) == find_function(name, FUNCTIONS, lenient=True).full_name
+    assert (
+        FunctionSpec.find_name(name, CATALOGUE, lenient=True) == find_function(name, FUNCTIONS, lenient=True).full_name
+    )
 
 
 @pytest.mark.parametrize("name", ["Weather-forcast", "", "Weather", "Clock-now-now"])
 def test_a_name_that_is_none_has_the_same_error_as_a_function(name: str) -> None:
     with pytest.raises(FunctionNotFound) as one:
-        find_name(name, CATALOGUE, lenient=True)
+        FunctionSpec.find_name(name, CATALOGUE, lenient=True)
     with pytest.raises(FunctionNotFound) as other:
         find_function(name, FUNCTIONS, lenient=True)
     assert str(one.value) == str(other.value)

@@ -16,7 +16,7 @@ from portico._functions.middleware import PlanReview, RequireApproval, StepRun, 
 from portico._kernel import Kernel
 from portico._plans.functions import plan_function
 from portico._plans.plan import From, ListOf, Plan, PlanTemplate, Step, TextOf, Value
-from portico._plans.task import Answer, Budget, Event, Infeasible, Resumed, StepStarted, StepUncertain, Task
+from portico._plans.task import Answer, Budget, Event, Infeasible, RunStarted, StepPaused, StepStarted, Task
 from portico._ports.planner import Planner
 from portico._ports.run_store import Lease
 from portico._runs.journal import RunState
@@ -409,8 +409,8 @@ async def test_an_interrupted_step_with_effects_waits_for_a_person(kernel: Kerne
     assert (held.outcome.step, held.outcome.uncertain) == ("send", True)
     assert "W-send, which has effects" in held.outcome.reason
     assert world.calls == []
-    assert [event.step for event in events if isinstance(event, StepUncertain)] == [SEND]
-    assert events[0] == Resumed(run, "Send it", "plan", 0)
+    assert [event.step for event in events if isinstance(event, StepPaused) and event.uncertain] == [SEND]
+    assert events[0] == RunStarted(run, "Send it", "plan", 0)
     assert kernel.run_store is not None
     assert RunState.of(await kernel.run_store.read(run)).state == "uncertain"
 
@@ -678,4 +678,4 @@ async def test_events_of_a_resumed_run_are_those_of_what_is_left(kernel: Kernel)
     events: list[Event] = []
     await kernel.resume(run, emit=events.append)
     assert [event.step.id for event in events if isinstance(event, StepStarted)] == ["join"]
-    assert events[0] == Resumed(run, "Send it", "plan", 1)
+    assert events[0] == RunStarted(run, "Send it", "plan", 1)

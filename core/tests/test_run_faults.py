@@ -13,7 +13,7 @@ from portico._functions.functions import function
 from portico._functions.middleware import RequireApproval, StepRun
 from portico._kernel import Kernel
 from portico._plans.plan import From, ListOf, Plan, PlanTemplate, Step, Value
-from portico._plans.task import Answer, Budget, Emit, Event, Resumed, Started, Task, Warned
+from portico._plans.task import Answer, Budget, Emit, Event, RunStarted, Task, Warned
 from portico._ports.run_store import Lease
 from portico._runs import writing
 from portico._runs.journal import RunState
@@ -194,7 +194,7 @@ async def test_a_listener_that_raises_when_a_run_is_gone_on_with_is_an_ordinary_
         return RequireApproval("wait")
 
     def listen(event: Event) -> None:
-        if isinstance(event, Resumed):
+        if isinstance(event, RunStarted) and event.resumed is not None:
             raise KeyError("listener")
 
     kernel.middleware.step.append(hold)
@@ -209,7 +209,7 @@ async def test_the_first_event_is_told_with_and_without_a_journal(world: World) 
     for store in (MemoryRunStore(), None):
         events: list[Event] = []
         await kernel_of(world, store).run_plan(PLAN, emit=events.append)
-        assert isinstance(events[0], Started)
+        assert isinstance(events[0], RunStarted)
 
 
 @pytest.mark.parametrize("beside", [(), (step("b"), step("c"))], ids=["alone", "side by side"])

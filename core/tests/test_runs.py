@@ -25,7 +25,7 @@ from portico._plans.task import (
     Event,
     Infeasible,
     Proposed,
-    Started,
+    RunStarted,
     StepFailure,
     StepFinished,
     StepStarted,
@@ -365,7 +365,7 @@ async def test_a_step_that_waits_for_its_filters_has_not_begun(kernel: Kernel) -
 
     async def ask(context: StepRun, proceed: Callable[[], Awaitable[Any]]) -> Any:
         assert kinds(await store.read(context.run)) == ["pursuit", "plan"]
-        assert [type(event) for event in events] == [Started, Proposed]
+        assert [type(event) for event in events] == [RunStarted, Proposed]
         context.arguments = {"text": "b"}
         return await proceed()
 
@@ -484,10 +484,10 @@ async def test_events_come_in_the_order_of_what_happens(kernel: Kernel) -> None:
     events: list[Event] = []
     run = await kernel.run_goal("Shout", planner=Talking(), emit=events.append)
     assert [type(event) for event in events] == [
-        Started, ChatUsed, Proposed, StepStarted, StepFinished, StepStarted, StepFailure,
+        RunStarted, ChatUsed, Proposed, StepStarted, StepFinished, StepStarted, StepFailure,
         TextDelta, TextDelta, ChatUsed, Ended,
     ]  # fmt: skip
-    assert events[0] == Started(run.name, "Shout", "talking")
+    assert events[0] == RunStarted(run.name, "Shout", "talking")
     assert events[3] == StepStarted(shout("s1", "a"), {"text": "a"})
     assert events[4] == StepFinished(shout("s1", "a"), "A")
     assert events[-1] == Ended(run.name, "done")

@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 from portico._functions.functions import FunctionPlugin
 from portico._kernel import Kernel
 from portico._search.filters import Equal, FilterSupport, Range
-from portico._search.functions import SEARCH_TAG, search_plugin
+from portico._search.functions import search_plugin
 from portico._search.results import (
     SearchCapabilities,
     SearchConnector,
@@ -203,7 +203,7 @@ async def test_a_search_is_three_functions(library: Library) -> None:
     assert await kernel.invoke_json("Books-GetSearchResults", {"query": "q", "count": 1}) == [
         {"title": "q 0", "year": 2000}
     ]
-    tagged = [name for name, spec in kernel.specs.items() if SEARCH_TAG in spec.tags]
+    tagged = [name for name, spec in kernel.specs.items() if spec.is_search]
     assert tagged == ["Books-GetTextSearchResults"]
 
 

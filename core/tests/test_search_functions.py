@@ -16,7 +16,7 @@ from hypothesis import given, strategies as st
 
 from portico._kernel import Kernel
 from portico._search.filters import And, AnyOf, Equal, Filter, FilterSupport, Range
-from portico._search.functions import SEARCH_TAG, SearchParameter, search_plugin
+from portico._search.functions import SearchParameter, search_plugin
 from portico._search.results import (
     SearchCapabilities,
     SearchConnector,
@@ -110,7 +110,7 @@ def test_by_itself_a_search_is_three_functions_that_say_what_they_do(web: Web) -
     kernel = kernel_with(web)
     assert {name: (function.description, function.tags) for name, function in kernel.functions.items()} == {
         "Web-Search": ("Search Web and return the text of the passages found.", frozenset()),
-        "Web-GetTextSearchResults": ("Search Web and return passages with text, name and link.", {SEARCH_TAG}),
+        "Web-GetTextSearchResults": ("Search Web and return passages with text, name and link.", {"search"}),
         "Web-GetSearchResults": ("Search Web and return its own records.", frozenset()),
     }
     assert kernel.plugins["Web"].description == "Search Web."
@@ -150,7 +150,7 @@ async def test_a_function_may_have_a_name_and_words_of_the_applications_own(web:
         "default": 2,
     }
     assert (find.description, kernel.plugins["Web"].description) == ("Look it up {here}.", "The web.")
-    assert find.tags == {SEARCH_TAG}, "planners know it by what it does, not by its name"
+    assert find.tags == {"search"}, "planners know it by what it does, not by its name"
     assert find.spec.parameters["properties"] == {"query": {"type": "string", "description": "A few words."}}
     assert len(await kernel.invoke_json("Web-find", {"query": "q"})) == 3
     with pytest.raises(ArgumentsInvalid, match="Web-find: count: unknown; the parameters are query"):

@@ -8,14 +8,16 @@ import attrs
 import pytest
 from hypothesis import given, strategies as st
 
-from portico._plugins.registration import Secret, ValueForm, one_of, service_address, service_key
+from portico._plugins.registration import Secret, ValueForm
 
 
 @attrs.frozen
 class Acme:
-    api_key: Secret = attrs.field(default=Secret("k"), validator=service_key("https://acme.example/keys"))
-    base_url: str = attrs.field(default="https://acme.example", validator=service_address("https://host/v1"))
-    safe_search: str | None = attrs.field(default=None, validator=attrs.validators.optional(one_of("off", "strict")))
+    api_key: Secret = attrs.field(default=Secret("k"), validator=ValueForm.service_key("https://acme.example/keys"))
+    base_url: str = attrs.field(default="https://acme.example", validator=ValueForm.service_address("https://host/v1"))
+    safe_search: str | None = attrs.field(
+        default=None, validator=attrs.validators.optional(ValueForm.one_of("off", "strict"))
+    )
     country: str = attrs.field(default="DE", validator=ValueForm("[A-Z]{2}", "two letters, as in 'DE'"))
 
 
@@ -78,7 +80,7 @@ def test_what_may_be_secret_in_an_address_is_not_shown(address: str) -> None:
 
 @given(st.lists(st.text(min_size=1), min_size=1, max_size=4), st.text())
 def test_one_of_some_values_is_one_of_them(values: list[str], value: str) -> None:
-    form = one_of(*values)
+    form = ValueForm.one_of(*values)
     assert all(form.fits(each) for each in values)
     assert form.fits(value) == (value in values)
     assert all(repr(each) in form.words for each in values)

@@ -14,7 +14,7 @@ from portico._chat.messages import ChatCapabilities, ChatReply, Message, ToolCal
 from portico._functions.functions import function
 from portico._kernel import Kernel
 from portico._tool_loop.partial_json import NOTHING
-from portico._tool_loop.structured import DraftReader, Manner, ReplyFault, ResponseFormat
+from portico._tool_loop.structured import DraftReader, Manner, ReplyProblem, ResponseFormat
 from portico._tool_loop.values import PartialValue, ToolLoopLimits, Turn
 from portico.errors import ResponseInvalid, SchemaUnsupported
 from portico_testkit.fakes.chat_service import ScriptedChat
@@ -231,7 +231,7 @@ def test_reading_gives_a_value_or_faults(text):
     for manner in ("schema", "strict", "instruct"):
         try:
             assert isinstance(form.read(text, manner), Event)  # type: ignore[arg-type]
-        except ReplyFault as fault:
+        except ReplyProblem as fault:
             assert fault.faults
 
 
@@ -296,5 +296,5 @@ def test_of_several_values_in_a_reply_the_one_of_the_form_is_taken(text: str):
 
 def test_a_value_inside_of_another_is_not_taken_for_the_reply():
     inner = json.dumps({"name": "Fair", "day": "2026-01-02"})
-    with pytest.raises(ReplyFault, match="event: expected one of name"):
+    with pytest.raises(ReplyProblem, match="event: expected one of name"):
         ResponseFormat.of(Event).read(f'Here: {{"event": {inner}}}', "instruct")

@@ -28,7 +28,7 @@ from portico._functions.middleware import Middleware, ToolCallInvocation
 from portico._kernel import Kernel
 from portico._tool_loop.toolset import Toolbox
 from portico._tool_loop.values import ToolFinished, ToolLoopLimits, ToolStarted, Turn
-from portico.errors import FunctionNotFound, ResponseInvalid, ToolLoopLimitExceeded
+from portico.errors import FunctionNotFound, LimitExceeded, ResponseInvalid
 from portico_testkit.fakes.chat_service import Line, ScriptedChat
 from portico_testkit.virtual_time import on_virtual_time
 
@@ -218,7 +218,7 @@ async def test_a_result_is_cut_where_the_model_is_shown_no_more():
 )
 async def test_a_turn_without_an_end_reaches_its_limit_and_loses_nothing(limits, named, replies):
     asked = case(calling(call("Weather-today", city="Oslo")), repeat=True)
-    with pytest.raises(ToolLoopLimitExceeded, match=named) as caught:
+    with pytest.raises(LimitExceeded, match=named) as caught:
         await asked.complete(functions=["Weather"], limits=limits)
     assert len(asked.chat.requests) == replies
     assert caught.value.usage == Usage(10 * replies, 5 * replies)
@@ -240,7 +240,7 @@ async def test_a_turn_that_takes_too_long_is_stopped_with_its_tools():
         stopped.clear()
         asked = case(calling(*calls))
         asked.kernel.add_function(forever)
-        with pytest.raises(ToolLoopLimitExceeded, match=r"0\.05 seconds"):
+        with pytest.raises(LimitExceeded, match=r"0\.05 seconds"):
             await asked.complete(functions=["forever"], limits=ToolLoopLimits(seconds=0.05))
         assert stopped.is_set()
 

@@ -24,7 +24,7 @@ from portico._functions.functions import function
 from portico._functions.middleware import Middleware, PromptRender, ToolCallInvocation
 from portico._kernel import Kernel
 from portico._tool_loop.values import ToolLoopLimits, ToolStarted, Turn
-from portico.errors import ResponseInvalid, ToolLoopLimitExceeded
+from portico.errors import LimitExceeded, ResponseInvalid
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.virtual_time import on_virtual_time
 
@@ -171,7 +171,7 @@ async def test_a_time_out_of_the_service_is_not_taken_for_the_limit_of_the_turn(
 
 @on_virtual_time
 async def test_a_stream_whose_reader_takes_too_long_ends_at_the_limit():
-    with pytest.raises(ToolLoopLimitExceeded, match=r"0\.01 seconds"):
+    with pytest.raises(LimitExceeded, match=r"0\.01 seconds"):
         async for _ in Kernel().stream("Hi", chat=ScriptedChat("x" * 700), limits=ToolLoopLimits(seconds=0.01)):
             await asyncio.sleep(0.005)
 
@@ -241,7 +241,7 @@ async def test_a_conversation_that_met_a_limit_has_no_call_without_an_answer(lim
     kernel = Kernel()
     kernel.add_function(forever)
     chat = ScriptedChat([ToolCall("1", "forever"), ToolCall("2", "forever")], capabilities=TOOLS)
-    with pytest.raises(ToolLoopLimitExceeded) as caught:
+    with pytest.raises(LimitExceeded) as caught:
         await kernel.complete("Go", chat=chat, functions=["forever"], limits=limits)
     called, answered = caught.value.messages
     assert [part.id for part in called.content] == [part.id for part in answered.content] == ["1", "2"]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from portico._plugins.registration import ValueForm, one_of
-from portico._search.filters import And, AnyOf, Equal, Filter, Range, matches, wanted
+from portico._plugins.registration import ValueForm
+from portico._search.filters import And, AnyOf, Equal, Filter, FilterSupport, Range, wanted
 from portico._search.results import SearchCapabilities
 from portico._search.web import AskedPage, FoundPage
 from portico.errors import UnsupportedFilter, UnsupportedOption
@@ -34,7 +34,7 @@ def test_a_value_that_the_service_does_not_know_is_refused_with_those_it_knows(v
     asked = page(Equal("age", value))
     for read in (asked.value, asked.values):
         with pytest.raises(UnsupportedFilter, match=r"Text search 'acme'.*'age'.*'day' or 'week'"):
-            read("age", form=one_of("day", "week"))
+            read("age", form=ValueForm.one_of("day", "week"))
 
 
 def test_a_setting_is_what_the_filter_does_not_say() -> None:
@@ -59,10 +59,10 @@ def test_the_days_that_are_left_are_those_that_the_range_keeps(bounds: dict[str,
     try:
         first, last = page(filter).days("date")
     except UnsupportedFilter:
-        assert not matches(filter, {"date": day.isoformat()})
+        assert not FilterSupport.matches(filter, {"date": day.isoformat()})
         return
     kept = (first is None or first <= day) and (last is None or day <= last)
-    assert kept == matches(filter, {"date": day.isoformat()})
+    assert kept == FilterSupport.matches(filter, {"date": day.isoformat()})
 
 
 @pytest.mark.parametrize("value", ["soon", "2026", "2026-02-30", "01/02/2026", 2026, 1.5, "9999-12-31", ""])

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from portico import Equal, Kernel, Message, ToolCall, ToolLoopLimits, ToolResult, search_plugin
-from portico.errors import ToolLoopLimitExceeded
+from portico.errors import LimitExceeded
 from portico.plugins import Secret
 from portico.ports import HttpClient
 from portico_bing.config import BingSettings
@@ -59,7 +59,7 @@ async def test_a_search_that_must_be_called_is_called_and_its_results_are_read(
             max_tokens=100,
         )
         messages = turn.messages
-    except ToolLoopLimitExceeded as error:
+    except LimitExceeded as error:
         # It may go on searching for ever.
         messages = tuple(message for message in error.messages if isinstance(message, Message))
     await client.aclose()

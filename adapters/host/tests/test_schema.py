@@ -16,7 +16,7 @@ from hypothesis import given, settings, strategies as st
 from jsonschema import Draft202012Validator
 
 import portico_host
-from portico.plugins import Secret, ValueForm, one_of
+from portico.plugins import Secret, ValueForm
 from portico.ports import PORTS
 from portico_host.configuration import can_be_none
 from portico_host.fields import limits_of
@@ -65,7 +65,7 @@ class Everything:
     plain: Plain | None = None
     anything: Any = None
     country: str | None = field(default=None, validator=validators.optional(ValueForm("[A-Z]{2}", "two letters")))
-    size: str = field(default="small", validator=one_of("small", "large"))
+    size: str = field(default="small", validator=ValueForm.one_of("small", "large"))
     dimensions: int = field(default=64, validator=validators.in_((256, 128, 64)))
     seed: int | None = field(default=None, validator=validators.optional(validators.in_(range(2**32 - 1))))
     steps: int = field(default=1, validator=validators.gt(0))

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import portico_host
-from portico.search import SEARCH_TAG
 from portico_host import SettingsInvalid
 
 PLUGIN = """
@@ -105,11 +104,11 @@ async def test_a_source_that_another_stands_on_is_asked_through_that_one_only(si
     assert application.sources == ("a", "b", "both", "c")
     assert application.asked_sources == ("both", "c")
     async with application.kernel() as kernel:
-        asked = [spec.name for spec in kernel.specs.values() if SEARCH_TAG in spec.tags]
+        asked = [spec.name for spec in kernel.specs.values() if spec.is_search]
         assert asked == ["both-GetTextSearchResults", "c-GetTextSearchResults"]
         assert await kernel.invoke("a-Search", query="still a function") == ["still a function"]
     async with application.kernel(["a", "both"]) as kernel:
-        asked = [spec.name for spec in kernel.specs.values() if SEARCH_TAG in spec.tags]
+        asked = [spec.name for spec in kernel.specs.values() if spec.is_search]
         assert asked == ["a-GetTextSearchResults", "both-GetTextSearchResults"], "who names a source means it"
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import portico_host
-from portico.errors import PluginIncompatible
+from portico.errors import PluginBroken
 from portico.plugins import Registration
 from portico.ports import PORTS, SchemaValidator, TextSearch
 
@@ -58,7 +58,7 @@ def found(plugins: Any, distribution: str = "portico-odd") -> Any:
 def test_choosing_it_says_what_was_built_for_what_and_which_side_to_upgrade(site: Any, version: int, said: str) -> None:
     install(site, version)
     plugins = portico_host.discover()
-    with pytest.raises(PluginIncompatible) as caught:
+    with pytest.raises(PluginBroken) as caught:
         plugins.registration("TextSearch", "odd")
     assert str(caught.value) == said
     package = found(plugins)
@@ -71,10 +71,10 @@ def test_choosing_it_says_what_was_built_for_what_and_which_side_to_upgrade(site
 async def test_configured_or_named_it_is_refused_before_its_code_is_imported(site: Any, version: int) -> None:
     install(site, version)
     configured = portico_host.load(overrides={"search": {"web": {"use": "odd"}}})
-    with pytest.raises(PluginIncompatible, match=r"search\.web\.use: .* was built for version"):
+    with pytest.raises(PluginBroken, match=r"search\.web\.use: .* was built for version"):
         async with configured.kernel():
             pass
-    with pytest.raises(PluginIncompatible, match="was built for version"):
+    with pytest.raises(PluginBroken, match="was built for version"):
         async with portico_host.load().services(["odd"]) as services:
             services.get(TextSearch, "odd")
     (problem,) = [p for p in configured.check() if p.subject == "text search web"]
@@ -110,9 +110,7 @@ def test_it_is_not_silently_the_default(
     site.install("portico-thing", REGISTERING.format(name=name, hook=f"portico_{hook}", versions=[2]))
     from portico.ports import VectorStore
 
-    with pytest.raises(
-        PluginIncompatible, match=f"'{name}' of portico-thing was built for version 2 of the port {port}"
-    ):
+    with pytest.raises(PluginBroken, match=f"'{name}' of portico-thing was built for version 2 of the port {port}"):
         portico_host.load().services().get(VectorStore)
     errors = [problem.subject for problem in portico_host.load().check() if problem.severity == "error"]
     assert "portico-thing" in errors

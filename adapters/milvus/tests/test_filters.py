@@ -1,4 +1,4 @@
-"""Filters become expressions of digests: nothing from outside is in them, and they keep what `matches` keeps."""
+"""Filters become expressions of digests, with nothing from outside. They keep what `FilterSupport.matches` keeps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import assume, given, strategies as st
 from milvus_lite.search.filter import parse_expr
 from milvus_lite.search.filter.eval.python_backend import _eval_row
 
-from portico.search import And, AnyOf, Equal, Filter, Not, Or, Range, VectorRecord, matches, plain_metadata
+from portico.search import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Range, VectorRecord, plain_metadata
 from portico_milvus._filters import _sort_key, _term, bounds, expression, terms
 from portico_milvus._metadata import decoded, encoded
 from portico_milvus._names import as_text, collection_name, from_text, key
@@ -36,12 +36,12 @@ def holds(filter: Filter, fields: dict) -> bool:
 @given(metadata(), filters())
 def test_an_expression_keeps_all_that_the_filter_keeps(fields, filter) -> None:
     fields = plain_metadata(VectorRecord("r", fields))
-    assert holds(filter, fields) or not matches(filter, fields)
+    assert holds(filter, fields) or not FilterSupport.matches(filter, fields)
 
 
 @given(st.dictionaries(st.sampled_from("ab"), NUMBERS | st.text(max_size=8) | st.booleans()), filters())
 def test_an_expression_keeps_no_more_where_fields_have_one_value_each(fields, filter) -> None:
-    assert holds(filter, fields) == matches(filter, fields)
+    assert holds(filter, fields) == FilterSupport.matches(filter, fields)
 
 
 @given(ANY_TEXT, NUMBERS | ANY_TEXT | st.booleans(), NUMBERS | ANY_TEXT)

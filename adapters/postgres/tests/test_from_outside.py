@@ -11,7 +11,7 @@ from hypothesis import settings, strategies as st
 from psycopg import sql
 
 from portico.plugins import Secret
-from portico.search import And, AnyOf, Equal, Filter, Not, Or, Range, VectorRecord, Vectors, matches
+from portico.search import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Range, VectorRecord, Vectors
 from portico_postgres.vector_config import PostgresVectorSettings
 from portico_postgres.vector_store import PostgresVectorStore
 from portico_testkit.postgres_server import PostgresServer
@@ -109,7 +109,7 @@ async def test_nothing_from_outside_becomes_sql(server: PostgresServer, schema: 
         for record in found:
             expected = {key: tuple(v) if isinstance(v, list) else v for key, v in records[record.id].items()}
             assert record.metadata == expected
-        kept = {id for id, fields in records.items() if matches(filter, fields)}
+        kept = {id for id, fields in records.items() if FilterSupport.matches(filter, fields)}
         [near] = await store.search(namespace, one, filter=filter)
         assert {match.id for match in near} == kept
         both = await store.hybrid.search(namespace, query, one, filter=filter)

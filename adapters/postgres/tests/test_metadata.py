@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from portico.errors import StoreDamaged
-from portico.search import AnyOf, Equal, Filter, Range, VectorRecord, matches
+from portico.search import AnyOf, Equal, Filter, FilterSupport, Range, VectorRecord
 from portico_postgres._conditions import condition_of
 from portico_postgres._metadata import comparable, decoded, encoded
 from portico_testkit.postgres_server import PostgresServer
@@ -85,7 +85,7 @@ def test_metadata_come_back_as_they_were(record: dict[str, Any]) -> None:
 @example(({"a": True}, Range("a", at_least=0)))
 def test_a_clause_keeps_what_matches_keeps(connection: psycopg.Connection[Any], drawn: tuple[dict[str, Any], Filter]):
     record, filter = drawn
-    assert kept(connection, filter, record) == matches(filter, record)
+    assert kept(connection, filter, record) == FilterSupport.matches(filter, record)
 
 
 @pytest.mark.fuzz
@@ -96,13 +96,13 @@ def test_many_values_mean_the_same_as_few(
 ) -> None:
     record, filter = drawn
     monkeypatch.setattr("portico_postgres._conditions._MANY", 0)
-    assert kept(connection, filter, record) == matches(filter, record)
+    assert kept(connection, filter, record) == FilterSupport.matches(filter, record)
 
 
 @pytest.mark.fuzz
 @given(records, filters())
 def test_a_filter_keeps_what_matches_keeps(connection: psycopg.Connection[Any], record: dict[str, Any], filter: Filter):
-    assert kept(connection, filter, record) == matches(filter, record)
+    assert kept(connection, filter, record) == FilterSupport.matches(filter, record)
 
 
 def test_a_filter_may_ask_for_a_number_longer_than_a_record_has(connection: psycopg.Connection[Any]) -> None:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from portico.ports import EmbeddingGenerator, VectorStore
-from portico.search import FilterSupport, VectorMatch, VectorRecord, Vectors, matches
+from portico.search import FilterSupport, VectorMatch, VectorRecord, Vectors
 from portico_documents import scan
 from portico_documents.config import DocumentsSettings
 from portico_documents.search import DocumentsSearch
@@ -107,7 +107,7 @@ class SqliteVectors:
             [
                 VectorMatch(id, float(row @ query), metadata)
                 for id, (metadata, row) in self._rows(namespace).items()
-                if matches(filter, metadata)
+                if FilterSupport.matches(filter, metadata)
             ]
             for query in asked
         ]

@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 
-from portico._functions.functions import Function, FunctionPlugin, FunctionSpec
+from portico._functions.functions import Function, FunctionPlugin, FunctionSpec, find_function
 from portico._functions.middleware import Middleware, call_with_middleware, called, run_to_end
-from portico._functions.names import find_function
 from portico.errors import FunctionFailed, PluginNotInstalled, PorticoError
 
 if TYPE_CHECKING:
@@ -217,7 +216,7 @@ class Kernel:
         """Ask a chat service and carry out its tool calls until it answers.
 
         ``messages`` are a question, a conversation or a whole request. ``returns`` is the type of the answer, or a JSON
-        Schema; without it, the answer is text. `TurnOptions` has the other options. Raises ``ToolLoopLimitExceeded``,
+        Schema; without it, the answer is text. `TurnOptions` has the other options. Raises ``LimitExceeded``,
         ``ResponseInvalid`` for an answer that is still of another form after all repairs, ``UnsupportedOption``,
         ``FunctionNotFound``, and what the service raises.
         """

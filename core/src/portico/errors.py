@@ -9,9 +9,8 @@ original as ``__cause__``. Programmer mistakes stay ``ValueError`` and ``TypeErr
     ├── ConfigurationError            a file, key, environment variable or secret is wrong
     ├── PluginError                   an installed package cannot be used
     │   ├── PluginNotInstalled        nothing registered under that name
-    │   ├── PluginBroken              its import or a hook raised; the cause is kept
-    │   ├── PluginConflict            two distributions registered one name
-    │   └── PluginIncompatible        built for another major version of the port
+    │   ├── PluginBroken              its import or a hook raised, or it is for another version of a port
+    │   └── PluginConflict            two distributions registered one name
     ├── FunctionError
     │   ├── FunctionNotFound          with the nearest names
     │   ├── ArgumentsInvalid          every fault at once: where, expected, got
@@ -43,11 +42,9 @@ original as ``__cause__``. Programmer mistakes stay ``ValueError`` and ``TypeErr
     ├── RunError                      a run of the journal cannot continue
     │   ├── RunNotFound               no run has this name; the nearest names are given
     │   └── RunEnded                  it already has an outcome
-    ├── ThreadError                   a thread, the conversation of an agent, is wrong
-    │   ├── ThreadBusy                another turn is running on it
-    │   └── ThreadFormatError         a document is not a thread; the place in it is given
+    ├── ThreadBusy                    another turn is running on a thread, the conversation of an agent
+    ├── ThreadFormatError             a document is not a thread; the place in it is given
     └── LimitExceeded                 a limit of Portico was reached; the message names it
-        └── ToolLoopLimitExceeded     a limit of one turn; ``messages`` has the messages until then
 """
 
 from __future__ import annotations
@@ -78,7 +75,6 @@ __all__ = [
     "PluginBroken",
     "PluginConflict",
     "PluginError",
-    "PluginIncompatible",
     "PluginNotInstalled",
     "PorticoError",
     "QuotaExceeded",
@@ -98,9 +94,7 @@ __all__ = [
     "StoreUnavailable",
     "TemplateError",
     "ThreadBusy",
-    "ThreadError",
     "ThreadFormatError",
-    "ToolLoopLimitExceeded",
     "UnsupportedFilter",
     "UnsupportedOption",
     "nearest",
@@ -135,15 +129,11 @@ class PluginNotInstalled(PluginError):
 
 
 class PluginBroken(PluginError):
-    """The import or a hook of a package raised an error, which is the ``__cause__``."""
+    """The import or a hook of a package raised an error, the ``__cause__``; or it is for another version of a port."""
 
 
 class PluginConflict(PluginError):
     """Two distributions registered the same name for one port."""
-
-
-class PluginIncompatible(PluginError):
-    """A package was built for another major version of a port."""
 
 
 class FunctionError(PorticoError):
@@ -377,24 +367,20 @@ class RunEnded(RunError):
     """A run already has its outcome, so it cannot continue."""
 
 
-class ThreadError(PorticoError):
-    """A thread, the conversation of an agent, is wrong."""
-
-
-class ThreadBusy(ThreadError):
+class ThreadBusy(PorticoError):
     """Another turn is running on a thread, and this one must not wait, or would wait for ever."""
 
 
-class ThreadFormatError(ThreadError):
+class ThreadFormatError(PorticoError):
     """A document is not a thread; the message gives the place inside it."""
 
 
 class LimitExceeded(PorticoError):
-    """A limit of Portico was reached; the message names the limit and its value."""
+    """A limit of Portico was reached; the message names the limit and its value.
 
-
-class ToolLoopLimitExceeded(LimitExceeded):
-    """A turn reached a limit. ``messages`` are those it added, with errors for open calls; ``usage`` is its cost."""
+    Where it is a limit of a turn, ``messages`` are those that the turn added, with errors for open calls, and ``usage``
+    is what it cost.
+    """
 
     def __init__(self, message: str, *, messages: Sequence[object] = (), usage: object = None) -> None:
         self.messages = tuple(messages)

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from portico._planning.asking import (
         AnswerWords as AnswerWords,
         Asking as Asking,
-        ReplyProblem as ReplyProblem,
     )
     from portico._planning.model_calls import ModelCall as ModelCall
     from portico._planning.prompts import (
@@ -59,26 +58,21 @@ if TYPE_CHECKING:
         Emit as Emit,
         Event as Event,
         Infeasible as Infeasible,
-        PlanPaused as PlanPaused,
-        PlanReused as PlanReused,
         Proposed as Proposed,
         Refusal as Refusal,
         Refused as Refused,
-        Resumed as Resumed,
-        Started as Started,
+        RunStarted as RunStarted,
         StepFailure as StepFailure,
         StepFinished as StepFinished,
         StepPaused as StepPaused,
         StepRecord as StepRecord,
         StepRetried as StepRetried,
         StepStarted as StepStarted,
-        StepUncertain as StepUncertain,
         Task as Task,
         TextDelta as TextDelta,
         Warned as Warned,
     )
     from portico._plans.text_form import (
-        input_in_words as input_in_words,
         plan_to_mermaid as plan_to_mermaid,
         plan_to_text as plan_to_text,
     )
@@ -89,5 +83,6 @@ if TYPE_CHECKING:
     )
     from portico._runs.runners import require_jobs as require_jobs
     from portico._runs.submitting import job_handlers as job_handlers
+    from portico._tool_loop.structured import ReplyProblem as ReplyProblem
 else:
     __getattr__, __dir__ = lazy_names(__name__)

@@ -10,27 +10,20 @@ if TYPE_CHECKING:
     from portico._bulk_embedding.batch import EmbeddingBatch as EmbeddingBatch
     from portico._bulk_embedding.workers import StoreFilling as StoreFilling
     from portico._chat.messages import (
-        check_request as check_request,
         estimated_tokens as estimated_tokens,
         several_texts as several_texts,
     )
-    from portico._functions.names import find_name as find_name
     from portico._plugins.databases import Sqlite as Sqlite
     from portico._plugins.http import (
         HttpRequest as HttpRequest,
         HttpResponse as HttpResponse,
-        service_error as service_error,
     )
     from portico._plugins.registration import (
         Registration as Registration,
         Secret as Secret,
         Services as Services,
         ValueForm as ValueForm,
-        database_uri as database_uri,
-        one_of as one_of,
         place_of as place_of,
-        service_address as service_address,
-        service_key as service_key,
     )
     from portico._prompts.calling import (
         CallPlaces as CallPlaces,
@@ -38,36 +31,19 @@ if TYPE_CHECKING:
         TextForm as TextForm,
         caller as caller,
     )
-    from portico._prompts.functions import (
-        REQUIRED as REQUIRED,
-        parameter_of as parameter_of,
-    )
-    from portico._prompts.prompt import (
-        Piece as Piece,
-        fault as fault,
-    )
     from portico._prompts.semantic_kernel import SemanticKernelTemplates as SemanticKernelTemplates
     from portico._runs.journal import RunState as RunState
     from portico._runs.rows import Rows as Rows
     from portico._schema.json_schema import JsonSchema as JsonSchema
     from portico._schema.strict import StrictForm as StrictForm
     from portico._schema.validate import PlainSchemaValidator as PlainSchemaValidator
-    from portico._selection.words import (
-        spaced as spaced,
-        words as words,
-    )
-    from portico._tool_loop.partial_json import (
-        NOTHING as NOTHING,
-        PartialJson as PartialJson,
-    )
-    from portico._tool_loop.structured import ReplyFault as ReplyFault
-    from portico._tool_loop.toolset import tool_form as tool_form
+    from portico._selection.words import words as words
+    from portico._tool_loop.partial_json import PartialJson as PartialJson
     from portico._types.compiled import (
         Compiled as Compiled,
         Fault as Fault,
         Mismatch as Mismatch,
     )
     from portico._types.compiling import compile_type as compile_type
-    from portico._types.docstrings import Documentation as Documentation
 else:
     __getattr__, __dir__ = lazy_names(__name__)

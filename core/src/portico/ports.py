@@ -36,10 +36,7 @@ if TYPE_CHECKING:
         RunStore as RunStore,
     )
     from portico._ports.runner import Runner as Runner
-    from portico._ports.schema_validator import (
-        SchemaValidator as SchemaValidator,
-        Validate as Validate,
-    )
+    from portico._ports.schema_validator import SchemaValidator as SchemaValidator
     from portico._ports.search_index import (
         IndexProgress as IndexProgress,
         IndexReport as IndexReport,

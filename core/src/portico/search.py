@@ -17,10 +17,8 @@ if TYPE_CHECKING:
         Or as Or,
         Range as Range,
         Scalar as Scalar,
-        matches as matches,
     )
     from portico._search.functions import (
-        SEARCH_TAG as SEARCH_TAG,
         SearchParameter as SearchParameter,
         search_plugin as search_plugin,
     )

@@ -9,7 +9,6 @@ import pytest
 
 from portico import Kernel, Prompt, Trusted, function
 from portico._prompts.calling import caller
-from portico._prompts.prompt import Piece
 from portico._prompts.semantic_kernel import SemanticKernelTemplates
 from portico.errors import TemplateError
 
@@ -82,9 +81,7 @@ async def test_the_input_is_no_value_for_a_second_parameter(kernel: Kernel) -> N
     ), "not where it does not fit the first one either"
 
 
-@pytest.mark.parametrize(
-    "value", [Trusted("<b>"), Prompt([Piece("<", False), Piece("b>", True)])], ids=["own", "prompt"]
-)
+@pytest.mark.parametrize("value", [Trusted("<b>"), Prompt([("<", False), ("b>", True)])], ids=["own", "prompt"])
 async def test_text_that_a_prompt_takes_as_markup_is_a_plain_string_to_a_function(
     kernel: Kernel, value: object
 ) -> None:

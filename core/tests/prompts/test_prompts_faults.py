@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import example, given, strategies as st
 
-from portico._prompts.prompt import fault
+from portico._prompts.prompt import Prompt
 
 lines = st.text("ab {", max_size=8) | st.integers(0, 140).map(lambda length: ("abcdefghij" * 14)[:length])
 
@@ -19,7 +19,7 @@ def test_an_error_tells_line_and_column_and_marks_the_place_in_the_line_that_it_
 ) -> None:
     column = min(column, len(line))
     source = "\n".join([*before, line, *behind])
-    error = fault("Wrong.", source, sum(len(each) + 1 for each in before) + column, length, name="letter")
+    error = Prompt.fault("Wrong.", source, sum(len(each) + 1 for each in before) + column, length, name="letter")
     message, shown, mark = str(error).split("\n")
     assert (error.line, error.column) == (len(before) + 1, column + 1)
     assert message == f"letter, line {error.line}, column {error.column}: Wrong."
@@ -33,6 +33,6 @@ def test_an_error_tells_line_and_column_and_marks_the_place_in_the_line_that_it_
 
 
 def test_a_place_without_a_length_is_one_character_of_the_prompt() -> None:
-    assert str(fault("There is no name.", "Dear {{$}},", 7)) == (
+    assert str(Prompt.fault("There is no name.", "Dear {{$}},", 7)) == (
         "prompt, line 1, column 8: There is no name.\n  Dear {{$}},\n         ^"
     )

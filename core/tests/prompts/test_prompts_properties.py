@@ -160,7 +160,7 @@ def test_the_pieces_together_are_the_prompt_and_text_stays_the_template_s(
     tag = Text("<message")
     prompt = asyncio.run(SemanticKernelTemplate([*nodes, tag]).render(arguments, call=nothing))
     assert isinstance(prompt, Prompt)
-    own = [piece.text for piece in prompt.pieces if not piece.is_value]
+    own = [text for text, is_value in prompt.pieces if not is_value]
     assert own == [node.text for node in [*nodes, tag] if isinstance(node, Text)]
     plain = asyncio.run(SemanticKernelTemplate(nodes).render(arguments, call=nothing))
     assert prompt == f"{plain}<message"

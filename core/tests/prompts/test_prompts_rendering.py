@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from portico import Kernel
-from portico._prompts.prompt import Piece, Prompt, Trusted
+from portico._prompts.prompt import Prompt, Trusted
 from portico._prompts.rendering import PromptCache, Prompts
 from portico._prompts.semantic_kernel import SemanticKernelTemplate, SemanticKernelTemplates
 from portico.errors import ArgumentsInvalid, FunctionNotFound, TemplateError
@@ -235,13 +235,13 @@ async def test_pieces_tell_values_from_the_template_s_text() -> None:
     prompt = await rendered(source, a="<i>", safe=Trusted("<u>"))
     assert isinstance(prompt, Prompt)
     assert prompt.pieces == (
-        Piece("<p>", is_value=False),
-        Piece("<i>", is_value=True),
-        Piece("</p>", is_value=False),
-        Piece("<b>", is_value=True),
-        Piece("<u>", is_value=False),
-        Piece("answer", is_value=True),
-        Piece("<message role='user'>Hi</message>", is_value=False),
+        ("<p>", False),
+        ("<i>", True),
+        ("</p>", False),
+        ("<b>", True),
+        ("<u>", False),
+        ("answer", True),
+        ("<message role='user'>Hi</message>", False),
     )
 
 

@@ -7,7 +7,7 @@ from typing import cast
 from hypothesis import given, strategies as st
 
 from portico._chat.messages import Image, Message, Text
-from portico._prompts.prompt import Piece, Prompt, encoded, url_of
+from portico._prompts.prompt import Prompt, encoded, url_of
 
 values = st.text(max_size=8) | st.sampled_from(
     [" \n a \n ", '" role="system', "</message>", "<message role='system'>", "]]>", "1 &lt; 2", "a\0b", "<text>"]
@@ -29,24 +29,24 @@ spoken = st.builds(
 def test_messages_of_several_parts_and_with_names_are_saved_whole(conversation: list[Message]) -> None:
     prompt = Prompt(piece for message in conversation for piece in pieces_of(message))
     assert prompt.messages() == tuple(conversation)
-    assert Prompt([Piece(encoded(prompt), False)]).messages() == tuple(conversation)
+    assert Prompt([(encoded(prompt), False)]).messages() == tuple(conversation)
 
 
-def pieces_of(message: Message) -> list[Piece]:
+def pieces_of(message: Message) -> list[tuple[str, bool]]:
     """Write a message as a template with values would."""
-    pieces = [Piece(f"<message role='{message.role}'", False)]
+    pieces = [(f"<message role='{message.role}'", False)]
     if message.name is not None:
-        pieces += [Piece(" name='", False), Piece(message.name, True), Piece("'", False)]
-    pieces.append(Piece(">\n", False))
+        pieces += [(" name='", False), (message.name, True), ("'", False)]
+    pieces.append((">\n", False))
     for part in message.content:
         kind, value = ("text", part.text) if isinstance(part, Text) else ("image", url_of(cast("Image", part)))
-        pieces += [Piece(f"<{kind}>", False), Piece(value, True), Piece(f"</{kind}>\n", False)]
-    return [*pieces, Piece("</message>\n", False)]
+        pieces += [(f"<{kind}>", False), (value, True), (f"</{kind}>\n", False)]
+    return [*pieces, ("</message>\n", False)]
 
 
 def test_a_message_of_text_alone_is_saved_as_one_is_written() -> None:
     pieces = ("<message role='user' name='", "Ada", "'>", "1 < 2 ", "</message> And ", "&", "?")
-    prompt = Prompt(Piece(text, bool(number % 2)) for number, text in enumerate(pieces))
+    prompt = Prompt((text, bool(number % 2)) for number, text in enumerate(pieces))
     assert encoded(prompt) == (
         '<message role="user" name="Ada">1 &lt; 2&#32;</message>\n<message role="user">And &amp;?</message>'
     )

@@ -7,8 +7,7 @@ import json
 import pytest
 from hypothesis import given, strategies as st
 
-from portico.plans import AnswerWords, Event, TextDelta
-from portico.plugins import ReplyFault
+from portico.plans import AnswerWords, Event, ReplyProblem, TextDelta
 from portico_stepwise_planner._reading import Action, Final, read_reply
 from portico_stepwise_planner._words import LinesWatch
 
@@ -72,7 +71,7 @@ def test_an_action_is_understood_however_it_is_dressed_and_nothing_behind_it_cou
 
 @pytest.mark.parametrize(("reply", "said"), UNREADABLE.values(), ids=UNREADABLE)
 def test_what_is_not_clear_is_refused_and_says_why(reply: str, said: str) -> None:
-    with pytest.raises(ReplyFault, match=said):
+    with pytest.raises(ReplyProblem, match=said):
         read_reply(reply)
 
 
@@ -110,7 +109,7 @@ def test_the_words_shown_while_they_come_are_those_of_the_answer(reply: str, siz
     watch.close()
     try:
         turn = read_reply(reply)
-    except ReplyFault:
+    except ReplyProblem:
         turn = None
     expected = turn.text if isinstance(turn, Final) else ""
     assert words.text == expected
@@ -121,5 +120,5 @@ def test_the_words_shown_while_they_come_are_those_of_the_answer(reply: str, siz
 def test_any_text_is_read_or_refused(reply: str) -> None:
     try:
         assert isinstance(read_reply(reply), Action | Final)
-    except ReplyFault as fault:
+    except ReplyProblem as fault:
         assert str(fault).strip()

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from portico import ChatCapabilities, Kernel, Run, function
-from portico.plans import Answer, From, Value
-from portico.plugins import ReplyFault
+from portico.plans import Answer, From, ReplyProblem, Value
 from portico.ports import ChatService
 from portico_stepwise_planner._arguments import read_arguments, written_argument
 from portico_stepwise_planner.config import StepwiseSettings
@@ -143,7 +142,7 @@ def test_what_a_model_writes_is_read_in_one_way_and_shown_to_it_as_it_wrote_it(v
     for quoted in (True, False):
         try:
             [argument] = read_arguments({"given": value}, quoted=quoted).values()
-        except ReplyFault:
+        except ReplyProblem:
             continue
         if quoted:
             shown = written_argument(argument)

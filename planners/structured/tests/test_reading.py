@@ -11,8 +11,8 @@ from hypothesis import given, strategies as st
 
 from portico import Function
 from portico.errors import SchemaUnsupported
-from portico.plans import INPUT, Plan, PromptText, Step, plan_from_json, plan_to_json
-from portico.plugins import PlainSchemaValidator, ReplyFault
+from portico.plans import INPUT, Plan, PromptText, ReplyProblem, Step, plan_from_json, plan_to_json
+from portico.plugins import PlainSchemaValidator
 from portico_structured_planner.bounds import Bounds, bounded
 from portico_structured_planner.forms import ParameterForm
 from portico_structured_planner.origins import Forms, Origin, schema_of
@@ -73,7 +73,7 @@ def test_any_text_is_a_step_or_has_faults(text: str) -> None:
 def steps_or_faults(text: str, held: bool) -> None:
     try:
         step = read_step(text, FORM, PlainSchemaValidator(), held=held)
-    except ReplyFault as error:
+    except ReplyProblem as error:
         assert error.faults, "what is wrong is said"
         assert all(len(fault) < 3_000 for fault in error.faults)
         return
@@ -87,7 +87,7 @@ def steps_or_faults(text: str, held: bool) -> None:
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"next":' * 50_000, '{"next": {"function": ' + "9" * 5_000 + "}}"])
 @pytest.mark.parametrize("held", [True, False])
 def test_what_is_built_to_upset_a_reader_has_faults(text: str, held: bool) -> None:
-    with pytest.raises(ReplyFault):
+    with pytest.raises(ReplyProblem):
         read_step(text, FORM, PlainSchemaValidator(), held=held)
 
 
@@ -95,7 +95,7 @@ def test_infinities_are_no_numbers() -> None:
     reply = json.loads(json.dumps(GOOD))
     reply["next"]["arguments"]["anything"] = {"value": 5}
     text = json.dumps(reply).replace("5}", "1e999}")
-    with pytest.raises(ReplyFault, match="anything: the number is too large"):
+    with pytest.raises(ReplyProblem, match="anything: the number is too large"):
         read_step(text, FORM, PlainSchemaValidator(), held=False)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from portico import Prompt, Trusted
 from portico.errors import ArgumentsInvalid, FunctionNotFound, TemplateError
-from portico.plugins import CallPlaces, Piece, TextForm, fault
+from portico.plugins import CallPlaces, TextForm
 from portico_testkit.kit_failures import Fault, KnownFaults
 from portico_testkit.template_language import TemplateLanguageKit
 
@@ -56,18 +56,18 @@ class Percented:
         return places.call(name, len(words) - len(named), named, at=block.start(1))
 
     def refuse(self, message, block):
-        return fault(message, self.source, block.start(1), len(block[1]), name=self.name)
+        return Prompt.fault(message, self.source, block.start(1), len(block[1]), name=self.name)
 
     async def render(self, arguments, *, call):
         pieces = []
         for index, part in enumerate(self.parts):
-            pieces.append(Piece(part, False) if index % 2 == 0 else await self.filled(part, arguments, call))
+            pieces.append((part, False) if index % 2 == 0 else await self.filled(part, arguments, call))
         return self.finished(pieces)
 
     def finished(self, pieces):
-        own = [piece for piece in pieces if not piece.is_value]
-        markup = any("<message" in piece.text or type(piece.text) is Trusted for piece in own)
-        return Prompt(pieces) if markup else "".join(piece.text for piece in pieces)
+        own = [text for text, is_value in pieces if not is_value]
+        markup = any("<message" in text or type(text) is Trusted for text in own)
+        return Prompt(pieces) if markup else "".join(text for text, is_value in pieces)
 
     async def filled(self, block, arguments, call):
         called = CALL.fullmatch(block[1])
@@ -79,9 +79,9 @@ class Percented:
 
     def piece(self, value, block):
         if type(value) is Trusted:
-            return Piece(value, False)
+            return (value, False)
         try:
-            return Piece(self.language.text_form(value), True)
+            return (self.language.text_form(value), True)
         except ValueError as error:
             raise self.refuse(str(error), block) from error
 

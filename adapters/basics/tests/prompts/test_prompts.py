@@ -12,7 +12,6 @@ import pytest
 
 from portico import ChatCapabilities, Function, Kernel, Prompt
 from portico.errors import ConfigurationError, PluginNotInstalled
-from portico.plugins import Piece
 from portico.ports import ChatService, SchemaValidator, TemplateLanguage
 from portico_basics.prompts.config import PromptFilesSettings
 from portico_basics.prompts.functions import PromptFiles
@@ -33,7 +32,7 @@ class Language:
         return self
 
     async def render(self, arguments: Any, *, call: Any) -> str:
-        return Prompt([Piece(f"{self.name}: {self.source} {arguments['name']}", False)])
+        return Prompt([(f"{self.name}: {self.source} {arguments['name']}", False)])
 
 
 def written(folder: Path, files: dict[str, str]) -> PromptFiles:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from portico import ChosenFunctions, FunctionPlugin, Passages, SearchContextProvider
 from portico.errors import PorticoError, nearest
 from portico.ports import ChatService, TextSearch
-from portico.search import SEARCH_TAG
 from portico_cli.failures import DONE, FAILED, Misused
 from portico_cli.loops import KeptOpen, run_on
 from portico_cli.show.chat import JsonScreen, PlainScreen, TerminalScreen, Turn
@@ -79,7 +78,7 @@ class Grounds:
         """The functions of the agent; all searches, because a selector must not leave out what answers rest on."""
         offered: list[ChosenFunctions | FunctionPlugin] = []
         for plugin in self._kernel.plugins.values() if self.calls else ():
-            searches = tuple(function for function in plugin if SEARCH_TAG in function.spec.tags)
+            searches = tuple(function for function in plugin if function.spec.is_search)
             if not searches:
                 offered.append(plugin)
                 continue

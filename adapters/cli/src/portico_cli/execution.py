@@ -64,7 +64,7 @@ async def carry_out(
     ``remarks`` are shown to the person first. If the run breaks off, ``invocation`` gets what resumes it.
     """
     from portico import Paused
-    from portico.plans import Resumed, Started
+    from portico.plans import RunStarted
     from portico_cli.terminal.person import add_approvals
 
     store, name = kernel.run_store, ""
@@ -77,7 +77,7 @@ async def carry_out(
 
         def emit(event: Event) -> None:
             nonlocal name
-            if isinstance(event, Started | Resumed):
+            if isinstance(event, RunStarted):
                 name = event.run
             progress(event)
 

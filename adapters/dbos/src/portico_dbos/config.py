@@ -9,7 +9,7 @@ from typing import Any
 
 from attrs import Attribute, field, frozen, validators
 
-from portico.plugins import Secret, database_uri
+from portico.plugins import Secret, ValueForm
 
 _LONGEST_NAME = 63
 """Bytes of a name in PostgreSQL; what is longer is cut, and two would be one."""
@@ -63,7 +63,7 @@ class DbosSettings:
 
     uri: Secret | None = field(
         default=None,
-        validator=validators.optional(database_uri("postgresql", "postgres")),
+        validator=validators.optional(ValueForm.database_uri("postgresql", "postgres")),
         metadata={
             "doc": "The database of all workers, as `postgresql://user:password@host:5432/database`, with the options "
             "of libpq. Without it one SQLite file is used, for processes of one machine."

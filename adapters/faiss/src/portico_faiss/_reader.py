@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from portico.search import Filter, matches
+from portico.search import Filter, FilterSupport
 from portico_faiss._database import State, check, connect, decoded_id, identity, read_state
 from portico_faiss._errors import damaged, mapped_errors
 from portico_faiss._metadata import decoded, prefilter
@@ -212,4 +212,6 @@ class _StoredEntries:
         rows = self._connection.execute(
             f"SELECT slot, metadata FROM records WHERE {condition} ORDER BY slot", parameters
         )
-        return np.fromiter((slot for slot, text in rows if matches(filter, decoded(text))), dtype=np.int64)
+        return np.fromiter(
+            (slot for slot, text in rows if FilterSupport.matches(filter, decoded(text))), dtype=np.int64
+        )

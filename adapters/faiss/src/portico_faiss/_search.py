@@ -8,7 +8,7 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from portico.search import Filter, Metadata, VectorMatch, matches
+from portico.search import Filter, FilterSupport, Metadata, VectorMatch
 from portico_faiss._graph import Graph
 from portico_faiss._vectors import Rows, Slots, best, margin, ranked
 
@@ -72,7 +72,7 @@ class LoadedEntries:
         kept = [
             slot
             for slot in range(self._slots)
-            if (entry := self._entries[slot]) is not None and matches(filter, entry[1])
+            if (entry := self._entries[slot]) is not None and FilterSupport.matches(filter, entry[1])
         ]
         return np.array(kept, dtype=np.int64)
 
@@ -153,7 +153,7 @@ def _walked(view: View, queries: Rows, top: int, graph: Graph) -> Iterator[tuple
 class _Filtered:
     """Chooses the best slots that a filter keeps.
 
-    It asks `matches` from the best score downwards and stops when there are enough: a filter that keeps a
+    It asks `FilterSupport.matches` from the best score downwards and stops when there are enough: a filter that keeps a
     tenth is done after ten times ``top`` records. A filter that keeps next to nothing would be asked about
     nearly all, so after `_WALK_LAST` records the entries find everything that it keeps, once for all queries.
     """
@@ -177,7 +177,7 @@ class _Filtered:
             kept += [
                 slot
                 for slot, (_, metadata) in zip(asked, self._entries.read(asked), strict=True)
-                if matches(self._filter, metadata)
+                if FilterSupport.matches(self._filter, metadata)
             ]
             if len(kept) >= self._top:
                 chosen = np.array(sorted(kept), dtype=np.int64)

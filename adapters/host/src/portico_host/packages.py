@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from portico.errors import PluginBroken, PluginConflict, PluginIncompatible, PluginNotInstalled, nearest
+from portico.errors import PluginBroken, PluginConflict, PluginNotInstalled, nearest
 from portico.plugins import Registration
 from portico.ports import PORTS, PortInfo
 from portico_host.shipped import SHIPPED, folded
@@ -139,7 +139,7 @@ class Plugins:
     def offer(self, port: str, name: str) -> Offer:
         """Return what is registered under ``name``.
 
-        Raises ``PluginConflict`` naming both distributions, ``PluginIncompatible``, ``PluginBroken`` with the
+        Raises ``PluginConflict`` naming both distributions, ``PluginBroken`` with the
         package's own error as cause, or ``PluginNotInstalled`` with what to install.
         """
         info = port_named(port)
@@ -154,7 +154,7 @@ class Plugins:
             self._refuse(info, name)
         incompatibility = found[0].incompatibility
         if incompatibility is not None:
-            raise PluginIncompatible(str(incompatibility))
+            raise PluginBroken(str(incompatibility))
         return found[0]
 
     def _refuse(self, info: PortInfo, name: str) -> None:

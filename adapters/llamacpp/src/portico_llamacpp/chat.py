@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 
 from portico import ChatCapabilities, ChatDelta, ChatReply, ChatRequest
 from portico.errors import PorticoError, ServiceTimeout, ServiceUnavailable
-from portico.plugins import Services, check_request
+from portico.plugins import Services
 from portico_llamacpp._errors import refusal
 from portico_llamacpp._exchange import ReplyReader, body_of
 from portico_llamacpp._process import Call, Event, ModelProcess
@@ -57,7 +57,7 @@ class LlamaCppChat:
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[ChatDelta]:
         """Yield the reply token by token; a call to a tool that is held to its form comes whole."""
-        check_request(request, self.capabilities, self.name)
+        request.check(self.capabilities, self.name)
         if not request.messages:
             raise ValueError("a chat request needs at least one message")
         if request.tool_choice.mode == "required" and not request.offered:

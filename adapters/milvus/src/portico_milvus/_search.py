@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from portico.search import Filter, VectorMatch, matches
+from portico.search import Filter, FilterSupport, VectorMatch
 from portico_milvus._connection import Link
 from portico_milvus._errors import WrongDimensions
 from portico_milvus._filters import Expression, expression
@@ -101,7 +101,7 @@ class Search:
         kept = []
         for hit in hits:
             id, metadata = read(hit["entity"])
-            if matches(self._filter, metadata):
+            if FilterSupport.matches(self._filter, metadata):
                 kept.append(VectorMatch(id, cosine(hit["distance"]), metadata))
         return kept
 
@@ -123,7 +123,7 @@ class Search:
                 there = np.array([row[vectors[0]] for row in rows], np.float32)[:, : len(query)]
                 for row, score in zip(rows, (there @ query).tolist(), strict=True):
                     id, metadata = read(row)
-                    if matches(self._filter, metadata):
+                    if FilterSupport.matches(self._filter, metadata):
                         yield VectorMatch(id, cosine(score), metadata)
         finally:
             pages.close()

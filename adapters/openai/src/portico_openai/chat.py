@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from portico import ChatDelta, ChatReply, ChatRequest
 from portico.errors import ResponseInvalid
-from portico.plugins import Services, check_request
+from portico.plugins import Services
 from portico_openai._connection import Connection, Incoming
 from portico_openai._errors import invalid
 from portico_openai._replies import Gathering, decoded
@@ -97,7 +97,7 @@ class OpenAIChat:
         await self._connection.aclose()
 
     def _body(self, request: ChatRequest, *, stream: bool) -> bytes:
-        check_request(request, self.capabilities, self.name)
+        request.check(self.capabilities, self.name)
         return request_body(request, self._settings, self._tools, stream=stream)
 
     def _events(self, reader: EventReader, data: bytes) -> list[bytes]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from attrs import Attribute, field, frozen, validators
 
-from portico.plugins import Secret, database_uri
+from portico.plugins import Secret, ValueForm
 
 _LONGEST_NAME = 63
 """Bytes of a name in PostgreSQL; what is longer is cut, and two would be one."""
@@ -34,7 +34,7 @@ class ConnectionSettings:
     """
 
     uri: Secret = field(
-        validator=database_uri("postgresql", "postgres"),
+        validator=ValueForm.database_uri("postgresql", "postgres"),
         metadata={
             "doc": "The database, as `postgresql://user:password@host:5432/database`, with the options of libpq: "
             "`?sslmode=verify-full`. Needed."

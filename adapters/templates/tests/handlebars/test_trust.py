@@ -142,5 +142,5 @@ def test_pieces_are_values_exactly_where_a_value_was_put_in(parts):
             expected += text if kind == "trusted" else "\0"
     prompt = asyncio.run(HandlebarsTemplates().compile(source).render(variables, call=Calls()))
     if isinstance(prompt, Prompt):
-        assert "".join("\0" if piece.is_value else piece.text for piece in prompt.pieces) == expected
+        assert "".join("\0" if is_value else text for text, is_value in prompt.pieces) == expected
     assert isinstance(prompt, Prompt) or "<message" not in expected

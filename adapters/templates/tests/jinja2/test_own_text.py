@@ -29,7 +29,7 @@ async def call(name: str, arguments: Any, positional: Any = (), /) -> Any:
 def render(source: str, **arguments: Any) -> Prompt:
     prompt = asyncio.run(LANGUAGE.compile(source).render(arguments, call=call))
     assert isinstance(prompt, Prompt), f"{source!r} gave a plain string"
-    assert all(type(piece.text) is str for piece in prompt.pieces)
+    assert all(type(text) is str for text, is_value in prompt.pieces)
     return prompt
 
 
@@ -130,7 +130,7 @@ def test_values_and_own_text_are_told_apart_exactly() -> None:
     prompt = render(
         "<message role='{{ r }}'>\n{% set x %}a {{ v }} b{% endset %}{{ x }}{{ x ~ v }}</message>", r="user", v="=v"
     )
-    assert [tuple(piece) for piece in prompt.pieces] == [
+    assert list(prompt.pieces) == [
         ("<message role='", False), ("user", True), ("'>\n", False), ("a ", False), ("=v", True), (" b", False),
         ("a ", False), ("=v", True), (" b", False), ("=v", True), ("</message>", False),
     ]  # fmt: skip

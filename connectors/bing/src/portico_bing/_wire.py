@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from portico.errors import UnsupportedFilter
-from portico.plugins import HttpRequest, ValueForm, one_of
+from portico.plugins import HttpRequest, ValueForm
 from portico.search import AskedPage, FilterSupport, FoundPage, SearchCapabilities, WebAddress, read_record
 from portico_bing.config import LANGUAGE, MARKET, BingSettings
 
@@ -17,13 +17,13 @@ _DAY = r"\d{4}-\d\d-\d\d"
 _COMMON = {
     "cc": ValueForm("(?i:[a-z]{2})", "two letters, as in 'DE'"),
     "mkt": MARKET,
-    "safeSearch": one_of("Off", "Moderate", "Strict", ignore_case=True),
+    "safeSearch": ValueForm.one_of("Off", "Moderate", "Strict", ignore_case=True),
     "setLang": LANGUAGE,
 }
 _OF_NEWS = {
     **_COMMON,
-    "freshness": one_of("Day", "Week", "Month", ignore_case=True),
-    "sortBy": one_of("Date", "Relevance", ignore_case=True),
+    "freshness": ValueForm.one_of("Day", "Week", "Month", ignore_case=True),
+    "sortBy": ValueForm.one_of("Date", "Relevance", ignore_case=True),
 }
 _OF_PAGES = {
     **_COMMON,

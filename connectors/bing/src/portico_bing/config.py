@@ -6,7 +6,7 @@ from typing import Literal
 
 from attrs import field, frozen, validators
 
-from portico.plugins import Secret, ValueForm, service_address, service_key
+from portico.plugins import Secret, ValueForm
 
 MARKET = ValueForm("(?i:[a-z]{2}-[a-z-]+)", "a language and a country, as in 'en-GB'")
 LANGUAGE = ValueForm("(?i:[a-z]{2}(-[a-z-]+)?)", "a language's short name, as in 'de' or 'pt-br'")
@@ -20,10 +20,10 @@ class BingSettings:
     {'Authorization': Secret(literal)}
     """
 
-    api_key: Secret = field(validator=service_key(), metadata={"doc": "The key of the service."})
+    api_key: Secret = field(validator=ValueForm.service_key(), metadata={"doc": "The key of the service."})
     base_url: str = field(
         default="https://api.bing.microsoft.com/v7.0",
-        validator=service_address("https://host/v7.0"),
+        validator=ValueForm.service_address("https://host/v7.0"),
         metadata={
             "doc": "Where the service is, up to what comes before `/search`. The default is Microsoft's own address, "
             "which was retired on 2025-08-11: set that of a service which speaks the same interface."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import field, frozen, validators
 
-from portico.plugins import Secret, ValueForm, one_of, service_address, service_key
+from portico.plugins import Secret, ValueForm
 
 FORMS = {
     "country": ValueForm("[A-Za-z]{2}|ALL", "two letters, as in 'DE', or 'ALL'"),
@@ -13,7 +13,7 @@ FORMS = {
         "'pd', 'pw', 'pm' or 'py' (past day to past year), or days as in '2026-01-01to2026-01-31'",
     ),
     "language": ValueForm("[a-z]{2,3}(-[a-z]{2,4})?", "a language's short name, as in 'de' or 'pt-br'"),
-    "safe_search": one_of("off", "moderate", "strict"),
+    "safe_search": ValueForm.one_of("off", "moderate", "strict"),
 }
 """The values that Brave understands, of settings and filters."""
 
@@ -30,12 +30,12 @@ class BraveSettings:
 
     api_key: Secret = field(
         # Brave's own answer to an empty key does not name the key.
-        validator=service_key("https://api-dashboard.search.brave.com"),
+        validator=ValueForm.service_key("https://api-dashboard.search.brave.com"),
         metadata={"doc": "The key (subscription token) of a plan for search. Needed."},
     )
     base_url: str = field(
         default="https://api.search.brave.com/res/v1",
-        validator=service_address("https://host/res/v1"),
+        validator=ValueForm.service_address("https://host/res/v1"),
         metadata={"doc": "Address of the service, up to its version."},
     )
     country: str | None = field(

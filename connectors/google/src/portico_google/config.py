@@ -6,7 +6,7 @@ from typing import Literal
 
 from attrs import Attribute, field, frozen, validators
 
-from portico.plugins import Secret, ValueForm, service_address, service_key
+from portico.plugins import Secret, ValueForm
 
 COUNTRY = ValueForm("[A-Za-z]{2}", "two letters, as in 'de'")
 LANGUAGE = ValueForm("[A-Za-z]{2,3}(-[A-Za-z]+)?", "a language's short name, as in 'de' or 'zh-TW'")
@@ -26,7 +26,7 @@ class GoogleSettings:
     """
 
     api_key: Secret = field(
-        validator=service_key(), metadata={"doc": "The API key, with the Custom Search API enabled."}
+        validator=ValueForm.service_key(), metadata={"doc": "The API key, with the Custom Search API enabled."}
     )
     search_engine_id: str = field(
         validator=_engine,
@@ -34,7 +34,7 @@ class GoogleSettings:
     )
     base_url: str = field(
         default="https://customsearch.googleapis.com/customsearch/v1",
-        validator=service_address("https://host/customsearch/v1"),
+        validator=ValueForm.service_address("https://host/customsearch/v1"),
         metadata={"doc": "Where the service is; `…/v1/siterestrict` is the one for engines of at most ten sites."},
     )
     country: str | None = field(

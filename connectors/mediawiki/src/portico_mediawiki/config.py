@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 from attrs import Attribute, field, frozen, validators
 
-from portico.plugins import ValueForm, service_address
+from portico.plugins import ValueForm
 
 NAMESPACE = ValueForm("[0-9]+", "the number of a namespace, as in '4'")
 
@@ -26,7 +26,7 @@ class MediaWikiSettings:
 
     base_url: str = field(
         default="https://en.wikipedia.org/w/api.php",
-        validator=service_address("https://host/w/api.php"),
+        validator=ValueForm.service_address("https://host/w/api.php"),
         metadata={"doc": "Address of the wiki's `api.php`; the page Special:Version of a wiki names it."},
     )
     contact: str = field(

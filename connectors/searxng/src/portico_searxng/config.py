@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import Attribute, field, frozen, validators
 
-from portico.plugins import service_address
+from portico.plugins import ValueForm
 
 
 def _names(_: object, attribute: Attribute[tuple[str, ...]], value: tuple[str, ...]) -> None:
@@ -21,7 +21,7 @@ class SearxngSettings:
     """
 
     base_url: str = field(
-        validator=service_address("https://host"),
+        validator=ValueForm.service_address("https://host"),
         metadata={"doc": "Address of your SearXNG: `http://127.0.0.1:8888`. JSON must be on there."},
     )
     language: str | None = field(

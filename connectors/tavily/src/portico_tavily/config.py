@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from attrs import field, frozen, validators
 
-from portico.plugins import Secret, ValueForm, one_of, service_address, service_key
+from portico.plugins import Secret, ValueForm
 
 FORMS = {
     "country": ValueForm("[a-z][a-z ]+", "an English name in small letters, as in 'germany'"),
-    "time_range": one_of("day", "week", "month", "year"),
-    "topic": one_of("general", "news", "finance"),
+    "time_range": ValueForm.one_of("day", "week", "month", "year"),
+    "topic": ValueForm.one_of("general", "news", "finance"),
 }
 """The values that Tavily understands, of settings and filters."""
 
@@ -29,12 +29,12 @@ class TavilySettings:
     """
 
     api_key: Secret = field(
-        validator=service_key("https://app.tavily.com"),
+        validator=ValueForm.service_key("https://app.tavily.com"),
         metadata={"doc": "The key, `tvly-…`. Needed."},
     )
     base_url: str = field(
         default="https://api.tavily.com",
-        validator=service_address("https://host"),
+        validator=ValueForm.service_address("https://host"),
         metadata={"doc": "Address of the service."},
     )
     topic: str = field(
@@ -49,7 +49,7 @@ class TavilySettings:
     )
     search_depth: str = field(
         default="basic",
-        validator=one_of("basic", "advanced", "fast", "ultra-fast"),
+        validator=ValueForm.one_of("basic", "advanced", "fast", "ultra-fast"),
         metadata={"doc": "`basic`, `fast` and `ultra-fast` cost one credit, `advanced` two, with better passages."},
     )
     include_answer: bool = field(

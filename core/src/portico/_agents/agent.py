@@ -456,7 +456,7 @@ class ChatAgent:
 
         Raises ``ThreadBusy``, ``LimitExceeded`` for new messages larger than the thread's budget, what context
         providers and the reducer raise, and what `Kernel.complete` does. Whatever is raised, the thread is as it was.
-        A ``ToolLoopLimitExceeded`` has what was said up to then: ``thread.add(*new, *error.messages)`` keeps it.
+        A ``LimitExceeded`` has what was said up to then: ``thread.add(*new, *error.messages)`` keeps it.
         """
         reply: AgentReply[Any] | None = None
         async with aclosing(self._turn(messages, thread, returns, options, streamed=False)) as events:

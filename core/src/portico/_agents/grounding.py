@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from portico._agents.thread import AgentTurn, Context, TurnOutcome
 from portico._chat.citations import CitationCheck, check_citations, cited_numbers, numbered_sources
 from portico._chat.messages import Citation, Message, Source, ToolResult
-from portico._search.functions import SEARCH_TAG
 from portico._search.fused import FusedSearch
 from portico._search.results import SearchCapabilities, TextSearchOptions, TextSearchResult
 
@@ -96,7 +95,7 @@ class Passages:
         async def filter(context: ToolCallInvocation, proceed: Callable[[], Awaitable[ToolResult]]) -> ToolResult:
             result = await proceed()
             spec = kernel.specs.get(context.call.name)
-            if result.error or spec is None or SEARCH_TAG not in spec.tags:
+            if result.error or spec is None or not spec.is_search:
                 return result
             try:
                 found = json.loads(result.content)

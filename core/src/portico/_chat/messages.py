@@ -180,6 +180,26 @@ class ChatRequest:
             if (choice.include is None or tool.name in choice.include) and tool.name not in choice.exclude
         )
 
+    def check(self, capabilities: ChatCapabilities, service: str) -> None:
+        """Raise ``UnsupportedOption`` naming everything in ``request`` that ``service`` cannot honour."""
+        parts = {type(part) for message in self.messages for part in message.content}
+        wanted: dict[str, bool] = {
+            "tools": bool(self.tools) and not capabilities.tools,
+            "tool_choice": self.tool_choice.mode == "required" and not capabilities.tools,
+            "response_schema": self.response_schema is not None and not capabilities.response_schema,
+            "strict": not capabilities.strict and (self.response_strict or any(tool.strict for tool in self.tools)),
+            "images": Image in parts and not capabilities.images,
+            "files": File in parts and not capabilities.files,
+            "sources": Source in parts and not capabilities.sources,
+        }
+        for option in ("temperature", "top_p", "max_tokens", "stop", "seed"):
+            wanted[option] = getattr(self, option) not in (None, ()) and option not in capabilities.sampling
+        for extra in self.extras:
+            wanted[f"extras.{extra}"] = extra not in capabilities.extras
+        refused = [option for option, missing in wanted.items() if missing]
+        if refused:
+            raise UnsupportedOption(f"The chat service {service!r} does not support {', '.join(refused)}.")
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:
@@ -284,27 +304,6 @@ class ChatCapabilities:
     """Which of temperature, top_p, max_tokens, stop and seed are honoured."""
     extras: frozenset[str] = frozenset()
     language_model: bool = True
-
-
-def check_request(request: ChatRequest, capabilities: ChatCapabilities, service: str) -> None:
-    """Raise ``UnsupportedOption`` naming everything in ``request`` that ``service`` cannot honour."""
-    parts = {type(part) for message in request.messages for part in message.content}
-    wanted: dict[str, bool] = {
-        "tools": bool(request.tools) and not capabilities.tools,
-        "tool_choice": request.tool_choice.mode == "required" and not capabilities.tools,
-        "response_schema": request.response_schema is not None and not capabilities.response_schema,
-        "strict": not capabilities.strict and (request.response_strict or any(tool.strict for tool in request.tools)),
-        "images": Image in parts and not capabilities.images,
-        "files": File in parts and not capabilities.files,
-        "sources": Source in parts and not capabilities.sources,
-    }
-    for option in ("temperature", "top_p", "max_tokens", "stop", "seed"):
-        wanted[option] = getattr(request, option) not in (None, ()) and option not in capabilities.sampling
-    for extra in request.extras:
-        wanted[f"extras.{extra}"] = extra not in capabilities.extras
-    refused = [option for option, missing in wanted.items() if missing]
-    if refused:
-        raise UnsupportedOption(f"The chat service {service!r} does not support {', '.join(refused)}.")
 
 
 def _as_text(part: Part) -> Part:

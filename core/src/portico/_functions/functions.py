@@ -7,7 +7,7 @@ import inspect
 import json
 import re
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -18,11 +18,12 @@ from weakref import WeakValueDictionary
 from portico._chat.messages import Tool
 from portico._schema.coerce import structure_leniently
 from portico._schema.definitions import hoisted
+from portico._schema.strict import StrictForm
 from portico._types.classes import note
 from portico._types.compiled import Compiled, Mismatch
 from portico._types.compiling import compile_type
 from portico._types.docstrings import describe
-from portico.errors import ArgumentsInvalid
+from portico.errors import ArgumentsInvalid, FunctionNotFound, SchemaUnsupported
 
 if typing.TYPE_CHECKING:
     from portico._ports.type_codec import TypeCodec
@@ -31,6 +32,8 @@ if typing.TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 _NAME = re.compile(r"[0-9A-Za-z_]+")
 _MARK = "__portico_function__"
+SEARCH_TAG = "search"
+_SEPARATORS = re.compile(r"[-._:/ ]+")
 
 
 _WIRE_LENGTH = 64
@@ -192,6 +195,42 @@ class FunctionSpec:
             return full_name
         digest = hashlib.sha256(full_name.encode()).hexdigest()[:8]
         return f"{full_name.encode('ascii', 'replace').decode().replace('?', '_')[: _WIRE_LENGTH - 9]}_{digest}"
+
+    @staticmethod
+    def find_name(name: str, full_names: Collection[str], *, lenient: bool = False) -> str:
+        """Find the full name for a spelling, as `find_function` does.
+
+        >>> FunctionSpec.find_name("weather.forecast", ["Weather-Forecast", "Clock-Now"], lenient=True)
+        'Weather-Forecast'
+        """
+        if name in full_names:
+            return name
+        for spelled in (_spelled, _spelled_alike)[: 1 + lenient]:
+            matches = spelled(name, full_names)
+            if len(matches) == 1:
+                return matches[0]
+            if matches:
+                raise FunctionNotFound(name, list(full_names), meant=matches)
+        raise FunctionNotFound(name, list(full_names))
+
+    @property
+    def is_search(self) -> bool:
+        """Whether it searches a source with a query."""
+        return SEARCH_TAG in self.tags
+
+    def tool_form(self, *, strict: bool) -> tuple[Tool, StrictForm | None]:
+        """Return a function's entry in a tool list; with ``strict`` in strict form where that is exact, and this form.
+
+        A form that is no identity decodes the arguments that a model wrote.
+        """
+        plain = self.tool(name=FunctionSpec.wire_name(self.name))
+        if not strict:
+            return plain, None
+        try:
+            form = StrictForm.of(self.parameters, loosen=False)
+        except SchemaUnsupported:
+            return plain, None
+        return Tool(plain.name, plain.description, form.schema, strict=True), form
 
 
 @final
@@ -498,3 +537,33 @@ def _lines(spec: FunctionSpec) -> Iterator[str]:
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
+
+
+def find_function(name: str, functions: Mapping[str, Function], *, lenient: bool = False) -> Function:
+    """Find a function by its full name, or by another spelling that means one function only.
+
+    ``Plugin-Function`` is the full name. ``Plugin.Function``, ``Plugin_Function`` and a bare ``Function`` are other
+    spellings; with ``lenient``, for models, case does not matter. Raises ``FunctionNotFound`` with the nearest names,
+    or with all that may be meant.
+    """
+    found = functions.get(name)
+    return found if found is not None else functions[FunctionSpec.find_name(name, functions, lenient=lenient)]
+
+
+def _spelled(name: str, full_names: Iterable[str]) -> list[str]:
+    matches = []
+    for full_name in full_names:
+        plugin, _, bare = full_name.rpartition("-")
+        if name == bare or (plugin and name in (f"{plugin}.{bare}", f"{plugin}_{bare}")):
+            matches.append(full_name)
+    return matches
+
+
+def _spelled_alike(name: str, full_names: Iterable[str]) -> list[str]:
+    """Compare without case, kind of separator, and the ``functions.`` that some models write."""
+    wanted = _SEPARATORS.sub("_", name.strip()).casefold().removeprefix("functions_")
+    return [
+        full_name
+        for full_name in full_names
+        if wanted in (full_name.replace("-", "_").casefold(), full_name.rpartition("-")[2].casefold())
+    ]

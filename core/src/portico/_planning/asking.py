@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from portico._chat.messages import ChatReply, ChatRequest, Message
 from portico._plans.task import ChatUsed, Emit, TextDelta
+from portico._tool_loop.structured import ReplyProblem
 from portico.errors import PlanError, PlanFormatError, ResponseInvalid
 
 if TYPE_CHECKING:
@@ -163,10 +164,6 @@ T = TypeVar("T")
 
 _CUT = "The reply was cut short: it was too long. Write a shorter plan."
 _SENT_BACK = 20_000
-
-
-class ReplyProblem(ValueError):
-    """A reply that cannot be used; the message is for the model."""
 
 
 async def ask_until_usable(

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from portico._functions.names import find_name
+from portico._functions.functions import FunctionSpec
 from portico._plans.check import check_plan
 from portico._plans.plan import Plan, Step, Value
 from portico._schema.coerce import mended_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from portico._functions.functions import FunctionSpec
 
 
 def call_step(
@@ -32,7 +30,7 @@ def call_step(
     Every argument is a `Value`: no text of a model becomes a reference. Raises ``FunctionNotFound`` with the nearest
     names. Whether the arguments fit is for the check to say, see `step_faults`.
     """
-    spec = catalogue[find_name(name, catalogue, lenient=True)]
+    spec = catalogue[FunctionSpec.find_name(name, catalogue, lenient=True)]
     mended = mended_for(spec.parameters, dict(arguments))
     return Step(id, spec.name, {key: Value(value) for key, value in mended.items()}, reason=reason)
 

@@ -190,30 +190,22 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
-    """A run began. ``run`` is its name, by which it can be resumed where a journal is kept."""
+class RunStarted:
+    """A run began, or goes on after the ``resumed`` steps that its journal has. ``run`` is its name in the journal."""
 
     run: str
     goal: str
     planner: str
-
-
-@dataclass(frozen=True, slots=True)
-class Resumed:
-    """A run is gone on with, after ``steps`` steps that its journal has."""
-
-    run: str
-    goal: str
-    planner: str
-    steps: int
+    resumed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """A planner made a plan, which was checked."""
+    """A planner made a plan, which was checked; or a plan that was saved at ``saved_at`` (UTC, ISO 8601) runs again."""
 
     plan: Plan
     findings: tuple[Finding, ...] = ()
+    saved_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,22 +214,6 @@ class Refused:
 
     plan: Plan
     findings: tuple[Finding, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PlanReused:
-    """A plan that was saved at ``saved_at`` (UTC, ISO 8601) runs in place of a proposal."""
-
-    plan: Plan
-    saved_at: str
-
-
-@dataclass(frozen=True, slots=True)
-class PlanPaused:
-    """A plan filter held a plan."""
-
-    plan: Plan
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,18 +252,14 @@ class StepFailure:
 
 @dataclass(frozen=True, slots=True)
 class StepPaused:
-    """A step filter held a step."""
+    """Middleware paused a step, or a plan before its first step (``step`` is None).
 
-    step: Step
+    A step is ``uncertain`` where it has effects and an earlier process was interrupted in it: it may have happened.
+    """
+
+    step: Step | None
     reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class StepUncertain:
-    """A step with effects was interrupted in an earlier process: nobody knows whether it happened."""
-
-    step: Step
-    reason: str
+    uncertain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,18 +295,14 @@ class Warned:
 
 
 Event: TypeAlias = (
-    Started
-    | Resumed
+    RunStarted
     | Proposed
     | Refused
-    | PlanReused
-    | PlanPaused
     | StepStarted
     | StepRetried
     | StepFinished
     | StepFailure
     | StepPaused
-    | StepUncertain
     | FunctionsOffered
     | TextDelta
     | ChatUsed

@@ -114,43 +114,43 @@ class HttpResponse:
                 return max(0.0, longest - time.time()) if longest > _LONG_AGO else longest
         return None
 
+    def error(
+        self,
+        service: str,
+        kind: type[ServiceError] | None = None,
+        *,
+        hidden: Iterable[Secret] = (),
+        advice: str | None = None,
+    ) -> ServiceError:
+        """Return the error that an answer means, with the words of the service.
 
-def service_error(
-    response: HttpResponse,
-    service: str,
-    kind: type[ServiceError] | None = None,
-    *,
-    hidden: Iterable[Secret] = (),
-    advice: str | None = None,
-) -> ServiceError:
-    """Return the error that an answer means, with the words of the service.
+        ``service`` begins the message, as in ``"Text search 'brave'"``. The status decides (RFC 9110, section 15),
+        unless ``kind`` is given. ``hidden`` are secrets that the service may repeat. ``advice`` replaces the usual
+        advice.
 
-    ``service`` begins the message, as in ``"Text search 'brave'"``. The status decides (RFC 9110, section 15), unless
-    ``kind`` is given. ``hidden`` are secrets that the service may repeat. ``advice`` replaces the usual advice.
-
-    >>> raise service_error(HttpResponse(429, b'{"error": "Slowly!"}', {"retry-after": "7"}), "Acme")
-    Traceback (most recent call last):
-        ...
-    portico.errors.RateLimited: Acme asks for fewer requests (429). Try again in 7 seconds. It says: Slowly!
-    """
-    status = response.status
-    kind = kind or _kind(status)
-    words = printable(_words_of(response), hidden := tuple(hidden))
-    said = f" It says: {words}" if words else ""
-    # Some services fail with the status of success; showing it would puzzle.
-    shown = "" if response.ok else f" ({status})"
-    if issubclass(kind, RateLimited):
-        wait = HttpResponse.retry_after(response.headers)
-        when = "later" if wait is None else f"in {math.ceil(wait)} second{'' if math.ceil(wait) == 1 else 's'}"
-        then = f" {advice}" if advice else ""
-        return kind(f"{service} asks for fewer requests{shown}. Try again {when}.{then}{said}", retry_after=wait)
-    if kind is ResponseInvalid and 300 <= status < 400:
-        where = printable(response.headers.get("location", "another address"), hidden)
-        return kind(f"{service} points to {where} ({status}), which is not followed. Check its address.")
-    happened, usual = _SENTENCES.get(kind, ("refused the request", "Check what it was asked."))
-    if status == 404 and kind is ServiceError:
-        happened, usual = "has nothing at this address", "Check its address."
-    return kind(f"{service} {happened}{shown}. {advice or usual}{said}")
+        >>> raise HttpResponse(429, b'{"error": "Slowly!"}', {"retry-after": "7"}).error("Acme")
+        Traceback (most recent call last):
+            ...
+        portico.errors.RateLimited: Acme asks for fewer requests (429). Try again in 7 seconds. It says: Slowly!
+        """
+        status = self.status
+        kind = kind or _kind(status)
+        words = printable(_words_of(self), hidden := tuple(hidden))
+        said = f" It says: {words}" if words else ""
+        # Some services fail with the status of success; showing it would puzzle.
+        shown = "" if self.ok else f" ({status})"
+        if issubclass(kind, RateLimited):
+            wait = HttpResponse.retry_after(self.headers)
+            when = "later" if wait is None else f"in {math.ceil(wait)} second{'' if math.ceil(wait) == 1 else 's'}"
+            then = f" {advice}" if advice else ""
+            return kind(f"{service} asks for fewer requests{shown}. Try again {when}.{then}{said}", retry_after=wait)
+        if kind is ResponseInvalid and 300 <= status < 400:
+            where = printable(self.headers.get("location", "another address"), hidden)
+            return kind(f"{service} points to {where} ({status}), which is not followed. Check its address.")
+        happened, usual = _SENTENCES.get(kind, ("refused the request", "Check what it was asked."))
+        if status == 404 and kind is ServiceError:
+            happened, usual = "has nothing at this address", "Check its address."
+        return kind(f"{service} {happened}{shown}. {advice or usual}{said}")
 
 
 _SENTENCES: Mapping[type[ServiceError], tuple[str, str]] = {

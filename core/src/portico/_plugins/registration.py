@@ -174,54 +174,86 @@ class ValueForm:
         if not self.fits(value):
             raise ValueError(f"{field.name} takes {self.words}, not {value!r}")
 
+    @staticmethod
+    def one_of(*values: str, ignore_case: bool = False) -> ValueForm:
+        """Return a form that takes only these values.
 
-def one_of(*values: str, ignore_case: bool = False) -> ValueForm:
-    """Return a form that takes only these values.
+        >>> ValueForm.one_of("day", "week", "month").words
+        "'day', 'week' or 'month'"
+        """
+        pattern = "|".join(map(re.escape, values))
+        *first, last = map(repr, values)
+        return ValueForm(
+            f"(?i:{pattern})" if ignore_case else pattern, f"{', '.join(first)} or {last}" if first else last
+        )
 
-    >>> one_of("day", "week", "month").words
-    "'day', 'week' or 'month'"
-    """
-    pattern = "|".join(map(re.escape, values))
-    *first, last = map(repr, values)
-    return ValueForm(f"(?i:{pattern})" if ignore_case else pattern, f"{', '.join(first)} or {last}" if first else last)
+    @staticmethod
+    def service_address(example: str) -> Check[str]:
+        """Return a check of a service's address; its ``ValueError`` shows ``example``.
 
+        It refuses a user name or a password in the address, because addresses are shown in messages and logs.
+        """
 
-def service_address(example: str) -> Check[str]:
-    """Return a check of a service's address; its ``ValueError`` shows ``example``.
+        def check(settings: object, field: SettingsField, value: str) -> None:
+            try:
+                parts = urlsplit(value)
+                named, port = bool(parts.hostname), parts.port
+            except ValueError:
+                raise ValueError(f"{field.name} is no address; it is of the form {example}") from None
+            if parts.username is not None or parts.password is not None:
+                raise ValueError(f"{field.name} has a user name or password in it, which would be shown in messages")
+            plain = not (parts.query or parts.fragment) and not any(letter.isspace() for letter in value)
+            if parts.scheme not in {"http", "https"} or not named or port == 0 or not plain:
+                # The part after "?" may be a key.
+                raise ValueError(f"{field.name} is of the form {example}, not {value.partition('?')[0]!r}")
 
-    It refuses a user name or a password in the address, because addresses are shown in messages and logs.
-    """
+        return check
 
-    def check(settings: object, field: SettingsField, value: str) -> None:
-        try:
-            parts = urlsplit(value)
-            named, port = bool(parts.hostname), parts.port
-        except ValueError:
-            raise ValueError(f"{field.name} is no address; it is of the form {example}") from None
-        if parts.username is not None or parts.password is not None:
-            raise ValueError(f"{field.name} has a user name or password in it, which would be shown in messages")
-        plain = not (parts.query or parts.fragment) and not any(letter.isspace() for letter in value)
-        if parts.scheme not in {"http", "https"} or not named or port == 0 or not plain:
-            # The part after "?" may be a key.
-            raise ValueError(f"{field.name} is of the form {example}, not {value.partition('?')[0]!r}")
+    @staticmethod
+    def service_key(whence: str = "") -> Check[Secret]:
+        """Return a check of a key: it must not be empty, and a header must be able to hold it.
 
-    return check
+        ``whence`` is the address where keys are made, for the message.
+        """
 
+        def check(settings: object, field: SettingsField, value: Secret) -> None:
+            key = value.reveal()
+            if not key.strip():
+                raise ValueError(f"{field.name} is empty{f'; keys are made at {whence}' if whence else ''}")
+            if key.split() != [key] or not (key.isascii() and key.isprintable()):
+                raise ValueError(f"{field.name} has characters in it that no key has: a blank or a line break, perhaps")
 
-def service_key(whence: str = "") -> Check[Secret]:
-    """Return a check of a key: it must not be empty, and a header must be able to hold it.
+        return check
 
-    ``whence`` is the address where keys are made, for the message.
-    """
+    @staticmethod
+    def database_uri(*schemes: str) -> Check[Secret]:
+        """Return a check of a setting with the URI of a database, with one of these schemes.
 
-    def check(settings: object, field: SettingsField, value: Secret) -> None:
-        key = value.reveal()
-        if not key.strip():
-            raise ValueError(f"{field.name} is empty{f'; keys are made at {whence}' if whence else ''}")
-        if key.split() != [key] or not (key.isascii() and key.isprintable()):
-            raise ValueError(f"{field.name} has characters in it that no key has: a blank or a line break, perhaps")
+        >>> from dataclasses import dataclass, fields
+        >>> @dataclass
+        ... class LedgerSettings:
+        ...     uri: Secret
+        ...     def __post_init__(self):
+        ...         ValueForm.database_uri("postgresql", "postgres")(self, fields(self)[0], self.uri)
+        >>> LedgerSettings(Secret("postgresql://ada:secret@db.example/portico"))
+        LedgerSettings(uri=Secret(literal))
+        >>> LedgerSettings(Secret("mysql://ada:secret@db.example/portico"))
+        Traceback (most recent call last):
+        ...
+        ValueError: uri is of the form postgresql://user:password@host:port/database
 
-    return check
+        The form is ``scheme://user:password@host:port/database?option=value``. Any part but the scheme may be missing,
+        and there may be several hosts with commas between. ``ValueError`` says what is wrong and quotes nothing.
+        Options are not checked.
+        """
+
+        def check(settings: object, field: SettingsField, value: Secret) -> None:
+            try:
+                _parts(value.reveal(), schemes)
+            except ValueError as error:
+                raise ValueError(f"{field.name} {error}") from None
+
+        return check
 
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
@@ -233,36 +265,6 @@ _LAST_PORT = 65_535
 _ENCODE = "in a user or password, write each of @ : / ? # [ ] % as %40 %3A %2F %3F %23 %5B %5D %25"
 
 
-def database_uri(*schemes: str) -> Check[Secret]:
-    """Return a check of a setting with the URI of a database, with one of these schemes.
-
-    >>> from dataclasses import dataclass, fields
-    >>> @dataclass
-    ... class LedgerSettings:
-    ...     uri: Secret
-    ...     def __post_init__(self):
-    ...         database_uri("postgresql", "postgres")(self, fields(self)[0], self.uri)
-    >>> LedgerSettings(Secret("postgresql://ada:secret@db.example/portico"))
-    LedgerSettings(uri=Secret(literal))
-    >>> LedgerSettings(Secret("mysql://ada:secret@db.example/portico"))
-    Traceback (most recent call last):
-    ...
-    ValueError: uri is of the form postgresql://user:password@host:port/database
-
-    The form is ``scheme://user:password@host:port/database?option=value``. Any part but the scheme may be missing, and
-    there may be several hosts with commas between. ``ValueError`` says what is wrong and quotes nothing. Options are
-    not checked.
-    """
-
-    def check(settings: object, field: SettingsField, value: Secret) -> None:
-        try:
-            _parts(value.reveal(), schemes)
-        except ValueError as error:
-            raise ValueError(f"{field.name} {error}") from None
-
-    return check
-
-
 def place_of(uri: Secret) -> str:
     """Return the place of a database for messages: the URI without user, password and options.
 
@@ -272,7 +274,7 @@ def place_of(uri: Secret) -> str:
     'postgresql:///portico?host=/run/postgresql'
 
     The option ``host`` is shown where there is no other host. Raises ``ValueError``, which quotes nothing, for a URI
-    that `database_uri` refuses.
+    that `ValueForm.database_uri` refuses.
     """
     text = uri.reveal()
     hosts, database, options = _parts(text, ())

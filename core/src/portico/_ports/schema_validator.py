@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeAlias
-
-Validate: TypeAlias = Callable[[Any], list[str]]
-"""Returns every fault of a JSON value as a sentence that names its place; none for a valid one."""
+from typing import Any, Protocol
 
 
 class SchemaValidator(Protocol):
@@ -17,6 +14,9 @@ class SchemaValidator(Protocol):
 
     name: str
 
-    def compile(self, schema: Mapping[str, Any]) -> Validate:
-        """Return a function that checks values; it keeps no reference to them and may be called concurrently."""
+    def compile(self, schema: Mapping[str, Any]) -> Callable[[Any], list[str]]:
+        """Return a function that checks values, which may be called concurrently and keeps no reference to them.
+
+        It returns every fault of a value as a sentence that names its place; none for a valid value.
+        """
         ...

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from portico._functions.names import find_function
+from portico._functions.functions import find_function
 from portico._prompts.prompt import Prompt, Trusted
 from portico._types.compiled import Mismatch
 from portico._types.compiling import compile_type

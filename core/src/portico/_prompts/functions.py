@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator,
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Unpack, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack, cast
 
 from portico._functions.functions import Function, Parameter
 from portico._prompts.prompt import Prompt
@@ -79,9 +79,6 @@ class _Required:
         return "required"
 
 
-REQUIRED: Final = _Required()
-"""The default of an input that must be given."""
-
 _KINDS: Mapping[object, type] = {"string": str, "integer": int, "number": float, "boolean": bool}
 _SAYING_NOTHING = {"type", "title", "description", "default", "examples"}
 _NOTES = ("title", "description", "examples")
@@ -99,6 +96,9 @@ class PromptInput:
 
     ``type`` is a type or a JSON Schema. The default is a value as code gives it.
     """
+
+    REQUIRED: ClassVar[object] = _Required()
+    """The default of an input that must be given."""
 
     type: object = str
     description: str = ""
@@ -129,6 +129,31 @@ class PromptInput:
 
         return Compiled(schema, structure, copied)
 
+    @staticmethod
+    def parameter(
+        name: str, given: object, codecs: Iterable[TypeCodec] = (), validator: SchemaValidator | None = None
+    ) -> Parameter:
+        """Return the parameter of an input: a type, a JSON Schema, what a text is for, or a `PromptInput`.
+
+        Raises ``SchemaUnsupported``, and ``ValueError`` for a name that no template could write.
+        """
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"the name of an input has letters, digits and '_' only, not {name!r}")
+        match given:
+            case PromptInput():
+                told = given
+            case str():
+                told = PromptInput(description=given)
+            case _:
+                told = PromptInput(given)
+        compiled = PromptInput.compile(told.type, codecs, validator)
+        default = told.default
+        if isinstance(told.type, Mapping) and default is PromptInput.REQUIRED:
+            default = told.type.get("default", PromptInput.REQUIRED)
+        description = told.description or str(compiled.schema.get("description", ""))
+        required = default is PromptInput.REQUIRED
+        return Parameter(name, description, compiled, required, None if required else default)
+
 
 @dataclass(frozen=True, slots=True)
 class _Told(Fault):
@@ -136,31 +161,6 @@ class _Told(Fault):
 
     def __str__(self) -> str:
         return f"{Fault.place(self.path)}: {self.expected}"
-
-
-def parameter_of(
-    name: str, given: object, codecs: Iterable[TypeCodec] = (), validator: SchemaValidator | None = None
-) -> Parameter:
-    """Return the parameter of an input: a type, a JSON Schema, what a text is for, or a `PromptInput`.
-
-    Raises ``SchemaUnsupported``, and ``ValueError`` for a name that no template could write.
-    """
-    if not _NAME.fullmatch(name):
-        raise ValueError(f"the name of an input has letters, digits and '_' only, not {name!r}")
-    match given:
-        case PromptInput():
-            told = given
-        case str():
-            told = PromptInput(description=given)
-        case _:
-            told = PromptInput(given)
-    compiled = PromptInput.compile(told.type, codecs, validator)
-    default = told.default
-    if isinstance(told.type, Mapping) and default is REQUIRED:
-        default = told.type.get("default", REQUIRED)
-    description = told.description or str(compiled.schema.get("description", ""))
-    required = default is REQUIRED
-    return Parameter(name, description, compiled, required, None if required else default)
 
 
 def _fault(sentence: str) -> Fault:
@@ -224,7 +224,7 @@ def prompt_function(
         raise TypeError("inputs= is a mapping, of names to types")
     codecs = tuple(codecs)
     full_name = f"{plugin}-{name}" if plugin else name
-    given = {key: parameter_of(key, value, codecs, validator) for key, value in (inputs or {}).items()}
+    given = {key: PromptInput.parameter(key, value, codecs, validator) for key, value in (inputs or {}).items()}
     parameters = _with_variables(given, _variables(prompt, language, full_name))
     known = {parameter.name.casefold() for parameter in parameters}
     for word in trusted:

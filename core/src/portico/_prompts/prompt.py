@@ -6,7 +6,7 @@ import base64
 import binascii
 import re
 from bisect import bisect_left
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, cast
+from typing import TYPE_CHECKING, NoReturn, cast
 from unicodedata import east_asian_width
 from urllib.parse import unquote_to_bytes
 
@@ -18,36 +18,6 @@ if TYPE_CHECKING:
 
 _BEFORE = 40
 _SHOWN = 80
-
-
-def fault(message: str, source: str, at: int, length: int = 1, *, name: str = "prompt") -> TemplateError:
-    """Return the error of ``length`` characters of a template's ``source``, from the index ``at`` on.
-
-    >>> print(fault("There is no name.", "Dear {{$}},", 7))
-    prompt, line 1, column 8: There is no name.
-      Dear {{$}},
-             ^
-
-    Of a long line only what stands around the place is shown, at most 80 characters. Under a wide letter, such as
-    東, stands a wide blank: so the mark is in its place on the screen too.
-    """
-    line = source.count("\n", 0, at) + 1
-    begin = source.rfind("\n", 0, at) + 1
-    end = source.find("\n", at)
-    column = at - begin
-    first = max(0, column - _BEFORE)
-    last = min(len(source) if end < 0 else end, begin + first + _SHOWN)
-    shown = "".join(letter if letter.isprintable() else " " for letter in source[begin + first : last])
-    left = "… " if first else ""
-    marked = max(1, min(length, last - at))
-    under = "".join("\u3000" if east_asian_width(letter) in "FW" else " " for letter in shown[: column - first])
-    return TemplateError(
-        f"{name}, line {line}, column {column + 1}: {message}\n"
-        f"  {left}{shown.rstrip()}\n"
-        f"  {' ' * len(left)}{under}{'^' * marked}",
-        line=line,
-        column=column + 1,
-    )
 
 
 _DATA = re.compile(r"data:([^,;]*+)((?:;[^,;]*+)*+),", re.IGNORECASE)
@@ -105,8 +75,7 @@ _SHOWN_of_messages = 40
 def read_messages(prompt: Prompt) -> tuple[Message, ...]:
     """Return the messages of a prompt.
 
-    >>> from portico._prompts.prompt import Piece
-    >>> prompt = Prompt([Piece("Be kind. <message role='user'>", False), Piece("Hi", True), Piece("</message>", False)])
+    >>> prompt = Prompt([("Be kind. <message role='user'>", False), ("Hi", True), ("</message>", False)])
     >>> [(message.role, message.text) for message in read_messages(prompt)]
     [('system', 'Be kind.'), ('user', 'Hi')]
 
@@ -127,8 +96,7 @@ def read_messages(prompt: Prompt) -> tuple[Message, ...]:
 def encoded(prompt: Prompt) -> Trusted:
     """Write a prompt as one text that means the same messages where it is trusted.
 
-    >>> from portico._prompts.prompt import Piece
-    >>> prompt = Prompt([Piece("<message role='user'>", False), Piece("1 < 2", True), Piece("</message>", False)])
+    >>> prompt = Prompt([("<message role='user'>", False), ("1 < 2", True), ("</message>", False)])
     >>> print(encoded(prompt))
     <message role="user">1 &lt; 2</message>
 
@@ -167,13 +135,13 @@ class _Mask:
         self.prompt = prompt
         self.values: list[str] = []
         parts: list[str] = []
-        for piece in prompt.pieces:
-            if piece.is_value:
-                self.values.append(piece.text)
+        for text, is_value in prompt.pieces:
+            if is_value:
+                self.values.append(text)
                 parts.append(_VALUE)
             else:
-                parts.append(piece.text)
-                self.values += [_VALUE] * piece.text.count(_VALUE)
+                parts.append(text)
+                self.values += [_VALUE] * text.count(_VALUE)
         self.text = "".join(parts)
         self.places = [found.start() for found in re.finditer(_VALUE, self.text)] if self.values else []
 
@@ -191,7 +159,7 @@ class _Mask:
     def refuse(self, message: str, at: int, length: int) -> NoReturn:
         """Raise the error of a place, as it is in the rendered prompt."""
         start, end = self.place(at), self.place(at + length)
-        raise fault(message, str(self.prompt), start, end - start, name="rendered prompt")
+        raise Prompt.fault(message, str(self.prompt), start, end - start, name="rendered prompt")
 
     def place(self, at: int) -> int:
         """Return where a place of the mask is in the rendered prompt."""
@@ -360,25 +328,16 @@ def _character(found: re.Match[str]) -> str:
     return chr(number) if 0 < number < 0xD800 or 0xE000 <= number <= 0x10FFFF else found[0]
 
 
-class Piece(NamedTuple):
-    """A part of a rendered prompt: the template's own text, or a value that was put in.
-
-    Where a prompt is read further, for chat roles, a value is data: nothing in it counts as markup.
-    """
-
-    text: str
-    is_value: bool
-
-
 class Prompt(str):
     """The text of a rendered prompt that remembers which of it are values.
 
-    A template language returns one where its template may have markup, a plain string where it has none. Whatever
-    is done to it as a string gives a plain string, in which nothing is markup; `map` keeps the roles. A value that
-    is empty is a piece too: it parts what the template wrote before it from what it wrote after.
+    Its ``pieces`` are texts, each with whether it is a value: a value is data, nothing in it counts as markup. A
+    template language returns one where its template may have markup, a plain string where it has none. Whatever is done
+    to it as a string gives a plain string, in which nothing is markup; `map` keeps the roles. A value that is empty is
+    a piece too: it parts what the template wrote before it from what it wrote after.
 
     >>> prompt = Prompt(
-    ...     [Piece("<message role='user'>", False), Piece("</message> or <b>", True), Piece("</message>", False)]
+    ...     [("<message role='user'>", False), ("</message> or <b>", True), ("</message>", False)]
     ... )
     >>> prompt
     "<message role='user'></message> or <b></message>"
@@ -388,16 +347,16 @@ class Prompt(str):
 
     __slots__ = ("pieces",)
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[tuple[str, bool], ...]
 
-    def __new__(cls, pieces: Iterable[Piece]) -> Prompt:
+    def __new__(cls, pieces: Iterable[tuple[str, bool]]) -> Prompt:
         """Join the pieces."""
         pieces = tuple(pieces)
-        prompt = super().__new__(cls, "".join(piece.text for piece in pieces))
+        prompt = super().__new__(cls, "".join(text for text, is_value in pieces))
         prompt.pieces = pieces
         return prompt
 
-    def __getnewargs__(self) -> tuple[tuple[Piece, ...]]:  # type: ignore[override]  # str's are its text
+    def __getnewargs__(self) -> tuple[tuple[tuple[str, bool], ...]]:  # type: ignore[override]  # str's are its text
         return (self.pieces,)
 
     def messages(self) -> tuple[Message, ...]:
@@ -407,14 +366,44 @@ class Prompt(str):
     def map(self, change: Callable[[str], str], *, values_only: bool = False) -> Prompt:
         """Return the prompt with each piece's text changed, values and template told apart as before.
 
-        >>> Prompt([Piece("To ", False), Piece("ada@example.org", True)]).map(lambda text: text.replace("@", " at "))
+        >>> Prompt([("To ", False), ("ada@example.org", True)]).map(lambda text: text.replace("@", " at "))
         'To ada at example.org'
 
         ``values_only`` leaves alone what the template wrote, markup included.
         """
         return Prompt(
-            piece if values_only and not piece.is_value else Piece(change(piece.text), piece.is_value)
-            for piece in self.pieces
+            (text, is_value) if values_only and not is_value else (change(text), is_value)
+            for text, is_value in self.pieces
+        )
+
+    @staticmethod
+    def fault(message: str, source: str, at: int, length: int = 1, *, name: str = "prompt") -> TemplateError:
+        """Return the error of ``length`` characters of a template's ``source``, from the index ``at`` on.
+
+        >>> print(Prompt.fault("There is no name.", "Dear {{$}},", 7))
+        prompt, line 1, column 8: There is no name.
+          Dear {{$}},
+                 ^
+
+        Of a long line only what stands around the place is shown, at most 80 characters. Under a wide letter, such as
+        東, stands a wide blank: so the mark is in its place on the screen too.
+        """
+        line = source.count("\n", 0, at) + 1
+        begin = source.rfind("\n", 0, at) + 1
+        end = source.find("\n", at)
+        column = at - begin
+        first = max(0, column - _BEFORE)
+        last = min(len(source) if end < 0 else end, begin + first + _SHOWN)
+        shown = "".join(letter if letter.isprintable() else " " for letter in source[begin + first : last])
+        left = "… " if first else ""
+        marked = max(1, min(length, last - at))
+        under = "".join("\u3000" if east_asian_width(letter) in "FW" else " " for letter in shown[: column - first])
+        return TemplateError(
+            f"{name}, line {line}, column {column + 1}: {message}\n"
+            f"  {left}{shown.rstrip()}\n"
+            f"  {' ' * len(left)}{under}{'^' * marked}",
+            line=line,
+            column=column + 1,
         )
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from portico._prompts.calling import CallPlaces, FunctionCall, TextForm
-from portico._prompts.prompt import Piece, Prompt, Trusted, fault
+from portico._prompts.prompt import Prompt, Trusted
 from portico.errors import ArgumentsInvalid, FunctionNotFound, LimitExceeded
 
 if TYPE_CHECKING:
@@ -275,7 +275,7 @@ class _Reader:
     def refuse(self, message: str, *, at: int | None = None, length: int | None = None) -> NoReturn:
         at = self.position if at is None else at
         length = len(self.word()) if length is None else length
-        raise fault(message, self.source, at, length, name=self.name)
+        raise Prompt.fault(message, self.source, at, length, name=self.name)
 
 
 def _function_fault(word: str) -> str:
@@ -407,7 +407,7 @@ class SemanticKernelTemplate:
 
     def _prompt(self, texts: Iterable[str]) -> Prompt:
         return Prompt(
-            Piece(text, isinstance(node, Block) and type(text) is not Trusted)
+            (text, isinstance(node, Block) and type(text) is not Trusted)
             for node, text in zip(self.nodes, texts, strict=True)
         )
 
@@ -467,7 +467,7 @@ class SemanticKernelTemplate:
         node = self.nodes[index]
         assert isinstance(node, Block)  # noqa: S101 - only blocks are looked up and called
         at = sum(len(str(before)) for before in self.nodes[:index]) + 2 + len(node.before)
-        raise fault(message, str(self), at, len(str(node.content)), name=self.name) from cause
+        raise Prompt.fault(message, str(self), at, len(str(node.content)), name=self.name) from cause
 
 
 def _advised(error: FunctionNotFound, arguments: Mapping[str, object]) -> str:

@@ -21,12 +21,10 @@ from portico._plans.task import (
     Ended,
     Event,
     Infeasible,
-    PlanPaused,
-    PlanReused,
     Proposed,
     Refusal,
     Refused,
-    StepUncertain,
+    StepPaused,
     Task,
     Warned,
 )
@@ -335,7 +333,7 @@ class Loop:
             self._warn(f"The plan saved at {saved_at} was not used: {wrong[0]}")
             return None
         if self.execution.listener is not None:
-            self.emit(PlanReused(plan, saved_at))
+            self.emit(Proposed(plan, saved_at=saved_at))
         self._warn(f"A plan saved at {saved_at} was used again.")
         self.reuse = False
         return await self._take(plan, reused=True)
@@ -433,7 +431,7 @@ class Loop:
             hold = await reviewed(execution.kernel, plan, execution.run)
             if hold is not None:
                 if execution.listener is not None:
-                    self.emit(PlanPaused(plan, hold.reason))
+                    self.emit(StepPaused(None, hold.reason))
                 return Paused(hold.reason)
             await execution.note("approved")
         try:
@@ -463,7 +461,7 @@ class Loop:
     def _stopped(self) -> Paused:
         """Return the hold of steps of which nobody knows whether they happened."""
         for step in self.uncertain:
-            self.execution.tell(StepUncertain(step, _interrupted(step)))
+            self.execution.tell(StepPaused(step, _interrupted(step), uncertain=True))
         return Paused(" ".join(map(_interrupted, self.uncertain)), self.uncertain[0].id, uncertain=True)
 
     def _warned(self, outcome: _Outcome) -> _Outcome:

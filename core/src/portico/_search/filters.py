@@ -1,7 +1,7 @@
 """Filters of a search or a store. They are data, never code.
 
 A source declares with :class:`FilterSupport` which filters it can apply. `FilterSupport.check` refuses others, so no
-clause is dropped in silence. :func:`matches` is the reference meaning for stores that translate filters.
+clause is dropped in silence. :func:`FilterSupport.matches` is the reference meaning for stores that translate filters.
 """
 
 from __future__ import annotations
@@ -145,6 +145,28 @@ class FilterSupport:
             return "no filters"
         return ", ".join(f"{field} ({', '.join(sorted(kinds))})" for field, kinds in sorted(self.fields.items()))
 
+    @staticmethod
+    def matches(filter: Filter | None, record: Mapping[str, object]) -> bool:
+        """Tell whether ``filter`` keeps ``record``: the reference meaning of every clause.
+
+        A clause does not keep a record without its field. It keeps a list if it keeps one of the elements.
+        """
+        match filter:
+            case None:
+                return True
+            case Equal(field, value):
+                return any(_same(element, value) for element in _elements(record, field))
+            case AnyOf(field, values):
+                return any(_same(element, value) for element in _elements(record, field) for value in values)
+            case Range():
+                return any(_within(element, filter) for element in _elements(record, filter.field))
+            case And(parts):
+                return all(FilterSupport.matches(part, record) for part in parts)
+            case Or(parts):
+                return any(FilterSupport.matches(part, record) for part in parts)
+            case Not(part):
+                return not FilterSupport.matches(part, record)
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
@@ -211,28 +233,6 @@ def _contradict(bounds: tuple[Range, ...]) -> bool:
                 if order is None or order > 0 or (order == 0 and (above or below)):
                     return True
     return False
-
-
-def matches(filter: Filter | None, record: Mapping[str, object]) -> bool:
-    """Tell whether ``filter`` keeps ``record``: the reference meaning of every clause.
-
-    A clause does not keep a record without its field. It keeps a list if it keeps one of the elements.
-    """
-    match filter:
-        case None:
-            return True
-        case Equal(field, value):
-            return any(_same(element, value) for element in _elements(record, field))
-        case AnyOf(field, values):
-            return any(_same(element, value) for element in _elements(record, field) for value in values)
-        case Range():
-            return any(_within(element, filter) for element in _elements(record, filter.field))
-        case And(parts):
-            return all(matches(part, record) for part in parts)
-        case Or(parts):
-            return any(matches(part, record) for part in parts)
-        case Not(part):
-            return not matches(part, record)
 
 
 def _clauses(filter: Filter, depth: int) -> Iterator[Filter]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, get_origin
 
-from portico._functions.functions import Function, FunctionPlugin, Parameter
+from portico._functions.functions import SEARCH_TAG, Function, FunctionPlugin, Parameter
 from portico._search.filters import And, AnyOf, Equal, Filter, Range, Scalar, wanted
 from portico._search.results import (
     SearchCapabilities,
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 
 _log = logging.getLogger(__name__)
-SEARCH_TAG = "search"
-"""The tag of functions that search and return passages with name and link; planners look for it."""
 
 _FUNCTIONS = ("Search", "GetTextSearchResults", "GetSearchResults")
 _MOST = 1_000

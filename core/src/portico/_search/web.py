@@ -32,7 +32,7 @@ from typing import (
 )
 from urllib.parse import quote, urlsplit
 
-from portico._plugins.http import HttpRequest, HttpResponse, printable, service_error
+from portico._plugins.http import HttpRequest, HttpResponse, printable
 from portico._plugins.registration import Secret, Services, ValueForm
 from portico._ports.http_client import HttpClient
 from portico._search.filters import Range, Scalar, Wanted, wanted
@@ -87,9 +87,9 @@ class AskedPage:
         """Return a value for each field: of the filter, or else of the setting with that name, or None.
 
         >>> from types import SimpleNamespace
-        >>> from portico._plugins.registration import one_of
+        >>> from portico._plugins.registration import ValueForm
         >>> page = AskedPage("ports", 0, 10, 0, Wanted({"country": ("DE",)}, {}))
-        >>> country, age = ValueForm("[A-Z]{2}", "two letters, as in 'DE'"), one_of("day", "week")
+        >>> country, age = ValueForm("[A-Z]{2}", "two letters, as in 'DE'"), ValueForm.one_of("day", "week")
         >>> page.chosen(SimpleNamespace(country="US"), country=country, age=age)
         {'country': 'DE', 'age': None}
         """
@@ -213,7 +213,7 @@ class WebSearchConnector(SearchConnector[Record]):
     at_once: ClassVar[int | None] = None
     """The most requests at the same time; None for no bound."""
     advice: ClassVar[Mapping[int, str]] = {}
-    """What to do about an answer with a status, where the connector knows better than `service_error`."""
+    """What to do about an answer with a status, where the connector knows better than `HttpResponse.error`."""
 
     def __init__(self, settings: Any, services: Services | None) -> None:
         self.settings = settings
@@ -303,7 +303,7 @@ class WebSearchConnector(SearchConnector[Record]):
             kind = None
         if kind is not None or not response.ok:
             hidden, advice = _secrets(request, self.settings), self.advice.get(response.status)
-            raise service_error(response, service, kind, hidden=hidden, advice=advice)
+            raise response.error(service, kind, hidden=hidden, advice=advice)
         if not is_json:
             raise ResponseInvalid(f"{service} answered with something that is not JSON. Check its address.")
         return answer

@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from portico._chat.messages import ChatRequest, Message, ToolChoice
-from portico._functions.functions import Function, FunctionPlugin
-from portico._functions.names import find_function, find_name
+from portico._functions.functions import Function, FunctionPlugin, FunctionSpec, find_function
 from portico._ports.chat_service import ChatService
 from portico._prompts.prompt import Prompt
 from portico._tool_loop.loop import Choose, take_turn
@@ -131,7 +130,7 @@ class Asking:
                 return self._toolbox.toolset(found, strict=strict), None
             for name in selection.absent:
                 # One that is always offered may be missing here, but not from the kernel: that is an error.
-                find_name(name, {**self._kernel.functions, **specs})
+                FunctionSpec.find_name(name, {**self._kernel.functions, **specs})
             names = frozenset(selection.names)
             if choice.mode == "required" and not names:
                 raise UnsupportedOption(

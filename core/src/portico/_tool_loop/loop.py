@@ -22,16 +22,16 @@ from portico._chat.messages import (
 from portico._functions.middleware import ToolCallInvocation, run_middleware
 from portico._selection.selection import FunctionsOffered
 from portico._tool_loop.partial_json import NOTHING
-from portico._tool_loop.structured import DraftReader, Manner, ReplyFault, ResponseFormat
+from portico._tool_loop.structured import DraftReader, Manner, ReplyProblem, ResponseFormat
 from portico._tool_loop.toolset import Toolset
 from portico._tool_loop.values import PartialValue, ToolFinished, ToolLoopLimits, ToolStarted, Turn, TurnEvent
 from portico.errors import (
     ArgumentsInvalid,
     FunctionFailed,
     FunctionNotFound,
+    LimitExceeded,
     PorticoError,
     ResponseInvalid,
-    ToolLoopLimitExceeded,
 )
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ async def take_turn(
 
     ``request`` offers the tools of ``toolset``, and only those can be called. With ``choose`` it is asked for them when
     the turn begins, within the turn's time.
-    Raises ``ToolLoopLimitExceeded``; ``ResponseInvalid`` for a reply that is not of its form after all repairs, or
+    Raises ``LimitExceeded``; ``ResponseInvalid`` for a reply that is not of its form after all repairs, or
     was cut short; what the service raises. A function that fails is a message to the model, never an error here.
     """
     turn = _Turn(kernel, chat, request, format=format, limits=limits or ToolLoopLimits())
@@ -185,7 +185,7 @@ class _Turn:
                 continue
             try:
                 value = self.value_of(reply)
-            except ReplyFault as fault:
+            except ReplyProblem as fault:
                 self.send_back(reply, fault)
                 continue
             yield Turn(value, reply, tuple(self.added), self.usage, self.rounds, self.selection)
@@ -316,7 +316,7 @@ class _Turn:
             )
         return self.format.read(reply.text, self.manner)
 
-    def send_back(self, reply: ChatReply, fault: ReplyFault) -> None:
+    def send_back(self, reply: ChatReply, fault: ReplyProblem) -> None:
         """Have a reply that is not of its form mended."""
         self.repairs += 1
         if self.format is None or self.repairs > self.limits.repairs:
@@ -339,11 +339,11 @@ class _Turn:
             )
         )
 
-    def exceeded(self, limit: str) -> ToolLoopLimitExceeded:
+    def exceeded(self, limit: str) -> LimitExceeded:
         calls = [part for part in self.added[-1].content if isinstance(part, ToolCall)] if self.added else []
         # Services refuse a conversation with a call that has no answer, and this one may be gone on with.
         answers = tuple(ToolResult(call.id, call.name, _OPEN, error=True) for call in calls)
-        return ToolLoopLimitExceeded(
+        return LimitExceeded(
             f"The turn reached its limit of {limit} before the model answered. Allow more: limits=ToolLoopLimits(…).",
             messages=(*self.added, Message("tool", answers)) if answers else self.added,
             usage=self.usage,

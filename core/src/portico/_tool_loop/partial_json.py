@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 NOTHING: Any = object()
-"""Stands for "no value has begun yet"; None is JSON's null."""
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _PLAIN = re.compile(r'[^"\\]*')
@@ -38,6 +37,9 @@ class PartialJson:
     after the end of the value is passed over.
     Raises ``ValueError`` for what can be no JSON any more, and for more than 200 levels.
     """
+
+    NOTHING: ClassVar[Any] = NOTHING
+    """Stands for "no value has begun yet"; None is JSON's null."""
 
     def __init__(self, *, search: bool = False) -> None:
         self.complete = False

@@ -30,11 +30,11 @@ _VALUES_A_CHARACTER = 16
 """How many values of a reply are made anew for each character of it that has come, at most."""
 
 
-class ReplyFault(ValueError):
-    """A reply that is not of its form; ``faults`` are sentences, one for each place."""
+class ReplyProblem(ValueError):
+    """A reply that cannot be used; ``faults`` are sentences for the model."""
 
-    def __init__(self, faults: Iterable[str]) -> None:
-        self.faults = tuple(faults)
+    def __init__(self, *faults: str) -> None:
+        self.faults = faults
         super().__init__("; ".join(self.faults))
 
 
@@ -46,7 +46,7 @@ class ResponseFormat(Generic[T]):
     {'a': 1}
     >>> format.read('{"a": "x"}', "schema")
     Traceback (most recent call last):
-    portico._tool_loop.structured.ReplyFault: $.a: expected an integer, got 'x'
+    portico._tool_loop.structured.ReplyProblem: $.a: expected an integer, got 'x'
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class ResponseFormat(Generic[T]):
         return told
 
     def read(self, text: str, manner: Manner) -> T:
-        """Make the value of a whole reply; raises `ReplyFault` with everything that does not fit.
+        """Make the value of a whole reply; raises `ReplyProblem` with everything that does not fit.
 
         A model that was asked in words may put others around the value, and JSON of another form in them: the first
         value that is of the form is taken, and the faults are those of the last.
@@ -139,11 +139,11 @@ class ResponseFormat(Generic[T]):
         try:
             values = list(PartialJson.values_in(text)) if manner == "instruct" else [json.loads(text)]
         except (ValueError, RecursionError) as error:
-            raise ReplyFault([f"it is not JSON: {error}"]) from error
+            raise ReplyProblem(f"it is not JSON: {error}") from error
         for value in values[:-1]:
             try:
                 return self._value(value, manner)
-            except ReplyFault:
+            except ReplyProblem:
                 continue
         return self._value(values[-1], manner)
 
@@ -153,9 +153,9 @@ class ResponseFormat(Generic[T]):
                 value = self.strict.decode(value)
             return self._structure(value)
         except Mismatch as error:
-            raise ReplyFault(map(str, error.faults[:_FAULTS_SHOWN])) from error
+            raise ReplyProblem(*map(str, error.faults[:_FAULTS_SHOWN])) from error
         except RecursionError as error:
-            raise ReplyFault(["it is nested too deeply"]) from error
+            raise ReplyProblem("it is nested too deeply") from error
 
     def draft(self, value: Any, manner: Manner) -> T:
         """Make a value of what has come of a reply's JSON; raises `Mismatch` where there is nothing to show."""
@@ -220,7 +220,7 @@ def _of_schema(schema: Mapping[str, Any], validator: SchemaValidator | None) -> 
     def structure(value: Any) -> Any:
         faults = validate(value)
         if faults:
-            raise ReplyFault(faults[:_FAULTS_SHOWN])
+            raise ReplyProblem(*faults[:_FAULTS_SHOWN])
         return value
 
     title = schema.get("title")

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from portico._chat.messages import Tool, ToolCall
-from portico._functions.functions import FunctionSpec
-from portico._functions.names import find_function
+from portico._functions.functions import find_function
 from portico._types.compiled import Mismatch
-from portico.errors import FunctionNotFound, SchemaUnsupported
+from portico.errors import FunctionNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -98,7 +97,7 @@ class Toolbox:
         key = (function, strict)
         if key not in self._offered:
             _make_room(self._offered, _TOOLS)
-            self._offered[key] = _Offered(function, *tool_form(function.spec, strict=strict))
+            self._offered[key] = _Offered(function, *function.spec.tool_form(strict=strict))
         return self._offered[key]
 
 
@@ -106,20 +105,3 @@ def _make_room(kept: dict[Any, Any], most: int) -> None:
     """Forget the oldest entries, so that one more is at most ``most``."""
     while len(kept) >= most:
         del kept[next(iter(kept))]
-
-
-def tool_form(spec: FunctionSpec, *, strict: bool) -> tuple[Tool, StrictForm | None]:
-    """Return a function's entry in a tool list; in strict form with ``strict``, where that is exact, and with the form.
-
-    Arguments written under a form that is no identity are decoded before they are those of the function.
-    """
-    plain = spec.tool(name=FunctionSpec.wire_name(spec.name))
-    if not strict:
-        return plain, None
-    from portico._schema.strict import StrictForm
-
-    try:
-        form = StrictForm.of(spec.parameters, loosen=False)
-    except SchemaUnsupported:
-        return plain, None
-    return Tool(plain.name, plain.description, form.schema, strict=True), form

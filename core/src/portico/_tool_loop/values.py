@@ -61,7 +61,7 @@ class ChosenFunctions:
 
 @dataclass(frozen=True, slots=True)
 class ToolLoopLimits:
-    """What one turn may cost; reaching a limit raises ``ToolLoopLimitExceeded``.
+    """What one turn may cost; reaching a limit raises ``LimitExceeded``.
 
     ``rounds`` are replies asked for, those that mend a malformed one included; ``calls`` are tool calls;
     ``tokens`` are those read and written, looked at after each reply; ``seconds`` are of the whole turn;

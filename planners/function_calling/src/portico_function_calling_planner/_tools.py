@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from portico import FunctionSpec, Tool, ToolCall
 from portico.errors import ArgumentsInvalid
 from portico.plans import FittedFunctions, ModelCall, Step
-from portico.plugins import JsonSchema, Mismatch, StrictForm, find_name, tool_form
+from portico.plugins import JsonSchema, Mismatch, StrictForm
 
 
 class Offer:
@@ -24,7 +24,7 @@ class Offer:
         self._by_wire: dict[str, tuple[FunctionSpec, StrictForm | None]] = {}
         tools = []
         for spec in fitted.functions:
-            made, form = tool_form(spec, strict=strict)
+            made, form = spec.tool_form(strict=strict)
             self._by_wire[made.name] = (spec, form)
             tools.append(made)
         self.infeasible = JsonSchema.free_name("infeasible", self._by_wire)
@@ -44,7 +44,7 @@ class Offer:
         """
         spec, form = self._by_wire.get(call.name, (None, None))
         if spec is None:
-            spec = self._catalogue[find_name(call.name, self._catalogue, lenient=True)]
+            spec = self._catalogue[FunctionSpec.find_name(call.name, self._catalogue, lenient=True)]
         try:
             arguments = ModelCall.arguments(call.arguments.strip() or "{}")
         except ValueError as error:

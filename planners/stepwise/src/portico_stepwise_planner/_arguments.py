@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from portico.errors import PlanFormatError
-from portico.plans import Expression, From, Value
-from portico.plugins import ReplyFault
+from portico.plans import Expression, From, ReplyProblem, Value
 
 REFERENCE: dict[str, Any] = {
     "type": "object",
@@ -34,7 +33,7 @@ def read_arguments(arguments: Mapping[str, Any], *, quoted: bool) -> dict[str, E
 
     An argument that is exactly ``{"from": TEXT}`` or ``{"from": TEXT, "path": TEXT}`` is a reference, whatever the
     function takes; inside of an argument nothing is. With ``quoted`` a value of the same look is written as
-    ``{"value": …}``, and so is one that looks like that. Raises `ReplyFault` for a path that is none.
+    ``{"value": …}``, and so is one that looks like that. Raises `ReplyProblem` for a path that is none.
     """
     return {name: _read(name, value, quoted=quoted) for name, value in arguments.items()}
 
@@ -54,7 +53,7 @@ def _read(name: str, value: Any, *, quoted: bool) -> Expression:
         try:
             return From(value["from"], From.parse_path(value.get("path", "$")))
         except PlanFormatError as error:
-            raise ReplyFault([f"the argument {name!r} refers to no place in a result: {error}"]) from error
+            raise ReplyProblem(f"the argument {name!r} refers to no place in a result: {error}") from error
     if quoted and _needs_quotes(value) and value.keys() == {"value"}:
         return Value(value["value"])
     return Value(value)

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from portico.plans import ModelCall
-from portico.plugins import ReplyFault
+from portico.plans import ModelCall, ReplyProblem
 
 _WORDS = r"final[ _]answer|action[ _]input|thought|action|observation"
 _MARK = re.compile(
@@ -59,7 +58,7 @@ class Final:
 
 
 def read_reply(text: str) -> Action | Final:
-    r"""Read one turn; raises `ReplyFault` with what to mend.
+    r"""Read one turn; raises `ReplyProblem` with what to mend.
 
     >>> reply = 'Thought: I need the date.\nAction: {"function": "Clock.Today"}\nObservation: 1 May'
     >>> read_reply(reply)
@@ -68,7 +67,7 @@ def read_reply(text: str) -> Action | Final:
     Final(thought='Done.', text='It is 1 May.', value=None)
     """
     if not text.strip():
-        raise ReplyFault(["the reply is empty"])
+        raise ReplyProblem("the reply is empty")
     fenced = _FENCE.match(text)
     whole = fenced[1] if fenced else text
     if whole.lstrip().startswith("{") and _MARK.search(whole) is None:
@@ -89,7 +88,7 @@ def _from_lines(text: str) -> Action | Final:
         bracket = text.find("{")
         if bracket >= 0:
             return _from_json(_first_object(text[bracket:], "The JSON in the reply"), text[:bracket].strip())
-        raise ReplyFault(["there is neither a line that begins with 'Action:' nor one with 'Final answer:'"])
+        raise ReplyProblem("there is neither a line that begins with 'Action:' nor one with 'Final answer:'")
     thought = text[: marks[0].start].strip(" `\t\r\n")
     for mark, following in zip(marks, [*marks[1:], None], strict=True):
         body = text[mark.end : following.start if following is not None else len(text)]
@@ -104,8 +103,8 @@ def _from_lines(text: str) -> Action | Final:
                 given = text[following.end :] if following is not None and following.name == "action input" else None
                 return _action(thought, body, text[mark.end :], given)
             case "action input":
-                raise ReplyFault([f"there is an input without an action before it. {_EXPECTED}"])
-    raise ReplyFault(["there is neither an action nor a final answer before what calls itself an observation"])
+                raise ReplyProblem(f"there is an input without an action before it. {_EXPECTED}")
+    raise ReplyProblem("there is neither an action nor a final answer before what calls itself an observation")
 
 
 def _until_observation(answer: str) -> str:
@@ -123,8 +122,8 @@ def _action(thought: str, body: str, rest: str, given: str | None) -> Action | F
         # "Action: Name" and "Action Input: {…}", as other frameworks have it.
         return _called({"function": name, "arguments": _first_object(_opened(given), "The action's input")}, thought)
     if not name:
-        raise ReplyFault([f"there is nothing behind 'Action:'. {_EXPECTED}"])
-    raise ReplyFault([f"the action is not JSON: {name[:80]!r}. {_EXPECTED}"])
+        raise ReplyProblem(f"there is nothing behind 'Action:'. {_EXPECTED}")
+    raise ReplyProblem(f"the action is not JSON: {name[:80]!r}. {_EXPECTED}")
 
 
 def _opened(text: str) -> str:
@@ -138,18 +137,18 @@ def _first_object(text: str, what: str) -> dict[str, Any]:
     if start.startswith("["):
         inner = start[1:].lstrip()
         if not inner.startswith("{"):
-            raise ReplyFault([f"{what} is an array and no object. {_EXPECTED}"])
+            raise ReplyProblem(f"{what} is an array and no object. {_EXPECTED}")
         start = inner
     try:
         _, end = json.JSONDecoder().raw_decode(start)
     except RecursionError:
-        raise ReplyFault([f"{what} is nested too deeply"]) from None
+        raise ReplyProblem(f"{what} is nested too deeply") from None
     except ValueError as error:
-        raise ReplyFault([f"{what} is not whole JSON: {error}. {_EXPECTED}"]) from error
+        raise ReplyProblem(f"{what} is not whole JSON: {error}. {_EXPECTED}") from error
     try:
         return ModelCall.arguments(start[:end])
     except ValueError as error:
-        raise ReplyFault([f"{what} cannot be used: {error}. {_EXPECTED}"]) from error
+        raise ReplyProblem(f"{what} cannot be used: {error}. {_EXPECTED}") from error
 
 
 def _from_json(document: Mapping[str, Any], thought: str = "") -> Action | Final:
@@ -172,14 +171,14 @@ def _final(thought: str, given: Any) -> Final:
     if not isinstance(given, str):
         return Final(thought, json.dumps(given, ensure_ascii=False, indent=2), given)
     if not given.strip():
-        raise ReplyFault(["the final answer is empty"])
+        raise ReplyProblem("the final answer is empty")
     return Final(thought, given.strip())
 
 
 def _called(document: Mapping[str, Any], thought: str) -> Action:
     names = [key for key in _NAMES if isinstance(document.get(key), str) and document[key].strip()]
     if not names:
-        raise ReplyFault([f"the action names no function. {_EXPECTED}"])
+        raise ReplyProblem(f"the action names no function. {_EXPECTED}")
     given = [key for key in _ARGUMENTS if key in document]
     _refuse_others(document, (names[0], *given[:1], *_WORDS_BESIDE), "the action")
     arguments = document[given[0]] if given else {}
@@ -187,11 +186,11 @@ def _called(document: Mapping[str, Any], thought: str) -> Action:
         try:
             arguments = ModelCall.arguments(arguments or "{}")
         except ValueError as error:
-            raise ReplyFault([f"the arguments are no JSON object: {error}. {_EXPECTED}"]) from error
+            raise ReplyProblem(f"the arguments are no JSON object: {error}. {_EXPECTED}") from error
     if arguments is None:
         arguments = {}
     if not isinstance(arguments, dict):
-        raise ReplyFault([f"the arguments are no JSON object. {_EXPECTED}"])
+        raise ReplyProblem(f"the arguments are no JSON object. {_EXPECTED}")
     return Action(thought, document[names[0]].strip(), arguments)
 
 
@@ -199,4 +198,4 @@ def _refuse_others(document: Mapping[str, Any], known: tuple[str, ...], what: st
     """Refuse what would be dropped: an argument that stands beside "arguments" was meant as one."""
     others = [key for key in document if key not in known]
     if others:
-        raise ReplyFault([f"{what} has a key that nobody asked for: {others[0]!r}. {_EXPECTED}"])
+        raise ReplyProblem(f"{what} has a key that nobody asked for: {others[0]!r}. {_EXPECTED}")

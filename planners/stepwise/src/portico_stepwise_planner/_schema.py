@@ -9,7 +9,8 @@ from typing import Any
 
 from portico import ChatCapabilities, ChatRequest, FunctionSpec
 from portico.errors import SchemaUnsupported
-from portico.plugins import JsonSchema, Mismatch, ReplyFault, StrictForm
+from portico.plans import ReplyProblem
+from portico.plugins import JsonSchema, Mismatch, StrictForm
 from portico_stepwise_planner._arguments import REFERENCE
 
 _LONGEST_THOUGHT = 2_000
@@ -29,13 +30,13 @@ class TurnSchema:
         )
 
     def plain(self, text: str) -> str:
-        """Return a reply as the schema without strict form has it; raises `ReplyFault` where it is none."""
+        """Return a reply as the schema without strict form has it; raises `ReplyProblem` where it is none."""
         if self.form is None or self.form.identity:
             return text
         try:
             return json.dumps(self.form.decode(json.loads(text)), ensure_ascii=False)
         except (ValueError, RecursionError, Mismatch) as error:
-            raise ReplyFault([f"the reply is not of the form asked for: {error}"]) from error
+            raise ReplyProblem(f"the reply is not of the form asked for: {error}") from error
 
     def draft(self, value: Any) -> Any:
         """Return what has come of a reply so far as the schema without strict form has it; None where it is unknown."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from portico.plans import AnswerWords
-from portico.plugins import NOTHING, PartialJson
+from portico.plugins import PartialJson
 from portico_stepwise_planner._reading import marks_in
 from portico_stepwise_planner._schema import TurnSchema
 
@@ -85,7 +85,7 @@ class SchemaWatch:
         except (ValueError, RecursionError):
             self._reader = None  # reading it whole says what is wrong
             return
-        final = _final(self._schema.draft(value)) if value is not NOTHING else None
+        final = _final(self._schema.draft(value)) if value is not PartialJson.NOTHING else None
         if isinstance(final, str) and len(final) > self._shown:
             self._words.feed(final[self._shown :])
             self._shown = len(final)

@@ -18,12 +18,13 @@ from portico.plans import (
     ModelCall,
     Plan,
     PromptText,
+    ReplyProblem,
     Step,
     Task,
     TextDelta,
     Value,
 )
-from portico.plugins import JsonSchema, ReplyFault, Services
+from portico.plugins import JsonSchema, Services
 from portico.ports import ChatService
 from portico_stepwise_planner._arguments import read_arguments
 from portico_stepwise_planner._prompt import OBSERVATION_STOP, conversation, fault_message
@@ -156,7 +157,7 @@ class StepwisePlanner:
             watch.close()
             try:
                 turn = _meant(_read(reply, schema), offer, task)
-            except ReplyFault as fault:
+            except ReplyProblem as fault:
                 Asking.require_whole(reply, chat, request.max_tokens)
                 if words.text or attempt == self._settings.repairs:
                     raise PlanError(_unreadable(chat, reply, fault, attempt + 1)) from fault
@@ -178,7 +179,7 @@ def _read(reply: ChatReply, schema: TurnSchema | None) -> Action | Final:
 
 
 def _meant(turn: Action | Final, offer: _Offer, task: Task) -> Step | Final | Infeasible:
-    """Make of a turn what it is for the loop; raises `ReplyFault` for an argument that cannot be read."""
+    """Make of a turn what it is for the loop; raises `ReplyProblem` for an argument that cannot be read."""
     if isinstance(turn, Final):
         return turn
     known = any(spec.name == turn.function for spec in task.functions)
@@ -200,7 +201,7 @@ def _step(action: Action, arguments: Mapping[str, Expression], task: Task) -> St
     return replace(step, arguments={name: step.arguments.get(name, each) for name, each in arguments.items()})
 
 
-def _unreadable(chat: ChatService, reply: ChatReply, fault: ReplyFault, attempts: int) -> str:
+def _unreadable(chat: ChatService, reply: ChatReply, fault: ReplyProblem, attempts: int) -> str:
     times = "one attempt" if attempts == 1 else f"{attempts} attempts"
     wrote = f"It wrote: {reply.text[:_SHOWN]!r}" if reply.text.strip() else "It wrote nothing."
     who = reply.service or chat.name

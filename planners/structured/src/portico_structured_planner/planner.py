@@ -16,11 +16,12 @@ from portico.plans import (
     Infeasible,
     Plan,
     PromptText,
+    ReplyProblem,
     Step,
     Task,
     references,
 )
-from portico.plugins import PlainSchemaValidator, ReplyFault, Services, StrictForm
+from portico.plugins import PlainSchemaValidator, Services, StrictForm
 from portico.ports import ChatService, SchemaValidator
 from portico_structured_planner.bounds import Bounds
 from portico_structured_planner.config import StructuredSettings
@@ -214,9 +215,9 @@ class _Writing:
             reply = await Asking.ask(self.chat, self.request(form, further), self.emit, cut=True)
             try:
                 if reply.finish == "length":
-                    raise ReplyFault(["it was cut short: write less"])
+                    raise ReplyProblem("it was cut short: write less")
                 return reply.text, read_step(reply.text, form, self.validator, held=self.held)
-            except ReplyFault as error:
+            except ReplyProblem as error:
                 faults = error.faults
                 further = faulty(reply.text, faults)
         raise PlanError(

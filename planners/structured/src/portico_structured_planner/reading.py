@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from portico.errors import PlanFormatError, nearest
-from portico.plans import Expression, From, JsonPath, ListOf, ObjectOf, TextOf, Value, references
-from portico.plugins import Mismatch, PartialJson, ReplyFault
+from portico.plans import Expression, From, JsonPath, ListOf, ObjectOf, ReplyProblem, TextOf, Value, references
+from portico.plugins import Mismatch, PartialJson
 from portico.ports import SchemaValidator
 from portico_structured_planner.forms import ParameterForm
 from portico_structured_planner.steps import ANYTHING, StepForm
@@ -50,21 +50,21 @@ def read_step(text: str, form: StepForm, validator: SchemaValidator, *, held: bo
     """Read a reply. ``held`` says that the service holds it to the form's schema: then it is JSON and nothing else.
 
     Of a service that was asked in words, literals are in their own form, and the first value that is a step is
-    taken. Raises `ReplyFault` with every fault: whatever the service promised, everything is looked at here.
+    taken. Raises `ReplyProblem` with every fault: whatever the service promised, everything is looked at here.
     """
     try:
         values = [json.loads(text)] if held else list(PartialJson.values_in(text))
     except (ValueError, RecursionError) as error:
-        raise ReplyFault([f"it is not JSON: {error}"]) from error
+        raise ReplyProblem(f"it is not JSON: {error}") from error
     for value in values[:-1]:
         try:
             return _Reading(form, validator, held).step(value)
-        except ReplyFault:
+        except ReplyProblem:
             continue
     try:
         return _Reading(form, validator, held).step(values[-1])
     except RecursionError as error:
-        raise ReplyFault(["it is nested too deeply"]) from error
+        raise ReplyProblem("it is nested too deeply") from error
 
 
 class _Reading:
@@ -77,10 +77,10 @@ class _Reading:
     def step(self, value: Any) -> Next:
         step = value.get("next") if isinstance(value, dict) else None
         if not isinstance(step, dict) or set(value) != {"next"}:
-            raise ReplyFault(['it is not an object {"next": …} with an object in it'])
+            raise ReplyProblem('it is not an object {"next": …} with an object in it')
         found = self.alternative(step)
         if self.faults or found is None:
-            raise ReplyFault(self.faults[:_FAULTS])
+            raise ReplyProblem(self.faults[:_FAULTS])
         return found
 
     def alternative(self, step: dict[str, Any]) -> Next | None:

@@ -9,7 +9,7 @@ import pytest
 
 from portico.errors import UnsupportedFilter
 from portico.ports import TextSearch
-from portico.search import And, Filter, Not, Or, TextSearchOptions, matches
+from portico.search import And, Filter, FilterSupport, Not, Or, TextSearchOptions
 from portico_testkit.text_search_cases import ALL, all_by, found_by, is_whole, refused_filters
 
 __all__ = ["SearchFilters"]
@@ -40,11 +40,15 @@ class SearchFilters:
             left_out = await all_by(text_search, self.query, filter) != unfiltered
             assert left_out, f"{filter} leaves nothing out of {self.query!r}"
             told = [self.fields_of(record) for record in kept]
-            wrong = [of_record for of_record in told if of_record is not None and not matches(filter, of_record)]
+            wrong = [
+                of_record
+                for of_record in told
+                if of_record is not None and not FilterSupport.matches(filter, of_record)
+            ]
             assert not wrong, f"{filter} kept {wrong}"
             known = [of_record for record in every if (of_record := self.fields_of(record)) is not None]
             if len(known) == len(every) and is_whole(text_search, every):
-                expected = sum(matches(filter, of_record) for of_record in known)
+                expected = sum(FilterSupport.matches(filter, of_record) for of_record in known)
                 assert len(kept) == expected, f"{filter} kept {len(kept)} passages; {expected} pass it"
 
     @pytest.mark.asyncio

@@ -6,7 +6,7 @@ import copy
 import re
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import pytest
 
 from portico.errors import SchemaUnsupported
-from portico.ports import SchemaValidator, Validate
+from portico.ports import SchemaValidator
 from portico_testkit.schema_cases import (
     EVERYTHING,
     MALFORMED,
@@ -155,7 +155,7 @@ class SchemaValidatorKit:
                 assert places == [f"$[{number}]"], f"the faults of one thread's value are {places}"
 
 
-def _check_case(validate: Validate, case: SchemaCase) -> None:
+def _check_case(validate: Callable[[Any], list[str]], case: SchemaCase) -> None:
     for value in case.valid:
         assert not (told := _faults(validate, value)), f"{case.schema!r} refuses {value!r}: {told}"
     for value, places in case.invalid:
@@ -165,7 +165,7 @@ def _check_case(validate: Validate, case: SchemaCase) -> None:
         assert sorted(found) == sorted(places), f"{case.schema!r} and {value!r}: {faults}"
 
 
-def _faults(validate: Validate, value: Any) -> list[str]:
+def _faults(validate: Callable[[Any], list[str]], value: Any) -> list[str]:
     try:
         faults = validate(value)
     except Exception as error:

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from portico.errors import StoreError, UnsupportedFilter
 from portico.ports import VectorStore
-from portico.search import Filter, VectorMatch, VectorRecord, Vectors, matches
+from portico.search import Filter, FilterSupport, VectorMatch, VectorRecord, Vectors
 from portico_testkit._failing import fails_as
 from portico_testkit.fakes.vector_store import DictVectorStore
 from portico_testkit.vector_strategies import Call, Delete, Drop, Get, Search, Upsert
@@ -130,7 +130,7 @@ async def tried(
 
 
 async def check_filtered(store: VectorStore, namespace: str, records: Sequence[VectorRecord], filter: Filter) -> None:
-    """Hold a filtered search of all ``records`` of a namespace, of two dimensions, against `matches`."""
+    """Hold a filtered search of all ``records`` of a namespace, of two dimensions, against `FilterSupport.matches`."""
     query = Vectors.from_rows([(1, 0)])
     try:
         store.filter_support.check(filter, store.name)
@@ -140,7 +140,7 @@ async def check_filtered(store: VectorStore, namespace: str, records: Sequence[V
         return
     [found] = await store.search(namespace, query, top=len(records), filter=filter)
     came = sorted(match.id for match in found)
-    expected = sorted(record.id for record in records if matches(filter, record.metadata))
+    expected = sorted(record.id for record in records if FilterSupport.matches(filter, record.metadata))
     assert came == expected, f"{filter} kept {came} instead of {expected}"
 
 

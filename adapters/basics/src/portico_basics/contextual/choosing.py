@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from portico import Changes, Considered, FunctionSpec, Selection
 from portico.errors import FunctionNotFound
-from portico.plugins import find_name, several_texts, words
+from portico.plugins import several_texts, words
 from portico_basics.contextual.lexical import Fused, LexicalScores, Ranking, RequestScores, function_text, fuse
 from portico_basics.contextual.records import FunctionRecords, KnownFunctions, Near, RecentFunctions
 
@@ -227,7 +227,7 @@ def _found(names: Sequence[str], full_names: Collection[str]) -> tuple[tuple[str
     absent = []
     for name in names:
         try:
-            found[find_name(name, full_names)] = None
+            found[FunctionSpec.find_name(name, full_names)] = None
         except FunctionNotFound as error:
             if error.meant:
                 raise

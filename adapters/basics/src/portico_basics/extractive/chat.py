@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 
 from portico import ChatCapabilities, ChatDelta, ChatReply, ChatRequest, Citation, Message
 from portico.errors import ConfigurationError, PluginError, ServiceError
-from portico.plugins import Services, check_request
+from portico.plugins import Services
 from portico.ports import EmbeddingGenerator
 from portico_basics.extractive._choice import Candidate, candidates, judge
 from portico_basics.extractive._selection import select
@@ -47,13 +47,13 @@ class ExtractiveChat:
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Return the quotes that answer, or a sentence that says why there are none."""
-        check_request(request, self.capabilities, self.name)
+        request.check(self.capabilities, self.name)
         paragraphs, citations = await self._answer(request)
         return self._reply(paragraphs, citations)
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[ChatDelta]:
         """Yield quote by quote, then the reply."""
-        check_request(request, self.capabilities, self.name)
+        request.check(self.capabilities, self.name)
         paragraphs, citations = await self._answer(request)
         for number, text in enumerate(paragraphs):
             yield ChatDelta(f"\n\n{text}" if number else text)

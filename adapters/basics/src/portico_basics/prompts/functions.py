@@ -9,7 +9,7 @@ from typing import cast
 
 from portico import Function, FunctionPlugin, PromptInput, TurnOptions, prompt_function
 from portico.errors import ConfigurationError, PluginError, PorticoError, SchemaUnsupported
-from portico.plugins import REQUIRED, Mismatch, SemanticKernelTemplates, Services, parameter_of
+from portico.plugins import Mismatch, SemanticKernelTemplates, Services
 from portico.ports import SchemaValidator, Template, TemplateLanguage
 from portico_basics.prompts._files import LostPrompt, PromptFile, read_prompts
 from portico_basics.prompts._wrong import Wrong
@@ -81,7 +81,7 @@ class _Making:
         settings = prompt.settings
         inputs = {}
         for name, given in settings.inputs.items():
-            default = REQUIRED if given.required else given.default
+            default = PromptInput.REQUIRED if given.required else given.default
             inputs[name] = PromptInput(given.schema, given.description, default)
             self._check_default(name, inputs[name])
         if settings.returns is not None:
@@ -138,7 +138,7 @@ class _Making:
     def _check_default(self, name: str, given: PromptInput) -> None:
         self._check_schema(f"inputs.{name}.schema", given.type)
         try:
-            parameter = parameter_of(name, given, validator=self.validator)
+            parameter = PromptInput.parameter(name, given, validator=self.validator)
             # None is how an input is left empty that has no default.
             if not parameter.required and parameter.default is not None:
                 parameter.compiled.structure(parameter.default)

@@ -9,7 +9,7 @@ from portico.errors import PlanError, ResponseInvalid
 from portico.plans import Answer, ChatUsed, Emit, Infeasible, Plan, Step, StepRecord, Task, TextDelta, Value
 from portico.plugins import Services
 from portico.ports import ChatService, Planner, TextSearch
-from portico.search import SEARCH_TAG, FusedSearch, SearchCapabilities
+from portico.search import FusedSearch, SearchCapabilities
 from portico_basics.retrieval._queries import query_for
 from portico_basics.retrieval.config import RetrievalSettings
 
@@ -39,7 +39,7 @@ class RetrievalPlanner(Planner):
         """Return the searches to run, then the answer made from what they found."""
         if task.steps:
             return await self._answer(task, emit)
-        searches = [spec for spec in task.functions if SEARCH_TAG in spec.tags and _needs_only_a_query(spec)]
+        searches = [spec for spec in task.functions if spec.is_search and _needs_only_a_query(spec)]
         if not searches:
             return Infeasible("There is no source to search.", missing=("a text search",))
         return self._searches(task.goal, searches)

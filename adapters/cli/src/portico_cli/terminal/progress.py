@@ -99,7 +99,7 @@ class Progress:
                 self._ended(step, "done")
             case task.StepFailure(step=step, error=error):
                 self._ended(step, "failed", error)
-            case task.StepPaused(step=step, reason=reason):
+            case task.StepPaused(step=task.Step() as step, reason=reason, uncertain=False):
                 self._ended(step, "held", reason)
             case task.StepRetried(step=step, error=error, attempt=attempt):
                 self._ended(step, "again", f"attempt {attempt} follows: {error}")
@@ -108,9 +108,9 @@ class Progress:
                 self._remark(f"A proposal was refused for {count} finding{'' if count == 1 else 's'}.")
             case FunctionsOffered(selection=selection):
                 self._remark(selection_words(selection))
-            case task.PlanReused(saved_at=saved_at):
+            case task.Proposed(saved_at=str(saved_at)):
                 self._remark(f"Using the plan that was saved at {saved_at}.")
-            case task.Resumed(steps=steps) if steps:
+            case task.RunStarted(resumed=steps) if steps:
                 self._remark(f"{steps} step{' is' if steps == 1 else 's are'} done already.")
 
     def _ended(self, step: Step, how: str, why: str = "") -> None:

@@ -17,7 +17,6 @@ from portico.search import (
     SearchResults,
     TextSearchOptions,
     TextSearchResult,
-    matches,
 )
 
 
@@ -71,7 +70,11 @@ class Shelf(SearchConnector[str]):
         await asyncio.sleep(self.settings.searching)
         if self.settings.failure:
             raise RuntimeError(self.settings.failure)
-        kept = [passage for passage in self.settings.passages if matches(options.filter, {"book": passage[:1]})]
+        kept = [
+            passage
+            for passage in self.settings.passages
+            if FilterSupport.matches(options.filter, {"book": passage[:1]})
+        ]
         about = {"suggestion": self.settings.suggestion} if self.settings.suggestion else {}
         return SearchResults(kept[options.skip :], metadata=about)
 

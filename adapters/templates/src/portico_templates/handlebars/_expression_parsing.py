@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from portico import Prompt
 from portico.errors import LimitExceeded, TemplateError
-from portico.plugins import fault
 from portico_templates.handlebars._nodes import Expression, Literal, Path, SubExpression
 from portico_templates.handlebars._numbers import number_text
 from portico_templates.handlebars._scanning import Token
@@ -49,7 +49,7 @@ class ExpressionParser:
         if token.name in {"EOF", "OPEN"} or token.name.startswith("OPEN_") or is_cut_off:
             closing = {"CLOSE_RAW_BLOCK": "}}}}", "CLOSE_UNESCAPED": "}}}", "CLOSE_SEXPR": ")"}.get(wanted, "}}")
             message = f"What begins here is not closed: {closing} is missing."
-            raise fault(message, self.source, opening.at, opening.end - opening.at, name=self.name)
+            raise Prompt.fault(message, self.source, opening.at, opening.end - opening.at, name=self.name)
         if token.name == "INVALID" and token.text in "\"'[":
             raise self.wrong(f"Nothing closes this {token.text}.")
         raise self.wrong(f"{token.text[:_SHORT]!r} is not expected here.{self._advice(token)}")
@@ -99,7 +99,7 @@ class ExpressionParser:
             raise self.wrong("Between | and | stand the names of block parameters.")
         if self.token.name != "CLOSE_BLOCK_PARAMS":
             message = "The block parameters are not closed: | is missing."
-            raise fault(message, self.source, opening.at, opening.end - opening.at, name=self.name)
+            raise Prompt.fault(message, self.source, opening.at, opening.end - opening.at, name=self.name)
         self.advance()
         return tuple(names)
 
@@ -134,7 +134,7 @@ class ExpressionParser:
         elif token.name == "NUMBER":
             if len(token.text) > _MOST_DIGITS:
                 message = f"A number has at most {_MOST_DIGITS} digits."
-                raise fault(message, self.source, token.at, len(token.text), name=self.name)
+                raise Prompt.fault(message, self.source, token.at, len(token.text), name=self.name)
             number = float(token.text) if "." in token.text else int(token.text)
             value, original = number, number_text(number)
         return Literal(token.name, value, original, token.at, token.end)
@@ -157,7 +157,7 @@ class ExpressionParser:
             if name == segment.text in {"..", ".", "this"}:
                 if parts:
                     message = f"Invalid path: {original!r}. {segment.text!r} may only stand at the beginning."
-                    raise fault(message, self.source, token.at, segment.end - token.at, name=self.name)
+                    raise Prompt.fault(message, self.source, token.at, segment.end - token.at, name=self.name)
                 depth += segment.text == ".."
             else:
                 parts.append(name)
@@ -170,7 +170,7 @@ class ExpressionParser:
         written = self.source[segment.at : segment.end]
         if segment.name == "EOF":
             message = "What begins here is not closed: }} is missing."
-            return fault(message, self.source, path.at, max(1, path.end - path.at), name=self.name)
+            return Prompt.fault(message, self.source, path.at, max(1, path.end - path.at), name=self.name)
         if segment.name == "INVALID" and written in "\"'[":
             return self.wrong(f"Nothing closes this {written}.")
         if segment.name == "NUMBER" and segment is not path:
@@ -192,9 +192,9 @@ class ExpressionParser:
 
     def too_deep(self, message: str, token: Token) -> LimitExceeded:
         """Return the error of a token at which a bound is reached."""
-        return LimitExceeded(str(fault(message, self.source, token.at, token.end - token.at, name=self.name)))
+        return LimitExceeded(str(Prompt.fault(message, self.source, token.at, token.end - token.at, name=self.name)))
 
     def wrong(self, message: str) -> TemplateError:
         """Return the error of the next token."""
         token = self.token
-        return fault(message, self.source, token.at, max(1, token.end - token.at), name=self.name)
+        return Prompt.fault(message, self.source, token.at, max(1, token.end - token.at), name=self.name)

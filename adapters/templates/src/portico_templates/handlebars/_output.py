@@ -58,8 +58,8 @@ class Put:
 
     def _special(self, value: str, write: Write) -> None:
         if isinstance(value, OfBlock) and not self.escapes:
-            for piece in value.pieces:
-                write(piece.text if piece.is_value else Own(piece.text))
+            for text, is_value in value.pieces:
+                write(text if is_value else Own(text))
         elif isinstance(value, Trusted):
             write(Own(value))
         elif isinstance(value, SafeString):

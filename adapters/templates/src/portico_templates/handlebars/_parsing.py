@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from portico import Prompt
 from portico.errors import TemplateError
-from portico.plugins import fault
 from portico_templates.handlebars._expression_parsing import ExpressionParser
 from portico_templates.handlebars._nodes import (
     Block,
@@ -156,7 +156,7 @@ class _Parser(ExpressionParser):
             if isinstance(name, SubExpression):
                 # No name could close it; handlebars.js refuses each.
                 message = "A partial that is chosen by a call cannot have a block."
-                raise fault(message, self.source, name.at, name.end - name.at, name=self.name)
+                raise Prompt.fault(message, self.source, name.at, name.end - name.at, name=self.name)
             original = name.original
             path = Path((original,), original, 0, False, name.at, name.end)
         opened = _Opened(token, path, None, [], {}, (), partial.strip, partial.end)
@@ -236,7 +236,7 @@ class _Parser(ExpressionParser):
         end = self.expect("CLOSE", token)
         if path.original != opened.original:
             advice = " {{else}} is written without '#'." if opened.original == "else" else ""
-            raise fault(
+            raise Prompt.fault(
                 f"{{{{/{path.original}}}}} does not close the block {opened.original!r}, "
                 f"opened in line {self._line(opened)}.{advice}",
                 self.source,
@@ -279,7 +279,7 @@ class _Parser(ExpressionParser):
 
     def _wrong_opened(self, opened: _Opened, message: str) -> TemplateError:
         at = opened.token.at
-        return fault(message, self.source, at, opened.end - at, name=self.name)
+        return Prompt.fault(message, self.source, at, opened.end - at, name=self.name)
 
 
 def _made(opened: _Opened, program: Program | None, inverse: Program | None, strip: Strip, closing: Strip) -> Block:

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from portico import Prompt
 from portico.errors import LimitExceeded, TemplateError
-from portico.plugins import fault
 
 LONGEST = 4_000_000
 MOST_TOKENS = 1_000_000
@@ -176,7 +176,7 @@ class _Scanner:
             end = 0 if end == 1 else end
             wanted = "}}"
         if not end:
-            raise fault(f"The comment has no end: {wanted} is missing.", source, start, 5, name=self.name)
+            raise Prompt.fault(f"The comment has no end: {wanted} is missing.", source, start, 5, name=self.name)
         self.position = end
         return Token("COMMENT", source[start:end], start, end)
 
@@ -204,12 +204,12 @@ class _Scanner:
                 self.position = found + 4
                 yield Token("CONTENT", "{{{{", found, found + 4)
             else:
-                raise fault("This ends no raw block.", source, found, 5, name=self.name)
+                raise Prompt.fault("This ends no raw block.", source, found, 5, name=self.name)
 
     def _unclosed(self, opened: int) -> TemplateError:
         at = self.source.rfind("{{{{", 0, opened)
         name = self.source[at + 4 : opened].strip().split(" ")[0]
-        return fault(
+        return Prompt.fault(
             f"The raw block is not closed: {{{{{{{{/{name}}}}}}}}} is missing.",
             self.source,
             at,

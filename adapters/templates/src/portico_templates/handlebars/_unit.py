@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn, Protocol
 
+from portico import Prompt
 from portico.errors import TemplateError
-from portico.plugins import fault
 from portico_templates.handlebars._running import Scope
 from portico_templates.handlebars._setup import BUILT_IN, Setup
 from portico_templates.handlebars.semantic_kernel import BLOCKS, VALUES
@@ -36,7 +36,7 @@ class Unit:
 
     def fault(self, message: str, node: _Placed) -> TemplateError:
         """Return the error of a node."""
-        return fault(message, self.source, node.at, node.end - node.at, name=self.name)
+        return Prompt.fault(message, self.source, node.at, node.end - node.at, name=self.name)
 
     def refuse(self, message: str, node: _Placed, cause: BaseException | None = None) -> NoReturn:
         """Raise the error of a node."""

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from portico import Prompt
 from portico.errors import LimitExceeded
-from portico.plugins import Piece, TextForm
+from portico.plugins import TextForm
 from portico.ports import TypeCodec
 from portico_templates.handlebars._numbers import number_text
 from portico_templates.handlebars.values import MISSING, is_array
@@ -163,28 +163,28 @@ def joined(parts: list[Any], limit: int, name: str, *, markup: bool = False) -> 
     if not (markup or _MARKUP in text):
         return text
     pieces = pieces_of(parts)
-    if markup or any(_MARKUP in piece.text for piece in pieces if not piece.is_value):
+    if markup or any(_MARKUP in text for text, is_value in pieces if not is_value):
         return Prompt(pieces)
     return text
 
 
-def pieces_of(parts: Iterable[str]) -> list[Piece]:
+def pieces_of(parts: Iterable[str]) -> list[tuple[str, bool]]:
     """Return the pieces of a prompt, neighbours that the template wrote as one.
 
     A value stays a piece of its own, since an empty one parts what is around it too.
     """
-    pieces: list[Piece] = []
+    pieces: list[tuple[str, bool]] = []
     texts: list[str] = []
     for part in _unmixed(parts):
         if type(part) is Own:
             texts.append(part)
             continue
         if texts:
-            pieces.append(Piece("".join(texts), False))
+            pieces.append(("".join(texts), False))
             texts = []
-        pieces.append(Piece(part, True))
+        pieces.append((part, True))
     if texts:
-        pieces.append(Piece("".join(texts), False))
+        pieces.append(("".join(texts), False))
     return pieces
 
 

@@ -9,8 +9,8 @@ from types import TracebackType
 from jinja2 import Environment, Template as CompiledTemplate, TemplateNotFound, TemplateSyntaxError
 from jinja2.exceptions import TemplateError as JinjaError
 
+from portico import Prompt
 from portico.errors import LimitExceeded, PorticoError, TemplateError, nearest
-from portico.plugins import fault
 
 _GOT = re.compile(
     r"got '(.+?)'$|[Uu]nexpected '(.+?)'|unknown tag '(.+?)'|No (?:filter|test) named '(.+?)'|unexpected char '(.+?)'"
@@ -96,7 +96,7 @@ def _at_call(
     same_line = [at for at in calls if source.count("\n", calls[0], at) == 0]
     if len(same_line) != 1:
         return _at_line(message, source, line, name)
-    return fault(message, source, same_line[0], len(".".join(words)), name=name)
+    return Prompt.fault(message, source, same_line[0], len(".".join(words)), name=name)
 
 
 def places_of_calls(source: str, words: Sequence[str], environment: Environment) -> list[int]:
@@ -132,7 +132,7 @@ def _at_line(message: str, source: str, line: int, name: str, *, mark: str | Non
     if mark is None or shown.count(mark) != 1:
         mark = shown.strip()
     at = sum(len(before) + 1 for before in lines[: line - 1]) + shown.index(mark)
-    return fault(message, source, at, len(mark), name=name)
+    return Prompt.fault(message, source, at, len(mark), name=name)
 
 
 def _offending(message: str) -> str | None:

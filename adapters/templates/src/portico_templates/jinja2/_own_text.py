@@ -19,7 +19,6 @@ from typing import Any
 from markupsafe import Markup
 
 from portico import Trusted
-from portico.plugins import Piece
 
 _MARKED = "\t\n\r" + "".join(map(chr, range(0x20, 0x7F)))
 _BLANKS = "".join(letter for letter in map(chr, range(0x3001)) if letter.isspace())
@@ -87,7 +86,7 @@ class Marks:
 
     >>> marks = Marks()
     >>> text = marks.own("<b>") + "<i>"
-    >>> [(piece.text, piece.is_value) for piece in marks.pieces([text])]
+    >>> [(text, is_value) for text, is_value in marks.pieces([text])]
     [('<b>', False), ('<i>', True)]
     """
 
@@ -159,23 +158,23 @@ class Marks:
             if ord(letter) in marks:
                 yield chr(marks[ord(letter)])
 
-    def pieces(self, parts: Iterable[str]) -> list[Piece]:
+    def pieces(self, parts: Iterable[str]) -> list[tuple[str, bool]]:
         """Tell values from own text in what was printed; plain strings are the template's own, marked as `data`."""
-        pieces: list[Piece] = []
+        pieces: list[tuple[str, bool]] = []
         add = pieces.append
         for part in parts:
             kind = type(part)
             if kind is Printed:
-                add(Piece(str.__str__(part), True))
+                add((str.__str__(part), True))
             elif kind is str:
-                add(Piece(self._read(part), False))
+                add((self._read(part), False))
             elif isinstance(part, OwnText) and part.parts is not None:
                 pieces += self.pieces(part.parts)
             else:
                 pieces += self._mixed(part)
         return pieces
 
-    def _mixed(self, text: str) -> Iterator[Piece]:
+    def _mixed(self, text: str) -> Iterator[tuple[str, bool]]:
         """Read the marks of a text that filters went over.
 
         Plain letters may be the template's or a value's. They count as the template's, as far as that gives them no
@@ -188,19 +187,19 @@ class Marks:
         for found in self._own.finditer(text):
             yield from self._unmarked(text[position : found.start()], opened, before)
             own = found[0].translate(self._from)
-            yield Piece(own, False)
+            yield (own, False)
             if "<" in own or ">" in own:
                 opened = own.rfind("<") > own.rfind(">")
             before = own[-1]
             position = found.end()
         yield from self._unmarked(text[position:], opened, before)
 
-    def _unmarked(self, text: str, opened: bool, before: str) -> Iterator[Piece]:
+    def _unmarked(self, text: str, opened: bool, before: str) -> Iterator[tuple[str, bool]]:
         position = 0
         for found in self._plain.finditer(text):
             if found.start() > position:
-                yield Piece(text[position : found.start()].translate(self._from), True)
-            yield Piece(found[0], opened or (found.start() == 0 and before in "&#"))
+                yield (text[position : found.start()].translate(self._from), True)
+            yield (found[0], opened or (found.start() == 0 and before in "&#"))
             position = found.end()
         if position < len(text):
-            yield Piece(text[position:].translate(self._from), True)
+            yield (text[position:].translate(self._from), True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from portico._functions.names import find_name
+from portico._functions.functions import FunctionSpec
 from portico._plans.findings import Finding, Fix
 from portico.errors import FunctionNotFound, nearest
 
@@ -40,7 +40,7 @@ class FunctionNames:
             for separator in "-._:/ ":
                 ending = ending.rpartition(separator)[2]
             try:
-                self._meant[name] = find_name(name, self._endings.get(ending, ()), lenient=True)
+                self._meant[name] = FunctionSpec.find_name(name, self._endings.get(ending, ()), lenient=True)
             except FunctionNotFound:
                 self._meant[name] = None
         return self._meant[name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,7 +20,7 @@ from portico.errors import nearest
 
 if TYPE_CHECKING:
     from portico._functions.functions import FunctionSpec
-    from portico._ports.schema_validator import SchemaValidator, Validate
+    from portico._ports.schema_validator import SchemaValidator
 
 _LISTED = 10
 _VALUES = 5
@@ -265,7 +265,7 @@ class Taken:
         self.shape = shape
         self._plain: dict[type, bool] = {}
         self._meets: dict[int, tuple[Place, bool]] = {}
-        self._validate: tuple[SchemaValidator | None, list[Validate]] = (None, [])
+        self._validate: tuple[SchemaValidator | None, list[Callable[[Any], list[str]]]] = (None, [])
         self._single: dict[str, Piece | None] = {}
         self._inside: dict[str | int, Taken] = {}
 

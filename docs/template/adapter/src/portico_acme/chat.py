@@ -4,7 +4,6 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from portico import ChatCapabilities, ChatDelta, ChatReply, ChatRequest, Services
-from portico.plugins import check_request
 
 from portico_acme._errors import vendor_errors
 from portico_acme._vendor import VendorClient
@@ -61,7 +60,7 @@ class AcmeChat:
             await self._client.aclose()
 
     async def _pieces(self, request: ChatRequest) -> AsyncGenerator[str, None]:
-        check_request(request, self.capabilities, self.name)
+        request.check(self.capabilities, self.name)
         with vendor_errors(self.name):
             stream = self._connected().stream(messages_of(request), documents_of(request))
             # Whoever gives the reply up ends it at the vendor too.

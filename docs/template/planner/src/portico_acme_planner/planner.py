@@ -7,7 +7,6 @@ from textwrap import shorten
 from portico import Answer, Citation, FunctionSpec, Infeasible, Plan, Services, Step, Task, Value
 from portico.errors import PlanError
 from portico.plans import Emit, StepRecord, TextDelta
-from portico.search import SEARCH_TAG
 
 from portico_acme_planner.config import AcmeSettings
 
@@ -62,8 +61,8 @@ def _fitting(task: Task) -> list[tuple[FunctionSpec, str]]:
     """Return the functions that the goal can be given to, each with the parameter for it; the best first."""
     goal = _words(task.goal)
     # All functions of a search find the same, each in another form: the one that planners are to ask is tagged.
-    searches = {_plugin(spec) for spec in task.functions if SEARCH_TAG in spec.tags}
-    asked = [spec for spec in task.functions if SEARCH_TAG in spec.tags or _plugin(spec) not in searches]
+    searches = {_plugin(spec) for spec in task.functions if spec.is_search}
+    asked = [spec for spec in task.functions if spec.is_search or _plugin(spec) not in searches]
     found = [(spec, parameter) for spec in asked if (parameter := _only_text(spec)) is not None]
     return sorted(found, key=lambda pair: -len(goal & _words(f"{pair[0].name} {pair[0].description}")))
 

@@ -19,7 +19,6 @@ from portico import (
     ToolCallDelta,
     Usage,
 )
-from portico.plugins import check_request
 
 __all__ = ["Line", "Said", "ScriptedChat"]
 
@@ -71,14 +70,14 @@ class ScriptedChat:
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Return the next reply."""
-        check_request(request, self.capabilities, self.name)
+        request.check(self.capabilities, self.name)
         reply = self._next(request)
         await asyncio.sleep(0)
         return reply
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[ChatDelta]:
         """Yield the next reply in pieces."""
-        check_request(request, self.capabilities, self.name)
+        request.check(self.capabilities, self.name)
         reply = self._next(request)
         for delta in self._deltas(reply):
             await asyncio.sleep(0)

@@ -14,7 +14,6 @@ from portico.search import (
     SearchResults,
     TextSearchOptions,
     TextSearchResult,
-    matches,
 )
 
 __all__ = ["ListEntry", "ListSearch"]
@@ -57,7 +56,9 @@ class ListSearch(SearchConnector[ListEntry]):
         self.queries.append(query)
         asked = _words(query)
         scored = [
-            (len(asked & _words(entry.text)), entry) for entry in self.entries if matches(options.filter, entry.fields)
+            (len(asked & _words(entry.text)), entry)
+            for entry in self.entries
+            if FilterSupport.matches(options.filter, entry.fields)
         ]
         found = [entry for score, entry in sorted(scored, key=lambda pair: -pair[0]) if score]
         return SearchResults(

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from portico.ports import VectorStore
-from portico.search import Filter, FilterSupport, VectorMatch, VectorRecord, Vectors, matches, plain_metadata
+from portico.search import Filter, FilterSupport, VectorMatch, VectorRecord, Vectors, plain_metadata
 
 __all__ = ["DictVectorStore"]
 
@@ -82,7 +82,7 @@ class DictVectorStore(VectorStore):
         kept = [
             (_copied(record), row)
             for record, row in self._namespaces.get(namespace, {}).values()
-            if matches(filter, record.metadata)
+            if FilterSupport.matches(filter, record.metadata)
         ]
         return [
             sorted(
