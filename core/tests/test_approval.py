@@ -11,7 +11,6 @@ from portico._functions.functions import function
 from portico._kernel import Kernel
 from portico._plans.plan import From, ListOf, Plan, Step, Value
 from portico._plans.task import Answer
-from portico._runs.approval import approve_effects, approve_plans
 from portico._runs.outcome import Paused
 
 PLAN = Plan(
@@ -48,7 +47,7 @@ def kernel(sent: list[str]) -> Kernel:
 
 
 async def test_without_anybody_to_ask_a_plan_waits(kernel: Kernel, sent: list[str]) -> None:
-    kernel.middleware.plan.append(approve_plans())
+    kernel.approve_plans()
     outcome = (await kernel.run_plan(PLAN)).outcome
     assert isinstance(outcome, Paused)
     assert (outcome.step, sent) == (None, [])
@@ -62,12 +61,12 @@ async def test_what_is_refused_is_held_with_the_reason(
     async def decide(_: object) -> Any:
         return decided
 
-    kernel.middleware.plan.append(approve_plans(decide))
+    kernel.approve_plans(decide)
     outcome = (await kernel.run_plan(PLAN)).outcome
     assert isinstance(outcome, Paused)
     assert reason in outcome.reason
     kernel.middleware.plan.clear()
-    kernel.middleware.step.append(approve_effects(kernel, decide))
+    kernel.approve_effects(decide)
     outcome = (await kernel.run_plan(PLAN)).outcome
     assert isinstance(outcome, Paused)
     assert reason in outcome.reason
@@ -89,14 +88,14 @@ async def test_only_steps_with_effects_are_asked_for_one_at_a_time(kernel: Kerne
         assert run.arguments == {"text": "a"}
         return True
 
-    kernel.middleware.step.append(approve_effects(kernel, decide))
+    kernel.approve_effects(decide)
     assert isinstance((await kernel.run_plan(PLAN)).outcome, Answer)
     assert (sorted(asked), sent) == (["s2", "s3"], ["a", "a"])
 
 
 async def test_the_steps_of_a_nested_plan_are_asked_for_by_themselves(kernel: Kernel, sent: list[str]) -> None:
     inner = Plan("inner", (Step("a", "send", {"text": Value("x")}),), result=From("a"))
-    kernel.middleware.step.append(approve_effects(kernel))
+    kernel.approve_effects()
     outcome = (await kernel.run_plan(Plan("outer", (Step("s1", inner),), result=From("s1")))).outcome
     assert isinstance(outcome, Paused)
     assert (outcome.step, sent) == ("s1/a", [])

@@ -18,7 +18,7 @@ from portico._functions.middleware import RequireApproval, StepRun
 from portico._jobs import Job, JobStatus
 from portico._kernel import Kernel
 from portico._plans.plan import Plan, Step, Value
-from portico._plans.task import Answer, Budget, Emit, Infeasible, RunStarted, Task
+from portico._plans.task import Answer, Budget, Emit, Event, Infeasible, Task
 from portico._ports.planner import Planner
 from portico._ports.run_store import Lease
 from portico._runs.journal import RunState, entry
@@ -362,7 +362,7 @@ async def test_a_planner_has_the_context_that_was_submitted(begun: bool) -> None
     kernel.services = FixedServices({(Planner, "other"): planner})
     job = run_job(kernel, "swim", planner="other", context={"who": "me"}, run="r")
     assert (await carry_out(kernel, job, emit=told.append))["text"] == "{'who': 'me'}"
-    assert isinstance(told[0], RunStarted)
+    assert isinstance(told[0], Event.RunStarted)
 
 
 @on_virtual_time
@@ -370,7 +370,7 @@ async def test_events_of_a_run_are_told_to_who_watches_the_worker() -> None:
     crew = Crew()
     told: list[Any] = []
     await carry_out(crew.kernel(), Job("r", RUN_KIND, {"version": 1, "goal": "fly"}), emit=told.append)
-    assert told[0] == RunStarted("r", "fly", "proposing")
+    assert told[0] == Event.RunStarted("r", "fly", "proposing")
 
 
 class Remote(MemoryRunStore):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from portico._chat.messages import estimated_tokens
+from portico._chat.messages import Message
 from portico._functions.functions import FunctionSpec
 from portico._planning.prompts import FittedFunctions
 from portico._plans.task import Task
@@ -34,9 +34,9 @@ def test_what_is_given_fits_and_is_whole(functions: list[FunctionSpec], goal: st
     try:
         fitted = FittedFunctions.of(functions, goal, tokens=tokens)
     except LimitExceeded:
-        assert all(estimated_tokens(FunctionSpec.write_text([each])) >= tokens for each in functions)
+        assert all(Message.estimate_tokens(FunctionSpec.write_text([each])) >= tokens for each in functions)
         return
-    assert estimated_tokens(fitted.text) <= tokens
+    assert Message.estimate_tokens(fitted.text) <= tokens
     assert fitted.text == FunctionSpec.write_text(fitted.functions), "a manual was cut"
     names = [each.name for each in fitted.functions]
     assert sorted([*names, *fitted.left_out]) == sorted(each.name for each in functions), "a function was lost"

@@ -8,7 +8,7 @@ import pytest
 
 from portico._chat.messages import ChatCapabilities, ChatReply, ChatRequest, Message, Source, Usage
 from portico._planning.asking import ask, sampled_request
-from portico._plans.task import ChatUsed, Event
+from portico._plans.task import Event, RunEvent
 from portico.errors import PlanError, RateLimited
 from portico_testkit.fakes.chat_service import ScriptedChat
 
@@ -17,17 +17,17 @@ CUT = ChatReply(Message.of("assistant", "<plan><function."), "length", Usage(5, 
 
 
 async def test_the_reply_comes_back_and_its_cost_is_told() -> None:
-    events: list[Event] = []
+    events: list[RunEvent] = []
     reply = await ask(ScriptedChat("<plan/>", usage=Usage(5, 2)), REQUEST, events.append)
     assert reply.text == "<plan/>"
-    assert events == [ChatUsed("scripted", "scripted", Usage(5, 2))]
+    assert events == [Event.ChatUsed("scripted", "scripted", Usage(5, 2))]
 
 
 async def test_a_reply_that_is_cut_short_is_an_error_that_says_where_and_what_to_do() -> None:
-    events: list[Event] = []
+    events: list[RunEvent] = []
     with pytest.raises(PlanError, match=r"'acme' was cut short at the service's bound.*max_tokens.*<function\."):
         await ask(ScriptedChat(CUT), REQUEST, events.append)
-    assert events == [ChatUsed("acme", "m", Usage(5, 9))], "what a cut reply cost is not told"
+    assert events == [Event.ChatUsed("acme", "m", Usage(5, 9))], "what a cut reply cost is not told"
 
 
 async def test_the_bound_that_was_asked_for_is_in_the_error() -> None:

@@ -16,7 +16,7 @@ from portico._plans.check import check_plan
 from portico._plans.findings import Finding
 from portico._plans.functions import plan_function, plans_of
 from portico._plans.plan import From, Plan, PlanTemplate, Step, Value
-from portico._plans.task import Answer, StepFailure
+from portico._plans.task import Answer, Event
 from portico._runs.execution import failure_of
 from portico.errors import PlanError, PlanInvalid, StepFailed
 from portico_testkit.fakes.run_store import MemoryRunStore
@@ -173,7 +173,7 @@ async def test_a_circle_through_code_stops_at_the_second_call() -> None:
     said = "The plan round is called inside of itself: round -> round. Take one of these calls away."
     assert str(raised.value) == f"Step s/c failed: {said}"
     assert entered == 1
-    errors = [event.error for event in events if isinstance(event, StepFailure)]
+    errors = [event.error for event in events if isinstance(event, Event.StepFailed)]
     assert errors == [said, f"Step s/c failed: {said}"]
 
 
@@ -238,7 +238,7 @@ async def test_an_error_inside_of_plans_says_its_cause_once_with_the_steps_to_it
         await kernel.run_plan(plan, emit=events.append)
     assert str(raised.value) == said
     assert raised.value.step == "o"
-    failures = [event.error for event in events if isinstance(event, StepFailure)]
+    failures = [event.error for event in events if isinstance(event, Event.StepFailed)]
     assert failures == [cause, *[said] * (depth + 1)]
     (run,) = await store.runs()
     for _ in range(3):

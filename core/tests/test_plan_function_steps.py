@@ -12,7 +12,6 @@ from portico._functions.middleware import FunctionInvocation, Middleware, PlanRe
 from portico._plans.functions import plan_function, plan_of
 from portico._plans.plan import From, Plan, PlanTemplate, Step, Value
 from portico._plans.task import Answer, Budget
-from portico._runs.approval import approve_effects
 from portico._runs.journal import RunState
 from portico._runs.outcome import Paused
 from portico.errors import LimitExceeded, StepFailed
@@ -100,7 +99,7 @@ async def test_killed_inside_of_it_nothing_is_done_twice() -> None:
 async def test_a_hold_inside_of_it_is_a_hold_of_the_run() -> None:
     store, deeds = MemoryRunStore(), Deeds()
     kernel = reporting(deeds, store)
-    kernel.middleware.step.append(approve_effects(kernel))
+    kernel.approve_effects()
     asked: list[str] = []
     ended = await kernel.run_plan(OUTER)
     while isinstance(ended.outcome, Paused):
@@ -112,7 +111,8 @@ async def test_a_hold_inside_of_it_is_a_hold_of_the_run() -> None:
         async def decide(run: StepRun, allowed: set[str] = allowed) -> bool:
             return run.step.id in allowed
 
-        kernel.middleware.step[:] = [approve_effects(kernel, decide)]
+        kernel.middleware.step.clear()
+        kernel.approve_effects(decide)
         assert len(asked) < 10, f"it is held at {step} again"
         ended = await kernel.resume(ended.name)
     assert ended.outcome == Answer(SAID, value=SAID)

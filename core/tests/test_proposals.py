@@ -16,7 +16,7 @@ from portico._functions.functions import FunctionSpec
 from portico._plans.findings import Finding
 from portico._plans.json_form import plan_from_json, plan_to_json
 from portico._plans.plan import From, Plan, Step, Value
-from portico._plans.task import Answer, Budget, ChatUsed, Infeasible, Refusal, StepRecord, Task, Warned
+from portico._plans.task import Answer, Budget, Event, Infeasible, Refusal, StepRecord, Task
 from portico._runs.recording import PROPOSAL_VERSION, digest_of, proposal_from_json, proposal_to_json
 from portico.errors import PlanFormatError, StoreDamaged, StoreError
 from portico_testkit.strategies import json_values, near, plans
@@ -29,7 +29,8 @@ ANSWERS = st.builds(
 )
 PROPOSALS = plans() | ANSWERS | st.builds(Infeasible, TEXTS, st.lists(TEXTS, max_size=2).map(tuple))
 SAID = st.lists(
-    st.builds(Warned, TEXTS) | st.builds(ChatUsed, TEXTS, TEXTS, st.builds(Usage, NUMBERS, NUMBERS, NUMBERS, NUMBERS)),
+    st.builds(Event.Warned, TEXTS)
+    | st.builds(Event.ChatUsed, TEXTS, TEXTS, st.builds(Usage, NUMBERS, NUMBERS, NUMBERS, NUMBERS)),
     max_size=3,
 ).map(tuple)
 

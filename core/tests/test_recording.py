@@ -15,7 +15,7 @@ from portico._functions.functions import function
 from portico._functions.middleware import RequireApproval, StepRun
 from portico._kernel import Kernel
 from portico._plans.plan import From, Plan, PlanTemplate, Step, Value
-from portico._plans.task import Answer, ChatUsed, Emit, Event, Infeasible, StepStarted, Task, TextDelta, Warned
+from portico._plans.task import Answer, Emit, Event, Infeasible, RunEvent, Task
 from portico._runs.journal import RunState
 from portico._runs.outcome import Paused
 from portico.errors import (
@@ -138,7 +138,7 @@ async def test_a_step_that_is_on_record_is_finished_with_that_result() -> None:
     world, left = World(), await cut_after(store, "r", 3)
     kernel = kernel_of(world, Runner(runner.durable.record), left)
     assert RunState.of(await left.read("r")).uncertain == ("a",)
-    events: list[Event] = []
+    events: list[RunEvent] = []
     run = await kernel.resume("r", emit=events.append)
     assert run.outcome == Answer("read b", value="read b")
     assert world.sent == ["read b"]
@@ -151,7 +151,7 @@ async def test_a_step_that_is_on_record_is_finished_with_that_result() -> None:
         ("step-finished", "b", None),
         ("outcome", None, None),
     ]
-    assert [event.step.id for event in events if isinstance(event, StepStarted)] == ["a", "b"]
+    assert [event.step.id for event in events if isinstance(event, Event.StepStarted)] == ["a", "b"]
 
 
 @pytest.mark.parametrize("given", [{"retry": ["a"]}, {"results": {"a": "sent by hand"}}])
@@ -278,7 +278,7 @@ class Saying:
 
     name = "saying"
 
-    def __init__(self, proposal: Any, *said: Event) -> None:
+    def __init__(self, proposal: Any, *said: RunEvent) -> None:
         self.proposal = proposal
         self.said = said
         self.asked = 0
@@ -290,13 +290,13 @@ class Saying:
         return self.proposal
 
 
-USED = ChatUsed("chat", "model", Usage(10, 5))
-SAID = (TextDelta("so"), USED, Warned("It is old."), ChatUsed("other", "m", Usage(1)))
+USED = Event.ChatUsed("chat", "model", Usage(10, 5))
+SAID = (Event.TextDelta("so"), USED, Event.Warned("It is old."), Event.ChatUsed("other", "m", Usage(1)))
 
 
 async def test_what_a_planner_said_counts_whoever_asked_it() -> None:
     runner, store, planner = Runner(), MemoryRunStore(), Saying(Answer("there"), *SAID)
-    told: list[Event] = []
+    told: list[RunEvent] = []
     whole = await kernel_of(World(), runner, store).run_goal("g", planner=planner, run="r", emit=told.append)
     assert [event for event in told if event in SAID] == list(SAID)
     left, again, told = await cut_after(store, "r", 1), Saying(Answer("elsewhere")), []

@@ -16,7 +16,7 @@ from portico._functions.middleware import PlanReview, RequireApproval, StepRun, 
 from portico._kernel import Kernel
 from portico._plans.functions import plan_function
 from portico._plans.plan import From, ListOf, Plan, PlanTemplate, Step, TextOf, Value
-from portico._plans.task import Answer, Budget, Event, Infeasible, RunStarted, StepPaused, StepStarted, Task
+from portico._plans.task import Answer, Budget, Event, Infeasible, RunEvent, Task
 from portico._ports.planner import Planner
 from portico._ports.run_store import Lease
 from portico._runs.journal import RunState
@@ -403,14 +403,14 @@ async def interrupted(kernel: Kernel, plan: Plan = PLAN, *, keep: int = 3) -> st
 async def test_an_interrupted_step_with_effects_waits_for_a_person(kernel: Kernel, world: World) -> None:
     run = await interrupted(kernel)
     world.calls.clear()
-    events: list[Event] = []
+    events: list[RunEvent] = []
     held = await kernel.resume(run, emit=events.append)
     assert isinstance(held.outcome, Paused)
     assert (held.outcome.step, held.outcome.uncertain) == ("send", True)
     assert "W-send, which has effects" in held.outcome.reason
     assert world.calls == []
-    assert [event.step for event in events if isinstance(event, StepPaused) and event.uncertain] == [SEND]
-    assert events[0] == RunStarted(run, "Send it", "plan", 0)
+    assert [event.step for event in events if isinstance(event, Event.StepPaused) and event.uncertain] == [SEND]
+    assert events[0] == Event.RunStarted(run, "Send it", "plan", 0)
     assert kernel.run_store is not None
     assert RunState.of(await kernel.run_store.read(run)).state == "uncertain"
 
@@ -675,7 +675,7 @@ async def test_functions_are_told_which_step_they_are_called_for(store: MemoryRu
 
 async def test_events_of_a_resumed_run_are_those_of_what_is_left(kernel: Kernel) -> None:
     run = await interrupted(kernel, keep=4)
-    events: list[Event] = []
+    events: list[RunEvent] = []
     await kernel.resume(run, emit=events.append)
-    assert [event.step.id for event in events if isinstance(event, StepStarted)] == ["join"]
-    assert events[0] == RunStarted(run, "Send it", "plan", 1)
+    assert [event.step.id for event in events if isinstance(event, Event.StepStarted)] == ["join"]
+    assert events[0] == Event.RunStarted(run, "Send it", "plan", 1)

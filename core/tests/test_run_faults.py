@@ -13,7 +13,7 @@ from portico._functions.functions import function
 from portico._functions.middleware import RequireApproval, StepRun
 from portico._kernel import Kernel
 from portico._plans.plan import From, ListOf, Plan, PlanTemplate, Step, Value
-from portico._plans.task import Answer, Budget, Emit, Event, RunStarted, Task, Warned
+from portico._plans.task import Answer, Budget, Emit, Event, RunEvent, Task
 from portico._ports.run_store import Lease
 from portico._runs import writing
 from portico._runs.journal import RunState
@@ -169,9 +169,9 @@ async def resume_to_the_end(kernel: Kernel, world: World, planned: bool) -> None
 async def test_a_listener_that_raises_at_any_event_is_an_ordinary_error(world: World, journalled: bool) -> None:
     for at in range(1, 100):
         kernel = kernel_of(world, MemoryRunStore() if journalled else None)
-        heard: list[Event] = []
+        heard: list[RunEvent] = []
 
-        def listen(event: Event, heard: list[Event] = heard, at: int = at) -> None:
+        def listen(event: RunEvent, heard: list[RunEvent] = heard, at: int = at) -> None:
             heard.append(event)
             if len(heard) == at:
                 raise KeyError("listener")
@@ -193,8 +193,8 @@ async def test_a_listener_that_raises_when_a_run_is_gone_on_with_is_an_ordinary_
     async def hold(context: StepRun, proceed: Callable[[], Awaitable[Any]]) -> Any:
         return RequireApproval("wait")
 
-    def listen(event: Event) -> None:
-        if isinstance(event, RunStarted) and event.resumed is not None:
+    def listen(event: RunEvent) -> None:
+        if isinstance(event, Event.RunStarted) and event.resumed is not None:
             raise KeyError("listener")
 
     kernel.middleware.step.append(hold)
@@ -207,9 +207,9 @@ async def test_a_listener_that_raises_when_a_run_is_gone_on_with_is_an_ordinary_
 
 async def test_the_first_event_is_told_with_and_without_a_journal(world: World) -> None:
     for store in (MemoryRunStore(), None):
-        events: list[Event] = []
+        events: list[RunEvent] = []
         await kernel_of(world, store).run_plan(PLAN, emit=events.append)
-        assert isinstance(events[0], RunStarted)
+        assert isinstance(events[0], Event.RunStarted)
 
 
 @pytest.mark.parametrize("beside", [(), (step("b"), step("c"))], ids=["alone", "side by side"])
@@ -517,7 +517,7 @@ async def test_what_a_planner_warns_of_comes_with_the_answer_also_when_a_plan_gi
         name = "warning"
 
         async def propose(self, task: Task, *, emit: Emit) -> Plan | Answer:
-            emit(Warned("Mind the step."))
+            emit(Event.Warned("Mind the step."))
             return Plan("g", (step("a"),)) if not task.steps else last
 
     last = Plan("g", (step("b"),), From("b"))

@@ -10,7 +10,7 @@ import pytest
 from portico._functions.functions import Function, FunctionPlugin, function
 from portico._kernel import Kernel
 from portico._plans.plan import Plan, Step
-from portico._plans.task import Answer, Event, Infeasible, Refused, Task
+from portico._plans.task import Answer, Event, Infeasible, RunEvent, Task
 from portico._selection.selection import FunctionsOffered
 from portico.errors import PlanInvalid, StoreError
 from portico_testkit.fakes.function_selector import WordSelector
@@ -67,7 +67,7 @@ def call(topic: str, id: str = "s1") -> Plan:
 
 
 async def test_a_planner_that_asks_a_model_is_told_of_those_chosen_in_the_order_of_the_catalogue():
-    planner, events = Modelled(Answer("Done.")), list[Event]()
+    planner, events = Modelled(Answer("Done.")), list[RunEvent]()
     run = await kernel_of(WordSelector(2)).run_goal("The river, then the invoice", planner=planner, emit=events.append)
     assert [spec.name for spec in planner.tasks[0].functions] == ["World-invoice", "World-river"]
     (told,) = [event for event in events if isinstance(event, FunctionsOffered)]
@@ -77,7 +77,7 @@ async def test_a_planner_that_asks_a_model_is_told_of_those_chosen_in_the_order_
 
 @pytest.mark.parametrize("selector", [None, WordSelector(len(TOPICS))], ids=["none", "all may be offered"])
 async def test_where_nothing_is_left_out_nothing_is_said(selector: Any):
-    planner, events = Modelled(Infeasible("No.")), list[Event]()
+    planner, events = Modelled(Infeasible("No.")), list[RunEvent]()
     run = await kernel_of(selector).run_goal("The river", planner=planner, emit=events.append)
     assert len(planner.tasks[0].functions) == len(TOPICS)
     assert run.selection is None
@@ -97,9 +97,9 @@ async def test_a_planner_that_asks_no_model_gets_everything_and_asks_no_selector
 async def test_it_is_chosen_once_for_a_run_and_again_when_there_are_other_functions():
     selector = WordSelector(2)
     kernel = kernel_of(selector)
-    planner, events = Modelled(call("river"), call("invoice", "s2"), Answer("Done.")), list[Event]()
+    planner, events = Modelled(call("river"), call("invoice", "s2"), Answer("Done.")), list[RunEvent]()
 
-    def heard(event: Event) -> None:
+    def heard(event: RunEvent) -> None:
         events.append(event)
         if len(planner.tasks) == 2 and "later" not in kernel.functions:
             kernel.add_function(Function.of(later))
@@ -134,9 +134,9 @@ async def test_where_nothing_fits_no_model_is_asked():
 
 
 async def test_a_plan_that_calls_what_was_not_offered_is_refused_with_what_was():
-    planner, events = Modelled(call("song"), call("river"), Answer("Done.")), list[Event]()
+    planner, events = Modelled(call("song"), call("river"), Answer("Done.")), list[RunEvent]()
     run = await kernel_of(WordSelector(2)).run_goal("The river", planner=planner, emit=events.append)
-    (refused,) = [event for event in events if isinstance(event, Refused)]
+    (refused,) = [event for event in events if isinstance(event, Event.Refused)]
     assert "the function 'World-song' was not offered" in str(refused.findings[0])
     assert "Of 10 functions the function selector 'words' chose 2" in str(refused.findings[0])
     assert [record.step.function for record in run.steps] == ["World-river"]

@@ -9,7 +9,7 @@ import pytest
 from portico._functions.functions import function
 from portico._kernel import Kernel
 from portico._plans.plan import From, Plan, Step, Value
-from portico._plans.task import Answer, Event, Proposed
+from portico._plans.task import Answer, Event, RunEvent
 from portico._ports.plan_store import SavedPlan
 from portico.errors import StoreError
 from portico_testkit.fakes.plan_store import MemoryPlanStore
@@ -43,13 +43,15 @@ async def test_a_plan_that_led_to_an_answer_is_used_again_in_place_of_a_proposal
     (saved,) = await store(kernel).plans()
     assert (saved.goal, saved.planner) == ("Shout", "scripted")
     nobody = ScriptedPlanner()
-    events: list[Event] = []
+    events: list[RunEvent] = []
     again = await kernel.run_goal("Shout", planner=nobody, reuse=True, emit=events.append)
     assert isinstance(again.outcome, Answer)
     assert again.outcome.value == "HEY"
     assert again.outcome.warnings == (f"A plan saved at {saved.saved_at} was used again.",)
     assert nobody.tasks == []
-    assert [event.saved_at for event in events if isinstance(event, Proposed) and event.saved_at] == [saved.saved_at]
+    assert [event.saved_at for event in events if isinstance(event, Event.Proposed) and event.saved_at] == [
+        saved.saved_at
+    ]
     assert kernel.run_store is not None
     entries = await kernel.run_store.read(again.name)
     assert [entry.get("reused") for entry in entries if entry["type"] == "plan"] == [True]

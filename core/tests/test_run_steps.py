@@ -14,7 +14,7 @@ from portico._functions.functions import function
 from portico._functions.middleware import RequireApproval, StepRun, current_step
 from portico._kernel import Kernel
 from portico._plans.plan import From, Plan, PlanTemplate, Step, Value
-from portico._plans.task import Answer, Budget, Event, StepRetried, StepStarted
+from portico._plans.task import Answer, Budget, Event, RunEvent
 from portico._ports.run_store import Lease
 from portico._runs import execution, writing
 from portico._runs.execution import may_pass, pause
@@ -139,13 +139,13 @@ async def test_steps_inside_of_a_nested_plan_or_a_template_have_its_attempts() -
 async def test_a_retry_is_told_and_journalled() -> None:
     store = MemoryRunStore()
     shaky = Shaky(DOWN)
-    events: list[Event] = []
+    events: list[RunEvent] = []
     run = await kernel_of(shaky, run_store=store).run_plan(one(attempts=2), emit=events.append)
-    (retried,) = (event for event in events if isinstance(event, StepRetried))
+    (retried,) = (event for event in events if isinstance(event, Event.StepRetried))
     assert (retried.step.id, retried.error, retried.attempt) == ("s", "down", 2)
     (entry,) = [entry for entry in await store.read(run.name) if entry["type"] == "step-retried"]
     assert (entry["step"], entry["error"], entry["attempt"]) == ("s", "down", 2)
-    assert sum(isinstance(event, StepStarted) for event in events) == 1
+    assert sum(isinstance(event, Event.StepStarted) for event in events) == 1
 
 
 @given(st.integers(1, 1000), st.none() | st.floats(0, 60))

@@ -17,21 +17,7 @@ from portico._plans.check import check_plan
 from portico._plans.findings import Finding
 from portico._plans.plan import From, ObjectOf, Plan, Step, TextOf, Value
 from portico._plans.reuse import fingerprint
-from portico._plans.task import (
-    Answer,
-    Budget,
-    ChatUsed,
-    Ended,
-    Event,
-    Infeasible,
-    Proposed,
-    RunStarted,
-    StepFailure,
-    StepFinished,
-    StepStarted,
-    Task,
-    TextDelta,
-)
+from portico._plans.task import Answer, Budget, Event, Infeasible, RunEvent, Task
 from portico._plugins.registration import Services
 from portico._ports.planner import Planner
 from portico._ports.run_store import Lease
@@ -361,11 +347,11 @@ async def test_a_step_filter_may_hold_change_or_replace(kernel: Kernel, tools: T
 
 async def test_a_step_that_waits_for_its_filters_has_not_begun(kernel: Kernel) -> None:
     """A person may take an hour, and what is killed meanwhile is not uncertain."""
-    events: list[Event] = []
+    events: list[RunEvent] = []
 
     async def ask(context: StepRun, proceed: Callable[[], Awaitable[Any]]) -> Any:
         assert kinds(await store.read(context.run)) == ["pursuit", "plan"]
-        assert [type(event) for event in events] == [RunStarted, Proposed]
+        assert [type(event) for event in events] == [Event.RunStarted, Event.Proposed]
         context.arguments = {"text": "b"}
         return await proceed()
 
@@ -376,7 +362,7 @@ async def test_a_step_that_waits_for_its_filters_has_not_begun(kernel: Kernel) -
     await kernel.run_goal("Shout", planner=planner, emit=events.append)
     entries = await journal(kernel)
     assert entries[2] == {"type": "step-started", "step": "s", "arguments": {"text": "b"}}
-    assert events[2] == StepStarted(shout("s", "a"), {"text": "b"})
+    assert events[2] == Event.StepStarted(shout("s", "a"), {"text": "b"})
 
 
 async def test_a_hold_inside_of_a_nested_plan_is_no_failure_of_the_step_around_it(kernel: Kernel) -> None:
@@ -472,25 +458,25 @@ async def test_events_come_in_the_order_of_what_happens(kernel: Kernel) -> None:
     class Talking:
         name = "talking"
 
-        async def propose(self, task: Task, *, emit: Callable[[Event], None]) -> Plan | Answer:
+        async def propose(self, task: Task, *, emit: Callable[[RunEvent], None]) -> Plan | Answer:
             if task.steps:
-                emit(TextDelta("do"))
-                emit(TextDelta("ne"))
-                emit(ChatUsed("extractive", "m", Usage(1, 2)))
+                emit(Event.TextDelta("do"))
+                emit(Event.TextDelta("ne"))
+                emit(Event.ChatUsed("extractive", "m", Usage(1, 2)))
                 return Answer("done")
-            emit(ChatUsed("first", "m", Usage(10, 20)))
+            emit(Event.ChatUsed("first", "m", Usage(10, 20)))
             return Plan("g", (shout("s1", "a"), Step("bad", "T-fail", after=("s1",))))
 
-    events: list[Event] = []
+    events: list[RunEvent] = []
     run = await kernel.run_goal("Shout", planner=Talking(), emit=events.append)
     assert [type(event) for event in events] == [
-        RunStarted, ChatUsed, Proposed, StepStarted, StepFinished, StepStarted, StepFailure,
-        TextDelta, TextDelta, ChatUsed, Ended,
+        Event.RunStarted, Event.ChatUsed, Event.Proposed, Event.StepStarted, Event.StepFinished, Event.StepStarted, Event.StepFailed,
+        Event.TextDelta, Event.TextDelta, Event.ChatUsed, Event.Ended,
     ]  # fmt: skip
-    assert events[0] == RunStarted(run.name, "Shout", "talking")
-    assert events[3] == StepStarted(shout("s1", "a"), {"text": "a"})
-    assert events[4] == StepFinished(shout("s1", "a"), "A")
-    assert events[-1] == Ended(run.name, "done")
+    assert events[0] == Event.RunStarted(run.name, "Shout", "talking")
+    assert events[3] == Event.StepStarted(shout("s1", "a"), {"text": "a"})
+    assert events[4] == Event.StepFinished(shout("s1", "a"), "A")
+    assert events[-1] == Event.Ended(run.name, "done")
     assert run.usage == Usage(11, 22)
     assert run.services == ("first", "extractive")
 
@@ -587,9 +573,9 @@ async def test_a_journal_that_cannot_be_written_ends_it_and_is_no_failure_of_the
     assert "step-failed" not in kinds(await journal(kernel))
 
 
-@pytest.mark.parametrize("kind", [Proposed, StepStarted, StepFinished])
-async def test_what_a_listener_raises_comes_out(kernel: Kernel, kind: type[Event]) -> None:
-    def listen(event: Event) -> None:
+@pytest.mark.parametrize("kind", [Event.Proposed, Event.StepStarted, Event.StepFinished])
+async def test_what_a_listener_raises_comes_out(kernel: Kernel, kind: type[RunEvent]) -> None:
+    def listen(event: RunEvent) -> None:
         if isinstance(event, kind):
             raise KeyError("listener")
 

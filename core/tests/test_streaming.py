@@ -10,24 +10,26 @@ from hypothesis import given, strategies as st
 
 from portico._chat.messages import ChatDelta, ChatReply, ChatRequest, Message, Source, Usage
 from portico._planning.asking import AnswerWords, ask_streamed
-from portico._plans.task import ChatUsed, Event, TextDelta
+from portico._plans.task import Event, RunEvent
 from portico.errors import PlanError, ResponseInvalid, ServiceUnavailable
 from portico_testkit.fakes.chat_service import ScriptedChat
 
 ASKED = ChatRequest([Message.of("user", "What?")])
 
 
-def nothing(event: Event) -> None:
+def nothing(event: RunEvent) -> None:
     """Take an event."""
 
 
 async def test_the_words_are_handed_on_as_they_come_and_what_it_cost_is_told() -> None:
-    events, heard = list[Event](), list[str]()
+    events, heard = list[RunEvent](), list[str]()
     chat = ScriptedChat("Some more words.", piece=4, usage=Usage(5, 3))
     reply = await ask_streamed(chat, ASKED, events.append, on_text=heard.append)
     assert heard == ["Some", " mor", "e wo", "rds."]
     assert reply.text == "Some more words."
-    assert events == [ChatUsed("scripted", "scripted", Usage(5, 3))], "words are shown by the planner, or not at all"
+    assert events == [Event.ChatUsed("scripted", "scripted", Usage(5, 3))], (
+        "words are shown by the planner, or not at all"
+    )
 
 
 async def test_sources_become_text_for_a_service_that_does_not_take_them() -> None:
@@ -85,11 +87,11 @@ async def test_a_stream_without_a_reply_and_an_error_of_the_service_come_through
 
 @given(st.lists(st.text(st.sampled_from("ab \n"), max_size=5)), st.sampled_from(["", "\n\n"]))
 def test_the_words_shown_are_the_text_without_the_space_around_it(pieces: list[str], before: str) -> None:
-    events: list[Event] = []
+    events: list[RunEvent] = []
     words = AnswerWords(events.append, before=before)
     for piece in pieces:
         words.feed(piece)
     assert words.text == "".join(pieces).strip()
-    shown = "".join(event.text for event in events if isinstance(event, TextDelta))
+    shown = "".join(event.text for event in events if isinstance(event, Event.TextDelta))
     assert shown == (before + words.text if words.text else "")
-    assert all(event.text for event in events if isinstance(event, TextDelta)), "nothing is shown as something"
+    assert all(event.text for event in events if isinstance(event, Event.TextDelta)), "nothing is shown as something"

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import given, strategies as st
 
-from portico._chat.messages import estimated_tokens
+from portico._chat.messages import Message
 from portico._planning.prompts import Round, as_data, as_text, one_line, shortened
 
 TEXTS = st.text(max_size=400) | st.integers(0, 3_000).map(lambda size: "long words " * size)
@@ -20,10 +20,10 @@ SMALLEST = 60
 @given(TEXTS, st.integers(0, 500))
 def test_a_text_is_whole_or_has_a_note_and_its_beginning_and_end(text: str, tokens: int) -> None:
     short = shortened(text, tokens)
-    if estimated_tokens(text) <= tokens:
+    if Message.estimate_tokens(text) <= tokens:
         assert short == text
         return
-    assert estimated_tokens(short) <= max(tokens, NOTE)
+    assert Message.estimate_tokens(short) <= max(tokens, NOTE)
     head, _, rest = short.partition("[… ")
     note, _, tail = rest.partition(" characters are left out here …]")
     gone, total = (int(number.replace(",", "")) for number in note.split(" of "))
@@ -54,10 +54,14 @@ def test_what_fits_stays_and_the_oldest_shrinks_first(
         for text, before in zip(one.observations, was, strict=True)
     ]
     last = max((place for place, (_, shrunk) in enumerate(texts) if shrunk), default=0)
-    assert all(estimated_tokens(text) <= SMALLEST for text, _ in texts[:last]), "a newer one shrank before an older one"
-    total = sum(one.fixed + sum(map(estimated_tokens, one.observations)) for one in fitted)
+    assert all(Message.estimate_tokens(text) <= SMALLEST for text, _ in texts[:last]), (
+        "a newer one shrank before an older one"
+    )
+    total = sum(one.fixed + sum(map(Message.estimate_tokens, one.observations)) for one in fitted)
     whole = sum(one.fixed for one in rounds) + sum(
-        estimated_tokens(text if each is None else shortened(text, each)) for one in rounds for text in one.observations
+        Message.estimate_tokens(text if each is None else shortened(text, each))
+        for one in rounds
+        for text in one.observations
     )
     if tokens is None or whole <= tokens:
         assert (gone, total) == (0, whole)
@@ -74,6 +78,6 @@ def test_a_result_is_written_as_words_or_as_json() -> None:
 def test_a_value_among_many_has_its_share_on_one_line(value: Any, among: int) -> None:
     written = as_data(value, among=among)
     assert len(written.splitlines()) <= 1
-    assert estimated_tokens(written) <= max(SMALLEST, min(1_000, 8_000 // max(among, 1)))
-    if estimated_tokens(one_line(value)) <= SMALLEST:
+    assert Message.estimate_tokens(written) <= max(SMALLEST, min(1_000, 8_000 // max(among, 1)))
+    if Message.estimate_tokens(one_line(value)) <= SMALLEST:
         assert written == one_line(value)

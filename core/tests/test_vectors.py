@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from portico._search.filters import Scalar
-from portico._search.vectors import VectorRecord, Vectors, plain_metadata
+from portico._search.vectors import VectorRecord, Vectors
 
 numbers = st.floats(width=32, allow_nan=False)
 
@@ -88,7 +88,7 @@ scalars = st.text() | st.integers() | st.floats(allow_nan=False) | st.booleans()
 
 @given(st.dictionaries(st.text(), scalars | st.lists(scalars, max_size=4)))
 def test_metadata_stay_as_they_are_and_nobody_else_can_change_them(given: dict[str, Scalar | list[Scalar]]) -> None:
-    plain = plain_metadata(VectorRecord("a", given))
+    plain = VectorRecord("a", given).plain_metadata()
     expected = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
     assert repr(plain) == repr(expected), "1 is not 1.0, True is not 1, and fields keep their order"
     given["another"] = 1
@@ -109,7 +109,7 @@ def test_what_counts_as_a_text_or_a_number_becomes_one() -> None:
         pass
 
     metadata: dict[str, Scalar | Sequence[Scalar]] = {Kind.NOTE: Kind.NOTE, "sizes": [Size.LARGE, True], "f": Share(2)}
-    plain = plain_metadata(VectorRecord("a", metadata))
+    plain = VectorRecord("a", metadata).plain_metadata()
     assert repr(plain) == "{'note': 'note', 'sizes': (3, True), 'f': 2.0}"
     assert type(next(iter(plain))) is str
 
@@ -117,6 +117,6 @@ def test_what_counts_as_a_text_or_a_number_becomes_one() -> None:
 @pytest.mark.parametrize("value", [None, {"a": 1}, b"x", [None], [["a"]], {1}], ids=repr)
 def test_metadata_of_other_kinds_are_refused_with_record_and_field(value: Any) -> None:
     with pytest.raises(TypeError, match="record 'r': the metadata field 'field' holds a"):
-        plain_metadata(VectorRecord("r", {"field": value}))
+        VectorRecord("r", {"field": value}).plain_metadata()
     with pytest.raises(TypeError, match="record 'r': metadata fields are strings, not 1"):
-        plain_metadata(VectorRecord("r", {1: "a"}))  # type: ignore[dict-item]
+        VectorRecord("r", {1: "a"}).plain_metadata()  # type: ignore[dict-item]

@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from portico import Function, Kernel
-from portico.plans import From, ListOf, Plan, Step, Value, check_plan, plan_from_json, plan_from_xml, plan_to_json
+from portico.plans import From, ListOf, Plan, Step, Value, XmlPlan, check_plan, plan_from_json, plan_to_json
 from portico.ports import Lease, RunStore
 from portico_testkit.fakes.run_store import MemoryRunStore
 
@@ -136,7 +136,7 @@ async def measured(kinds: Mapping[str, Callable[[], Awaitable[Any]]]) -> tuple[d
 
 async def five_steps(kernel: Kernel) -> tuple[dict[str, float], dict[str, float]]:
     catalogue = {name: function.spec for name, function in kernel.functions.items()}
-    plan = plan_from_xml(TEXT, catalogue)
+    plan = XmlPlan.read_plan(TEXT, catalogue)
     wanted = await five_awaits()
     got = (await kernel.run_plan(plan)).outcome
     assert getattr(got, "value", None) == wanted, "the plan does what the awaits do"
@@ -146,13 +146,13 @@ async def five_steps(kernel: Kernel) -> tuple[dict[str, float], dict[str, float]
         await five_awaits()
 
     async def whole() -> None:
-        await kernel.run_plan(plan_from_xml(TEXT, catalogue))
+        await kernel.run_plan(XmlPlan.read_plan(TEXT, catalogue))
 
     async def parse() -> None:
-        plan_from_xml(TEXT, catalogue)
+        XmlPlan.read_plan(TEXT, catalogue)
 
     async def parse_and_check() -> None:
-        check_plan(plan_from_xml(TEXT, catalogue), catalogue)
+        check_plan(XmlPlan.read_plan(TEXT, catalogue), catalogue)
 
     async def run_again() -> None:
         await kernel.run_plan(plan)

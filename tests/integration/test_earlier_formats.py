@@ -26,7 +26,7 @@ from portico import (
     plan_from_json,
     plan_to_json,
 )
-from portico.plans import plan_from_xml
+from portico.plans import XmlPlan
 from portico.plugins import RunState
 from portico.search import Vectors
 from portico_basics.plan_folder.config import PlanFolderSettings
@@ -88,7 +88,7 @@ def test_a_plan_in_json_is_read_and_written_again_as_it_was() -> None:
 
 
 def test_a_plan_in_xml_is_read() -> None:
-    plan = plan_from_xml((HERE / "plan.xml").read_text("utf-8"))
+    plan = XmlPlan.read_plan((HERE / "plan.xml").read_text("utf-8"))
     assert [step.function for step in plan.steps] == ["write", "send"]
 
 

@@ -19,7 +19,7 @@ import pytest
 
 import portico_host
 from portico import Run, ToolCall
-from portico.plans import Answer, Event, From, Plan, TextDelta, references
+from portico.plans import Answer, Event, From, Plan, RunEvent, references
 from portico_testkit.replayed_model import ReplayedModel, Saying
 
 ENGLISH = "Write a poem about John Doe, then translate it into Chinese."
@@ -142,7 +142,7 @@ async def test_the_goal_is_reached_and_the_poem_is_what_is_translated(
     application: Callable[[str], Path], model: ReplayedModel, planner: str, goal: str
 ) -> None:
     model.sayings = SAYINGS[planner]
-    events: list[Event] = []
+    events: list[RunEvent] = []
     async with portico_host.open(application(planner)) as kernel:
         run = await kernel.run_goal(goal, emit=events.append)
     assert isinstance(run.outcome, Answer), run.outcome
@@ -159,7 +159,7 @@ async def test_the_goal_is_reached_and_the_poem_is_what_is_translated(
     assert all(record.error is None for record in run.steps)
     assert run.usage.output_tokens == 7 * len(SAYINGS[planner])
     assert run.services == ("openai",)
-    shown = "".join(event.text for event in events if isinstance(event, TextDelta))
+    shown = "".join(event.text for event in events if isinstance(event, Event.TextDelta))
     assert shown in ("", run.outcome.text), "what is shown while it comes is the answer"
 
 
@@ -214,13 +214,13 @@ async def test_without_a_schema_the_stepwise_planner_asks_in_lines_and_has_the_s
         f"Thought: Then its translation.\nAction: {json.dumps(translate)}",
         f"Thought: It is done.\nFinal answer: {TRANSLATED}",
     ]
-    events: list[Event] = []
+    events: list[RunEvent] = []
     overrides = {"chat": {"openai": {"response_schema": False}}}
     async with portico_host.open(application("stepwise"), overrides=overrides) as kernel:
         run = await kernel.run_goal(ENGLISH, emit=events.append)
     assert isinstance(run.outcome, Answer)
     assert run.outcome.text == TRANSLATED
-    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == TRANSLATED
+    assert "".join(event.text for event in events if isinstance(event, Event.TextDelta)) == TRANSLATED
     assert [body["stop"] for body in model.asked] == [["\nObservation:"]] * 3
     assert not any("response_format" in body for body in model.asked)
     assert json.dumps(POEM, ensure_ascii=False) in model.asked[1]["messages"][-1]["content"]

@@ -16,7 +16,7 @@ from pytest_httpserver import HTTPServer
 
 import portico_host
 from portico import FunctionsOffered, ToolCall, ToolChoice, ToolFinished
-from portico.plans import Answer, Event, Infeasible
+from portico.plans import Answer, Infeasible, RunEvent
 from portico_testkit.replayed_model import ReplayedModel, Saying
 
 VERBS = (
@@ -158,7 +158,7 @@ async def test_a_planner_that_asks_a_model_tells_it_of_eight(
     application: Callable[..., Path], model: ReplayedModel, planner: str
 ) -> None:
     model.sayings = SAYINGS[planner]
-    events: list[Event] = []
+    events: list[RunEvent] = []
     async with portico_host.open(application(planner=planner)) as kernel:
         run = await kernel.run_goal(GOAL, emit=events.append)
     assert isinstance(run.outcome, Answer), run.outcome

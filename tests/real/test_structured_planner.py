@@ -16,7 +16,7 @@ import pytest
 
 from portico import Kernel, function
 from portico.errors import PorticoError
-from portico.plans import Answer, Event, Plan, Proposed, Task, check_plan, plan_from_json, plan_to_json, references
+from portico.plans import Answer, Event, Plan, RunEvent, Task, check_plan, plan_from_json, plan_to_json, references
 from portico.ports import ChatService, Planner
 from portico_llamacpp.chat import LlamaCppChat
 from portico_sequential_planner.config import SequentialSettings
@@ -284,7 +284,7 @@ async def test_the_same_model_is_counted_with_the_sequential_planner(local_chat:
 
 
 async def test_the_poem_of_the_planner_article_is_planned_and_runs(local_chat: LlamaCppChat) -> None:
-    events: list[Event] = []
+    events: list[RunEvent] = []
     kernel = Kernel()
     kernel.add_plugin(WriterPlugin)
     settings = StructuredSettings(
@@ -295,4 +295,4 @@ async def test_the_poem_of_the_planner_article_is_planned_and_runs(local_chat: L
     assert run.outcome.text
     assert len(run.steps) == 2
     assert all(step.error is None for step in run.steps)
-    assert [event.findings for event in events if isinstance(event, Proposed)] == [()]
+    assert [event.findings for event in events if isinstance(event, Event.Proposed)] == [()]

@@ -9,7 +9,7 @@ import pytest
 
 from portico import From, Kernel, Paused, Plan, Step, Value, function
 from portico.errors import StoreError, StoreUnavailable
-from portico.plans import Answer, Event, Infeasible, StepFailure, StepFinished, StepStarted, Task
+from portico.plans import Answer, Event, Infeasible, RunEvent, Task
 from portico.ports import Job, JobStatus, Planner
 from portico_cli.execution import RunFailed, ended_jobs, ended_run, follow
 from portico_cli.invocation import Invocation
@@ -218,11 +218,11 @@ async def test_a_job_that_asks_for_nothing_is_a_failed_job() -> None:
 async def test_a_run_is_followed_by_its_steps() -> None:
     bench = Bench()
     await bench.kernel.submit("work fail", run="r")
-    seen: list[Event] = []
+    seen: list[RunEvent] = []
     said: list[str] = []
 
     class Line(Progress):
-        def __call__(self, event: Event) -> None:
+        def __call__(self, event: RunEvent) -> None:
             seen.append(event)
             bench.go_on.set()
 
@@ -237,8 +237,8 @@ async def test_a_run_is_followed_by_its_steps() -> None:
     status = await asyncio.wait_for(following, 10)
     await stopped(worker)
     assert status.state == "done"
-    assert [type(each) for each in seen if each.step.id == "s0"] == [StepStarted, StepFinished]
-    assert [type(each) for each in seen if each.step.id == "s1"][-1] is StepFailure
+    assert [type(each) for each in seen if each.step.id == "s0"] == [Event.StepStarted, Event.StepFinished]
+    assert [type(each) for each in seen if each.step.id == "s1"][-1] is Event.StepFailed
     assert any(each.startswith("Thinking… (in the worker ") for each in said)
     invocation = Invocation()
     with pytest.raises(RunFailed, match="1 parts and no more"):

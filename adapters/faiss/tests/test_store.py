@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from portico import VectorRecord, Vectors
-from portico.search import Equal, FilterSupport, Range, plain_metadata
+from portico.search import Equal, FilterSupport, Range
 from portico_faiss import _plugin
 from portico_faiss._metadata import decoded, encoded, prefilter
 from portico_faiss._names import folder_name
@@ -111,7 +111,7 @@ def test_the_prefilter_never_rules_out_what_matches(fields, filter) -> None:
     import sqlite3
 
     connection = sqlite3.connect(":memory:")
-    text = encoded(plain_metadata(VectorRecord("r", fields)))
+    text = encoded(VectorRecord("r", fields).plain_metadata())
     condition, parameters = prefilter(filter)
     [(kept,)] = connection.execute(f"SELECT {condition} FROM (SELECT ? AS metadata)", [*parameters, text])
     connection.close()

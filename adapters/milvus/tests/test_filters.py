@@ -9,7 +9,7 @@ from hypothesis import assume, given, strategies as st
 from milvus_lite.search.filter import parse_expr
 from milvus_lite.search.filter.eval.python_backend import _eval_row
 
-from portico.search import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Range, VectorRecord, plain_metadata
+from portico.search import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Range, VectorRecord
 from portico_milvus._filters import _sort_key, _term, bounds, expression, terms
 from portico_milvus._metadata import decoded, encoded
 from portico_milvus._names import as_text, collection_name, from_text, key
@@ -35,7 +35,7 @@ def holds(filter: Filter, fields: dict) -> bool:
 
 @given(metadata(), filters())
 def test_an_expression_keeps_all_that_the_filter_keeps(fields, filter) -> None:
-    fields = plain_metadata(VectorRecord("r", fields))
+    fields = VectorRecord("r", fields).plain_metadata()
     assert holds(filter, fields) or not FilterSupport.matches(filter, fields)
 
 

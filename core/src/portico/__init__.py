@@ -175,10 +175,6 @@ if TYPE_CHECKING:
         Prompt as Prompt,
         Trusted as Trusted,
     )
-    from portico._runs.approval import (
-        approve_effects as approve_effects,
-        approve_plans as approve_plans,
-    )
     from portico._runs.outcome import (
         Paused as Paused,
         Proposal as Proposal,
@@ -228,7 +224,6 @@ if TYPE_CHECKING:
         ToolLoopLimits as ToolLoopLimits,
         ToolStarted as ToolStarted,
         Turn as Turn,
-        TurnOptions as TurnOptions,
     )
     from portico.errors import (
         ConfigurationError as ConfigurationError,

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from portico._ports.template_language import Template, TemplateLanguage
     from portico._ports.type_codec import TypeCodec
     from portico._prompts.rendering import PromptOptions, Prompts
+    from portico._runs.approval import DecidePlan, DecideStep
     from portico._runs.outcome import Proposal, Run
     from portico._runs.submitting import SubmitOptions
     from portico._tool_loop.asking import Asking
@@ -366,6 +367,25 @@ class Kernel:
         from portico._runs.run import propose
 
         return await propose(self, goal, planner, budget=budget, emit=emit)
+
+    def approve_plans(self, decide: DecidePlan | None = None) -> None:
+        """Pause each plan which ``decide`` does not approve before it runs; without ``decide``, pause every plan.
+
+        A paused plan can be resumed; then ``decide`` is asked again.
+        """
+        from portico._runs.approval import plan_approval
+
+        self.middleware.plan.append(plan_approval(decide))
+
+    def approve_effects(self, decide: DecideStep | None = None) -> None:
+        """Pause each step with effects which ``decide`` does not approve; without ``decide``, pause every such step.
+
+        ``decide`` is asked about one step at a time and may look at its arguments. Of a nested plan, it is asked about
+        each step.
+        """
+        from portico._runs.approval import effect_approval
+
+        self.middleware.step.append(effect_approval(self, decide))
 
     def check_plan(self, plan: Plan, **known: Any) -> list[Finding]:
         """Check a plan against the functions of this kernel, and return what was found, errors and warnings.

@@ -54,33 +54,20 @@ if TYPE_CHECKING:
     from portico._plans.task import (
         Answer as Answer,
         Budget as Budget,
-        ChatUsed as ChatUsed,
         Emit as Emit,
         Event as Event,
         Infeasible as Infeasible,
-        Proposed as Proposed,
         Refusal as Refusal,
-        Refused as Refused,
-        RunStarted as RunStarted,
-        StepFailure as StepFailure,
-        StepFinished as StepFinished,
-        StepPaused as StepPaused,
+        RunEvent as RunEvent,
         StepRecord as StepRecord,
-        StepRetried as StepRetried,
-        StepStarted as StepStarted,
         Task as Task,
-        TextDelta as TextDelta,
-        Warned as Warned,
     )
     from portico._plans.text_form import (
+        input_in_words as input_in_words,
         plan_to_mermaid as plan_to_mermaid,
         plan_to_text as plan_to_text,
     )
-    from portico._plans.xml_form.reading import (
-        XmlPlan as XmlPlan,
-        plan_from_xml as plan_from_xml,
-        plan_to_xml as plan_to_xml,
-    )
+    from portico._plans.xml_form.reading import XmlPlan as XmlPlan
     from portico._runs.runners import require_jobs as require_jobs
     from portico._runs.submitting import job_handlers as job_handlers
     from portico._tool_loop.structured import ReplyProblem as ReplyProblem

@@ -9,10 +9,7 @@ from portico._lazy import lazy_names
 if TYPE_CHECKING:
     from portico._bulk_embedding.batch import EmbeddingBatch as EmbeddingBatch
     from portico._bulk_embedding.workers import StoreFilling as StoreFilling
-    from portico._chat.messages import (
-        estimated_tokens as estimated_tokens,
-        several_texts as several_texts,
-    )
+    from portico._chat.messages import several_texts as several_texts
     from portico._plugins.databases import Sqlite as Sqlite
     from portico._plugins.http import (
         HttpRequest as HttpRequest,
@@ -37,7 +34,10 @@ if TYPE_CHECKING:
     from portico._schema.json_schema import JsonSchema as JsonSchema
     from portico._schema.strict import StrictForm as StrictForm
     from portico._schema.validate import PlainSchemaValidator as PlainSchemaValidator
-    from portico._selection.words import words as words
+    from portico._selection.words import (
+        spaced as spaced,
+        words as words,
+    )
     from portico._tool_loop.partial_json import PartialJson as PartialJson
     from portico._types.compiled import (
         Compiled as Compiled,
@@ -45,5 +45,6 @@ if TYPE_CHECKING:
         Mismatch as Mismatch,
     )
     from portico._types.compiling import compile_type as compile_type
+    from portico._types.docstrings import Documentation as Documentation
 else:
     __getattr__, __dir__ = lazy_names(__name__)

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
         VectorMatch as VectorMatch,
         VectorRecord as VectorRecord,
         Vectors as Vectors,
-        plain_metadata as plain_metadata,
     )
     from portico._search.web import (
         AskedPage as AskedPage,

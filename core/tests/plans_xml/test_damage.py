@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from portico._plans.plan import From, Plan, Step, TextOf, Value
-from portico._plans.xml_form.reading import XmlPlan, plan_from_xml
+from portico._plans.xml_form.reading import XmlPlan
 from portico.errors import PlanFormatError
 
 VALUES = ["x", "two words", "it's", "3", "$A", "on $A!", "$input", "a/b", "a=b", "", "Ünï", "say &quot;hi&quot;"]
@@ -76,7 +76,7 @@ def recovered(text: str) -> XmlPlan | None:
 
 def strictly(text: str) -> Plan | None:
     try:
-        return plan_from_xml(text)
+        return XmlPlan.read_plan(text)
     except PlanFormatError:
         return None
 

@@ -9,7 +9,7 @@ import pytest
 
 from portico._functions.functions import FunctionSpec
 from portico._plans.plan import From, Plan, Step, Value
-from portico._plans.xml_form.reading import XmlPlan, plan_from_xml
+from portico._plans.xml_form.reading import XmlPlan
 from portico.errors import PlanFormatError
 
 
@@ -351,7 +351,7 @@ def test_what_has_one_reading_is_recovered_exactly(case: Recovered) -> None:
     assert read.plan == Plan(case.goal, case.steps, From(case.steps[-1].id))
     assert tuple((mend.line, mend.column, mend.what) for mend in read.recovered) == case.mends
     with pytest.raises(PlanFormatError) as caught:
-        plan_from_xml(case.text, catalogue)
+        XmlPlan.read_plan(case.text, catalogue)
     assert caught.value.line is not None, "without recovery it is an error, with its place"
 
 

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings, strategies as st
 from portico._functions.functions import FunctionSpec
 from portico._plans.json_form import plan_to_json
 from portico._plans.plan import Expression, From, Plan, Step, TextOf, Value
-from portico._plans.xml_form.reading import XmlPlan, plan_from_xml, plan_to_xml
+from portico._plans.xml_form.reading import XmlPlan
 from portico.errors import PlanFormatError
 from portico_testkit.strategies import json_values, plans
 
@@ -62,8 +62,8 @@ def plans_for_xml(draw: st.DrawFn) -> Plan:
 @pytest.mark.fuzz
 @given(plans_for_xml())
 def test_a_plan_that_xml_can_hold_comes_back_as_it_was(plan: Plan) -> None:
-    text = plan_to_xml(plan)
-    assert plan_from_xml(text) == plan
+    text = XmlPlan.write(plan)
+    assert XmlPlan.read_plan(text) == plan
     read = XmlPlan.read(f"Here it is:\n{text}\n", recover=True)
     assert read.plan == plan, "the scanner reads what is well-formed as the parser does"
     assert {mend.what for mend in read.recovered} == {"text around the plan"}
@@ -78,11 +78,11 @@ def test_a_plan_that_xml_can_hold_comes_back_as_it_was(plan: Plan) -> None:
 @example(Plan("", (Step("s1", "f", {"a": Value("x")}, reason="a--b"),), From("s1")))
 def test_any_plan_comes_back_or_is_refused_with_the_reason(plan: Plan) -> None:
     try:
-        text = plan_to_xml(plan)
+        text = XmlPlan.write(plan)
     except PlanFormatError as error:
         assert str(error).startswith("XML cannot hold this plan")
     else:
-        assert plan_to_json(plan_from_xml(text)) == plan_to_json(plan)
+        assert plan_to_json(XmlPlan.read_plan(text)) == plan_to_json(plan)
 
 
 SCHEMAS: dict[str, Any] = {
@@ -118,10 +118,10 @@ def test_with_the_catalogue_values_keep_their_kind(arguments: dict[str, Any]) ->
     plan = Plan("", steps, From("s1"))
     catalogue = {TYPED.name: TYPED}
     try:
-        text = plan_to_xml(plan, catalogue)
+        text = XmlPlan.write(plan, catalogue)
     except PlanFormatError as error:
         # A text inside may hold what is no character of XML, or look like a variable.
         written = str(arguments)
         assert "$" in written or "character" in str(error)
     else:
-        assert plan_to_json(plan_from_xml(text, catalogue)) == plan_to_json(plan)
+        assert plan_to_json(XmlPlan.read_plan(text, catalogue)) == plan_to_json(plan)

@@ -8,7 +8,7 @@ import pytest
 
 from portico._functions.functions import FunctionSpec
 from portico._plans.plan import Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value
-from portico._plans.xml_form.reading import plan_from_xml, plan_to_xml
+from portico._plans.xml_form.reading import XmlPlan
 from portico.errors import PlanFormatError
 
 KINDS = {"input": {"type": "string"}, "n": {"type": "integer"}, "o": {"type": "object"}}
@@ -125,21 +125,21 @@ WRITTEN = {
 
 @pytest.mark.parametrize(("made", "lines"), WRITTEN.values(), ids=WRITTEN.keys())
 def test_a_plan_is_written_as_semantic_kernel_wrote_it(made: Plan, lines: list[str]) -> None:
-    text = plan_to_xml(made, CATALOGUE)
+    text = XmlPlan.write(made, CATALOGUE)
     assert text.split("\n") == lines
-    assert plan_from_xml(text, CATALOGUE) == made
+    assert XmlPlan.read_plan(text, CATALOGUE) == made
 
 
 def test_bare_xml_leaves_out_what_is_not_of_the_steps() -> None:
     whole = plan(goal="g", notes={"round": 1}, fingerprints={"g": "0"}, input={"type": "object"})
-    assert plan_to_xml(whole, bare=True) == plan_to_xml(plan(goal="g"))
+    assert XmlPlan.write(whole, bare=True) == XmlPlan.write(plan(goal="g"))
 
 
 def test_a_thousand_steps_are_written() -> None:
     steps = [step(f"s{number}") for number in range(1, 1_001)]
-    assert plan_to_xml(plan(*steps)).count("\n  <function.g") == 1_000
+    assert XmlPlan.write(plan(*steps)).count("\n  <function.g") == 1_000
     with pytest.raises(PlanFormatError) as caught:
-        plan_to_xml(plan(*steps, step("s1001")))
+        XmlPlan.write(plan(*steps, step("s1001")))
     assert str(caught.value) == "XML cannot hold this plan: it has more than 1,000 steps."
 
 
@@ -214,7 +214,7 @@ TWO = (step(), step("s2"))
 )
 def test_what_xml_cannot_hold_is_refused_with_the_reason(refused: Plan, says: str) -> None:
     with pytest.raises(PlanFormatError) as caught:
-        plan_to_xml(refused)
+        XmlPlan.write(refused)
     assert str(caught.value) == f"XML cannot hold this plan: {says}."
 
 
@@ -231,7 +231,7 @@ def test_what_xml_cannot_hold_is_refused_with_the_reason(refused: Plan, says: st
 )
 def test_with_the_catalogue_nobody_is_told_to_give_it(refused: Plan, says: str) -> None:
     with pytest.raises(PlanFormatError) as caught:
-        plan_to_xml(refused, CATALOGUE)
+        XmlPlan.write(refused, CATALOGUE)
     assert str(caught.value) == f"XML cannot hold this plan: {says}."
 
 
@@ -245,7 +245,7 @@ def test_with_the_catalogue_nobody_is_told_to_give_it(refused: Plan, says: str) 
 )
 def test_what_would_not_be_read_is_refused_with_what_the_reader_says(refused: Plan, says: str) -> None:
     with pytest.raises(PlanFormatError) as caught:
-        plan_to_xml(refused)
+        XmlPlan.write(refused)
     assert str(caught.value) == f"XML cannot hold this plan. It would be read so: {says}"
 
 
@@ -260,5 +260,5 @@ def test_what_would_not_be_read_is_refused_with_what_the_reader_says(refused: Pl
 )
 def test_a_value_that_json_cannot_hold_is_refused_with_its_place(value: Any, says: str) -> None:
     with pytest.raises(PlanFormatError) as caught:
-        plan_to_xml(given([value]))
+        XmlPlan.write(given([value]))
     assert str(caught.value) == f"$.steps[0].arguments.a.value[0]: {says}."

@@ -23,7 +23,7 @@ from portico import (
     function,
 )
 from portico.errors import LimitExceeded, PlanError, ResponseInvalid, UnsupportedOption
-from portico.plans import Answer, Budget, ChatUsed, Event, Infeasible, Proposed
+from portico.plans import Answer, Budget, Event, Infeasible, RunEvent
 from portico.ports import ChatService
 from portico_function_calling_planner.config import FunctionCallingSettings
 from portico_function_calling_planner.planner import FunctionCallingPlanner
@@ -50,7 +50,7 @@ def scripted(*lines: Any, **options: Any) -> ScriptedChat:
 
 
 async def test_the_calls_of_one_reply_run_side_by_side_and_the_words_of_the_last_are_the_answer() -> None:
-    weather, events = Weather(), list[Event]()
+    weather, events = Weather(), list[RunEvent]()
     weather.together = asyncio.Barrier(2)
     calls = [LOOK, ToolCall("c2", "Weather-forecast", '{"city": "Rome", "days": 3}')]
     chat = scripted(["I look.", *calls], "Clear in both.", usage=Usage(10, 2))
@@ -60,7 +60,7 @@ async def test_the_calls_of_one_reply_run_side_by_side_and_the_words_of_the_last
     assert sorted((step.id, step.reason) for step in run.plan.steps) == [("s1", "I look."), ("s2", "I look.")]
     assert words_shown(events) == "Clear in both.", "what is said before a call is no answer"
     assert run.usage == Usage(20, 4)
-    assert [event.service for event in events if isinstance(event, ChatUsed)] == ["scripted", "scripted"]
+    assert [event.service for event in events if isinstance(event, Event.ChatUsed)] == ["scripted", "scripted"]
     told = [(result.id, json.loads(result.content)["city"]) for result in tool_results(chat.requests[1])]
     assert told == [("c1", "Oslo"), ("c2", "Rome")]
 
@@ -102,9 +102,9 @@ async def test_a_wrong_call_is_answered_with_the_error_and_the_others_of_its_rep
 
 
 async def test_a_wrong_call_alone_is_mended_within_one_proposal() -> None:
-    chat, events = scripted(ToolCall("c", "Weather-forcast"), LOOK, "Clear."), list[Event]()
+    chat, events = scripted(ToolCall("c", "Weather-forcast"), LOOK, "Clear."), list[RunEvent]()
     await run_goal(chat, events=events)
-    assert len([event for event in events if isinstance(event, Proposed)]) == 1
+    assert len([event for event in events if isinstance(event, Event.Proposed)]) == 1
     assert "Nearest: Weather-forecast" in tool_results(chat.requests[1])[0].content
 
 
@@ -291,7 +291,7 @@ LONG = "word " * 100
 
 @given(st.lists(st.sampled_from(["", " ", "Short.", LONG, f"\n{LONG}\n"]), max_size=3), st.integers(1, 400))
 def test_the_words_shown_are_the_answer_also_where_a_call_follows_long_ones(before: list[str], piece: int) -> None:
-    events: list[Event] = []
+    events: list[RunEvent] = []
     chat = scripted(*([words, LOOK] for words in before), " The end. ", piece=piece)
     run = asyncio.run(run_goal(chat, events=events))
     assert isinstance(run.outcome, Answer)

@@ -12,7 +12,6 @@ from hypothesis import given, strategies as st
 from portico import ChatRequest, Kernel, function
 from portico.errors import PlanFormatError
 from portico.plans import (
-    Event,
     Finding,
     From,
     Infeasible,
@@ -21,6 +20,7 @@ from portico.plans import (
     Plan,
     Refusal,
     ReplyProblem,
+    RunEvent,
     Step,
     StepRecord,
     Task,
@@ -75,7 +75,7 @@ def task(goal: str = "Shout hey.", **options: Any) -> Task:
     return Task(goal, tuple(kernel.specs.values()), **options)
 
 
-async def proposed(made: SequentialPlanner, given: Task, emit: Callable[[Event], None] = [].append) -> Plan:
+async def proposed(made: SequentialPlanner, given: Task, emit: Callable[[RunEvent], None] = [].append) -> Plan:
     plan = await made.propose(given, emit=emit)
     assert isinstance(plan, Plan), f"it proposed {plan}"
     return plan

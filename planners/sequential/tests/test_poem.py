@@ -6,7 +6,7 @@ import pytest
 
 from portico import ChatRequest, FunctionInvocation, Kernel, prompt_function
 from portico.errors import PlanInvalid
-from portico.plans import Answer, Event, Infeasible, Proposed
+from portico.plans import Answer, Event, Infeasible, RunEvent
 from portico.ports import ChatService
 from portico_sequential_planner.config import SequentialSettings
 from portico_sequential_planner.planner import SequentialPlanner
@@ -105,14 +105,14 @@ async def test_a_refused_plan_is_repaired_before_anything_runs() -> None:
         return await proceed()
 
     kernel.middleware.function.append(note)
-    events: list[Event] = []
+    events: list[RunEvent] = []
     run = await kernel.run_goal(GOALS[0], planner=planner_of(kernel), emit=events.append)
     assert isinstance(run.outcome, Answer)
     assert called == ["WriterPlugin-ShortPoem", "WriterPlugin-Translate"]
     told = chat.requests[1].messages[-1].text
     assert "LongPoem" in told
     assert "WriterPlugin-ShortPoem" in told, "the nearest name is not told"
-    assert sum(isinstance(event, Proposed) for event in events) == 2
+    assert sum(isinstance(event, Event.Proposed) for event in events) == 2
 
 
 async def test_a_plan_that_is_refused_again_and_again_ends_the_run() -> None:

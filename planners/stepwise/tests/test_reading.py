@@ -7,7 +7,7 @@ import json
 import pytest
 from hypothesis import given, strategies as st
 
-from portico.plans import AnswerWords, Event, ReplyProblem, TextDelta
+from portico.plans import AnswerWords, Event, ReplyProblem, RunEvent
 from portico_stepwise_planner._reading import Action, Final, read_reply
 from portico_stepwise_planner._words import LinesWatch
 
@@ -102,7 +102,7 @@ PARTS = st.sampled_from([
 
 @given(st.lists(PARTS, max_size=14).map("".join), st.integers(1, 9))
 def test_the_words_shown_while_they_come_are_those_of_the_answer(reply: str, size: int) -> None:
-    shown: list[Event] = []
+    shown: list[RunEvent] = []
     watch = LinesWatch(words := AnswerWords(shown.append))
     for start in range(0, len(reply), size):
         watch.feed(reply[start : start + size])
@@ -113,7 +113,7 @@ def test_the_words_shown_while_they_come_are_those_of_the_answer(reply: str, siz
         turn = None
     expected = turn.text if isinstance(turn, Final) else ""
     assert words.text == expected
-    assert "".join(event.text for event in shown if isinstance(event, TextDelta)) == expected
+    assert "".join(event.text for event in shown if isinstance(event, Event.TextDelta)) == expected
 
 
 @given(st.text(max_size=80) | st.lists(PARTS, max_size=20).map("".join))

@@ -20,8 +20,8 @@ from portico.plans import (
     From,
     Infeasible,
     Plan,
-    Proposed,
     Refusal,
+    RunEvent,
     Step,
     StepRecord,
     Task,
@@ -52,7 +52,7 @@ async def run_goal(chat: ScriptedChat, **options: Any) -> Run:
 
 
 async def test_a_thought_becomes_a_step_with_its_reason_and_the_next_turn_sees_the_observation() -> None:
-    chat, events = ScriptedChat(LOOK, DONE, usage=Usage(10, 3)), list[Event]()
+    chat, events = ScriptedChat(LOOK, DONE, usage=Usage(10, 3)), list[RunEvent]()
     run = await run_goal(chat, events=events)
     assert run.outcome == Answer("It is clear.")
     [step] = run.plan.steps
@@ -135,9 +135,9 @@ async def test_after_some_attempts_it_gives_up_and_says_what_the_model_wrote(lin
 
 
 async def test_an_unknown_function_is_refused_by_the_check_and_the_nearest_goes_back_to_the_model() -> None:
-    chat, events = ScriptedChat(LOOK.replace("forecast", "forcast"), LOOK, DONE), list[Event]()
+    chat, events = ScriptedChat(LOOK.replace("forecast", "forcast"), LOOK, DONE), list[RunEvent]()
     assert (await run_goal(chat, events=events)).outcome == Answer("It is clear.")
-    refused = [event for event in events if isinstance(event, Proposed) and event.findings]
+    refused = [event for event in events if isinstance(event, Event.Proposed) and event.findings]
     assert len(refused) == 1
     told = chat.requests[1].messages
     assert "Weather-forcast" in told[-2].text
@@ -231,7 +231,7 @@ async def test_a_service_that_holds_a_schema_is_given_one(capabilities: ChatCapa
     arguments = {"city": "Oslo", "days": 1}
     look = {"thought": "Look.", "action": {"function": "Weather-forecast", "arguments": arguments}}
     done = {"thought": "Enough.", "action": {"final": " It is clear. "}}
-    weather, events = Weather(), list[Event]()
+    weather, events = Weather(), list[RunEvent]()
     chat = ScriptedChat(json.dumps(look), json.dumps(done), capabilities=capabilities)
     run = await run_goal(chat, weather=weather, events=events)
     assert run.outcome == Answer("It is clear.")
@@ -386,7 +386,7 @@ async def test_the_chat_service_of_the_settings_is_asked() -> None:
 def test_the_pieces_shown_are_the_answer(text: str, piece: int, objects: bool) -> None:
     reply = json.dumps({"thought": "So.", "action": {"final": text}}) if objects else f"Final answer: {text}"
     chat = ScriptedChat(reply, piece=piece, capabilities=HOLDS if objects else ChatCapabilities())
-    events: list[Event] = []
+    events: list[RunEvent] = []
     try:
         outcome = asyncio.run(run_goal(chat, events=events, repairs=0)).outcome
     except PlanError:

@@ -15,15 +15,14 @@ from portico.errors import PlanError, PorticoError, ServiceUnavailable
 from portico.plans import (
     Answer,
     Budget,
-    ChatUsed,
     Event,
     Finding,
     From,
     Infeasible,
     ListOf,
     Plan,
-    Proposed,
     Refusal,
+    RunEvent,
     Step,
     StepRecord,
     Task,
@@ -156,12 +155,12 @@ POEM = (
 @WAYS
 async def test_the_poem_of_the_planner_article_is_planned_and_runs(capabilities: ChatCapabilities) -> None:
     chat = ScriptedChat(*POEM, capabilities=capabilities, usage=Usage(10, 2))
-    events: list[Event] = []
+    events: list[RunEvent] = []
     goal = "Write a poem about John Doe, then translate it into Chinese."
     run: Run = await kernel_of(WriterPlugin).run_goal(goal, planner=planner_of(chat), emit=events.append)
     assert run.outcome == Answer("哦，约翰·多伊！", value="哦，约翰·多伊！")
-    assert [event.findings for event in events if isinstance(event, Proposed)] == [()]
-    assert sum(isinstance(event, ChatUsed) for event in events) == 3
+    assert [event.findings for event in events if isinstance(event, Event.Proposed)] == [()]
+    assert sum(isinstance(event, Event.ChatUsed) for event in events) == 3
     assert run.usage == Usage(30, 6)
     assert goal in chat.requests[0].messages[1].text
 
@@ -483,13 +482,13 @@ class TestLaterProposals:
 class TestOneStepAtATime:
     async def test_each_step_is_a_proposal_and_the_next_sees_what_it_gave(self) -> None:
         chat = ScriptedChat(*POEM, capabilities=HELD)
-        events: list[Event] = []
+        events: list[RunEvent] = []
         run = await kernel_of(WriterPlugin).run_goal(
             "A poem in Chinese.", planner=planner_of(chat, one_step=True), emit=events.append
         )
         assert isinstance(run.outcome, Answer)
         assert run.outcome.text == "哦，约翰·多伊！"
-        assert [len(event.plan.steps) for event in events if isinstance(event, Proposed)] == [1, 1, 0]
+        assert [len(event.plan.steps) for event in events if isinstance(event, Event.Proposed)] == [1, 1, 0]
         assert "O John Doe!" in chat.requests[1].messages[1].text
 
     async def test_the_last_proposal_that_is_left_can_only_end_it(self) -> None:
@@ -509,7 +508,7 @@ class TestOneStepAtATime:
         specs = list(kernel_of(Notes, Weather).specs.values())
         with pytest.raises(PlanError, match=r'does not surely fit; expected {"value": …}; nothing fits'):
             await propose(ScriptedChat(*replies[:2], repeat=True, capabilities=HELD), specs)
-        events: list[Event] = []
+        events: list[RunEvent] = []
         run = await kernel_of(Notes, Weather).run_goal(
             "How will it be?",
             planner=planner_of(ScriptedChat(*replies, capabilities=HELD), one_step=True),
@@ -517,7 +516,7 @@ class TestOneStepAtATime:
         )
         assert isinstance(run.outcome, Answer)
         assert run.outcome.text == "Rain."
-        assert [event.findings for event in events if isinstance(event, Proposed)] == [()] * 3
+        assert [event.findings for event in events if isinstance(event, Event.Proposed)] == [()] * 3
 
 
 class TestTheInput:

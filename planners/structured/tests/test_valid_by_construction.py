@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
 from portico import ChatCapabilities, ChatRequest, Function, FunctionSpec, Parameter
-from portico.plans import Event, From, Infeasible, Plan, Task, check_plan, plan_from_json, plan_to_json, references
+from portico.plans import From, Infeasible, Plan, RunEvent, Task, check_plan, plan_from_json, plan_to_json, references
 from portico.plugins import compile_type
 from portico.ports import ChatService
 from portico_structured_planner.config import StructuredSettings
@@ -218,7 +218,7 @@ def count_plans(examples: int) -> Counts:
     return counts
 
 
-def ignore(event: Event) -> None:
+def ignore(event: RunEvent) -> None:
     """Take an event."""
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from portico import Kernel, function
 from portico.errors import PlanError, ServiceUnavailable
-from portico.plans import Answer, Emit, Infeasible, Plan, Step, Task, TextDelta, Value
+from portico.plans import Answer, Emit, Event, Infeasible, Plan, Step, Task, Value
 from portico_testkit.kit_failures import Fault, KnownFaults
 from portico_testkit.planner import PlannerKit
 
@@ -48,7 +48,7 @@ class Echo:
         done = [record for record in task.steps if record.error is None]
         if not done:
             raise PlanError(f"Nothing worked: {task.steps[0].error}")
-        emit(TextDelta(done[-1].result))
+        emit(Event.TextDelta(done[-1].result))
         return Answer(done[-1].result)
 
 

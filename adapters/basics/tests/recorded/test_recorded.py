@@ -26,12 +26,11 @@ from portico.plans import (
     From,
     Infeasible,
     Plan,
+    RunEvent,
     Step,
     Task,
-    TextDelta,
     TextOf,
     Value,
-    Warned,
     plan_to_json,
 )
 from portico.ports import RunStore
@@ -184,13 +183,13 @@ async def test_a_plan_that_answers_nothing_is_refused_before_it_runs(write: Writ
 
 
 async def test_another_goal_than_the_recorded_one_is_a_warning(write: Write) -> None:
-    events: list[Event] = []
+    events: list[RunEvent] = []
     run = await Kernel(plugins=[Tone]).run_goal("Whisper", planner=write(PLAN), emit=events.append)
     assert isinstance(run.outcome, Answer)
     assert run.outcome.text == run.outcome.value == "HEY!"
     [warning] = run.outcome.warnings
     assert "another goal, 'Shout'" in warning
-    assert [event.warning for event in events if isinstance(event, Warned)] == [warning]
+    assert [event.warning for event in events if isinstance(event, Event.Warned)] == [warning]
     assert (await Kernel(plugins=[Tone]).run_goal(f" {GOAL}\n", planner=write(PLAN))).outcome == Answer(
         "HEY!", value="HEY!"
     )
@@ -273,7 +272,7 @@ async def test_a_run_whose_plan_gave_the_answer_is_replayed_as_that_plan() -> No
 
 
 async def test_a_run_that_its_planner_answered_is_replayed_and_the_answer_is_said_to_be_the_recorded_one() -> None:
-    tone, store, events = Tone(), MemoryRunStore(), list[Event]()
+    tone, store, events = Tone(), MemoryRunStore(), list[RunEvent]()
     kernel = Kernel(plugins=[tone])
     said = Answer("They shout [1].", (Citation(1, "a", None, "HEY"),), warnings=("One source failed.",))
     planner = await replay_of(store, kernel, Plan(GOAL, PLAN.steps), said)
@@ -284,7 +283,7 @@ async def test_a_run_that_its_planner_answered_is_replayed_and_the_answer_is_sai
     assert outcome.warnings[0] == "One source failed."
     assert "run again, but the answer is the one that the run" in outcome.warnings[-1]
     assert tone.said == ["hey"]
-    assert [event.text for event in events if isinstance(event, TextDelta)] == [said.text]
+    assert [event.text for event in events if isinstance(event, Event.TextDelta)] == [said.text]
 
 
 async def test_a_run_of_no_steps_gives_its_recorded_answer() -> None:

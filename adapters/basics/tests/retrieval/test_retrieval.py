@@ -24,7 +24,7 @@ from portico import (
     function,
 )
 from portico.errors import PlanError, ResponseInvalid, ServiceUnavailable
-from portico.plans import Answer, Event, Infeasible, TextDelta
+from portico.plans import Answer, Event, Infeasible, RunEvent
 from portico.ports import ChatService, TextSearch
 from portico.search import (
     FilterSupport,
@@ -185,10 +185,10 @@ def test_a_query_is_within_the_bounds_and_made_of_the_goal(
 
 
 async def test_where_nothing_is_found_the_answer_says_so_and_no_chat_service_is_asked() -> None:
-    chat, events = ScriptedChat(), list[Event]()
+    chat, events = ScriptedChat(), list[RunEvent]()
     run = await ask(chat, Passages("docs"), emit=events.append)
     assert answer(run) == Answer("Nothing was found in the source 'docs'.")
-    assert [event.text for event in events if isinstance(event, TextDelta)] == [answer(run).text]
+    assert [event.text for event in events if isinstance(event, Event.TextDelta)] == [answer(run).text]
     broken = Passages("wiki", error=ServiceUnavailable("It is down."))
     run = await ask(chat, Passages("docs"), Passages("web"), broken)
     assert answer(run).text == "Nothing was found in the sources 'docs' and 'web'."
@@ -271,10 +271,10 @@ async def test_sources_are_written_out_for_services_that_do_not_take_them_as_dat
 
 @given(st.text(min_size=1, max_size=40), st.integers(1, 9))
 def test_the_pieces_shown_are_the_answer(text: str, piece: int) -> None:
-    events: list[Event] = []
+    events: list[RunEvent] = []
     chat = ScriptedChat(text, piece=piece)
     run = asyncio.run(ask(chat, Passages("docs", "a"), emit=events.append))
-    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == answer(run).text == text
+    assert "".join(event.text for event in events if isinstance(event, Event.TextDelta)) == answer(run).text == text
 
 
 async def test_who_answered_and_what_it_cost_is_told() -> None:

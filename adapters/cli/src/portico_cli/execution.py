@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from portico import Kernel, Paused, Run
-    from portico.plans import Answer, Emit, Event, Infeasible
+    from portico.plans import Answer, Emit, Infeasible, RunEvent
     from portico.plugins import RunState
     from portico.ports import JobQueue, JobState, JobStatus, RunStore
     from portico_cli.invocation import Invocation, RunOptions
@@ -64,7 +64,7 @@ async def carry_out(
     ``remarks`` are shown to the person first. If the run breaks off, ``invocation`` gets what resumes it.
     """
     from portico import Paused
-    from portico.plans import RunStarted
+    from portico.plans import Event
     from portico_cli.terminal.person import add_approvals
 
     store, name = kernel.run_store, ""
@@ -75,9 +75,9 @@ async def carry_out(
                 for remark in remarks:
                     person.show(remark)
 
-        def emit(event: Event) -> None:
+        def emit(event: RunEvent) -> None:
             nonlocal name
-            if isinstance(event, RunStarted):
+            if isinstance(event, Event.RunStarted):
                 name = event.run
             progress(event)
 
@@ -180,7 +180,7 @@ async def _state_of(store: RunStore, run: str) -> RunState | None:
 
 def _show_news(before: RunState | None, after: RunState | None, emit: Emit) -> None:
     """Emit the events of the steps that began or ended between two looks."""
-    from portico.plans import StepFailure, StepFinished, StepStarted
+    from portico.plans import Event
 
     if after is None:
         return
@@ -188,10 +188,10 @@ def _show_news(before: RunState | None, after: RunState | None, emit: Emit) -> N
     ended = {record.step.id for record in before.records} if before is not None else set()
     for step, started in after.started.items():
         if step not in begun:
-            emit(StepStarted(started.step, started.arguments))
+            emit(Event.StepStarted(started.step, started.arguments))
     for record in after.records:
         if record.step.id not in ended:
             if record.error is None:
-                emit(StepFinished(record.step, record.result))
+                emit(Event.StepFinished(record.step, record.result))
             else:
-                emit(StepFailure(record.step, record.error))
+                emit(Event.StepFailed(record.step, record.error))

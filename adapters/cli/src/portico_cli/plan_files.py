@@ -72,10 +72,10 @@ def written_plan(plan: Plan, format: Format, catalogue: Mapping[str, FunctionSpe
 
             return plan_to_text(plan, catalogue=catalogue)
         case "xml":
-            from portico.plans import plan_to_xml
+            from portico.plans import XmlPlan
 
             try:
-                return plan_to_xml(plan, catalogue, bare=True)
+                return XmlPlan.write(plan, catalogue, bare=True)
             except PlanFormatError as error:
                 error.add_note("JSON holds every plan.")
                 raise

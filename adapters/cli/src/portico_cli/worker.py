@@ -18,7 +18,7 @@ from portico_cli.terminal.progress import called_by
 
 if TYPE_CHECKING:
     from portico import Kernel, StepRun
-    from portico.plans import Event
+    from portico.plans import RunEvent
     from portico.ports import Job, JobQueue, JobStatus
 
 
@@ -247,13 +247,13 @@ class Working:
             self.ended[state] += 1
         self._tell(JobEnded(name, job.kind, state, time.monotonic() - job.began, reason))
 
-    def _event(self, name: str, event: Event) -> None:
-        from portico.plans import StepFailure, StepFinished, StepStarted
+    def _event(self, name: str, event: RunEvent) -> None:
+        from portico.plans import Event
 
         job = self._jobs.get(name)
         if job is None:
             return
-        if isinstance(event, StepStarted):
+        if isinstance(event, Event.StepStarted):
             step = event.step
             job.steps[step.id] = time.monotonic()
             known = self._kernel.functions.get(step.function) if isinstance(step.function, str) else None
@@ -261,12 +261,12 @@ class Working:
                 self._effects.add((name, step.id))
                 self._no_effects.clear()
             self._tell(StepBegun(name, step.id, called_by(step)))
-        elif isinstance(event, StepFinished | StepFailure):
+        elif isinstance(event, Event.StepFinished | Event.StepFailed):
             step = event.step
             began = job.steps.pop(step.id, None)
             # The journal has its end.
             self._effect_over(name, step.id)
-            error = event.error if isinstance(event, StepFailure) else None
+            error = event.error if isinstance(event, Event.StepFailed) else None
             took = 0.0 if began is None else time.monotonic() - began
             self._tell(StepEnded(name, step.id, called_by(step), took, error))
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from portico.plugins import Services
 from portico.ports import VectorStore
-from portico.search import Filter, FilterSupport, VectorMatch, VectorRecord, Vectors, plain_metadata
+from portico.search import Filter, FilterSupport, VectorMatch, VectorRecord, Vectors
 from portico_faiss._folder import FolderNamespace
 from portico_faiss._memory import MemoryNamespace
 from portico_faiss._search import LoadedEntries, View, search
@@ -148,7 +148,7 @@ class FaissVectorStore(VectorStore):
         return place
 
     def _write(self, namespace: str, records: Sequence[VectorRecord], vectors: Vectors) -> None:
-        entries = [(record.id, plain_metadata(record)) for record in records]
+        entries = [(record.id, record.plain_metadata()) for record in records]
         seen: set[str] = set()
         for id, _ in entries:
             if id in seen:

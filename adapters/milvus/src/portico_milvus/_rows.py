@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from portico.search import Metadata, VectorRecord, plain_metadata
+from portico.search import Metadata, VectorRecord
 from portico_milvus._filters import bounds, terms
 from portico_milvus._metadata import decoded, encoded
 from portico_milvus._names import as_text, from_text, key
@@ -38,7 +38,7 @@ def entries(records: Sequence[VectorRecord]) -> list[Entry]:
         if record.id in seen:
             raise ValueError(f"the id {record.id!r} stands twice in one upsert")
         seen.add(record.id)
-        result.append(_entry(record.id, plain_metadata(record)))
+        result.append(_entry(record.id, record.plain_metadata()))
     return result
 
 

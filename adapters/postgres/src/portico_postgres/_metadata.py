@@ -10,7 +10,7 @@ import json
 import math
 
 from portico.errors import StoreDamaged
-from portico.search import Metadata, Scalar, VectorRecord, plain_metadata
+from portico.search import Metadata, Scalar, VectorRecord
 from portico_postgres._texts import stored
 
 _LONGEST_NUMBER = 13_000
@@ -32,7 +32,7 @@ def encoded(record: VectorRecord) -> tuple[str, str]:
     """
     if not record.metadata:
         return "{}", "{}"
-    metadata = plain_metadata(record)
+    metadata = record.plain_metadata()
     parts: list[str] = []
     for field, value in metadata.items():
         elements = value if isinstance(value, tuple) else (value,)

@@ -11,13 +11,13 @@ from portico import ChatRequest, Kernel, function
 from portico.errors import PlanInvalid, PluginNotInstalled
 from portico.plans import (
     Answer,
-    Event,
     Finding,
     From,
     Infeasible,
     Plan,
     PlanTemplate,
     Refusal,
+    RunEvent,
     Step,
     StepRecord,
     Task,
@@ -76,7 +76,7 @@ def fenced(source: str) -> str:
     return f"```handlebars\n{source}\n```"
 
 
-async def proposed(made: HandlebarsPlanner, given: Task, emit: Callable[[Event], None] = [].append) -> Plan:
+async def proposed(made: HandlebarsPlanner, given: Task, emit: Callable[[RunEvent], None] = [].append) -> Plan:
     plan = await made.propose(given, emit=emit)
     assert isinstance(plan, Plan), f"it proposed {plan}"
     return plan

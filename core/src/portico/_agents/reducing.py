@@ -8,19 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Unpack, cast
 
-from portico._chat.messages import (
-    File,
-    Image,
-    Message,
-    Part,
-    Reasoning,
-    Source,
-    Text,
-    ToolCall,
-    ToolResult,
-    Usage,
-    estimated_tokens,
-)
+from portico._chat.messages import File, Image, Message, Part, Reasoning, Source, Text, ToolCall, ToolResult, Usage
 from portico.errors import LimitExceeded, ResponseInvalid
 
 if TYPE_CHECKING:
@@ -217,26 +205,27 @@ def estimated_message_tokens(message: Message) -> int:
     >>> estimated_message_tokens(Message.of("user", "What is a port?"))
     9
 
-    Words, sources, calls with their arguments, results and reasoning count by `estimated_tokens`, one for three bytes;
-    a message, a call and a result 4 besides; an image 1,000, whatever its size; a file one for three of its bytes.
+    Words, sources, calls with their arguments, results and reasoning count by `Message.estimate_tokens`, one for three
+    bytes; a message, a call and a result 4 besides; an image 1,000, whatever its size; a file one for three of its
+    bytes.
     """
-    total = _AROUND + (estimated_tokens(message.name) if message.name else 0)
+    total = _AROUND + (Message.estimate_tokens(message.name) if message.name else 0)
     for part in message.content:
         match part:
             case Text(text):
-                total += estimated_tokens(text)
+                total += Message.estimate_tokens(text)
             case Image():
                 total += _IMAGE
             case File():
                 total += len(part.data) // _BYTES_A_TOKEN + _AROUND
             case Source():
-                total += estimated_tokens(f"{part.name or ''}{part.link or ''}{part.text}") + _AROUND
+                total += Message.estimate_tokens(f"{part.name or ''}{part.link or ''}{part.text}") + _AROUND
             case ToolCall():
-                total += estimated_tokens(part.name + part.arguments) + _AROUND
+                total += Message.estimate_tokens(part.name + part.arguments) + _AROUND
             case ToolResult():
-                total += estimated_tokens(part.content) + _AROUND
+                total += Message.estimate_tokens(part.content) + _AROUND
             case Reasoning():
-                total += estimated_tokens(json.dumps(part.data, default=str, ensure_ascii=False))
+                total += Message.estimate_tokens(json.dumps(part.data, default=str, ensure_ascii=False))
     return total
 
 
@@ -377,7 +366,7 @@ def _pieces(texts: Iterable[str], tokens: int) -> list[str]:
     left = 0
     for text in texts:
         for part in _divided(text, tokens):
-            size = estimated_tokens(part)
+            size = Message.estimate_tokens(part)
             if size > left:
                 pieces.append("")
                 left = tokens
@@ -389,7 +378,7 @@ def _pieces(texts: Iterable[str], tokens: int) -> list[str]:
 def _divided(text: str, tokens: int) -> Iterator[str]:
     # A character is at most four bytes, and three bytes are a token: this many characters have room for certain.
     most = max(tokens * 3 // 4, 1)
-    if estimated_tokens(text) <= tokens:
+    if Message.estimate_tokens(text) <= tokens:
         yield text
         return
     yield from (text[start : start + most] for start in range(0, len(text), most))

@@ -116,6 +116,15 @@ class Message:
             for message in messages
         )
 
+    @staticmethod
+    def estimate_tokens(text: str) -> int:
+        """Estimate, rather too high, how many tokens a text is: one for three bytes of UTF-8.
+
+        English has about four characters to a token, and a character of Chinese or Japanese is three bytes and about
+        one token, in the vocabularies of today's models.
+        """
+        return math.ceil(len(text.encode("utf-8", "surrogatepass")) / _BYTES_A_TOKEN)
+
 
 @dataclass(frozen=True, slots=True)
 class Tool:
@@ -340,12 +349,3 @@ def several_texts(texts: Sequence[str]) -> tuple[str, ...]:
 
 
 _BYTES_A_TOKEN = 3
-
-
-def estimated_tokens(text: str) -> int:
-    """Estimate, rather too high, how many tokens a text is: one for three bytes of UTF-8.
-
-    English has about four characters to a token, and a character of Chinese or Japanese is three bytes and about
-    one token, in the vocabularies of today's models.
-    """
-    return math.ceil(len(text.encode("utf-8", "surrogatepass")) / _BYTES_A_TOKEN)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from portico._chat.messages import ChatReply, ChatRequest, Message
-from portico._plans.task import ChatUsed, Emit, TextDelta
+from portico._plans.task import Emit, Event
 from portico._tool_loop.structured import ReplyProblem
 from portico.errors import PlanError, PlanFormatError, ResponseInvalid
 
@@ -56,7 +56,7 @@ def sampled_request(messages: Iterable[Message], settings: Sampling) -> ChatRequ
 
 
 async def ask(chat: ChatService, request: ChatRequest, emit: Emit, *, cut: bool = False) -> ChatReply:
-    """Return the reply to a planner's request and emit what it cost as `ChatUsed`.
+    """Return the reply to a planner's request and emit what it cost as `Event.ChatUsed`.
 
     Nothing is streamed: what a model writes for a planner is no answer yet. `Source` parts become text for a service
     that does not take them. A reply that was cut short is a ``PlanError``, for half a plan may mean another one; with
@@ -66,7 +66,7 @@ async def ask(chat: ChatService, request: ChatRequest, emit: Emit, *, cut: bool 
     if not chat.capabilities.sources:
         request = replace(request, messages=Message.render_sources(request.messages))
     reply = await chat.complete(request)
-    emit(ChatUsed(reply.service or chat.name, reply.model, reply.usage))
+    emit(Event.ChatUsed(reply.service or chat.name, reply.model, reply.usage))
     return reply if cut else whole(reply, chat, request.max_tokens)
 
 
@@ -124,7 +124,7 @@ async def ask_streamed(
             await close()
     if reply is None:
         raise ResponseInvalid(f"The chat service {chat.name!r} ended its stream without a reply.")
-    emit(ChatUsed(reply.service or chat.name, reply.model, reply.usage))
+    emit(Event.ChatUsed(reply.service or chat.name, reply.model, reply.usage))
     return reply
 
 
@@ -156,7 +156,7 @@ class AnswerWords:
         words = whole.rstrip()
         self._blank = whole[len(words) :]
         if words:
-            self._emit(TextDelta(words if self.text else self._before + words))
+            self._emit(Event.TextDelta(words if self.text else self._before + words))
             self.text += words
 
 

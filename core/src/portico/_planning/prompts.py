@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from portico._chat.messages import estimated_tokens
+from portico._chat.messages import Message
 from portico._functions.functions import FunctionSpec
 from portico._schema.values import resolve
 from portico._selection.words import words
@@ -46,21 +46,21 @@ class Round:
         fitted = [one if each is None else _within(one, each) for one in rounds]
         if tokens is None:
             return 0, tuple(fitted)
-        sizes = [one.fixed + sum(map(estimated_tokens, one.observations)) for one in fitted]
+        sizes = [one.fixed + sum(map(Message.estimate_tokens, one.observations)) for one in fitted]
         excess = sum(sizes) - tokens
         for place, one in enumerate(fitted):
             if excess <= 0:
                 break
             kept = []
             for text in one.observations:
-                size = estimated_tokens(text)
+                size = Message.estimate_tokens(text)
                 smaller = shortened(text, max(size - max(excess, 0), _SMALLEST))
-                excess -= size - estimated_tokens(smaller)
+                excess -= size - Message.estimate_tokens(smaller)
                 kept.append(smaller)
             fitted[place] = replace(one, observations=tuple(kept))
         gone = 0
         while excess > 0 and gone < len(fitted) - 1:
-            excess -= fitted[gone].fixed + sum(map(estimated_tokens, fitted[gone].observations))
+            excess -= fitted[gone].fixed + sum(map(Message.estimate_tokens, fitted[gone].observations))
             gone += 1
         return gone, tuple(fitted[gone:])
 
@@ -96,7 +96,7 @@ def shortened(text: str, tokens: int) -> str:
     >>> shortened("ab " * 100, 30)
     'ab ab ab ab ab ab ab ab ab ab a[… 259 of 300 characters are left out here …] ab ab ab '
     """
-    if estimated_tokens(text) <= tokens:
+    if Message.estimate_tokens(text) <= tokens:
         return text
     total = len(text)
     note = f"[… {total:,} of {total:,} characters are left out here …]"
@@ -264,7 +264,7 @@ class FittedFunctions:
         """
         if tokens is None:
             return FittedFunctions(tuple(functions), write(functions))
-        sizes = [estimated_tokens(write([spec])) + _BETWEEN_FUNCTIONS for spec in functions]
+        sizes = [Message.estimate_tokens(write([spec])) + _BETWEEN_FUNCTIONS for spec in functions]
         if sum(sizes) <= tokens:
             return FittedFunctions(tuple(functions), write(functions))
         chosen: list[int] = []

@@ -189,127 +189,119 @@ class Task:
         return number
 
 
-@dataclass(frozen=True, slots=True)
-class RunStarted:
-    """A run began, or goes on after the ``resumed`` steps that its journal has. ``run`` is its name in the journal."""
+class Event:
+    """What a run tells its listener: `Event.StepStarted` and so on, in the order in which it happens."""
 
-    run: str
-    goal: str
-    planner: str
-    resumed: int | None = None
+    @dataclass(frozen=True, slots=True)
+    class RunStarted:
+        """A run began, or goes on after the ``resumed`` steps that its journal has. ``run`` is its name in the journal."""
 
+        run: str
+        goal: str
+        planner: str
+        resumed: int | None = None
 
-@dataclass(frozen=True, slots=True)
-class Proposed:
-    """A planner made a plan, which was checked; or a plan that was saved at ``saved_at`` (UTC, ISO 8601) runs again."""
+    @dataclass(frozen=True, slots=True)
+    class Proposed:
+        """A planner made a plan, which was checked; or a plan that was saved at ``saved_at`` (UTC, ISO 8601) runs again."""
 
-    plan: Plan
-    findings: tuple[Finding, ...] = ()
-    saved_at: str | None = None
+        plan: Plan
+        findings: tuple[Finding, ...] = ()
+        saved_at: str | None = None
 
+    @dataclass(frozen=True, slots=True)
+    class Refused:
+        """A proposal does not run; its planner is told of the findings."""
 
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """A proposal does not run; its planner is told of the findings."""
+        plan: Plan
+        findings: tuple[Finding, ...]
 
-    plan: Plan
-    findings: tuple[Finding, ...]
+    @dataclass(frozen=True, slots=True)
+    class StepStarted:
+        """A step began, with the JSON arguments it is given."""
 
+        step: Step
+        arguments: Mapping[str, Any]
 
-@dataclass(frozen=True, slots=True)
-class StepStarted:
-    """A step began, with the JSON arguments it is given."""
+    @dataclass(frozen=True, slots=True)
+    class StepRetried:
+        """A step failed in a way that may pass: attempt number ``attempt`` comes in ``seconds`` seconds."""
 
-    step: Step
-    arguments: Mapping[str, Any]
+        step: Step
+        error: str
+        attempt: int
+        seconds: float
 
+    @dataclass(frozen=True, slots=True)
+    class StepFinished:
+        """A step ended with a result."""
 
-@dataclass(frozen=True, slots=True)
-class StepRetried:
-    """A step failed in a way that may pass: attempt number ``attempt`` comes in ``seconds`` seconds."""
+        step: Step
+        result: Any
 
-    step: Step
-    error: str
-    attempt: int
-    seconds: float
+    @dataclass(frozen=True, slots=True)
+    class StepFailed:
+        """A step ended with an error."""
 
+        step: Step
+        error: str
 
-@dataclass(frozen=True, slots=True)
-class StepFinished:
-    """A step ended with a result."""
+    @dataclass(frozen=True, slots=True)
+    class StepPaused:
+        """Middleware paused a step, or a plan before its first step (``step`` is None).
 
-    step: Step
-    result: Any
+        A step is ``uncertain`` where it has effects and an earlier process was interrupted in it: it may have happened.
+        """
 
+        step: Step | None
+        reason: str
+        uncertain: bool = False
 
-@dataclass(frozen=True, slots=True)
-class StepFailure:
-    """A step ended with an error."""
+    @dataclass(frozen=True, slots=True)
+    class Ended:
+        """A run ended: ``state`` is that of its run, ``reason`` why, where it is no answer."""
 
-    step: Step
-    error: str
+        run: str
+        state: str
+        reason: str = ""
 
+    @dataclass(frozen=True, slots=True)
+    class TextDelta:
+        """A piece of the answer's text as it comes."""
 
-@dataclass(frozen=True, slots=True)
-class StepPaused:
-    """Middleware paused a step, or a plan before its first step (``step`` is None).
+        text: str
 
-    A step is ``uncertain`` where it has effects and an earlier process was interrupted in it: it may have happened.
-    """
+    @dataclass(frozen=True, slots=True)
+    class ChatUsed:
+        """A planner asked a chat service: who answered, and what it cost."""
 
-    step: Step | None
-    reason: str
-    uncertain: bool = False
+        service: str
+        model: str
+        usage: Usage
 
+    @dataclass(frozen=True, slots=True)
+    class Warned:
+        """A planner has something to say with the answer, also where a plan gives it: one more of its warnings."""
 
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """A run ended: ``state`` is that of its run, ``reason`` why, where it is no answer."""
-
-    run: str
-    state: str
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class TextDelta:
-    """A piece of the answer's text as it comes."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class ChatUsed:
-    """A planner asked a chat service: who answered, and what it cost."""
-
-    service: str
-    model: str
-    usage: Usage
-
-
-@dataclass(frozen=True, slots=True)
-class Warned:
-    """A planner has something to say with the answer, also where a plan gives it: one more of its warnings."""
-
-    warning: str
+        warning: str
 
 
-Event: TypeAlias = (
-    RunStarted
-    | Proposed
-    | Refused
-    | StepStarted
-    | StepRetried
-    | StepFinished
-    | StepFailure
-    | StepPaused
+RunEvent: TypeAlias = (
+    Event.RunStarted
+    | Event.Proposed
+    | Event.Refused
+    | Event.StepStarted
+    | Event.StepRetried
+    | Event.StepFinished
+    | Event.StepFailed
+    | Event.StepPaused
     | FunctionsOffered
-    | TextDelta
-    | ChatUsed
-    | Warned
-    | Ended
+    | Event.TextDelta
+    | Event.ChatUsed
+    | Event.Warned
+    | Event.Ended
 )
-Emit: TypeAlias = Callable[[Event], None]
+Emit: TypeAlias = Callable[[RunEvent], None]
 
 
 def _before(notes: Any) -> int:

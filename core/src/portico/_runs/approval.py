@@ -15,66 +15,39 @@ if TYPE_CHECKING:
 
 DecidePlan: TypeAlias = Callable[[PlanReview], Awaitable[bool | str]]
 DecideStep: TypeAlias = Callable[[StepRun], Awaitable[bool | str]]
-"""True lets it go on; False, or the reason in words, holds it."""
-
-_PLAN_WAITS = "the plan waits for approval"
-_PLAN_REFUSED = "the plan was not approved"
+"""True approves; False, or the reason in words, pauses."""
 
 
-def approve_plans(decide: DecidePlan | None = None) -> Callable[[PlanReview, Any], Awaitable[RequireApproval | None]]:
-    """Return a plan filter that holds every plan which ``decide`` does not let through; without it, every plan.
+def plan_approval(decide: DecidePlan | None) -> Callable[[PlanReview, Any], Awaitable[RequireApproval | None]]:
+    """Return middleware that pauses every plan which ``decide`` does not approve."""
 
-    >>> from portico import Kernel, function
-    >>> from portico._plans.plan import From, Step, Value
-    >>> @function
-    ... def shout(text: str) -> str:
-    ...     return text.upper()
-    >>> async def yes(review):
-    ...     return len(review.plan.steps) < 10
-    >>> kernel = Kernel()
-    >>> _ = kernel.add_function(shout)
-    >>> kernel.middleware.plan.append(approve_plans(yes))
-    >>> plan = Plan("Shout", (Step("s1", "shout", {"text": Value("hey")}),), result=From("s1"))
-    >>> kernel.run_sync(kernel.run_plan(plan)).outcome.text
-    'HEY'
-
-    A plan that is held can be resumed; then it is asked for again.
-    """
-
-    async def filter(
+    async def approve(
         review: PlanReview, proceed: Callable[[], Awaitable[RequireApproval | None]]
     ) -> RequireApproval | None:
         if decide is None:
-            return RequireApproval(_PLAN_WAITS)
+            return RequireApproval("the plan waits for approval")
         decided = await decide(review)
-        return await proceed() if decided is True else RequireApproval(decided or _PLAN_REFUSED)
+        return await proceed() if decided is True else RequireApproval(decided or "the plan was not approved")
 
-    return filter
+    return approve
 
 
-def approve_effects(kernel: KernelLike, decide: DecideStep | None = None) -> Callable[[StepRun, Any], Awaitable[Any]]:
-    """Return a step filter that holds each step with effects which ``decide`` does not let through.
-
-    ``decide`` is asked about one step at a time, also where several are ready at once; it may look at the arguments
-    that the step is given. Without it, every such step is held. Steps without effects are not asked for. Of a nested
-    plan each step is asked for by itself.
-    """
+def effect_approval(kernel: KernelLike, decide: DecideStep | None) -> Callable[[StepRun, Any], Awaitable[Any]]:
+    """Return middleware that pauses each step with effects which ``decide`` does not approve, one at a time."""
     asking = asyncio.Lock()
 
-    async def filter(run: StepRun, proceed: Callable[[], Awaitable[Any]]) -> Any:
+    async def approve(run: StepRun, proceed: Callable[[], Awaitable[Any]]) -> Any:
         if not _has_effects(kernel, run):
             return await proceed()
         if decide is None:
             return RequireApproval(f"the step {run.step.id} has effects and waits for approval")
         async with asking:
             decided = await decide(run)
-        return (
-            await proceed()
-            if decided is True
-            else RequireApproval(decided or f"the step {run.step.id} was not approved")
-        )
+        if decided is True:
+            return await proceed()
+        return RequireApproval(decided or f"the step {run.step.id} was not approved")
 
-    return filter
+    return approve
 
 
 def _has_effects(kernel: KernelLike, run: StepRun) -> bool:

@@ -11,16 +11,7 @@ from typing import TYPE_CHECKING, Any
 from portico._functions.middleware import CURRENT_STEP, INNER_PLAN, InnerPlan, RequireApproval, StepRun, run_middleware
 from portico._plans.json_form import plan_to_json
 from portico._plans.plan import INPUT, Plan, PlanTemplate, Step, Value, evaluate
-from portico._plans.task import (
-    Budget,
-    Event,
-    StepFailure,
-    StepFinished,
-    StepPaused,
-    StepRecord,
-    StepRetried,
-    StepStarted,
-)
+from portico._plans.task import Budget, Event, RunEvent, StepRecord
 from portico._prompts.calling import json_caller
 from portico._runs.checking import reviewed, sound, with_fingerprints
 from portico._runs.journal import RunState, entry
@@ -216,7 +207,7 @@ class Execution:
     run: str
     budget: Budget
     journal: Journal | None = None
-    listener: Callable[[Event], None] | None = None
+    listener: Callable[[RunEvent], None] | None = None
     records: list[StepRecord] = field(default_factory=list)
     results: dict[str, Any] = field(default_factory=dict)
     """The results of the steps of its plans, and the input; those inside of nested plans are not there."""
@@ -308,7 +299,7 @@ class Execution:
             # A hold inside of this step is that step's.
             if held.step is step:
                 await self.note("step-held", step=step.id, reason=held.hold.reason)
-                self.tell(StepPaused(step, held.hold.reason))
+                self.tell(Event.StepPaused(step, held.hold.reason))
             raise
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
@@ -328,14 +319,14 @@ class Execution:
                 await self.note("step-finished", step=step.id, result=result)
         self.records.append(StepRecord(step, result))
         if self.listener is not None:
-            self.tell(StepFinished(step, result))
+            self.tell(Event.StepFinished(step, result))
         return result
 
     async def _failed(self, step: Step, error: BaseException) -> None:
         message = str(error) or type(error).__name__
         await self.note("step-failed", step=step.id, error=message)
         self.records.append(StepRecord(step, error=message))
-        self.tell(StepFailure(step, message))
+        self.tell(Event.StepFailed(step, message))
 
     async def _filtered(self, step: Step, arguments: dict[str, Any], attempts: int | None) -> Any:
         # What it changes inside of them is the plan's, or another step's result.
@@ -373,7 +364,7 @@ class Execution:
 
             return await PlanStep(self, step, inner, step.attempts or attempts).call(function, arguments)
         if self.listener is not None:
-            self.tell(StepStarted(step, arguments))
+            self.tell(Event.StepStarted(step, arguments))
         if self.journal is not None:
             await self.note("step-started", step=step.id, arguments=arguments)
         attempts = step.attempts or attempts
@@ -386,7 +377,7 @@ class Execution:
 
     async def _call(self, step: Step, name: str, arguments: dict[str, Any], attempts: int | None) -> Any:
         if self.listener is not None:
-            self.tell(StepStarted(step, arguments))
+            self.tell(Event.StepStarted(step, arguments))
         if self.recording is not None and step.id in self.recording.finished:
             return self.recording.take(step.id)
         if self.journal is not None:
@@ -403,7 +394,7 @@ class Execution:
                 attempt += 1
                 message = str(error) or type(error).__name__
                 await self.note("step-retried", step=step.id, error=message, attempt=attempt)
-                self.tell(StepRetried(step, message, attempt, seconds))
+                self.tell(Event.StepRetried(step, message, attempt, seconds))
             await asyncio.sleep(seconds)
 
     async def _attempt(self, step: Step, name: str, arguments: dict[str, Any], attempt: int) -> Any:
@@ -487,7 +478,7 @@ class Execution:
             raise StepFailed(f"{within}{failures[0].step}", cause) from cause
         return evaluate(plan.result, results) if plan.result is not None else None
 
-    def tell(self, event: Event) -> None:
+    def tell(self, event: RunEvent) -> None:
         """Emit what happens to a step, which a listener that raises does not make a failure."""
         if self.listener is None:
             return
@@ -555,7 +546,7 @@ class PlanStep:
         """Call the function with JSON arguments and return its JSON result."""
         execution, step = self._execution, self._step
         if execution.listener is not None:
-            execution.tell(StepStarted(step, arguments))
+            execution.tell(Event.StepStarted(step, arguments))
         if execution.journal is not None:
             written = plan_to_json(with_fingerprints(execution.kernel, self._plan))
             await execution.note("step-started", step=step.id, arguments=arguments, plan=written)

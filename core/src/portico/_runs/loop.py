@@ -13,21 +13,7 @@ from portico._plans.findings import Finding
 from portico._plans.json_form import plan_to_json
 from portico._plans.plan import INPUT, Expression, Plan, Step, evaluate, references
 from portico._plans.reuse import StalePlan, find_plan, saved_plan
-from portico._plans.task import (
-    Answer,
-    Budget,
-    ChatUsed,
-    Emit,
-    Ended,
-    Event,
-    Infeasible,
-    Proposed,
-    Refusal,
-    Refused,
-    StepPaused,
-    Task,
-    Warned,
-)
+from portico._plans.task import Answer, Budget, Emit, Event, Infeasible, Refusal, RunEvent, Task
 from portico._runs.checking import checked, reviewed, with_fingerprints
 from portico._runs.journal import refusal_body
 from portico._runs.outcome import Paused, Run, outcome_body, require_json
@@ -235,7 +221,7 @@ class Loop:
             raise
         except asyncio.CancelledError:
             with suppress(Broken):
-                execution.tell(Ended(execution.run, "interrupted"))
+                execution.tell(Event.Ended(execution.run, "interrupted"))
             raise
         try:
             if self.reuse:
@@ -306,7 +292,7 @@ class Loop:
             self.proposals += 1
             findings = self._check(proposal, offer)
             if self.execution.listener is not None:
-                self.emit(Proposed(proposal, findings))
+                self.emit(Event.Proposed(proposal, findings))
             if any(finding.severity == "error" for finding in findings):
                 await self._refuse(Refusal(proposal, findings))
                 continue
@@ -333,7 +319,7 @@ class Loop:
             self._warn(f"The plan saved at {saved_at} was not used: {wrong[0]}")
             return None
         if self.execution.listener is not None:
-            self.emit(Proposed(plan, saved_at=saved_at))
+            self.emit(Event.Proposed(plan, saved_at=saved_at))
         self._warn(f"A plan saved at {saved_at} was used again.")
         self.reuse = False
         return await self._take(plan, reused=True)
@@ -406,7 +392,7 @@ class Loop:
         if self.execution.journal is not None:
             await self.execution.note("refused", **refusal_body(refusal), **({"ran": True} if ran else {}))
         if self.execution.listener is not None:
-            self.emit(Refused(refusal.plan, refusal.findings))
+            self.emit(Event.Refused(refusal.plan, refusal.findings))
         if self.refusals > self.budget.refusals:
             if self.failures:
                 raise self.failures[0]
@@ -431,7 +417,7 @@ class Loop:
             hold = await reviewed(execution.kernel, plan, execution.run)
             if hold is not None:
                 if execution.listener is not None:
-                    self.emit(StepPaused(None, hold.reason))
+                    self.emit(Event.StepPaused(None, hold.reason))
                 return Paused(hold.reason)
             await execution.note("approved")
         try:
@@ -461,7 +447,7 @@ class Loop:
     def _stopped(self) -> Paused:
         """Return the hold of steps of which nobody knows whether they happened."""
         for step in self.uncertain:
-            self.execution.tell(StepPaused(step, _interrupted(step), uncertain=True))
+            self.execution.tell(Event.StepPaused(step, _interrupted(step), uncertain=True))
         return Paused(" ".join(map(_interrupted, self.uncertain)), self.uncertain[0].id, uncertain=True)
 
     def _warned(self, outcome: _Outcome) -> _Outcome:
@@ -475,12 +461,12 @@ class Loop:
         if sentence:
             self.execution.warnings.append(sentence)
 
-    def emit(self, event: Event) -> None:
+    def emit(self, event: RunEvent) -> None:
         """Take an event of the planner's or of the loop's, and hand it on."""
-        if isinstance(event, ChatUsed):
+        if isinstance(event, Event.ChatUsed):
             self.usage += event.usage
             self.services.append(event.service)
-        elif isinstance(event, Warned):
+        elif isinstance(event, Event.Warned):
             self._warn(event.warning)
         if self.execution.listener is not None:
             self.execution.listener(event)
@@ -495,7 +481,7 @@ class Loop:
                 state, reason = "infeasible", outcome.reason
             case Paused():
                 state, reason = "uncertain" if outcome.uncertain else "held", outcome.reason
-        self.execution.tell(Ended(self.execution.run, state, reason))
+        self.execution.tell(Event.Ended(self.execution.run, state, reason))
 
     async def _failed(self, error: Exception) -> None:
         """Write down how it failed; that the journal or a listener fails too changes nothing of it."""
@@ -503,7 +489,7 @@ class Loop:
         with suppress(Broken):
             await self.execution.note("outcome", kind="failed", reason=reason, error=type(error).__name__)
         with suppress(Broken):
-            self.execution.tell(Ended(self.execution.run, "failed", reason))
+            self.execution.tell(Event.Ended(self.execution.run, "failed", reason))
 
 
 def _interrupted(step: Step) -> str:

@@ -12,7 +12,7 @@ from portico._chat.messages import Usage
 from portico._functions.middleware import current_step
 from portico._plans.json_form import plan_from_json, plan_to_json
 from portico._plans.plan import Plan
-from portico._plans.task import Answer, ChatUsed, Emit, Event, Infeasible, Refusal, Task, Warned
+from portico._plans.task import Answer, Emit, Event, Infeasible, Refusal, RunEvent, Task
 from portico._runs.journal import refusal_body
 from portico._runs.outcome import outcome_body, outcome_of
 from portico.errors import PlanFormatError, StoreDamaged, StoreError, StoreUnavailable
@@ -29,7 +29,7 @@ PROPOSAL_VERSION = 1
 _DIGITS = 32
 
 Proposal: TypeAlias = Plan | Answer | Infeasible
-Said: TypeAlias = ChatUsed | Warned
+Said: TypeAlias = Event.ChatUsed | Event.Warned
 """What a planner says that counts after it has proposed; all else that it says is for who watches."""
 
 _OTHER = (LookupError, TypeError, ValueError, AttributeError, RecursionError, PlanFormatError)
@@ -87,7 +87,7 @@ def _sorted(document: Any) -> str:
 
 
 def _said(each: Mapping[str, Any]) -> Said:
-    return Warned(**each) if "warning" in each else ChatUsed(**{**each, "usage": Usage(**each["usage"])})
+    return Event.Warned(**each) if "warning" in each else Event.ChatUsed(**{**each, "usage": Usage(**each["usage"])})
 
 
 def digest_of(task: Task, planner: str) -> str | None:
@@ -181,8 +181,8 @@ class Recording:
         async def action() -> Mapping[str, Any] | None:
             said: list[Said] = []
 
-            def hear(event: Event) -> None:
-                if isinstance(event, ChatUsed | Warned):
+            def hear(event: RunEvent) -> None:
+                if isinstance(event, Event.ChatUsed | Event.Warned):
                     said.append(event)
                 emit(event)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from portico._plans.findings import Finding
 from portico._plans.json_form import plan_to_json
 from portico._plans.plan import INPUT, Plan, Step
-from portico._plans.task import Budget, Emit, RunStarted, Task
+from portico._plans.task import Budget, Emit, Event, Task
 from portico._ports.planner import Planner
 from portico._runs.checking import UNKNOWN, checked, sound, with_fingerprints
 from portico._runs.execution import Execution
@@ -248,7 +248,7 @@ async def resume(
         loop = Loop(execution, state.goal, chosen, execution.budget, context, state.input)
         loop.go_on_from(state)
         execution.warnings += warnings
-        execution.tell(RunStarted(run, state.goal, name, len(state.records)))
+        execution.tell(Event.RunStarted(run, state.goal, name, len(state.records)))
         return await loop.run(plan, approved=state.approved)
 
 
@@ -265,7 +265,7 @@ async def _from_the_beginning(
     store = execution.kernel.run_store
     if store is None:
         if execution.listener is not None:
-            execution.listener(RunStarted(execution.run, loop.goal, name))
+            execution.listener(Event.RunStarted(execution.run, loop.goal, name))
         return await loop.run(plan)
     body: dict[str, Any] = {"goal": loop.goal, "planner": name}
     body |= {"input": loop.input} if loop.input is not None else {}
@@ -284,7 +284,7 @@ async def _from_the_beginning(
             written: dict[str, Any] = {"plan": plan_to_json(with_fingerprints(execution.kernel, plan))}
             written |= {"warnings": execution.warnings} if execution.warnings else {}
             await journal.write(entry("plan", **written))
-        execution.tell(RunStarted(execution.run, loop.goal, name))
+        execution.tell(Event.RunStarted(execution.run, loop.goal, name))
         return await loop.run(plan)
 
 

@@ -118,6 +118,28 @@ class VectorRecord:
     metadata: Mapping[str, Scalar | Sequence[Scalar]] = field(default_factory=dict)
     text: str | None = None
 
+    def plain_metadata(self) -> Metadata:
+        """Return a copy of a self's metadata with plain values.
+
+        >>> VectorRecord("a", {"year": 2025, "tags": ["red", "round"]}).plain_metadata()
+        {'year': 2025, 'tags': ('red', 'round')}
+
+        Values of subclasses, such as enumerations, become plain ones. Raises ``TypeError``, which names the self, for a
+        value that is not a string, a number, a bool or a list of these.
+        """
+        plain: Metadata = {}
+        for name, value in self.metadata.items():
+            if type(value) in _PLAIN and type(name) is str:
+                plain[name] = value  # type: ignore[assignment]  # what is in a self may be of any type
+                continue
+            if not isinstance(name, str):
+                raise TypeError(f"self {self.id!r}: metadata fields are strings, not {name!r}")
+            if isinstance(value, list | tuple):
+                plain[str.__str__(name)] = tuple([_plain(self.id, name, element) for element in value])
+            else:
+                plain[str.__str__(name)] = _plain(self.id, name, value)
+        return plain
+
 
 @dataclass(frozen=True, slots=True)
 class VectorMatch:
@@ -141,29 +163,6 @@ class HybridMatch:
     metadata: Mapping[str, Scalar | Sequence[Scalar]]
     lexical: float
     vector: float
-
-
-def plain_metadata(record: VectorRecord) -> Metadata:
-    """Return a copy of a record's metadata with plain values.
-
-    >>> plain_metadata(VectorRecord("a", {"year": 2025, "tags": ["red", "round"]}))
-    {'year': 2025, 'tags': ('red', 'round')}
-
-    Values of subclasses, such as enumerations, become plain ones. Raises ``TypeError``, which names the record, for a
-    value that is not a string, a number, a bool or a list of these.
-    """
-    plain: Metadata = {}
-    for name, value in record.metadata.items():
-        if type(value) in _PLAIN and type(name) is str:
-            plain[name] = value  # type: ignore[assignment]  # what is in a record may be of any type
-            continue
-        if not isinstance(name, str):
-            raise TypeError(f"record {record.id!r}: metadata fields are strings, not {name!r}")
-        if isinstance(value, list | tuple):
-            plain[str.__str__(name)] = tuple([_plain(record.id, name, element) for element in value])
-        else:
-            plain[str.__str__(name)] = _plain(record.id, name, value)
-    return plain
 
 
 def _plain(record: str, name: str, value: object) -> Scalar:

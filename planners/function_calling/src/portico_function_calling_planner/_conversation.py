@@ -9,7 +9,6 @@ from typing import Any
 
 from portico import FunctionSpec, Message, Reasoning, Text, ToolCall, ToolResult
 from portico.plans import PromptText, Refusal, Round, StepRecord, Task
-from portico.plugins import estimated_tokens
 from portico_function_calling_planner._notes import Carried, Exchange, exchanges_from
 
 _INSTRUCTIONS = (
@@ -154,7 +153,7 @@ def _size(exchange: Exchange) -> int:
                 written += name + arguments
             case Reasoning(data, _):
                 written += _written(data)
-    return estimated_tokens(written)
+    return Message.estimate_tokens(written)
 
 
 def _written(data: Any) -> str:

@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape
 
 from portico import FunctionSpec, Message
 from portico.errors import PlanFormatError
-from portico.plans import Finding, Plan, PromptText, StepRecord, Task, plan_to_text, plan_to_xml
+from portico.plans import Finding, Plan, PromptText, StepRecord, Task, XmlPlan, plan_to_text
 
 MISSING_MARK = "missing:"
 """How a comment begins that names a capability that would be needed."""
@@ -151,7 +151,7 @@ def _written(plan: Plan, functions: Iterable[FunctionSpec]) -> str:
     if written:
         return written
     try:
-        return plan_to_xml(plan, {spec.name: spec for spec in functions}, bare=True)
+        return XmlPlan.write(plan, {spec.name: spec for spec in functions}, bare=True)
     except PlanFormatError:  # the plan of another planner may hold what XML cannot
         return plan_to_text(plan)
 

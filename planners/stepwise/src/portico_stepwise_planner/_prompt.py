@@ -7,7 +7,6 @@ from typing import Any
 
 from portico import Message
 from portico.plans import INPUT, Finding, From, PromptText, Round, Step, StepRecord, Task, Value
-from portico.plugins import estimated_tokens
 from portico_stepwise_planner._arguments import written_argument
 
 OBSERVATION_STOP = "\nObservation:"
@@ -76,7 +75,9 @@ def conversation(
     ]
     records = task.own_steps
     turns = [_turn(record.step, task, objects=objects) for record in records]
-    rounds = [Round(estimated_tokens(turn), (_words(record),)) for turn, record in zip(turns, records, strict=True)]
+    rounds = [
+        Round(Message.estimate_tokens(turn), (_words(record),)) for turn, record in zip(turns, records, strict=True)
+    ]
     gone, fitted = Round.fit(rounds, tokens=transcript_tokens, each=observation_tokens)
     if gone:
         steps = "The first step has" if gone == 1 else f"The first {gone} steps have"

@@ -12,6 +12,7 @@ from portico.plans import (
     AnswerWords,
     Asking,
     Emit,
+    Event,
     Expression,
     FittedFunctions,
     Infeasible,
@@ -21,7 +22,6 @@ from portico.plans import (
     ReplyProblem,
     Step,
     Task,
-    TextDelta,
     Value,
 )
 from portico.plugins import JsonSchema, Services
@@ -167,7 +167,7 @@ class StepwisePlanner:
             if isinstance(turn, Final):
                 Asking.require_whole(reply, chat, request.max_tokens)
                 if turn.text != words.text:
-                    emit(TextDelta(turn.text[len(words.text) :]))
+                    emit(Event.TextDelta(turn.text[len(words.text) :]))
             return turn
         raise AssertionError  # the last attempt returns or raises
 

@@ -80,7 +80,7 @@ class _Reading:
             raise ReplyProblem('it is not an object {"next": …} with an object in it')
         found = self.alternative(step)
         if self.faults or found is None:
-            raise ReplyProblem(self.faults[:_FAULTS])
+            raise ReplyProblem(*self.faults[:_FAULTS])
         return found
 
     def alternative(self, step: dict[str, Any]) -> Next | None:

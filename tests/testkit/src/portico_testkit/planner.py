@@ -13,7 +13,7 @@ import pytest
 
 from portico import Kernel
 from portico.errors import LimitExceeded, PlanError, PlanInvalid, PorticoError, StepFailed
-from portico.plans import Answer, Budget, Event, Infeasible, Plan, Task, check_plan, plan_from_json, plan_to_json
+from portico.plans import Answer, Budget, Infeasible, Plan, RunEvent, Task, check_plan, plan_from_json, plan_to_json
 from portico.ports import Planner
 from portico_testkit._failing import fails_as
 from portico_testkit.event_loop import leaves_the_event_loop_free
@@ -23,7 +23,7 @@ __all__ = ["PlannerKit"]
 
 Proposal: TypeAlias = Plan | Answer | Infeasible
 
-_EVENTS = get_args(Event)
+_EVENTS = get_args(RunEvent)
 _BUDGET = Budget(seconds=60)
 _ODD_GOALS = (
     "?",
@@ -98,10 +98,10 @@ class PlannerKit:
         alone = [await _or_plan_error(_propose(planner, task)) for task in tasks]
         together = await asyncio.gather(*(_or_plan_error(_propose(planner, task)) for task in tasks))
         assert together == alone, "proposals are others when tasks come at the same time"
-        events: list[list[Event]] = [[] for _ in tasks]
+        events: list[list[RunEvent]] = [[] for _ in tasks]
         for task, of_task in zip(tasks, events, strict=True):
             await _or_plan_error(planner.propose(task, emit=of_task.append))
-        beside: list[list[Event]] = [[] for _ in tasks]
+        beside: list[list[RunEvent]] = [[] for _ in tasks]
         given = zip(tasks, beside, strict=True)
         await asyncio.gather(*(_or_plan_error(planner.propose(task, emit=of_task.append)) for task, of_task in given))
         assert beside == events, "what one proposal emits comes with another when they are made at the same time"
@@ -206,7 +206,7 @@ def _task(kernel: Kernel, goal: str) -> Task:
     return Task(goal, tuple(kernel.specs.values()), budget=_BUDGET)
 
 
-def _checked(event: Event) -> None:
+def _checked(event: RunEvent) -> None:
     assert isinstance(event, _EVENTS), f"{event!r} was emitted, which is no event"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from portico import ChatRequest, ToolResult
-from portico.plans import Event, TextDelta
+from portico.plans import Event, RunEvent
 
 __all__ = ["tool_results", "words_shown"]
 
@@ -15,6 +15,6 @@ def tool_results(request: ChatRequest) -> list[ToolResult]:
     return [part for message in request.messages for part in message.content if isinstance(part, ToolResult)]
 
 
-def words_shown(events: Iterable[Event]) -> str:
+def words_shown(events: Iterable[RunEvent]) -> str:
     """Return what a user has seen of an answer by its pieces."""
-    return "".join(event.text for event in events if isinstance(event, TextDelta))
+    return "".join(event.text for event in events if isinstance(event, Event.TextDelta))

@@ -11,7 +11,7 @@ import pytest
 
 from portico import ChatCapabilities, ChatReply, ChatRequest, Kernel, Message
 from portico.errors import PlanError, ServiceUnavailable
-from portico.plans import Event, Plan, Step, StepRecord, Task
+from portico.plans import Plan, RunEvent, Step, StepRecord, Task
 from portico.ports import ChatService, Planner
 from portico_testkit.fakes.chat_service import Line, ScriptedChat
 from portico_testkit.planner import PlannerKit
@@ -172,13 +172,13 @@ def _task(kernel: Kernel, goal: str) -> Task:
     return Task(goal, tuple(kernel.specs.values()))
 
 
-async def _proposed(planner: Planner, task: Task, events: list[Event] | None = None) -> Plan:
+async def _proposed(planner: Planner, task: Task, events: list[RunEvent] | None = None) -> Plan:
     plan = await planner.propose(task, emit=_quiet if events is None else events.append)
     assert isinstance(plan, Plan), f"it proposed {plan}"
     return plan
 
 
-def _quiet(event: Event) -> None:
+def _quiet(event: RunEvent) -> None:
     """Nobody listens."""
 
 

@@ -83,9 +83,9 @@ def _read(path: Path, most: int) -> Plan:
     except UnicodeDecodeError as error:
         raise ValueError(f"it is not UTF-8: byte {error.start} is wrong") from error
     if path.suffix.lower() == ".xml":
-        from portico.plans import plan_from_xml
+        from portico.plans import XmlPlan
 
-        return plan_from_xml(text, goal=path.stem.replace("_", " ").replace("-", " "))
+        return XmlPlan.read_plan(text, goal=path.stem.replace("_", " ").replace("-", " "))
     try:
         document: Any = json.loads(text)
     except RecursionError:

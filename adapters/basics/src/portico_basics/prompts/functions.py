@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from typing import cast
+from typing import Any, cast
 
-from portico import Function, FunctionPlugin, PromptInput, TurnOptions, prompt_function
+from portico import Function, FunctionPlugin, PromptInput, prompt_function
 from portico.errors import ConfigurationError, PluginError, PorticoError, SchemaUnsupported
 from portico.plugins import Mismatch, SemanticKernelTemplates, Services
 from portico.ports import SchemaValidator, Template, TemplateLanguage
@@ -98,7 +98,7 @@ class _Making:
                 effects=settings.effects,
                 tags=settings.tags,
                 validator=self.validator,
-                **cast("TurnOptions", settings.options),
+                **cast("dict[str, Any]", settings.options),
             )
         except (PorticoError, ValueError, TypeError) as error:
             raise Wrong(str(error)) from error

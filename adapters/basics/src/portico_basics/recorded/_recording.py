@@ -11,7 +11,7 @@ from typing import Any
 
 from portico import Citation, FunctionSpec
 from portico.errors import PlanError, PlanFormatError, RunNotFound
-from portico.plans import INPUT, Answer, Expression, Infeasible, Plan, evaluate, plan_from_json, plan_from_xml
+from portico.plans import INPUT, Answer, Expression, Infeasible, Plan, XmlPlan, evaluate, plan_from_json
 from portico.plugins import RunState
 from portico.ports import RunStore
 
@@ -38,7 +38,7 @@ async def recording_of_file(path: Path, catalogue: Mapping[str, FunctionSpec]) -
         raise PlanError(f"The recorded plan {path} cannot be read: {why}.") from error
     try:
         if text.lstrip().startswith("<"):
-            plan = plan_from_xml(text, catalogue)
+            plan = XmlPlan.read_plan(text, catalogue)
             if not plan.steps and plan.result is None:
                 return Recording(plan, source, Infeasible("The recorded plan is empty: it says that there is no way."))
             return Recording(plan, source)

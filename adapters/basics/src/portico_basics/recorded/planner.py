@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from portico import FunctionSpec
 from portico.errors import ConfigurationError, PlanError, PlanStale
-from portico.plans import INPUT, Answer, Emit, Infeasible, Plan, Stale, Task, TextDelta, Warned, evaluate, references
+from portico.plans import INPUT, Answer, Emit, Event, Infeasible, Plan, Stale, Task, evaluate, references
 from portico.plugins import Services
 from portico.ports import Planner, RunStore
 from portico_basics.recorded._recording import Recording, recording_of_file, recording_of_run
@@ -58,7 +58,7 @@ class RecordedPlanner(Planner):
         _refuse_failed(recording, task, stale)
         plan = recording.plan
         for warning in _warnings(recording, task, stale):
-            emit(Warned(warning))
+            emit(Event.Warned(warning))
         done = {record.step.id for record in task.own_steps}
         steps = tuple(step for step in plan.steps if step.id not in done)
         if steps:
@@ -136,7 +136,7 @@ def _answer(recording: Recording, task: Task, emit: Emit) -> Answer | Infeasible
     else:
         assert isinstance(outcome, Answer)  # noqa: S101 - a recording without result and answer was refused
         answer = replace(outcome, warnings=(*outcome.warnings, _recorded_answer(recording)))
-    emit(TextDelta(answer.text))
+    emit(Event.TextDelta(answer.text))
     return answer
 
 

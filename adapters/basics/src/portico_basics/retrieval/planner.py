@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from portico import ChatReply, ChatRequest, FunctionSpec, Message, Text, check_citations, numbered_sources
 from portico.errors import PlanError, ResponseInvalid
-from portico.plans import Answer, ChatUsed, Emit, Infeasible, Plan, Step, StepRecord, Task, TextDelta, Value
+from portico.plans import Answer, Emit, Event, Infeasible, Plan, Step, StepRecord, Task, Value
 from portico.plugins import Services
 from portico.ports import ChatService, Planner, TextSearch
 from portico.search import FusedSearch, SearchCapabilities
@@ -69,7 +69,7 @@ class RetrievalPlanner(Planner):
         if not passages:
             # A model has nothing to go by, and could only say so or invent.
             nothing = f"Nothing was found in {_listed([self._source(record) for record in found])}."
-            emit(TextDelta(nothing))
+            emit(Event.TextDelta(nothing))
             return Answer(nothing, warnings=tuple(warnings))
         sources = numbered_sources(passage for passage, _ in passages[: self._settings.passages])
         chat = self._services.get(ChatService, self._settings.chat)
@@ -116,11 +116,11 @@ async def _complete(chat: ChatService, request: ChatRequest, emit: Emit) -> Chat
     reply: ChatReply | None = None
     async for delta in chat.stream(request):
         if delta.text:
-            emit(TextDelta(delta.text))
+            emit(Event.TextDelta(delta.text))
         reply = delta.reply or reply
     if reply is None:
         raise ResponseInvalid(f"The chat service {chat.name!r} ended its stream without a reply.")
-    emit(ChatUsed(reply.service or chat.name, reply.model, reply.usage))
+    emit(Event.ChatUsed(reply.service or chat.name, reply.model, reply.usage))
     return reply
 
 

@@ -97,7 +97,6 @@ async def _work(
     grace: float,
     until_empty: bool,
 ) -> int:
-    from portico import approve_effects, approve_plans
     from portico.plans import job_handlers, require_jobs
 
     runner = _runner_of(application)
@@ -106,9 +105,9 @@ async def _work(
         if kernel.run_store is None:
             raise no_journal(application)
         if approvals.plans:
-            kernel.middleware.plan.append(approve_plans())
+            kernel.approve_plans()
         if approvals.effects:
-            kernel.middleware.step.append(approve_effects(kernel))
+            kernel.approve_effects()
         # A queue that cannot be reached is the error, before anything is shown.
         await queue.workers()
         place, many = str(getattr(queue, "place", "")), _concurrency_of(application, runner)

@@ -40,19 +40,17 @@ def add_approvals(kernel: Kernel, invocation: Invocation, options: RunOptions, q
     Without these options a person is asked about plans that may have effects, except with ``--yes``. Return the
     person, if there is one.
     """
-    from portico import approve_effects, approve_plans
-
     person = person_at_terminal(kernel, invocation, quiet)
     if options.approve:
-        kernel.middleware.plan.append(approve_plans(person.about_plan if person else None))
+        kernel.approve_plans(person.about_plan if person else None)
     if options.approve_effects:
-        kernel.middleware.step.append(approve_effects(kernel, person.about_step if person else None))
+        kernel.approve_effects(person.about_step if person else None)
     if person is not None and not (options.approve or options.approve_effects or options.yes):
 
         async def decide(review: PlanReview) -> bool | str:
             return await person.about_plan(review) if may_have_effects(kernel, review.plan) else True
 
-        kernel.middleware.plan.append(approve_plans(decide))
+        kernel.approve_plans(decide)
     return person
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.status import Status
 
-    from portico.plans import Event, Step
+    from portico.plans import RunEvent, Step
     from portico.plugins import Services
     from portico_cli.sources import Chosen
 
@@ -70,7 +70,7 @@ class Progress:
             if self._status is not None:
                 self._status.start()
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: RunEvent) -> None:
         """Show an event of the run."""
         if self._status is not None:
             self._note(event)
@@ -86,31 +86,31 @@ class Progress:
         if self._console is not None:
             self._console.print(line)
 
-    def _note(self, event: Event) -> None:
+    def _note(self, event: RunEvent) -> None:
         import portico.plans as task
         from portico import FunctionsOffered
 
         match event:
-            case task.TextDelta(text=text):
+            case task.Event.TextDelta(text=text):
                 self._text += text
-            case task.StepStarted(step=step):
+            case task.Event.StepStarted(step=step):
                 self._running[step.id] = (called_by(step), time.monotonic())
-            case task.StepFinished(step=step):
+            case task.Event.StepFinished(step=step):
                 self._ended(step, "done")
-            case task.StepFailure(step=step, error=error):
+            case task.Event.StepFailed(step=step, error=error):
                 self._ended(step, "failed", error)
-            case task.StepPaused(step=task.Step() as step, reason=reason, uncertain=False):
+            case task.Event.StepPaused(step=task.Step() as step, reason=reason, uncertain=False):
                 self._ended(step, "held", reason)
-            case task.StepRetried(step=step, error=error, attempt=attempt):
+            case task.Event.StepRetried(step=step, error=error, attempt=attempt):
                 self._ended(step, "again", f"attempt {attempt} follows: {error}")
-            case task.Refused(findings=findings):
+            case task.Event.Refused(findings=findings):
                 count = len(findings)
                 self._remark(f"A proposal was refused for {count} finding{'' if count == 1 else 's'}.")
             case FunctionsOffered(selection=selection):
                 self._remark(selection_words(selection))
-            case task.Proposed(saved_at=str(saved_at)):
+            case task.Event.Proposed(saved_at=str(saved_at)):
                 self._remark(f"Using the plan that was saved at {saved_at}.")
-            case task.RunStarted(resumed=steps) if steps:
+            case task.Event.RunStarted(resumed=steps) if steps:
                 self._remark(f"{steps} step{' is' if steps == 1 else 's are'} done already.")
 
     def _ended(self, step: Step, how: str, why: str = "") -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from portico import Citation, Usage
-from portico.plans import Answer, ChatUsed, Emit, From, Infeasible, Plan, Step, Task, TextDelta, Value
+from portico.plans import Answer, Emit, Event, From, Infeasible, Plan, Step, Task, Value
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class Scripted:
                 return Infeasible("nobody can do this", ("a crystal ball",))
             case "crash":
                 raise RuntimeError("the planner fell over\nwith details")
-        emit(TextDelta(settings.text))
-        emit(ChatUsed("oracle", "model-1", Usage(11, 7)))
+        emit(Event.TextDelta(settings.text))
+        emit(Event.ChatUsed("oracle", "model-1", Usage(11, 7)))
         citation = Citation(1, settings.name, settings.link, "Retry is set in settings.py.")
         warnings = (settings.warning,) if settings.warning else ()
         return Answer(settings.text.replace("{goal}", task.goal), (citation,), warnings=warnings)

@@ -131,21 +131,49 @@ class XmlPlan:
             (text, written),
         )
 
+    @staticmethod
+    def write(plan: Plan, catalogue: Mapping[str, FunctionSpec] | None = None, *, bare: bool = False) -> str:
+        """Write a plan as XML that `XmlPlan.read_plan`, given the same catalogue, reads as the same plan.
 
-def plan_from_xml(
-    text: str,
-    catalogue: Mapping[str, FunctionSpec] | None = None,
-    *,
-    goal: str = "",
-    recover: bool = False,
-    finished: Collection[str] = (),
-) -> Plan:
-    """Read a plan; see `XmlPlan.read`.
+        >>> print(XmlPlan.write(Plan("", (Step("s1", "Tone-shout", {"text": Value("hey")}),), From("s1"))))
+        <plan>
+          <function.Tone.shout text="hey" setContextVariable="s1" appendToResult="RESULT__s1"/>
+        </plan>
 
-    >>> plan_from_xml('<plan><function.Tone.shout text="hey"/></plan>').steps[0].function
-    'Tone-shout'
-    """
-    return XmlPlan.read(text, catalogue, goal=goal, recover=recover, finished=finished).plan
+        Values that are no texts need the ``catalogue`` that says so. ``bare`` leaves out what is not of the steps:
+        notes, fingerprints and the schema of the input. Raises ``PlanFormatError`` with the reason where XML cannot
+        hold the plan, and where JSON cannot hold one of its values.
+        """
+        if bare:
+            plan = replace(plan, notes=None, fingerprints={}, input=None)
+        wanted = plan_to_json(plan)
+        for problem in _problems(plan):
+            raise PlanFormatError(f"XML cannot hold this plan: {problem}.")
+        text = _document(plan)
+        try:
+            again = XmlPlan.read_plan(text, catalogue)
+        except PlanFormatError as error:
+            raise PlanFormatError(f"XML cannot hold this plan. It would be read so: {error}") from error
+        difference = _difference(wanted, plan_to_json(again), typed=catalogue is not None)
+        if difference:
+            raise PlanFormatError(f"XML cannot hold this plan: {difference}.")
+        return text
+
+    @staticmethod
+    def read_plan(
+        text: str,
+        catalogue: Mapping[str, FunctionSpec] | None = None,
+        *,
+        goal: str = "",
+        recover: bool = False,
+        finished: Collection[str] = (),
+    ) -> Plan:
+        """Read a plan; see `XmlPlan.read`.
+
+        >>> XmlPlan.read_plan('<plan><function.Tone.shout text="hey"/></plan>').steps[0].function
+        'Tone-shout'
+        """
+        return XmlPlan.read(text, catalogue, goal=goal, recover=recover, finished=finished).plan
 
 
 def _placed(text: str, mends: list[tuple[int, str]], refused: PlanFormatError) -> tuple[Mend, ...]:
@@ -168,34 +196,6 @@ _ESCAPES = {
     ord("\r"): "&#13;",
 }
 _ATTRIBUTE_ESCAPES = _ESCAPES | {ord('"'): "&quot;", ord("\n"): "&#10;", ord("\t"): "&#9;"}
-
-
-def plan_to_xml(plan: Plan, catalogue: Mapping[str, FunctionSpec] | None = None, *, bare: bool = False) -> str:
-    """Write a plan as XML that `plan_from_xml`, given the same catalogue, reads as the same plan.
-
-    >>> print(plan_to_xml(Plan("", (Step("s1", "Tone-shout", {"text": Value("hey")}),), From("s1"))))
-    <plan>
-      <function.Tone.shout text="hey" setContextVariable="s1" appendToResult="RESULT__s1"/>
-    </plan>
-
-    Values that are no texts need the ``catalogue`` that says so. ``bare`` leaves out what is not of the steps: notes,
-    fingerprints and the schema of the input. Raises ``PlanFormatError`` with the reason where XML cannot hold the plan,
-    and where JSON cannot hold one of its values.
-    """
-    if bare:
-        plan = replace(plan, notes=None, fingerprints={}, input=None)
-    wanted = plan_to_json(plan)
-    for problem in _problems(plan):
-        raise PlanFormatError(f"XML cannot hold this plan: {problem}.")
-    text = _document(plan)
-    try:
-        again = plan_from_xml(text, catalogue)
-    except PlanFormatError as error:
-        raise PlanFormatError(f"XML cannot hold this plan. It would be read so: {error}") from error
-    difference = _difference(wanted, plan_to_json(again), typed=catalogue is not None)
-    if difference:
-        raise PlanFormatError(f"XML cannot hold this plan: {difference}.")
-    return text
 
 
 def _problems(plan: Plan) -> Iterator[str]:

@@ -6,7 +6,7 @@ from textwrap import shorten
 
 from portico import Answer, Citation, FunctionSpec, Infeasible, Plan, Services, Step, Task, Value
 from portico.errors import PlanError
-from portico.plans import Emit, StepRecord, TextDelta
+from portico.plans import Emit, Event, StepRecord
 
 from portico_acme_planner.config import AcmeSettings
 
@@ -43,7 +43,7 @@ class AcmePlanner:
             raise PlanError(f"The planner {self.name!r} has no other plan than the one that was refused: {findings}")
         if task.steps:
             answer = _answer(task.steps)
-            emit(TextDelta(answer.text))
+            emit(Event.TextDelta(answer.text))
             return answer
         chosen = _fitting(task)[: self._settings.functions]
         if not chosen:

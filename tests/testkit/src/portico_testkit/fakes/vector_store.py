@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from portico.ports import VectorStore
-from portico.search import Filter, FilterSupport, VectorMatch, VectorRecord, Vectors, plain_metadata
+from portico.search import Filter, FilterSupport, VectorMatch, VectorRecord, Vectors
 
 __all__ = ["DictVectorStore"]
 
@@ -115,4 +115,4 @@ def _rows(vectors: Vectors) -> list[_Row]:
 
 
 def _copied(record: VectorRecord) -> VectorRecord:
-    return VectorRecord(record.id, plain_metadata(record))
+    return VectorRecord(record.id, record.plain_metadata())

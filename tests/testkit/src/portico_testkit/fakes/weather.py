@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from portico import Kernel, Run, function
-from portico.plans import Budget, Event
+from portico.plans import Budget, RunEvent
 from portico.ports import Planner
 
 __all__ = ["Weather", "run_weather"]
@@ -53,7 +53,7 @@ async def run_weather(
     planner: Planner,
     *,
     weather: Weather | None = None,
-    events: list[Event] | None = None,
+    events: list[RunEvent] | None = None,
     budget: Budget | None = None,
 ) -> Run:
     """Run a goal with the weather as the one plugin; ``events`` are added to."""
