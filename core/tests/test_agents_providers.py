@@ -12,11 +12,12 @@ from hypothesis import given, strategies as st
 
 from portico._agents.agent import ChatAgent
 from portico._agents.reducing import SummarizeHistory
-from portico._agents.thread import AgentTurn, Context, Thread, TurnOutcome
+from portico._agents.thread import AgentTurn, Context, Thread
 from portico._chat.messages import ChatCapabilities, Message, Source, Text, ToolCall, ToolResult
 from portico._functions.functions import Function, FunctionPlugin, function
 from portico._kernel import Kernel
 from portico._selection.selection import Considered, Selection
+from portico._tool_loop.values import Turn
 from portico.errors import ServiceUnavailable
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.function_selector import WordSelector
@@ -32,7 +33,7 @@ class Providing:
         self.raised = after
         self.waits = waits
         self.turns: list[AgentTurn] = []
-        self.outcomes: list[TurnOutcome] = []
+        self.outcomes: list[Turn[Any] | BaseException] = []
         if name:
             self.name = name
 
@@ -44,7 +45,7 @@ class Providing:
             raise self.added
         return self.added
 
-    async def after(self, turn: AgentTurn, outcome: TurnOutcome) -> None:
+    async def after(self, turn: AgentTurn, outcome: Turn[Any] | BaseException) -> None:
         assert turn is self.turns[-1]
         self.outcomes.append(outcome)
         if self.raised is not None:
@@ -80,8 +81,8 @@ async def test_a_provider_sees_the_turn_and_what_came_of_it() -> None:
     earlier = reply.thread.messages
     await agent.invoke("Again", reply.thread)
     assert provider.turns[1] == AgentTurn("host", reply.thread, earlier, (Message.of("user", "Again"),))
-    assert [outcome.turn.value for outcome in provider.outcomes if outcome.turn] == ["1", "2"]
-    assert [outcome.error for outcome in provider.outcomes] == [None, None]
+    assert [outcome.value for outcome in provider.outcomes if isinstance(outcome, Turn)] == ["1", "2"]
+    assert not any(isinstance(outcome, BaseException) for outcome in provider.outcomes)
 
 
 async def test_what_they_add_is_sent_in_their_order_and_not_kept() -> None:
@@ -202,7 +203,7 @@ async def test_two_functions_of_one_name_are_an_error_that_says_whose(
         await agent_with(*providers, kernel=kernel, functions=own).invoke("Go", thread)
     assert words in str(raised.value)
     assert thread.turns == ()
-    assert [outcome.error for provider in providers for outcome in provider.outcomes] == [raised.value] * len(providers)
+    assert [outcome for provider in providers for outcome in provider.outcomes] == [raised.value] * len(providers)
 
 
 async def test_one_function_from_two_sides_is_offered_once() -> None:
@@ -314,7 +315,7 @@ async def test_a_provider_that_raises_at_once_is_as_one_that_raises_later() -> N
         def before(self, turn: AgentTurn) -> Any:
             raise RuntimeError("no key")
 
-        def after(self, turn: AgentTurn, outcome: TurnOutcome) -> Any:
+        def after(self, turn: AgentTurn, outcome: Turn[Any] | BaseException) -> Any:
             raise RuntimeError("no pen")
 
     other = Providing()

@@ -16,11 +16,12 @@ from hypothesis import given, strategies as st
 
 from portico._agents.agent import AgentReply, ChatAgent
 from portico._agents.reducing import SummarizeHistory
-from portico._agents.thread import AgentTurn, Context, Thread, TurnOutcome
+from portico._agents.thread import AgentTurn, Context, Thread
 from portico._agents.turnstile import Turnstile
 from portico._chat.messages import ChatCapabilities, ChatDelta, ChatReply, ChatRequest, Message, ToolCall
 from portico._functions.functions import function
 from portico._kernel import Kernel
+from portico._tool_loop.values import Turn
 from portico.errors import ThreadBusy
 from portico_testkit.fakes.chat_service import ScriptedChat
 
@@ -217,7 +218,7 @@ class Watch:
             raise RuntimeError("the provider has no key")
         return Context(instructions="Be kind.")
 
-    async def after(self, turn: AgentTurn, outcome: TurnOutcome) -> None:
+    async def after(self, turn: AgentTurn, outcome: Turn[Any] | BaseException) -> None:
         self.seen.append(("after", outcome))
         assert self.seen[-2] == ("before", turn)
         await passes(self.waits)
@@ -225,7 +226,7 @@ class Watch:
             raise RuntimeError("the provider cannot write")
 
     @property
-    def outcomes(self) -> list[TurnOutcome]:
+    def outcomes(self) -> list[Turn[Any] | BaseException]:
         return [what for when, what in self.seen if when == "after"]
 
 
@@ -367,7 +368,7 @@ def test_whatever_fails_leaves_the_thread_as_it_was(moment: int, streamed: bool)
             else:
                 await agent.invoke("What is it?", thread)
         assert state(thread) == before
-        assert [outcome.error for outcome in watch.outcomes] == [raised.value]
+        assert watch.outcomes == [raised.value]
         assert not thread.busy
 
     asyncio.run(run())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from portico._chat.citations import check_citations, cited_numbers, find_links, numbered_sources, place_of
+from portico._chat.citations import Citations, cited_numbers, find_links, place_of
 from portico._chat.messages import Citation, Source
 from portico._search.results import TextSearchResult
 
@@ -18,7 +18,7 @@ SOURCES = (PORTS, PLANS, LINES, LATER, BARE)
 
 
 def cited(text: str) -> list[int]:
-    return [citation.number for citation in check_citations(text, SOURCES).cited]
+    return [citation.number for citation in Citations.check(text, SOURCES).cited]
 
 
 # Marks
@@ -97,13 +97,13 @@ def test_what_stands_in_code_is_no_citation(before: str, number: int, code: str)
     before = before.replace("`", "")
     block = f"{before}\n\n{code.format(f'x [{number}] https://made.up/x')}\n\nso"
     assert cited_numbers(block) == cited_numbers(f"{before}\n\nso")
-    assert check_citations(block, SOURCES).unbacked == check_citations(f"{before}\n\nso", SOURCES).unbacked
+    assert Citations.check(block, SOURCES).unbacked == Citations.check(f"{before}\n\nso", SOURCES).unbacked
 
 
 @given(st.text(alphabet="ab[]1 ", max_size=12), st.integers(1, 5))
 def test_what_labels_a_link_is_no_number(label: str, number: int) -> None:
     assert cited_numbers(f"So [{number}](https://made.up/{number}) it is.") == ()
-    assert check_citations(f"So [{number}](https://made.up/x) it is.", SOURCES).unbacked == ("https://made.up/x",)
+    assert Citations.check(f"So [{number}](https://made.up/x) it is.", SOURCES).unbacked == ("https://made.up/x",)
 
 
 def test_long_texts_full_of_brackets_take_no_time_to_speak_of() -> None:
@@ -127,14 +127,14 @@ def test_long_texts_full_of_brackets_take_no_time_to_speak_of() -> None:
         "a" * 200_000 + "[1]",
         "[1] Ports,\n" * 10_000,
     ):
-        check_citations(text, SOURCES)
+        Citations.check(text, SOURCES)
 
 
 # The check
 
 
 def test_a_citation_has_what_its_source_has_and_the_rest_is_told() -> None:
-    check = check_citations("So it is [2], [1] and [7].", SOURCES[:3])
+    check = Citations.check("So it is [2], [1] and [7].", SOURCES[:3])
     assert check.cited == (
         Citation(2, None, PLANS.link, "Plans are data."),
         Citation(1, "Ports", PORTS.link, PORTS.text),
@@ -149,12 +149,12 @@ def test_a_citation_has_what_its_source_has_and_the_rest_is_told() -> None:
     [("So [1].", True), ("So.", False), ("So [1], [9].", False), ("So [1] https://made.up/.", False)],
 )
 def test_an_answer_is_grounded_when_it_cites_and_all_that_it_cites_is_backed(text: str, grounded: bool) -> None:
-    assert check_citations(text, SOURCES).grounded is grounded
+    assert Citations.check(text, SOURCES).grounded is grounded
 
 
 @given(st.lists(st.integers(1, 9), max_size=8))
 def test_every_source_is_cited_or_uncited_and_every_number_cited_or_unbacked(numbers: list[int]) -> None:
-    check = check_citations(" ".join(f"[{number}]" for number in numbers), SOURCES)
+    check = Citations.check(" ".join(f"[{number}]" for number in numbers), SOURCES)
     used = [citation.number for citation in check.cited]
     assert sorted([*used, *(source.number for source in check.uncited)]) == [1, 2, 3, 4, 5]
     assert sorted([*used, *map(int, check.unbacked)]) == sorted(set(numbers))
@@ -166,13 +166,13 @@ def test_every_source_is_cited_or_uncited_and_every_number_cited_or_unbacked(num
     | st.text(alphabet="[]()1`:/.^【】<>ahtps# \n", max_size=60)
 )
 def test_any_text_can_be_checked(text: str) -> None:
-    check = check_citations(text, SOURCES)
+    check = Citations.check(text, SOURCES)
     assert len(check.cited) + len(check.uncited) == len(SOURCES)
 
 
 def test_no_sources_back_nothing() -> None:
-    assert check_citations("So [1] https://a.example.", []).unbacked == (1, "https://a.example")
-    assert check_citations("", []).cited == ()
+    assert Citations.check("So [1] https://a.example.", []).unbacked == (1, "https://a.example")
+    assert Citations.check("", []).cited == ()
 
 
 # Links
@@ -198,7 +198,7 @@ def test_no_sources_back_nothing() -> None:
     ],
 )
 def test_a_link_to_a_source_cites_it(text: str, numbers: list[int]) -> None:
-    check = check_citations(text, SOURCES)
+    check = Citations.check(text, SOURCES)
     assert [citation.number for citation in check.cited] == numbers
     assert check.unbacked == ()
 
@@ -218,7 +218,7 @@ def test_a_link_to_a_source_cites_it(text: str, numbers: list[int]) -> None:
     ],
 )
 def test_a_link_that_no_source_has_is_unbacked(link: str) -> None:
-    assert check_citations(f"See <{link}>.", SOURCES).unbacked == (link,)
+    assert Citations.check(f"See <{link}>.", SOURCES).unbacked == (link,)
 
 
 def test_what_is_no_address_of_a_source_is_no_citation() -> None:
@@ -226,11 +226,11 @@ def test_what_is_no_address_of_a_source_is_no_citation() -> None:
         "[above](#above), [mail](mailto:a@b.example), [a file](docs/plans.md), `https://made.up/code`,"
         " ![a picture](https://made.up/picture.png), example.org"
     )
-    assert check_citations(text, SOURCES) == check_citations("", SOURCES)
+    assert Citations.check(text, SOURCES) == Citations.check("", SOURCES)
 
 
 def test_an_address_that_a_sources_own_words_have_is_backed_and_cites_nothing() -> None:
-    check = check_citations("It is in https://pep.example/544/.", SOURCES)
+    check = Citations.check("It is in https://pep.example/544/.", SOURCES)
     assert (check.cited, check.unbacked) == ((), ())
 
 
@@ -269,7 +269,7 @@ def test_a_link_in_angles_is_found_as_it_is(link: str) -> None:
     ],
 )
 def test_what_only_the_list_of_sources_has_is_not_cited(entry: str) -> None:
-    check = check_citations(f"Plans are data [2].\n\nSources:\n{entry}\n", SOURCES)
+    check = Citations.check(f"Plans are data [2].\n\nSources:\n{entry}\n", SOURCES)
     assert [citation.number for citation in check.cited] == [2]
     assert PORTS in check.uncited
     assert check.unbacked == ()
@@ -288,7 +288,7 @@ def test_what_only_the_list_of_sources_has_is_not_cited(entry: str) -> None:
 def test_a_line_that_begins_with_a_mark_is_no_list_by_that_alone(
     line: str, numbers: list[int], unbacked: tuple[str, ...]
 ) -> None:
-    check = check_citations(line, SOURCES)
+    check = Citations.check(line, SOURCES)
     assert ([citation.number for citation in check.cited], check.unbacked) == (numbers, unbacked)
 
 
@@ -298,6 +298,6 @@ def test_a_line_that_begins_with_a_mark_is_no_list_by_that_alone(
 def test_passages_are_numbered_from_one_in_either_form() -> None:
     results = [TextSearchResult("a", "A", "https://a.example"), TextSearchResult("b")]
     expected = (Source(1, "a", "A", "https://a.example"), Source(2, "b"))
-    assert numbered_sources(results) == expected
-    assert numbered_sources([{"value": "a", "name": "A", "link": "https://a.example"}, {"value": "b"}]) == expected
-    assert [source.number for source in numbered_sources(results, first=5)] == [5, 6]
+    assert Citations.number(results) == expected
+    assert Citations.number([{"value": "a", "name": "A", "link": "https://a.example"}, {"value": "b"}]) == expected
+    assert [source.number for source in Citations.number(results, first=5)] == [5, 6]

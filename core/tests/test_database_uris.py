@@ -8,7 +8,7 @@ import attrs
 import pytest
 from hypothesis import assume, given, strategies as st
 
-from portico._plugins.registration import Secret, ValueForm, place_of
+from portico._plugins.registration import Secret, ValueForm
 
 
 @attrs.frozen
@@ -26,7 +26,7 @@ def test_a_password_that_is_encoded_is_taken_and_is_not_in_the_place(password: s
     secret = quote(f"zebra{password}walrus", safe="")
     uri = Secret(f"postgresql://{user}:{secret}@db.example{port}/portico?sslmode=require")
     Acme(uri)
-    assert place_of(uri) == f"postgresql://db.example{port}/portico"
+    assert uri.database_place() == f"postgresql://db.example{port}/portico"
 
 
 @given(TEXTS | ODD, st.sampled_from(["", "ada"]))
@@ -36,7 +36,7 @@ def test_a_password_that_is_not_encoded_is_taken_as_one_or_refused_without_being
     secret = f"zebra{password}walrus"
     uri = Secret(f"postgresql://{user}:{secret}@db.example/portico")
     taken, refused = [], []
-    for read in (Acme, place_of):
+    for read in (Acme, Secret.database_place):
         try:
             taken.append(str(read(uri)))
         except ValueError as error:
@@ -58,7 +58,7 @@ def test_what_is_taken_has_the_same_parts_for_every_reader_of_uris(
 ) -> None:
     uri = f"postgresql://{user}@{hosts}/{database}?{options}"
     try:
-        place = place_of(Secret(uri))
+        place = Secret(uri).database_place()
         parts = urlsplit(uri)
     except ValueError:
         # Python refuses some more: a port out of range, brackets around what is no address.
@@ -71,7 +71,7 @@ def test_what_is_taken_has_the_same_parts_for_every_reader_of_uris(
 @given(st.text())
 def test_any_text_is_a_uri_or_refused_without_being_quoted(text: str) -> None:
     for uri in (Secret(f"zebra{text}"), Secret(f"postgresql://zebra{text}@h/d"), Secret(f"postgresql://:zebra{text}@")):
-        for read in (Acme, place_of):
+        for read in (Acme, Secret.database_place):
             try:
                 said = repr(read(uri))
             except ValueError as error:
@@ -97,7 +97,7 @@ def test_any_text_is_a_uri_or_refused_without_being_quoted(text: str) -> None:
 )
 def test_the_place_is_the_uri_without_what_is_secret(uri: str, place: str) -> None:
     Acme(Secret(uri))
-    assert place_of(Secret(uri)) == place
+    assert Secret(uri).database_place() == place
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from portico._search.filters import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Range
-from portico.errors import UnsupportedFilter
+from portico.errors import UnsupportedOption
 from portico_testkit.strategies import filters, records
 
 
@@ -92,7 +92,7 @@ SUPPORT = FilterSupport({"site": frozenset({"Equal"}), "year": frozenset({"Equal
     ],
 )
 def test_what_a_source_cannot_do_is_refused_with_what_it_can(filter: Filter, message: str) -> None:
-    with pytest.raises(UnsupportedFilter) as caught:
+    with pytest.raises(UnsupportedOption) as caught:
         SUPPORT.check(filter, "Brave")
     assert message in str(caught.value)
 
@@ -114,7 +114,7 @@ def test_a_refusal_is_of_something_that_the_filter_has(filter: Filter) -> None:
     FilterSupport(wide, frozenset({"And", "Or", "Not"})).check(filter, "source")
     for field, kind in used:
         narrow = {**wide, field: wide[field] - {kind}}
-        with pytest.raises(UnsupportedFilter, match=kind):
+        with pytest.raises(UnsupportedOption, match=kind):
             FilterSupport(narrow, frozenset({"And", "Or", "Not"})).check(filter, "source")
 
 
@@ -123,7 +123,7 @@ def test_a_filter_without_end_is_refused_with_the_bound() -> None:
     for _ in range(100_000):
         deep = Not(deep)
     for huge in (deep, And(tuple(Equal("a", number) for number in range(1001)))):
-        with pytest.raises(UnsupportedFilter, match="1000 clauses or deeper than 20"):
+        with pytest.raises(UnsupportedOption, match="1000 clauses or deeper than 20"):
             FilterSupport.everything().check(huge, "source")
 
 

@@ -20,7 +20,7 @@ from portico._search.results import (
     TextSearchOptions,
     TextSearchResult,
 )
-from portico.errors import RateLimited, ServiceError, ServiceTimeout, ServiceUnavailable, UnsupportedFilter
+from portico.errors import RateLimited, ServiceError, ServiceTimeout, ServiceUnavailable, UnsupportedOption
 from portico_testkit.fakes.text_search import ListEntry, ListSearch
 from portico_testkit.text_search import TextSearchKit
 from portico_testkit.virtual_time import on_virtual_time
@@ -110,7 +110,7 @@ def test_what_it_supports_is_what_every_source_supports() -> None:
 async def test_an_unsupported_filter_names_the_source_and_what_all_support() -> None:
     narrow = FilterSupport.fields_of("colour")
     fused = FusedSearch({"docs": Source(), "web": Source(support=narrow)}, name="all")
-    with pytest.raises(UnsupportedFilter) as raised:
+    with pytest.raises(UnsupportedOption) as raised:
         await found(fused, filter=And((Equal("colour", "red"), Equal("color", "red"))))
     assert str(raised.value) == (
         "The source 'web' of text search 'all' cannot filter by 'color'. Did you mean 'colour'? It supports "

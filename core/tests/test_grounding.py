@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from portico import Kernel, function, search_plugin
 from portico._agents.agent import ChatAgent
 from portico._agents.grounding import GROUNDED_INSTRUCTIONS, Passages, SearchContextProvider, queries_of
-from portico._agents.thread import AgentTurn, Thread, TurnOutcome
+from portico._agents.thread import AgentTurn, Thread
 from portico._chat.messages import ChatCapabilities, ChatReply, Citation, Message, Source, ToolCall
 from portico._search.results import (
     SearchCapabilities,
@@ -194,7 +194,7 @@ async def test_after_a_turn_nothing_happens() -> None:
     asked = turn("How does the red door open?")
     await provider.before(asked)
     found = provider.latest(asked.thread)
-    await provider.after(asked, TurnOutcome(error=RuntimeError()))
+    await provider.after(asked, RuntimeError())
     assert provider.latest(asked.thread) == found
 
 

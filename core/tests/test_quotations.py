@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from portico._chat.citations import find_quotations, unfound_quotations
+from portico._chat.citations import Citations, find_quotations
 from portico._chat.messages import Source
 
 PASSAGE = (
@@ -33,7 +33,7 @@ SOURCES = (Source(1, "Plans are data that anybody can read."), Source(2, PASSAGE
     ],
 )
 def test_what_stands_in_a_source_is_found(answer: str) -> None:
-    assert unfound_quotations(answer, SOURCES) == ()
+    assert Citations.unfound_quotations(answer, SOURCES) == ()
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_what_stands_in_a_source_is_found(answer: str) -> None:
     ],
 )
 def test_what_no_source_says_is_told(answer: str, unfound: tuple[str, ...]) -> None:
-    assert unfound_quotations(answer, SOURCES) == unfound
+    assert Citations.unfound_quotations(answer, SOURCES) == unfound
 
 
 words = st.lists(st.text(alphabet="abcäß", min_size=1, max_size=6), min_size=6, max_size=20)
@@ -60,8 +60,10 @@ def test_any_part_of_a_passage_can_be_quoted(passage: list[str], data: st.DataOb
     quoted = " ".join(passage[start:end])
     opening, closing = data.draw(st.sampled_from(["“”", '""', "„“", "«»"]))
     source = Source(1, "\n".join(passage).upper())
-    assert unfound_quotations(f"It says {opening}{quoted}{closing} [1].", [source]) == ()
-    assert unfound_quotations(f"It says {opening}{quoted} zebra{closing} [1].", [source]) == (f"{quoted} zebra",)
+    assert Citations.unfound_quotations(f"It says {opening}{quoted}{closing} [1].", [source]) == ()
+    assert Citations.unfound_quotations(f"It says {opening}{quoted} zebra{closing} [1].", [source]) == (
+        f"{quoted} zebra",
+    )
 
 
 @pytest.mark.fuzz
@@ -69,9 +71,9 @@ def test_any_part_of_a_passage_can_be_quoted(passage: list[str], data: st.DataOb
 def test_any_text_can_be_searched(text: str) -> None:
     for quotation in find_quotations(text):
         assert "\n" not in quotation
-    assert isinstance(unfound_quotations(text, SOURCES), tuple)
+    assert isinstance(Citations.unfound_quotations(text, SOURCES), tuple)
 
 
 def test_long_texts_full_of_quotation_marks_take_no_time_to_speak_of() -> None:
     for text in ("“" * 100_000, '"a b c d' * 20_000, "“a" * 50_000, ">" * 100_000, "> a\n" * 30_000, "„a“" * 30_000):
-        unfound_quotations(text, SOURCES)
+        Citations.unfound_quotations(text, SOURCES)

@@ -24,7 +24,6 @@ from portico._runs.outcome import Paused, Run
 from portico.errors import (
     LimitExceeded,
     PlanStale,
-    RunEnded,
     RunError,
     RunNotFound,
     ServiceUnavailable,
@@ -216,7 +215,7 @@ async def check_one_crash(
     assert {record.step.id for record in run.steps} == {record.step.id for record in whole.steps}
     assert run.plan.steps == run.plan.steps
     assert RunState.of(await store.read(whole.name)).state == "done"
-    with pytest.raises(RunEnded, match="has its answer"):
+    with pytest.raises(RunError, match="has its answer"):
         await kernel.resume(whole.name)
     assert len(asyncio.all_tasks()) == 1
     if record is None:
@@ -602,7 +601,7 @@ async def test_the_budget_that_was_asked_for_holds_after_resuming_unless_another
 
 async def test_an_infeasible_run_is_over(kernel: Kernel) -> None:
     run = await kernel.run_goal("Fly", planner=ScriptedPlanner(Infeasible("No wings.")))
-    with pytest.raises(RunEnded, match="infeasible"):
+    with pytest.raises(RunError, match="infeasible"):
         await kernel.resume(run.name)
 
 

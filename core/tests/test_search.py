@@ -21,7 +21,7 @@ from portico._search.results import (
     TextSearchOptions,
     TextSearchResult,
 )
-from portico.errors import ArgumentsInvalid, UnsupportedFilter
+from portico.errors import ArgumentsInvalid, UnsupportedOption
 
 
 @dataclass
@@ -110,7 +110,7 @@ async def test_a_source_that_does_not_count_leaves_the_count_out(library: Librar
 
 async def test_a_filter_that_the_source_cannot_apply_is_refused_before_it_is_asked(library: Library) -> None:
     for query in ("q", ""):
-        with pytest.raises(UnsupportedFilter, match="'library'"):
+        with pytest.raises(UnsupportedOption, match="'library'"):
             await library.search(query, TextSearchOptions(filter=Range("site", above="a")))
     assert library.asked == []
 

@@ -26,7 +26,7 @@ from portico._search.results import (
     search_method,
 )
 from portico._types.compiled import Compiled
-from portico.errors import ArgumentsInvalid, PorticoError, UnsupportedFilter
+from portico.errors import ArgumentsInvalid, PorticoError, UnsupportedOption
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,7 +364,7 @@ async def test_python_values_are_taken_as_they_are(web: Web) -> None:
 def test_a_parameter_that_the_source_cannot_filter_by_is_refused_when_the_plugin_is_made(
     web: Web, parameters: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(UnsupportedFilter, match=message):
+    with pytest.raises(UnsupportedOption, match=message):
         search_plugin(web, "Web", parameters=parameters)
 
 
@@ -376,9 +376,9 @@ async def test_a_method_with_fields_of_its_own_offers_and_takes_those(web: Web) 
     assert web.filters == [Equal("freshness", "Day")]
     for function, field, source in (("GetNews", "site", "'web' (GetNews)"), ("Search", "freshness", "'web'")):
         told = f"Web-{function} cannot have the parameter '{field}'. Text search {source} cannot filter by '{field}'"
-        with pytest.raises(UnsupportedFilter, match="^" + re.escape(told)):
+        with pytest.raises(UnsupportedOption, match="^" + re.escape(told)):
             search_plugin(web, "Web", functions=(function,), parameters={field: "Which."})
-    with pytest.raises(UnsupportedFilter, match="cannot filter by 'site'"):
+    with pytest.raises(UnsupportedOption, match="cannot filter by 'site'"):
         await web.get_news("q", TextSearchOptions(filter=Equal("site", "a")))
 
 
@@ -447,7 +447,7 @@ def test_a_parameter_beside_a_fixed_filter_needs_a_source_that_combines(web: Web
     web.capabilities = SearchCapabilities(FilterSupport({"site": frozenset({"Equal"})}, frozenset(), ("site",)))
     search_plugin(web, "Web")
     search_plugin(web, "Web", filter=Equal("site", "a"), parameters={})
-    with pytest.raises(UnsupportedFilter, match="cannot combine filters with And"):
+    with pytest.raises(UnsupportedOption, match="cannot combine filters with And"):
         search_plugin(web, "Web", filter=Equal("site", "a"))
 
 

@@ -18,7 +18,7 @@ from portico._search.results import (
     search_method,
     search_methods,
 )
-from portico.errors import UnsupportedFilter
+from portico.errors import UnsupportedOption
 
 
 @dataclass(frozen=True)
@@ -119,6 +119,6 @@ async def test_filters_are_the_connectors_or_the_methods_own(papers: Papers) -> 
     await papers.get_daily_news("q", of_site)
     await papers.get_pictures("q", of_day)
     for method, options, known in ((papers.get_daily_news, of_day, "site"), (papers.get_pictures, of_site, "day")):
-        with pytest.raises(UnsupportedFilter, match=f"'papers'.*{known}"):
+        with pytest.raises(UnsupportedOption, match=f"'papers'.*{known}"):
             await method("q", options)
     assert len(papers.asked) == 2

@@ -13,7 +13,7 @@ from portico._plugins.registration import ValueForm
 from portico._search.filters import And, AnyOf, Equal, Filter, FilterSupport, Range, wanted
 from portico._search.results import SearchCapabilities
 from portico._search.web import AskedPage, FoundPage
-from portico.errors import UnsupportedFilter, UnsupportedOption
+from portico.errors import UnsupportedOption
 
 TWO = ValueForm("..", "two letters")
 
@@ -33,7 +33,7 @@ def test_a_value_is_the_filters_or_the_default() -> None:
 def test_a_value_that_the_service_does_not_know_is_refused_with_those_it_knows(value: Any) -> None:
     asked = page(Equal("age", value))
     for read in (asked.value, asked.values):
-        with pytest.raises(UnsupportedFilter, match=r"Text search 'acme'.*'age'.*'day' or 'week'"):
+        with pytest.raises(UnsupportedOption, match=r"Text search 'acme'.*'age'.*'day' or 'week'"):
             read("age", form=ValueForm.one_of("day", "week"))
 
 
@@ -45,7 +45,7 @@ def test_a_setting_is_what_the_filter_does_not_say() -> None:
         "language": "en",
         "age": None,
     }
-    with pytest.raises(UnsupportedFilter, match=r"'Germany' for 'country'\. It takes two letters\."):
+    with pytest.raises(UnsupportedOption, match=r"'Germany' for 'country'\. It takes two letters\."):
         page(Equal("country", "Germany")).chosen(settings, country=TWO)
 
 
@@ -58,7 +58,7 @@ def test_the_days_that_are_left_are_those_that_the_range_keeps(bounds: dict[str,
     filter = Range("date", **{bound: edge.isoformat() for bound, edge in bounds.items()})
     try:
         first, last = page(filter).days("date")
-    except UnsupportedFilter:
+    except UnsupportedOption:
         assert not FilterSupport.matches(filter, {"date": day.isoformat()})
         return
     kept = (first is None or first <= day) and (last is None or day <= last)
@@ -67,21 +67,21 @@ def test_the_days_that_are_left_are_those_that_the_range_keeps(bounds: dict[str,
 
 @pytest.mark.parametrize("value", ["soon", "2026", "2026-02-30", "01/02/2026", 2026, 1.5, "9999-12-31", ""])
 def test_what_is_no_day_is_refused_with_an_example(value: Any) -> None:
-    with pytest.raises(UnsupportedFilter, match="'2026-01-31'"):
+    with pytest.raises(UnsupportedOption, match="'2026-01-31'"):
         page(Range("date", above=value)).days("date")
 
 
 def test_a_range_in_which_no_day_is_left_is_refused() -> None:
     for read in (page(Range("date", above="2026-01-31", below="2026-02-01")),):
-        with pytest.raises(UnsupportedFilter, match="no day is left"):
+        with pytest.raises(UnsupportedOption, match="no day is left"):
             read.days("date")
-        with pytest.raises(UnsupportedFilter, match="no day is left"):
+        with pytest.raises(UnsupportedOption, match="no day is left"):
             read.period("date", "{}to{}")
 
 
 def test_two_ways_to_say_when_are_refused_together_and_fine_alone() -> None:
     both = page(And((Equal("age", "week"), Range("date", at_least="2026-01-01"))))
-    with pytest.raises(UnsupportedFilter, match=r"Text search 'acme' filters by 'date' or by 'age', not by both"):
+    with pytest.raises(UnsupportedOption, match=r"Text search 'acme' filters by 'date' or by 'age', not by both"):
         both.days("date", instead_of="age")
     assert page(Equal("age", "week")).period("date", "{}", instead_of="age") is None
 

@@ -27,7 +27,7 @@ REACHED = {
     "source lines": 81_800,
     "core lines": 26_200,
     "testkit lines, with its tests": 17_400,
-    "public names of core": 284,
+    "public names of core": 220,
 }
 """What is still above its limit: such a figure may only fall. Lower it here when it does."""
 _LEAVES = ("core", "adapters/*", "connectors/*", "planners/*", "tests/testkit")

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from portico import Kernel, function
-from portico.plugins import caller
+from portico.plugins import FunctionCall
 from portico_templates.handlebars.language import HandlebarsTemplates
 
 try:
@@ -60,7 +60,7 @@ async def slow(query: str) -> str:
 
 async def main() -> int:
     """Measure, print the tables and one JSON line; return 1 where a limit is broken."""
-    call = caller(Kernel())
+    call = FunctionCall.caller(Kernel())
     texts = [
         (f"Result {number}", f"What it says, {number}. " * 8, f"https://example.org/{number}") for number in range(10)
     ]
@@ -127,7 +127,7 @@ async def concurrent(language: HandlebarsTemplates) -> float:
     seconds = []
     for _ in range(5):
         started = perf_counter()
-        await template.render(variables, call=caller(kernel, variables))
+        await template.render(variables, call=FunctionCall.caller(kernel, variables))
         seconds.append(perf_counter() - started)
     return statistics.median(seconds)
 

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable
 from time import perf_counter
 
 from portico import Kernel, function
-from portico.plugins import SemanticKernelTemplates, caller
+from portico.plugins import FunctionCall, SemanticKernelTemplates
 
 try:
     import jinja2
@@ -61,7 +61,7 @@ async def main() -> int:
     suspending = jinja2.Environment(autoescape=False, enable_async=True).from_string(THE_SAME, functions)
 
     async def render_ours() -> str:
-        return await ours.render(VARIABLES, call=caller(kernel, VARIABLES))
+        return await ours.render(VARIABLES, call=FunctionCall.caller(kernel, VARIABLES))
 
     async def render_by_kernel() -> str:
         return await kernel.render_prompt(ours, VARIABLES)

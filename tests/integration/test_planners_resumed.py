@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from portico import ChatCapabilities, ChatReply, ChatRequest, Kernel, Reasoning, Run, Text, ToolCall, function
-from portico.errors import PorticoError, RunEnded
+from portico.errors import PorticoError, RunError
 from portico.plans import Answer
 from portico.ports import ChatService, Planner, TemplateLanguage
 from portico_function_calling_planner.config import FunctionCallingSettings
@@ -228,7 +228,7 @@ async def test_the_conversation_goes_on_wherever_the_process_ended(name: str, ca
         planner = planner_of(name, again.chat)
         try:
             run = await kernel_with(resumed_in).resume(whole.name, planner=planner)
-        except RunEnded:
+        except RunError:
             assert cut == len(entries)
             continue
         except PorticoError as error:

@@ -12,7 +12,6 @@ import pytest
 from portico import ChatReply, ChatRequest, Message, Part, Reasoning, Text, ToolCall, Usage
 from portico.errors import (
     AuthenticationFailed,
-    ContentFiltered,
     ContentRefused,
     ContextOverflow,
     RateLimited,
@@ -118,7 +117,7 @@ async def test_a_reply_is_read(name, loopback, make_chat):
 
 REFUSALS = {
     "openai-refusal": (ContentRefused, "I'm sorry, I cannot assist with that request."),
-    "azure-filtered": (ContentFiltered, "filtered its answer (violence)"),
+    "azure-filtered": (ContentRefused, "filtered its answer (violence)"),
 }
 
 
@@ -144,7 +143,7 @@ ERRORS: dict[str, tuple[type[ServiceError], str]] = {
     "200-openrouter-midway.sse": (ServiceUnavailable, "Provider disconnected unexpectedly"),
     "200-openrouter-upstream.json": (ServiceUnavailable, "Provider returned error"),
     "200-vllm-midway.sse": (RateLimited, "too many requests"),
-    "400-azure-filter.json": (ContentFiltered, "filtered the request (violence): The response was filtered"),
+    "400-azure-filter.json": (ContentRefused, "filtered the request (violence): The response was filtered"),
     "400-gemini-list.json": (ServiceError, "refused the request (400): Request contains an invalid argument"),
     "400-llamacpp-context.json": (ContextOverflow, "exceeds the available context size"),
     "400-llamacpp-old-context.json": (ContextOverflow, "enable context shift"),
@@ -154,7 +153,7 @@ ERRORS: dict[str, tuple[type[ServiceError], str]] = {
     "400-openai-context.json": (ContextOverflow, "resulted in 131023 tokens"),
     "400-openai-embeddings-context.json": (ContextOverflow, "however you requested 10028 tokens"),
     "400-openai-option.json": (ServiceError, "'temperature' does not support 0.2"),
-    "400-openai-prompt.json": (ContentFiltered, "flagged as potentially violating"),
+    "400-openai-prompt.json": (ContentRefused, "flagged as potentially violating"),
     "400-openai-schema.json": (ServiceError, "'additionalProperties' is required"),
     "400-vllm-context.json": (ContextOverflow, "maximum context length is 4096"),
     "400-vllm-new-context.json": (ContextOverflow, "longer than the maximum model length of 4096"),
@@ -164,7 +163,7 @@ ERRORS: dict[str, tuple[type[ServiceError], str]] = {
     "401-openai-key.json": (AuthenticationFailed, "Incorrect API key provided: ********"),
     "402-deepseek-balance.json": (ServiceError, "has no credit left for this key: Insufficient Balance"),
     "403-openai-region.json": (AuthenticationFailed, "Country, region, or territory not supported"),
-    "403-openrouter-moderation.json": (ContentFiltered, "your input was flagged"),
+    "403-openrouter-moderation.json": (ContentRefused, "your input was flagged"),
     "404-azure-deployment.json": (ServiceError, "has no model 'm-1'"),
     "404-ollama-model.json": (ServiceError, "try pulling it first. Mend model."),
     "404-openai-model.json": (ServiceError, "has no model 'm-1'"),

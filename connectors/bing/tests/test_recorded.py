@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from portico import And, Equal, Kernel, Range, TextSearchOptions, search_plugin
-from portico.errors import PorticoError, UnsupportedFilter
+from portico.errors import PorticoError, UnsupportedOption
 from portico.plugins import HttpResponse, Secret
 from portico.ports import HttpClient
 from portico_bing._wire import BingArticle
@@ -112,7 +112,7 @@ async def test_a_filter_beats_a_setting_and_a_country_beats_the_market() -> None
 )
 async def test_what_the_service_would_ignore_is_refused_and_not_sent(filter: Any, words: str) -> None:
     search, client = bing("nothing")
-    with pytest.raises(UnsupportedFilter, match=words):
+    with pytest.raises(UnsupportedOption, match=words):
         await search.search("q", TextSearchOptions(filter=filter))
     assert client.requests == []
 
@@ -172,7 +172,7 @@ async def test_news_have_a_count_and_filters_of_their_own() -> None:
     assert isinstance((await results.list())[0], BingArticle)
     assert (client.requests[0].params["sortBy"], client.requests[0].params["freshness"]) == ("Date", "Week")
     for filter in (Range("date", at_least="2026-01-01"), Equal("promote", "Images")):
-        with pytest.raises(UnsupportedFilter, match="'bing'"):
+        with pytest.raises(UnsupportedOption, match="'bing'"):
             await search.get_news("lighthouse", TextSearchOptions(filter=filter))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from portico import Kernel
-from portico.errors import UnsupportedFilter, UnsupportedOption
+from portico.errors import UnsupportedOption
 from portico.plugins import HttpRequest, Secret
 from portico.ports import HttpClient
 from portico.search import And, AnyOf, Equal, Filter, Range, TextSearchOptions, search_plugin
@@ -67,7 +67,7 @@ async def test_an_open_range_ends_today() -> None:
 async def test_what_brave_would_not_understand_is_refused_before_it_is_sent(filter: Filter, words: str) -> None:
     search, client = brave_with()
     for method in (search.search, search.get_news):
-        with pytest.raises(UnsupportedFilter) as caught:
+        with pytest.raises(UnsupportedOption) as caught:
             await method("door", TextSearchOptions(filter=filter))
         assert words in str(caught.value)
     assert client.requests == []

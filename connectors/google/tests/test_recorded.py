@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from portico import And, AnyOf, Equal, Range, TextSearchOptions
-from portico.errors import ServiceError, UnsupportedFilter
+from portico.errors import ServiceError, UnsupportedOption
 from portico.plugins import HttpResponse, Secret
 from portico.ports import HttpClient
 from portico_google.config import GoogleSettings
@@ -117,7 +117,7 @@ async def test_a_filter_beats_a_setting() -> None:
 )
 async def test_what_the_service_would_ignore_is_refused_and_not_sent(filter: Any, words: str) -> None:
     search, client = google("nothing")
-    with pytest.raises(UnsupportedFilter, match=words):
+    with pytest.raises(UnsupportedOption, match=words):
         await search.search("q", TextSearchOptions(filter=filter))
     assert client.requests == []
 

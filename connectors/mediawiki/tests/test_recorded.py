@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from portico.errors import UnsupportedFilter
+from portico.errors import UnsupportedOption
 from portico.plugins import HttpRequest
 from portico.ports import HttpClient
 from portico.search import Equal, TextSearchOptions
@@ -140,7 +140,7 @@ async def test_a_bound_for_the_lag_is_sent_when_it_is_set(maxlag: int | None) ->
 async def test_a_namespace_that_is_no_number_is_refused_before_it_is_sent() -> None:
     """The wiki would leave it out and only warn."""
     search, client = wiki("lighthouse")
-    with pytest.raises(UnsupportedFilter, match="'Talk' for 'namespace'"):
+    with pytest.raises(UnsupportedOption, match="'Talk' for 'namespace'"):
         await search.search("lighthouse", TextSearchOptions(filter=Equal("namespace", "Talk")))
     assert client.requests == []
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from portico import Kernel
-from portico.errors import UnsupportedFilter
+from portico.errors import UnsupportedOption
 from portico.plugins import HttpRequest, Secret
 from portico.ports import HttpClient
 from portico.search import And, AnyOf, Equal, Filter, Range, TextSearchOptions, search_plugin
@@ -82,7 +82,7 @@ async def test_results_left_out_are_asked_for_too_since_there_are_no_pages() -> 
 )
 async def test_what_tavily_would_not_understand_is_refused_before_it_is_sent(filter: Filter, words: str) -> None:
     search, client = tavily_with()
-    with pytest.raises(UnsupportedFilter) as caught:
+    with pytest.raises(UnsupportedOption) as caught:
         await search.search("door", TextSearchOptions(filter=filter))
     assert words in str(caught.value)
     assert client.requests == []
@@ -91,7 +91,7 @@ async def test_what_tavily_would_not_understand_is_refused_before_it_is_sent(fil
 async def test_news_take_no_other_topic() -> None:
     search, client = tavily_with(country="germany")
     for filter in (Equal("topic", "finance"), Equal("country", "france")):
-        with pytest.raises(UnsupportedFilter, match="site"):
+        with pytest.raises(UnsupportedOption, match="site"):
             await search.get_news("door", TextSearchOptions(filter=filter))
     await search.get_news("door", TextSearchOptions(filter=AnyOf("site", ("a.example", "b.example"))))
     [request] = client.requests

@@ -12,7 +12,6 @@ from portico._lazy import lazy_names
 
 if TYPE_CHECKING:
     from portico._agents.agent import (
-        AgentEvent as AgentEvent,
         AgentReply as AgentReply,
         ChatAgent as ChatAgent,
     )
@@ -32,12 +31,9 @@ if TYPE_CHECKING:
         Context as Context,
         ContextProvider as ContextProvider,
         Thread as Thread,
-        TurnOutcome as TurnOutcome,
     )
     from portico._chat.citations import (
-        check_citations as check_citations,
-        numbered_sources as numbered_sources,
-        unfound_quotations as unfound_quotations,
+        Citations as Citations,
     )
     from portico._chat.messages import (
         ChatCapabilities as ChatCapabilities,
@@ -212,7 +208,6 @@ if TYPE_CHECKING:
         WebSearchConnector as WebSearchConnector,
     )
     from portico._selection.selection import (
-        Changes as Changes,
         Considered as Considered,
         FunctionsOffered as FunctionsOffered,
         Selection as Selection,

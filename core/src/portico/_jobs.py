@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-JobState: TypeAlias = Literal["waiting", "running", "done", "failed", "cancelled"]
+STATES = ("waiting", "running", "done", "failed", "cancelled")
+"""The states of a job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,9 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class JobStatus:
-    """How far a job is. ``attempts`` counts how often it was begun; times are UTC, ISO 8601, of the last change.
+    """How far a job is: "waiting", "running", "done", "failed" or "cancelled".
+
+    ``attempts`` counts how often it was begun; times are UTC, ISO 8601, of the last change.
 
     ``worker`` is who has it or had it last, ``result`` what it gave, ``error`` why it failed. ``body`` is what was
     submitted, and None where that was not asked for: it may be large.
@@ -30,7 +33,7 @@ class JobStatus:
 
     name: str
     kind: str
-    state: JobState
+    state: str
     attempts: int = 0
     worker: str = ""
     submitted_at: str = ""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from portico._prompts.rendering import PromptOptions, Prompts
     from portico._runs.approval import DecidePlan, DecideStep
     from portico._runs.outcome import Proposal, Run
-    from portico._runs.submitting import SubmitOptions
+    from portico._runs.submitting import JobHandler, SubmitOptions
     from portico._tool_loop.asking import Asking
     from portico._tool_loop.toolset import Toolset
     from portico._tool_loop.values import Asked, Turn, TurnEvent, TurnOptions
@@ -457,3 +457,11 @@ class Kernel:
         Raises ``RuntimeError`` inside a running event loop: await there instead.
         """
         return run_to_end(awaitable)
+
+    @staticmethod
+    def job_handlers() -> dict[str, JobHandler]:
+        """Return what carries out each kind of job, for one worker."""
+        from portico._bulk_embedding.jobs import KIND, EmbeddingJobs
+        from portico._runs.submitting import RUN_KIND, carry_out
+
+        return {RUN_KIND: carry_out, KIND: EmbeddingJobs()}

@@ -16,8 +16,7 @@ original as ``__cause__``. Programmer mistakes stay ``ValueError`` and ``TypeErr
     │   ├── ArgumentsInvalid          every fault at once: where, expected, got
     │   └── FunctionFailed            the function raised; the cause is kept
     ├── SchemaUnsupported             a JSON Schema keyword or Python type that Portico does not support
-    ├── UnsupportedOption             a service does not support an option
-    │   └── UnsupportedFilter         a source cannot apply this filter
+    ├── UnsupportedOption             a service does not support an option, or a source a filter
     ├── ServiceError                  a service failed, or did not answer
     │   ├── ServiceUnavailable        no connection, or a failure on its side
     │   ├── ServiceTimeout            no answer in time
@@ -26,8 +25,7 @@ original as ``__cause__``. Programmer mistakes stay ``ValueError`` and ``TypeErr
     │   ├── RateLimited               too many requests; ``retry_after`` seconds when known
     │   ├── QuotaExceeded             the quota of the account is used up
     │   ├── ResponseInvalid           the answer has another form than agreed
-    │   ├── ContentRefused            the model itself refused
-    │   │   └── ContentFiltered       a filter of the service stopped the question or the answer
+    │   ├── ContentRefused            the model refused, or a filter of the service
     │   └── ContextOverflow           the request is too long for the model
     ├── StoreError                    a file or database of Portico cannot be read or written
     │   ├── StoreBusy                 another process holds it
@@ -40,8 +38,7 @@ original as ``__cause__``. Programmer mistakes stay ``ValueError`` and ``TypeErr
     │   ├── PlanStale                 its functions have changed; ``changes`` says how
     │   └── StepFailed                a step raised; the cause is kept
     ├── RunError                      a run of the journal cannot continue
-    │   ├── RunNotFound               no run has this name; the nearest names are given
-    │   └── RunEnded                  it already has an outcome
+    │   └── RunNotFound               no run has this name; the nearest names are given
     ├── ThreadBusy                    another turn is running on a thread, the conversation of an agent
     ├── ThreadFormatError             a document is not a thread; the place in it is given
     └── LimitExceeded                 a limit of Portico was reached; the message names it
@@ -61,7 +58,6 @@ __all__ = [
     "ArgumentsInvalid",
     "AuthenticationFailed",
     "ConfigurationError",
-    "ContentFiltered",
     "ContentRefused",
     "ContextOverflow",
     "FunctionError",
@@ -80,7 +76,6 @@ __all__ = [
     "QuotaExceeded",
     "RateLimited",
     "ResponseInvalid",
-    "RunEnded",
     "RunError",
     "RunNotFound",
     "SchemaUnsupported",
@@ -95,7 +90,6 @@ __all__ = [
     "TemplateError",
     "ThreadBusy",
     "ThreadFormatError",
-    "UnsupportedFilter",
     "UnsupportedOption",
     "nearest",
 ]
@@ -210,11 +204,7 @@ class SchemaUnsupported(PorticoError):
 
 
 class UnsupportedOption(PorticoError):
-    """A service does not support an option; nothing was sent."""
-
-
-class UnsupportedFilter(UnsupportedOption):
-    """A source cannot apply a filter; the message names the fields and clauses that it takes."""
+    """A service does not support an option, or a source a filter; the message names what it takes. Nothing was sent."""
 
 
 class ServiceError(PorticoError):
@@ -258,11 +248,7 @@ class ResponseInvalid(ServiceError):
 
 
 class ContentRefused(ServiceError):
-    """The model refused to answer; the message has its words."""
-
-
-class ContentFiltered(ContentRefused):
-    """A filter of the service stopped the question or the answer."""
+    """The model refused to answer, or a filter stopped the question or the answer; the message has the words."""
 
 
 class ContextOverflow(ServiceError):
@@ -348,7 +334,7 @@ class StepFailed(PlanError):
 
 
 class RunError(PorticoError):
-    """A run of the journal cannot continue in this way; the message says what can be done."""
+    """A run of the journal cannot continue: it has its outcome, or for another reason. The message says what to do."""
 
 
 class RunNotFound(RunError):
@@ -361,10 +347,6 @@ class RunNotFound(RunError):
         if self.nearest:
             advice = f"Nearest: {', '.join(self.nearest)}."
         super().__init__(f"The journal has no run {run!r}. {advice}")
-
-
-class RunEnded(RunError):
-    """A run already has its outcome, so it cannot continue."""
 
 
 class ThreadBusy(PorticoError):

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
         INPUT as INPUT,
         Expression as Expression,
         From as From,
-        JsonPath as JsonPath,
         ListOf as ListOf,
         ObjectOf as ObjectOf,
         Plan as Plan,
@@ -46,11 +45,7 @@ if TYPE_CHECKING:
         evaluate as evaluate,
         references as references,
     )
-    from portico._plans.reuse import (
-        Stale as Stale,
-        find_plan as find_plan,
-        saved_plan as saved_plan,
-    )
+    from portico._plans.reuse import Stale as Stale
     from portico._plans.task import (
         Answer as Answer,
         Budget as Budget,
@@ -63,13 +58,10 @@ if TYPE_CHECKING:
         Task as Task,
     )
     from portico._plans.text_form import (
-        input_in_words as input_in_words,
         plan_to_mermaid as plan_to_mermaid,
         plan_to_text as plan_to_text,
     )
     from portico._plans.xml_form.reading import XmlPlan as XmlPlan
-    from portico._runs.runners import require_jobs as require_jobs
-    from portico._runs.submitting import job_handlers as job_handlers
     from portico._tool_loop.structured import ReplyProblem as ReplyProblem
 else:
     __getattr__, __dir__ = lazy_names(__name__)

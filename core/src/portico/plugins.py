@@ -9,7 +9,6 @@ from portico._lazy import lazy_names
 if TYPE_CHECKING:
     from portico._bulk_embedding.batch import EmbeddingBatch as EmbeddingBatch
     from portico._bulk_embedding.workers import StoreFilling as StoreFilling
-    from portico._chat.messages import several_texts as several_texts
     from portico._plugins.databases import Sqlite as Sqlite
     from portico._plugins.http import (
         HttpRequest as HttpRequest,
@@ -20,13 +19,10 @@ if TYPE_CHECKING:
         Secret as Secret,
         Services as Services,
         ValueForm as ValueForm,
-        place_of as place_of,
     )
     from portico._prompts.calling import (
-        CallPlaces as CallPlaces,
         FunctionCall as FunctionCall,
         TextForm as TextForm,
-        caller as caller,
     )
     from portico._prompts.semantic_kernel import SemanticKernelTemplates as SemanticKernelTemplates
     from portico._runs.journal import RunState as RunState
@@ -45,6 +41,5 @@ if TYPE_CHECKING:
         Mismatch as Mismatch,
     )
     from portico._types.compiling import compile_type as compile_type
-    from portico._types.docstrings import Documentation as Documentation
 else:
     __getattr__, __dir__ = lazy_names(__name__)

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from portico._agents.thread import ContextProvider as ContextProvider
     from portico._jobs import (
         Job as Job,
-        JobState as JobState,
         JobStatus as JobStatus,
         Worker as Worker,
     )

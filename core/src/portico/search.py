@@ -32,8 +32,6 @@ if TYPE_CHECKING:
         search_method as search_method,
     )
     from portico._search.vectors import (
-        HybridMatch as HybridMatch,
-        Metadata as Metadata,
         VectorMatch as VectorMatch,
         VectorRecord as VectorRecord,
         Vectors as Vectors,

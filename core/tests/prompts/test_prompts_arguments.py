@@ -8,7 +8,7 @@ from typing import Literal
 import pytest
 
 from portico import Kernel, Prompt, Trusted, function
-from portico._prompts.calling import caller
+from portico._prompts.calling import FunctionCall
 from portico._prompts.semantic_kernel import SemanticKernelTemplates
 from portico.errors import TemplateError
 
@@ -61,7 +61,9 @@ def kernel() -> Kernel:
 
 
 async def rendered(kernel: Kernel, source: str, **variables: object) -> str:
-    return await SemanticKernelTemplates().compile(source).render(variables, call=caller(kernel, variables))
+    return (
+        await SemanticKernelTemplates().compile(source).render(variables, call=FunctionCall.caller(kernel, variables))
+    )
 
 
 async def refused(kernel: Kernel, source: str, **variables: object) -> str:

@@ -14,7 +14,7 @@ import pytest
 
 from portico import Kernel, Middleware, function
 from portico._functions.functions import Function, FunctionPlugin
-from portico._prompts.calling import caller, json_caller
+from portico._prompts.calling import FunctionCall, json_caller
 from portico._prompts.semantic_kernel import SemanticKernelTemplates
 from portico.errors import ArgumentsInvalid, FunctionFailed, FunctionNotFound, TemplateError
 
@@ -77,7 +77,7 @@ def kernel() -> Kernel:
 
 async def rendered(kernel: Kernel, source: str, **variables: object) -> str:
     template = SemanticKernelTemplates().compile(source)
-    return await template.render(variables, call=caller(kernel, variables))
+    return await template.render(variables, call=FunctionCall.caller(kernel, variables))
 
 
 async def refused(kernel: Kernel, source: str, **variables: object) -> str:
@@ -169,14 +169,14 @@ async def test_a_parameter_is_not_given_by_place_and_by_name(kernel: Kernel) -> 
 
 
 async def test_positional_arguments_fill_the_parameters_in_order(kernel: Kernel) -> None:
-    call = caller(kernel)
+    call = FunctionCall.caller(kernel)
     assert await call("p-city", {}, ["Oslo", "F"]) == "Oslo in F"
     with pytest.raises(ArgumentsInvalid, match="at most 2 arguments, not 3"):
         call("p-city", {}, ["Oslo", "F", "x"])
 
 
 async def test_the_call_itself_refuses_what_does_not_fit_before_anything_is_awaited(kernel: Kernel) -> None:
-    call = caller(kernel)
+    call = FunctionCall.caller(kernel)
     with pytest.raises(FunctionNotFound):
         call("p-nope", {})
     with pytest.raises(ArgumentsInvalid):
@@ -185,7 +185,7 @@ async def test_the_call_itself_refuses_what_does_not_fit_before_anything_is_awai
 
 async def test_results_are_written_by_the_function_s_type(kernel: Kernel) -> None:
     assert await rendered(kernel, "{{p.passages}}") == '[{"value": "text", "found": "2026-03-01"}]'
-    assert await caller(kernel)("p-passages", {}) == [{"value": "text", "found": "2026-03-01"}]
+    assert await FunctionCall.caller(kernel)("p-passages", {}) == [{"value": "text", "found": "2026-03-01"}]
 
 
 def returning(hint: object, value: object) -> Callable[[], object]:

@@ -37,7 +37,7 @@ class Remembers:
         return Context(functions=(LOOK,), messages=(note,), instructions="Remember.")
 
     async def after(self, turn, outcome):
-        if outcome.error is None:
+        if not isinstance(outcome, BaseException):
             words = tuple(message.text for message in turn.new)
             self.asked[turn.thread.id] = (*self.asked.get(turn.thread.id, ()), *words)
 

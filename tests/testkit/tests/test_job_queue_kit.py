@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from portico.errors import StoreError
-from portico.ports import Job, JobQueue, JobState, JobStatus, Worker
+from portico.ports import Job, JobQueue, JobStatus, Worker
 from portico_testkit.fakes.job_queue import MemoryJobQueue
 from portico_testkit.job_queue import JobQueueKit
 from portico_testkit.job_workers import Elsewhere, OtherWorker, noted, worker_process
@@ -103,7 +103,7 @@ class Served(MemoryJobQueue):
         return await super().status(names, **options)
 
     async def jobs(
-        self, kind: str, *, states: Collection[JobState] = ("waiting", "running"), limit: int = 100, **options: Any
+        self, kind: str, *, states: Collection[str] = ("waiting", "running"), limit: int = 100, **options: Any
     ) -> list[JobStatus]:
         self.reach()
         return await super().jobs(kind, states=states, limit=limit, **options)

@@ -9,7 +9,7 @@ import pytest
 
 from portico import Prompt, Trusted
 from portico.errors import ArgumentsInvalid, FunctionNotFound, TemplateError
-from portico.plugins import CallPlaces, TextForm
+from portico.plugins import FunctionCall, TextForm
 from portico_testkit.kit_failures import Fault, KnownFaults
 from portico_testkit.template_language import TemplateLanguageKit
 
@@ -46,7 +46,7 @@ class Percented:
         return re.findall(r"(\w+)(?=,|$)", called[2]) if called else [block[1]]
 
     def told(self, blocks):
-        places = CallPlaces(self.source)
+        places = FunctionCall.places(self.source)
         return tuple(self.call(places, block) for block in blocks if CALL.fullmatch(block[1]))
 
     def call(self, places, block):

@@ -71,7 +71,7 @@ async def test_the_functions_that_the_turn_is_about_are_offered() -> None:
     assert names(context) == ["send_mail"]
     assert context.selection is not None
     assert context.selection.considered == 3
-    assert context.selection.changes.embedded == 3
+    assert context.selection.embedded == 3
 
 
 async def test_two_messages_of_earlier_turns_come_before_all_new_ones() -> None:
@@ -124,7 +124,7 @@ async def test_functions_come_go_and_change_while_the_provider_lives() -> None:
     context = await asked(given, "a game of chess")
     assert names(context) == ["play"]
     assert context.selection is not None
-    assert context.selection.changes.embedded == 1
+    assert context.selection.embedded == 1
     given.functions = [forecast]
     assert names(await asked(given, "play songs")) == ["forecast"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from portico import Changes, ChatAgent, ChatCapabilities, FunctionSpec, Kernel
+from portico import ChatAgent, ChatCapabilities, FunctionSpec, Kernel
 from portico.errors import FunctionNotFound, ResponseInvalid, StoreBusy, StoreError
 from portico.search import Vectors
 from portico_basics.contextual.choosing import ContextualSelector, SelectionOptions
@@ -55,34 +55,34 @@ def selector(store: Any, embeddings: Any, remembered: int = 1, **options: Any) -
 
 async def test_only_what_changed_is_embedded_and_all_at_once(store: Any, embeddings: Recording) -> None:
     chosen = selector(store, embeddings)
-    assert (await chosen.select(MANUALS, ASKED)).changes == Changes(added=5, embedded=5)
-    assert (await chosen.select(MANUALS, ASKED)).changes == Changes()
+    assert (await chosen.select(MANUALS, ASKED)).embedded == 5
+    assert (await chosen.select(MANUALS, ASKED)).embedded == 0
     other = FunctionSpec("Find-Topic1", "Find a parcel.", {}, {})
     new = FunctionSpec("Find-Topic9", "Find a door.", {}, {})
     after = [MANUALS[0], other, MANUALS[2], MANUALS[4], new]
     embeddings.asked.clear()
-    assert (await chosen.select(after, ASKED)).changes == Changes(added=1, changed=1, removed=1, embedded=2)
+    assert (await chosen.select(after, ASKED)).embedded == 2
     assert sorted(embeddings.asked) == [("document", 2), ("query", 1)]
 
 
 async def test_a_restart_embeds_nothing_again(store: Any, embeddings: Recording) -> None:
     await selector(store, embeddings).select(MANUALS, ASKED)
-    assert (await selector(store, embeddings).select(MANUALS, ASKED)).changes == Changes()
+    assert (await selector(store, embeddings).select(MANUALS, ASKED)).embedded == 0
 
 
 async def test_another_model_or_another_text_embeds_anew(store: Any, embeddings: Recording) -> None:
     first = selector(store, embeddings)
     await first.select(MANUALS, ASKED)
     second = selector(store, Recording(64))
-    assert (await second.select(MANUALS, ASKED)).changes.embedded == 5
+    assert (await second.select(MANUALS, ASKED)).embedded == 5
     third = selector(store, Recording(64), function_text=lambda spec: spec.name)
-    assert (await third.select(MANUALS, ASKED)).changes == Changes(changed=5, embedded=5)
+    assert (await third.select(MANUALS, ASKED)).embedded == 5
 
 
 async def test_functions_of_equal_text_are_embedded_once(store: Any, embeddings: Recording) -> None:
     chosen = selector(store, embeddings, function_text=lambda spec: "rain", ranking="vector")
     selection = await chosen.select(MANUALS, ["rain"])
-    assert selection.changes == Changes(added=5, embedded=1)
+    assert selection.embedded == 1
     assert selection.names == ("Find-Topic0", "Find-Topic1"), "of equal functions, names decide"
 
 
@@ -251,7 +251,7 @@ async def test_a_store_with_far_more_records_of_others_is_cleared(embeddings: Re
     store = DictVectorStore()
     many = [FunctionSpec(f"Old-Do{number}", f"Do it {number} times.", {}, {}) for number in range(1_100)]
     await selector(store, embeddings).select(many, ASKED)
-    assert (await selector(store, embeddings).select(MANUALS, ASKED)).changes.added == len(MANUALS)
+    assert (await selector(store, embeddings).select(MANUALS, ASKED)).embedded == len(MANUALS)
     assert await store.count(VECTORS) == len(MANUALS)
 
 
@@ -261,4 +261,4 @@ async def test_a_store_that_was_emptied_is_filled_again(store: Any, embeddings: 
     await store.drop(VECTORS)
     selection = await chosen.select(MANUALS, ASKED)
     assert selection.names[:1] == ("Find-Topic0",)
-    assert selection.changes.embedded == len(MANUALS)
+    assert selection.embedded == len(MANUALS)

@@ -15,7 +15,7 @@ from uuid import UUID
 import pytest
 from hypothesis import given, strategies as st
 
-from portico.errors import ConfigurationError, SchemaUnsupported, StoreDamaged, StoreError, UnsupportedFilter
+from portico.errors import ConfigurationError, SchemaUnsupported, StoreDamaged, StoreError, UnsupportedOption
 from portico.plugins import Compiled
 from portico.search import Equal, FilterSupport, Range, TextSearchOptions, VectorRecord, search_plugin
 from portico_basics.vectors._records import Records
@@ -208,7 +208,7 @@ async def test_a_query_of_no_meaning_to_the_model_finds_nothing() -> None:
 
 
 async def test_a_field_that_a_record_does_not_have_is_refused_with_the_nearest() -> None:
-    with pytest.raises(UnsupportedFilter, match="Did you mean 'year'"):
+    with pytest.raises(UnsupportedOption, match="Did you mean 'year'"):
         await found(notes(), filter=Equal("years", 2025))
 
 
@@ -218,7 +218,7 @@ async def test_what_the_store_cannot_filter_by_is_refused() -> None:
 
     search = VectorsTextSearch(Note, Plain(), HashingEmbeddings(), namespace="n", key="id", text="text")
     assert search.capabilities.filter == Plain.filter_support.__class__({"year": frozenset({"Equal"})}, frozenset())
-    with pytest.raises(UnsupportedFilter, match="cannot apply Range to 'year'"):
+    with pytest.raises(UnsupportedOption, match="cannot apply Range to 'year'"):
         await found(search, filter=Range("year", above=1))
 
 

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from portico import Kernel, Paused, Run
     from portico.plans import Answer, Emit, Infeasible, RunEvent
     from portico.plugins import RunState
-    from portico.ports import JobQueue, JobState, JobStatus, RunStore
+    from portico.ports import JobQueue, JobStatus, RunStore
     from portico_cli.invocation import Invocation, RunOptions
 
 
-_ENDED: frozenset[JobState] = frozenset({"done", "failed", "cancelled"})
+_ENDED: frozenset[str] = frozenset({"done", "failed", "cancelled"})
 # Seconds between two looks, at first and after a while.
 _SOON, _LATER, _GROWTH = 0.1, 1.0, 1.3
 _AT_ONCE = 1_000

@@ -19,7 +19,7 @@ from portico_host.typed_words import quoted
 
 if TYPE_CHECKING:
     from portico.plugins import Services
-    from portico.ports import JobQueue, JobState, JobStatus, Worker
+    from portico.ports import JobQueue, JobStatus, Worker
     from portico_host import Application
 
 
@@ -29,7 +29,7 @@ _END = re.compile(r"-(?=[0-9a-f]+$)")
 # States of a run without an outcome in the journal.
 _UNENDED = frozenset({"running", "interrupted", "uncertain"})
 # States of jobs that may have no run in the journal. A job that is done has its run there.
-_LISTED: tuple[JobState, ...] = ("waiting", "running", "failed", "cancelled")
+_LISTED: tuple[str, ...] = ("waiting", "running", "failed", "cancelled")
 _MOST_WAITING = 10_000
 
 

@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from portico.errors import StoreUnavailable
-from portico.plans import job_handlers
 from portico_cli.terminal.progress import called_by
 
 if TYPE_CHECKING:
@@ -161,7 +160,7 @@ class Working:
 
         Raises the errors of the queue and of the listener. A cancellation is the wish to stop, and is not raised.
         """
-        kinds = job_handlers()
+        kinds = self._kernel.job_handlers()
         handlers: dict[str, Callable[[Job], Awaitable[Any]]] = {
             kind: partial(self._carry_out, carry_out) for kind, carry_out in kinds.items()
         }

@@ -8,10 +8,10 @@ from contextlib import suppress
 from contextvars import Context
 from typing import Literal
 
-from portico.ports import Job, JobState
+from portico.ports import Job
 
 Why = Literal["cancelled", "lost", "put back"]
-_AFTER: dict[Why, JobState] = {"cancelled": "cancelled", "lost": "waiting", "put back": "waiting"}
+_AFTER: dict[Why, str] = {"cancelled": "cancelled", "lost": "waiting", "put back": "waiting"}
 
 
 class JobFailed(Exception):

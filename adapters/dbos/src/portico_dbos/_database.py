@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from portico.plugins import Secret, place_of
+from portico.plugins import Secret
 from portico_dbos._errors import closed, mapped_errors
 from portico_dbos._no_pickle import no_pickle
 from portico_dbos._workers_table import WorkersTable
@@ -174,7 +174,7 @@ class Database:
     def place(self) -> str:
         """Where it is, for people: without user and password."""
         if self.settings.uri is not None:
-            return place_of(self.settings.uri)
+            return self.settings.uri.database_place()
         return f"sqlite {self._file()}"
 
     def same_as(self, other: Database) -> bool:

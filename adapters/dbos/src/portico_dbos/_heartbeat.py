@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from portico.ports import JobState
 from portico_dbos._database import Opened
 from portico_dbos._names import RUN_KIND
 from portico_dbos._statuses import PUT_BACK, status_of
@@ -21,7 +20,7 @@ class Seen:
     """What a worker saw of its jobs: those it has by the database, and what became of those that it has no more."""
 
     mine: frozenset[str]
-    others: dict[str, JobState]
+    others: dict[str, str]
 
 
 def beat(opened: Opened, worker: str, carrying: Collection[str]) -> Seen:
@@ -30,7 +29,7 @@ def beat(opened: Opened, worker: str, carrying: Collection[str]) -> Seen:
     mine = frozenset(each.workflow_id for each in _running(opened, executor_id=worker))
     gone = [id for id in carrying if id not in mine]
     # What is not there any more was cancelled and removed.
-    others: dict[str, JobState] = dict.fromkeys(gone, "cancelled")
+    others: dict[str, str] = dict.fromkeys(gone, "cancelled")
     if gone:
         for each in opened.client.list_workflows(workflow_ids=gone, load_input=False, load_output=False):
             status = status_of(each)

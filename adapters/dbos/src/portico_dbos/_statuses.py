@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from portico.ports import JobState, JobStatus
+from portico.ports import JobStatus
 from portico_dbos._names import kind_of, name_of
 from portico_dbos._workers_table import moment
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 PUT_BACK = "portico.put_back"
 """The attribute of a workflow that counts how often a worker gave the job back in order."""
 
-_STATES: dict[str, JobState] = {
+_STATES: dict[str, str] = {
     "ENQUEUED": "waiting",
     "DELAYED": "waiting",
     "PENDING": "running",
@@ -28,7 +28,7 @@ _STATES: dict[str, JobState] = {
 }
 
 
-def statuses_of(states: Collection[JobState]) -> list[str]:
+def statuses_of(states: Collection[str]) -> list[str]:
     """Return what DBOS calls these states."""
     return [theirs for theirs, ours in _STATES.items() if ours in states]
 

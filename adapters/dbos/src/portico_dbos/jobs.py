@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from portico.ports import Job, JobState, JobStatus, Worker
+from portico.ports import Job, JobStatus, Worker
 from portico_dbos._database import Database, Opened
 from portico_dbos._heartbeat import remove_ended
 from portico_dbos._json import json_text
@@ -101,7 +101,7 @@ class DbosJobs:
         return [known.get(ids.get(name, "")) for name in names]
 
     async def jobs(
-        self, kind: str, *, states: Collection[JobState] = ("waiting", "running"), limit: int = 100, body: bool = False
+        self, kind: str, *, states: Collection[str] = ("waiting", "running"), limit: int = 100, body: bool = False
     ) -> list[JobStatus]:
         """Return the newest jobs of a kind that are in one of these states, the newest first."""
         theirs = statuses_of(states)

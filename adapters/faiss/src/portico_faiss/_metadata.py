@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from portico.errors import StoreError
-from portico.search import And, AnyOf, Equal, Filter, Metadata, Not, Or, Range, Scalar
+from portico.search import And, AnyOf, Equal, Filter, Not, Or, Range, Scalar
 
 _LONGEST_CONDITION = 200
 """Terms in a prefilter. SQLite refuses expressions deeper than 1,000 and a longer one gains little."""
 
 
-def encoded(metadata: Metadata) -> str:
+def encoded(metadata: dict[str, Any]) -> str:
     """Return metadata as JSON in ASCII, of one form: the prefilter looks for parts of this text."""
     return json.dumps(metadata, separators=(",", ":"))
 
 
-def decoded(text: str) -> Metadata:
+def decoded(text: str) -> dict[str, Any]:
     """Return the metadata that `encoded` wrote. Raises ``StoreError`` for anything else."""
     try:
         metadata = json.loads(text)

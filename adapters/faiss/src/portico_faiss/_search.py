@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from portico.search import Filter, FilterSupport, Metadata, VectorMatch
+from portico.search import Filter, FilterSupport, VectorMatch
 from portico_faiss._graph import Graph
 from portico_faiss._vectors import Rows, Slots, best, margin, ranked
 
-Entry: TypeAlias = tuple[str, Metadata]
+Entry: TypeAlias = tuple[str, dict[str, Any]]
 
 _SCORES_AT_ONCE = 4_000_000
 """Scores held at a time (16 MB), so that many queries do not multiply memory."""

@@ -22,9 +22,9 @@ import hashlib
 import math
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from portico.search import And, AnyOf, Equal, Filter, Metadata, Not, Or, Range, Scalar
+from portico.search import And, AnyOf, Equal, Filter, Not, Or, Range, Scalar
 
 Expression: TypeAlias = str | bool
 """An expression in Milvus's language; True and False are told apart before it is asked."""
@@ -35,7 +35,7 @@ _KEY_BYTES = 32
 """Bytes of a text that its key holds. Longer texts with the same beginning have the same key."""
 
 
-def terms(metadata: Metadata) -> list[str]:
+def terms(metadata: dict[str, Any]) -> list[str]:
     """Return what equality and presence are looked up by, each once."""
     found: dict[str, None] = {}
     for field, value in metadata.items():
@@ -46,7 +46,7 @@ def terms(metadata: Metadata) -> list[str]:
     return list(found)
 
 
-def bounds(metadata: Metadata) -> dict[str, str]:
+def bounds(metadata: dict[str, Any]) -> dict[str, str]:
     """Return the least and the greatest key of each field, for its numbers and for its texts."""
     found: dict[str, str] = {}
     for field, value in metadata.items():

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from portico.search import Metadata, VectorRecord
+from portico.search import VectorRecord
 from portico_milvus._filters import bounds, terms
 from portico_milvus._metadata import decoded, encoded
 from portico_milvus._names import as_text, from_text, key
@@ -57,7 +57,7 @@ def requests(entries: Sequence[Entry], rows: Rows, field: str, most: int) -> Ite
         yield part
 
 
-def read(fields: Mapping[str, Any]) -> tuple[str, Metadata]:
+def read(fields: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the id and the metadata of a row. Raises ``StoreError`` for metadata that were not written so."""
     return read_id(fields), decoded(fields["metadata"])
 
@@ -67,7 +67,7 @@ def read_id(fields: Mapping[str, Any]) -> str:
     return from_text(fields["id"])
 
 
-def _entry(id: str, metadata: Metadata) -> Entry:
+def _entry(id: str, metadata: dict[str, Any]) -> Entry:
     texts = {"id": as_text(id), "metadata": encoded(metadata)}
     ends = bounds(metadata)
     sizes = {what: len(text.encode()) for what, text in texts.items()}

@@ -18,7 +18,7 @@ import openai
 
 from portico.errors import (
     AuthenticationFailed,
-    ContentFiltered,
+    ContentRefused,
     ContextOverflow,
     RateLimited,
     ResponseInvalid,
@@ -241,7 +241,7 @@ class _Said:
 def _classified(peer: Peer, status: int, said: _Said, headers: Mapping[str, str]) -> ServiceError:
     words = said.words or f"status {status}"
     if said.flagged or said.names & _FILTERED:
-        return ContentFiltered(peer.says(f"filtered the request{said.categories}: {words}"))
+        return ContentRefused(peer.says(f"filtered the request{said.categories}: {words}"))
     if said.names & _OUT_OF_CREDIT or status == 402:
         advice = f"has no credit left for this key: {words}. Waiting does not help: add credit, or use another key."
         return RateLimited(peer.says(advice)) if status == 429 else ServiceError(peer.says(advice))

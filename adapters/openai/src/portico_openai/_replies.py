@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from portico import ChatDelta, ChatReply, Message, Part, Reasoning, Text, ToolCall, ToolCallDelta, Usage
-from portico.errors import ContentFiltered, ContentRefused, ServiceUnavailable
+from portico.errors import ContentRefused, ServiceUnavailable
 from portico_openai._errors import Peer, filtered_categories, invalid, reported
 from portico_openai._wire import REASONING_FIELDS
 
@@ -159,13 +159,13 @@ class Gathering:
     def reply(self) -> ChatReply:
         """Return the reply.
 
-        Raises ``ContentRefused``, ``ContentFiltered``, ``ServiceUnavailable`` where the service gave up, and
+        Raises ``ContentRefused``, ``ServiceUnavailable`` where the service gave up, and
         ``ResponseInvalid`` where it said nothing at all.
         """
         if self._refusals:
             raise ContentRefused(self._peer.says(f"refused to answer: {''.join(self._refusals)}"))
         if self.finish == "content_filter":
-            raise ContentFiltered(self._peer.says(f"filtered its answer{filtered_categories(self._filtered)}."))
+            raise ContentRefused(self._peer.says(f"filtered its answer{filtered_categories(self._filtered)}."))
         if self.finish in {"error", "insufficient_system_resource"}:
             raise ServiceUnavailable(self._peer.says(f"gave up on its answer ({self.finish}). Try again."))
         if not self.started:

@@ -10,7 +10,7 @@ import numpy as np
 
 from portico import Usage
 from portico.errors import ContextOverflow
-from portico.plugins import Services, several_texts
+from portico.plugins import Services
 from portico.search import Vectors
 from portico_openai._connection import Connection
 from portico_openai._errors import invalid
@@ -77,7 +77,7 @@ class OpenAIEmbeddings:
 
     async def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"] = "document") -> Vectors:
         """Return one unit row per text, zeros for a blank one."""
-        texts = several_texts(texts)
+        texts = Vectors.check_texts(texts)
         settings = self._settings
         prefix = settings.document_prefix if purpose == "document" else settings.query_prefix
         limit = settings.max_text_characters

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import math
+from typing import Any
 
 from portico.errors import StoreDamaged
-from portico.search import Metadata, Scalar, VectorRecord
+from portico.search import Scalar, VectorRecord
 from portico_postgres._texts import stored
 
 _LONGEST_NUMBER = 13_000
@@ -44,7 +45,7 @@ def encoded(record: VectorRecord) -> tuple[str, str]:
     return _compact(metadata), "{" + ",".join(parts) + "}"
 
 
-def decoded(text: str) -> Metadata:
+def decoded(text: str) -> dict[str, Any]:
     """Return the metadata that `encoded` wrote. Raises ``StoreDamaged`` for anything else."""
     try:
         metadata, end = _decode(text)

@@ -7,7 +7,7 @@ from typing import Any
 
 from psycopg import AsyncPipeline
 
-from portico.search import HybridMatch, VectorMatch, VectorRecord, Vectors
+from portico.search import VectorMatch, VectorRecord, Vectors
 from portico_postgres._conditions import EVERYTHING, Condition
 from portico_postgres._hybrid import ALL_ANSWERED, BOTH, SOME_ANSWERED, WORDS
 from portico_postgres._metadata import decoded
@@ -76,7 +76,7 @@ async def hybrid(
     share: float | None,
     condition: Condition,
     graph: bool,
-) -> list[HybridMatch]:
+) -> list[VectorMatch]:
     """Return the best records by words, or by words and vector where there is one.
 
     Where a graph gives too few, all are compared, as in `nearest`.
@@ -100,7 +100,7 @@ async def hybrid(
     if graph and query is not None and len(rows) < top:
         return await hybrid(connection, namespace, words, query, top=top, share=share, condition=condition, graph=False)
     return [
-        HybridMatch(given(id), score, decoded(text), lexical, _cosine(cosine))
+        VectorMatch(given(id), score, decoded(text), lexical, _cosine(cosine))
         for id, text, score, lexical, cosine in rows
     ]
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from portico.plugins import Services
 from portico.ports import VectorStore
-from portico.search import Filter, FilterSupport, HybridMatch, VectorMatch, VectorRecord, Vectors
+from portico.search import Filter, FilterSupport, VectorMatch, VectorRecord, Vectors
 from portico_postgres import _vector_searching as searching
 from portico_postgres._conditions import Condition, condition_of
 from portico_postgres._texts import given, key, stored
@@ -148,7 +148,7 @@ class PostgresHybridSearch:
         top: int = 10,
         share: float | None = None,
         filter: Filter | None = None,
-    ) -> list[HybridMatch]:
+    ) -> list[VectorMatch]:
         """Return the ``top`` best records that pass the filter, best first."""
         limit, condition = _asked_for(top, filter)
         if share is not None and not 0 <= share <= 1:
@@ -158,7 +158,7 @@ class PostgresHybridSearch:
         query = None if vector is None else packed_queries(vector)[0]
         words = " ".join(asked_words(text))
 
-        async def work(connection: Connection, place: Namespace) -> list[HybridMatch]:
+        async def work(connection: Connection, place: Namespace) -> list[VectorMatch]:
             graph = self._access.settings.index == "hnsw" and place.takes_graph
             return await searching.hybrid(
                 connection, place, words, query, top=limit, share=share, condition=condition, graph=graph

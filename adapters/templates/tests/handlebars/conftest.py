@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from portico import Kernel, function
-from portico.plugins import caller
+from portico.plugins import FunctionCall
 from portico_templates.handlebars.language import HandlebarsTemplates
 
 Render = Callable[..., Awaitable[str]]
@@ -64,6 +64,6 @@ def render(kernel: Kernel) -> Render:
     async def render(source: str, variables: Any = None, /, **settings: Any) -> str:
         variables = variables or {}
         template = HandlebarsTemplates(**settings).compile(source)
-        return await template.render(variables, call=caller(kernel, variables))
+        return await template.render(variables, call=FunctionCall.caller(kernel, variables))
 
     return render

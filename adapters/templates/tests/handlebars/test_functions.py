@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from portico.errors import TemplateError
-from portico.plugins import caller
+from portico.plugins import FunctionCall
 from portico_templates.handlebars.language import HandlebarsTemplates
 
 
@@ -95,7 +95,7 @@ async def test_what_is_wrong_after_a_call_was_made_leaves_nothing_behind(render,
 
 async def test_a_template_without_calls_renders_without_suspending(kernel):
     template = HandlebarsTemplates().compile("{{#each xs}}{{this}}{{/each}}")
-    rendering = template.render({"xs": [1, 2]}, call=caller(kernel))
+    rendering = template.render({"xs": [1, 2]}, call=FunctionCall.caller(kernel))
     with pytest.raises(StopIteration) as stopped:
         rendering.send(None)
     assert stopped.value.value == "12"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from portico import Kernel, Prompt, Trusted, function
-from portico.plugins import caller
+from portico.plugins import FunctionCall
 from portico_templates.handlebars.language import HandlebarsTemplates
 from portico_testkit.template_cases import Calls
 
@@ -42,7 +42,7 @@ async def render(source, variables, **settings):
     kernel = Kernel()
     kernel.add_plugin(Memory(), "Memory")
     template = HandlebarsTemplates(helpers={"same": same, "give": lambda options: HELLO}, **settings).compile(source)
-    return await template.render(variables, call=caller(kernel, variables))
+    return await template.render(variables, call=FunctionCall.caller(kernel, variables))
 
 
 @pytest.mark.parametrize(

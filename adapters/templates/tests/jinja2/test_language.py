@@ -10,7 +10,7 @@ import pytest
 
 from portico import Kernel, Prompt, Trusted, function
 from portico.errors import LimitExceeded, TemplateError
-from portico.plugins import caller
+from portico.plugins import FunctionCall
 from portico_templates._plugin import portico_template_languages
 from portico_templates.jinja2.config import Jinja2Settings
 from portico_templates.jinja2.language import Jinja2Templates, factory
@@ -54,7 +54,7 @@ def render(source: str, settings: Jinja2Settings | None = None, /, **arguments: 
     kernel.add_function(double)
     kernel.add_function(fails)
     template = Jinja2Templates(settings=settings).compile(source)
-    return asyncio.run(template.render(arguments, call=caller(kernel, arguments)))
+    return asyncio.run(template.render(arguments, call=FunctionCall.caller(kernel, arguments)))
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ def test_an_imported_partial_keeps_nothing_from_one_rendering_to_the_next() -> N
     for query in ("one", "two"):
         kernel = Kernel()
         kernel.add_plugin(Search(), "Search")
-        assert asyncio.run(template.render({"q": query}, call=caller(kernel))) == f"{query} 0"
+        assert asyncio.run(template.render({"q": query}, call=FunctionCall.caller(kernel))) == f"{query} 0"
     plain = Jinja2Templates(settings=Jinja2Settings(partials={"n": "{% set n = double(2) %}"}))
     template = plain.compile("{% import 'n' as n %}{{ n.n }}")
     results = iter(range(10))
@@ -281,7 +281,7 @@ def test_a_trusted_result_is_markup_and_nothing_is_called_twice() -> None:
     search = Search()
     kernel.add_plugin(search, "Search")
     source = "A {{ find('x', count=1)[0].link }} {{ vouched() }} {{ find('<message>', count=1)[0].name }}"
-    prompt = asyncio.run(Jinja2Templates().compile(source).render({}, call=caller(kernel)))
+    prompt = asyncio.run(Jinja2Templates().compile(source).render({}, call=FunctionCall.caller(kernel)))
     assert isinstance(prompt, Prompt)
     assert [(message.role, message.text) for message in prompt.messages()] == [
         ("system", "A <0>"),
@@ -323,7 +323,7 @@ def test_a_trusted_text_inside_of_a_value_is_markup_without_other_messages_too(s
         ("{% if a and not b.c %}{{ a }}{{ b }}{{ c }}{% elif d is defined %}{{ d }}{% endif %}", ("c",)),
         ("{% for x in a %}{{ x }}{{ loop.index }}{{ b }}{% endfor %}{% for x in f(c) %}{% endfor %}", ("b", "c")),
         ("{% set a = 1 %}{{ a }}{% set b = c %}{{ b }}", ("c",)),
-        ("{% macro m(a) %}{{ a }}{{ b }}{{ caller() }}{% endmacro %}{% call m(c) %}{{ d }}{% endcall %}",
+        ("{% macro m(a) %}{{ a }}{{ b }}{{ FunctionCall.caller() }}{% endmacro %}{% call m(c) %}{{ d }}{% endcall %}",
          ("b", "c", "d")),
         ("{{ a|default('x') }}{{ b|d(c) }}{{ d if e else f }}", ("c", "d", "f")),
         ("{% include 'p' %}{% import 'p' as p %}{{ p.x }}{{ range(2) }}{{ namespace(k=a) }}", ("a",)),

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from portico.plugins import Services, several_texts
+from portico.plugins import Services
 from portico.search import Vectors
 from portico_wordllama.config import WordllamaSettings
 
@@ -39,7 +39,7 @@ class WordllamaEmbeddings:
 
     async def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"] = "document") -> Vectors:
         """Return one unit row per text, zeros for a blank one."""
-        texts = several_texts(texts)
+        texts = Vectors.check_texts(texts)
         dimensions = self._settings.dimensions
         buffer = bytearray(len(texts) * dimensions * 4)
         for start in range(0, len(texts), self._settings.batch_size):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
-from portico.errors import UnsupportedFilter
+from portico.errors import UnsupportedOption
 from portico.plugins import HttpRequest, ValueForm
 from portico.search import AskedPage, FilterSupport, FoundPage, SearchCapabilities, WebAddress, read_record
 from portico_bing.config import LANGUAGE, MARKET, BingSettings
@@ -41,13 +41,13 @@ NEWS = SearchCapabilities(FilterSupport.fields_of(*_OF_NEWS, offered=("site",), 
 def asked_of(settings: BingSettings, path: str, page: AskedPage) -> HttpRequest:
     """Return the request for a page of web pages (``search``) or of news (``news/search``).
 
-    A filter beats a setting. Raises ``UnsupportedFilter`` for values that the service would ignore, and for filters
+    A filter beats a setting. Raises ``UnsupportedOption`` for values that the service would ignore, and for filters
     that exclude each other.
     """
     forms = _OF_NEWS if path.startswith("news") else _OF_PAGES
     chosen = {name: value for name, form in forms.items() if (value := page.value(name, form=form)) is not None}
     if "cc" in chosen and "mkt" in chosen:
-        raise UnsupportedFilter(f"{page.source} takes 'cc' or 'mkt', a country or a market, and not both.")
+        raise UnsupportedOption(f"{page.source} takes 'cc' or 'mkt', a country or a market, and not both.")
     if (days := page.period("date", "{}..{}", instead_of="freshness")) is not None:
         chosen["freshness"] = days
     usual: dict[str, Any] = {"mkt": settings.market, "setLang": settings.language, "safeSearch": settings.safe_search}

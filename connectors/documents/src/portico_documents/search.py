@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from portico.errors import UnsupportedFilter
+from portico.errors import UnsupportedOption
 from portico.plugins import Services
 from portico.ports import EmbeddingGenerator, JobQueue, Runner, VectorStore
 from portico.search import (
@@ -110,6 +110,6 @@ def _accepted(filter: Filter | None, store: VectorStore) -> Filter | None:
     """Return the filter if the store can apply it; what it cannot, the catalogue applies to what it finds."""
     try:
         store.filter_support.check(filter, f"Vector store {store.name!r}")
-    except UnsupportedFilter:
+    except UnsupportedOption:
         return None
     return filter

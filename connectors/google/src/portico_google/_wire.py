@@ -28,7 +28,7 @@ WEB = SearchCapabilities(FilterSupport.fields_of(*_PARAMETERS, offered=("site",)
 def asked_of(settings: GoogleSettings, page: AskedPage) -> HttpRequest:
     """Return the request for a page; a filter beats a setting.
 
-    Raises ``UnsupportedFilter`` for values that the service would ignore.
+    Raises ``UnsupportedOption`` for values that the service would ignore.
     """
     params: dict[str, Any] = {"key": settings.api_key, "cx": settings.search_engine_id}
     params |= {"q": page.query, "num": page.size, "start": page.start + 1}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, Unpack, cast
 
 from portico._agents.context import added_before, named, told_after
 from portico._agents.reducing import WHOLE, History, Reduced, estimated_message_tokens, fitted
-from portico._agents.thread import AgentTurn, Context, Thread, ThreadTurn, TurnOutcome, checked_providers
+from portico._agents.thread import AgentTurn, Context, Thread, ThreadTurn, checked_providers
 from portico._agents.turnstile import spend
 from portico._chat.messages import ChatDelta, ChatReply, Message, Source, Text, Usage
 from portico._functions.functions import Function, FunctionPlugin, Parameter
@@ -261,12 +261,12 @@ class _Turn:
             async with aclosing(self.events(told, providers, streamed=streamed)) as events:
                 async for event in events:
                     yield event
-            outcome = TurnOutcome(self.turn)
         except BaseException as error:
             stopped = asyncio.CancelledError("the stream was closed before its end")
-            await told_after(providers, told, TurnOutcome(error=stopped if isinstance(error, GeneratorExit) else error))
+            await told_after(providers, told, stopped if isinstance(error, GeneratorExit) else error)
             raise
-        await told_after(providers, told, outcome)
+        assert self.turn is not None  # noqa: S101 - the turn has ended
+        await told_after(providers, told, self.turn)
         # Nothing is awaited from here on: the turn is in the thread whole, or not at all.
         yield self.kept()
 

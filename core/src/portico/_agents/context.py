@@ -7,8 +7,9 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from portico._agents.reducing import History
-from portico._agents.thread import AgentTurn, Context, ContextProvider, TurnOutcome
+from portico._agents.thread import AgentTurn, Context, ContextProvider
 from portico._chat.messages import Message
+from portico._tool_loop.values import Turn
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -38,7 +39,7 @@ async def added_before(providers: Sequence[ContextProvider], turn: AgentTurn) ->
     return [_checked(provider, task.result()) for provider, task in zip(providers, tasks, strict=True)]
 
 
-async def told_after(providers: Sequence[ContextProvider], turn: AgentTurn, outcome: TurnOutcome) -> None:
+async def told_after(providers: Sequence[ContextProvider], turn: AgentTurn, outcome: Turn[Any] | BaseException) -> None:
     """Tell every provider how the turn ended, at the same time, whatever becomes of this one.
 
     Raises what the first of them raises; of a turn that has failed already, that is noted with its error.
@@ -47,11 +48,11 @@ async def told_after(providers: Sequence[ContextProvider], turn: AgentTurn, outc
     tasks = _started([lambda provider=provider: provider.after(turn, outcome) for provider in providers])  # type: ignore[misc]
     await _ended(tasks)
     failures = _failures(providers, tasks)
-    if failures and outcome.error is None:
+    if failures and not isinstance(outcome, BaseException):
         raise _together(failures, "after")
     for provider, error in failures:
-        if isinstance(outcome.error, Exception):
-            outcome.error.add_note(_note(provider, error, "after"))
+        if isinstance(outcome, Exception):
+            outcome.add_note(_note(provider, error, "after"))
         else:
             _log.warning("%s failed after a turn that was stopped.", named(provider), exc_info=error)
 

@@ -9,11 +9,12 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from portico._agents.thread import AgentTurn, Context, TurnOutcome
-from portico._chat.citations import CitationCheck, check_citations, cited_numbers, numbered_sources
+from portico._agents.thread import AgentTurn, Context
+from portico._chat.citations import Citations, cited_numbers
 from portico._chat.messages import Citation, Message, Source, ToolResult
 from portico._search.fused import FusedSearch
 from portico._search.results import SearchCapabilities, TextSearchOptions, TextSearchResult
+from portico._tool_loop.values import Turn
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -59,7 +60,7 @@ class Passages:
 
     def add(self, results: Iterable[TextSearchResult | Mapping[str, Any]]) -> tuple[Source, ...]:
         """Give numbers to passages as a search gives them, or in the JSON form of functions; each comes once."""
-        found = {(source.link, source.text): source for source in numbered_sources(results)}
+        found = {(source.link, source.text): source for source in Citations.number(results)}
         new = sum(key not in self._numbers for key in found)
         if self._next + new > _GREATEST + 1:
             self._next, self._by_number, self._numbers = 1, {}, {}
@@ -73,13 +74,13 @@ class Passages:
             made.append(self._by_number[number])
         return tuple(made)
 
-    def check(self, reply: ChatReply) -> CitationCheck:
+    def check(self, reply: ChatReply) -> Citations:
         """Check what a reply cites; a service that cites by itself knows its own marks."""
         if not reply.citations:
-            return check_citations(reply.text, self.sources)
+            return Citations.check(reply.text, self.sources)
         numbers = {citation.number for citation in reply.citations}
         uncited = tuple(source for source in self.sources if source.number not in numbers)
-        return CitationCheck(_once(reply.citations), uncited=uncited)
+        return Citations(_once(reply.citations), uncited=uncited)
 
     @staticmethod
     def number_results(
@@ -212,7 +213,7 @@ class SearchContextProvider:
             return Context(instructions=_NOTHING_FOUND)
         return Context(messages=(Message("user", sources),), instructions=self._instructions)
 
-    async def after(self, turn: AgentTurn, outcome: TurnOutcome) -> None:
+    async def after(self, turn: AgentTurn, outcome: Turn[Any] | BaseException) -> None:
         """Nothing: what was numbered stays numbered, whatever came of the turn."""
 
     def latest(self, thread: Thread) -> Grounding:
@@ -220,7 +221,7 @@ class SearchContextProvider:
         known = self._threads.get(thread.id)
         return Grounding() if known is None else known[1]
 
-    def check(self, thread: Thread, reply: ChatReply) -> CitationCheck:
+    def check(self, thread: Thread, reply: ChatReply) -> Citations:
         """Check what a reply cites against all passages that its thread was given, those of earlier turns too."""
         known = self._threads.get(thread.id)
         return (Passages() if known is None else known[0]).check(reply)

@@ -6,7 +6,7 @@ import base64
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, Unpack, cast, get_args
 from uuid import uuid4
 
@@ -524,14 +524,6 @@ class Context:
     selection: Selection | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TurnOutcome:
-    """How a turn ended: with ``turn``, or with the ``error`` that ended it (``CancelledError``: stopped)."""
-
-    turn: Turn[Any] | None = None
-    error: BaseException | None = field(default=None, repr=False)
-
-
 class ContextProvider(Protocol):
     """Adds to each turn of an agent: functions, messages, instructions; and sees what came of it.
 
@@ -550,8 +542,8 @@ class ContextProvider(Protocol):
         """Return what to add to this turn; None is nothing."""
         ...
 
-    async def after(self, turn: AgentTurn, outcome: TurnOutcome) -> None:
-        """See how the turn ended."""
+    async def after(self, turn: AgentTurn, outcome: Turn[Any] | BaseException) -> None:
+        """See how the turn ended: with a turn, or with the error that ended it (``CancelledError``: it was stopped)."""
         ...
 
 

@@ -6,11 +6,11 @@ import asyncio
 import time
 import uuid
 from contextlib import suppress
-from typing import TYPE_CHECKING, Self, TypeVar, get_args
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from portico._bulk_embedding.batch import EmbeddingBatch, embed_batch
 from portico._bulk_embedding.jobs import KIND, job_of, names_of
-from portico._jobs import JobState, JobStatus
+from portico._jobs import STATES, JobStatus
 from portico.errors import ConfigurationError, ServiceError, StoreError
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ async def cancel_leftovers(queue: JobQueue, namespace: str) -> None:
     """Take back the jobs for a namespace that an earlier process left in the queue."""
     prefix = names_of(namespace)
     with suppress(StoreError):
-        every = await queue.jobs(KIND, states=get_args(JobState), limit=_LEFTOVERS)
+        every = await queue.jobs(KIND, states=STATES, limit=_LEFTOVERS)
         left = [job for job in every if job.name.startswith(prefix)]
         if names := [job.name for job in left if job.state in _OPEN]:
             await queue.cancel(names)

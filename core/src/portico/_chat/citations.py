@@ -127,24 +127,8 @@ _WIDEST = 20
 """How many sources a range such as [1-3] may name."""
 
 
-def numbered_sources(results: Iterable[TextSearchResult | Mapping[str, Any]], *, first: int = 1) -> tuple[Source, ...]:
-    """Give passages numbers, so that an answer can cite them.
-
-    >>> numbered_sources([TextSearchResult("Ports are protocols.", name="Ports")])
-    (Source(number=1, text='Ports are protocols.', name='Ports', link=None),)
-
-    ``results`` are passages as a search gives them, or in the JSON form that functions return.
-    """
-    return tuple(
-        Source(number, result.value, result.name, result.link)
-        if isinstance(result, TextSearchResult)
-        else Source(number, result["value"], result.get("name"), result.get("link"))
-        for number, result in enumerate(results, first)
-    )
-
-
 @dataclass(frozen=True, slots=True)
-class CitationCheck:
+class Citations:
     """How an answer cites its sources.
 
     ``cited`` are the sources that it cites, by number or by link, in the order of their first mark; a quote is the
@@ -161,57 +145,90 @@ class CitationCheck:
         """Whether the answer cites a source, and nothing that no source backs."""
         return bool(self.cited) and not self.unbacked
 
+    @staticmethod
+    def check(text: str, sources: Sequence[Source]) -> Citations:
+        """Check an answer's citations against the sources that it was made from.
 
-def check_citations(text: str, sources: Sequence[Source]) -> CitationCheck:
-    """Check an answer's citations against the sources that it was made from.
+        >>> sources = Citations.number(
+        ...     [
+        ...         TextSearchResult("Ports are protocols.", link="https://docs.example/ports"),
+        ...         TextSearchResult("Plans are data.", link="https://docs.example/plans"),
+        ...     ]
+        ... )
+        >>> check = Citations.check("Plans [are data](https://docs.example/plans/#intro), says [7].", sources)
+        >>> [citation.number for citation in check.cited], check.unbacked, [source.number for source in check.uncited]
+        ([2], (7,), [1])
 
-    >>> sources = numbered_sources(
-    ...     [
-    ...         TextSearchResult("Ports are protocols.", link="https://docs.example/ports"),
-    ...         TextSearchResult("Plans are data.", link="https://docs.example/plans"),
-    ...     ]
-    ... )
-    >>> check = check_citations("Plans [are data](https://docs.example/plans/#intro), says [7].", sources)
-    >>> [citation.number for citation in check.cited], check.unbacked, [source.number for source in check.uncited]
-    ([2], (7,), [1])
-
-    Read as citations are the marks that models write (`cited_numbers`), links, and bare addresses; in code is none
-    of them. `portico._chat.citations.place_of` says which links are one. A link to a place of several sources cites
-    them all, unless the part of the place (``#L12``) tells them apart. An address that a source's own words have is
-    backed. A line that lists a source, by its number and its name or link, cites nothing: a statement does.
-    """
-    prose = without_code(text)
-    by_number = {source.number: source for source in sources}
-    by_place = _by_place(sources)
-    mentioned: set[tuple[str, str]] | None = None
-    cited: dict[int, Source] = {}
-    unbacked: dict[int | str, None] = {}
-    marks: list[tuple[int, int | str]] = [*_marks(prose), *find_links(prose)]
-    entries = _entries(prose, by_number)
-    for start, mark in sorted(marks, key=lambda found: found[0]):
-        line = bisect_right(entries, start, key=lambda entry: entry[0].start) - 1
-        if line >= 0 and start in entries[line][0]:
-            listed = entries[line][1]
-            if mark == listed.number or _is_link_of(listed, mark):
+        Read as citations are the marks that models write (`cited_numbers`), links, and bare addresses; in code is none
+        of them. `portico._chat.citations.place_of` says which links are one. A link to a place of several sources cites
+        them all, unless the part of the place (``#L12``) tells them apart. An address that a source's own words have is
+        backed. A line that lists a source, by its number and its name or link, cites nothing: a statement does.
+        """
+        prose = without_code(text)
+        by_number = {source.number: source for source in sources}
+        by_place = _by_place(sources)
+        mentioned: set[tuple[str, str]] | None = None
+        cited: dict[int, Source] = {}
+        unbacked: dict[int | str, None] = {}
+        marks: list[tuple[int, int | str]] = [*_marks(prose), *find_links(prose)]
+        entries = _entries(prose, by_number)
+        for start, mark in sorted(marks, key=lambda found: found[0]):
+            line = bisect_right(entries, start, key=lambda entry: entry[0].start) - 1
+            if line >= 0 and start in entries[line][0]:
+                listed = entries[line][1]
+                if mark == listed.number or _is_link_of(listed, mark):
+                    continue
+            if isinstance(mark, int):
+                if mark in by_number:
+                    cited[mark] = by_number[mark]
+                else:
+                    unbacked[mark] = None
                 continue
-        if isinstance(mark, int):
-            if mark in by_number:
-                cited[mark] = by_number[mark]
-            else:
-                unbacked[mark] = None
-            continue
-        found = _sources_at(mark, by_place)
-        cited |= {source.number: source for source in found if source.number not in cited}
-        if not found:
-            if mentioned is None:
-                mentioned = {place_of(link) for source in sources for _, link in find_links(source.text)}
-            if place_of(mark) not in mentioned:
-                unbacked[mark] = None
-    return CitationCheck(
-        tuple(Citation(source.number, source.name, source.link, source.text) for source in cited.values()),
-        tuple(unbacked),
-        tuple(source for source in sources if source.number not in cited),
-    )
+            found = _sources_at(mark, by_place)
+            cited |= {source.number: source for source in found if source.number not in cited}
+            if not found:
+                if mentioned is None:
+                    mentioned = {place_of(link) for source in sources for _, link in find_links(source.text)}
+                if place_of(mark) not in mentioned:
+                    unbacked[mark] = None
+        return Citations(
+            tuple(Citation(source.number, source.name, source.link, source.text) for source in cited.values()),
+            tuple(unbacked),
+            tuple(source for source in sources if source.number not in cited),
+        )
+
+    @staticmethod
+    def number(results: Iterable[TextSearchResult | Mapping[str, Any]], *, first: int = 1) -> tuple[Source, ...]:
+        """Give passages numbers, so that an answer can cite them.
+
+        >>> Citations.number([TextSearchResult("Ports are protocols.", name="Ports")])
+        (Source(number=1, text='Ports are protocols.', name='Ports', link=None),)
+
+        ``results`` are passages as a search gives them, or in the JSON form that functions return.
+        """
+        return tuple(
+            Source(number, result.value, result.name, result.link)
+            if isinstance(result, TextSearchResult)
+            else Source(number, result["value"], result.get("name"), result.get("link"))
+            for number, result in enumerate(results, first)
+        )
+
+    @staticmethod
+    def unfound_quotations(text: str, sources: Sequence[Source], *, words: int = 4) -> tuple[str, ...]:
+        """Return what an answer quotes and no source says, in order.
+
+        >>> source = Source(1, "Ports are protocols, and asynchronous.")
+        >>> Citations.unfound_quotations("“Ports are … asynchronous”, and “ports are always very fast” [1].", [source])
+        ('ports are always very fast',)
+
+        Compared are letters, numbers and their order; case, white space, punctuation at the ends and the shape of
+        apostrophes and dashes make no difference, and what a quotation leaves out (``…``) or adds (``[the port]``) may
+        be anything. A quotation of fewer than ``words`` words is a name or a word that is meant otherwise, and passes;
+        in a script without spaces, two characters count as a word.
+        """
+        said = [_plain(f"{source.name or ''}\n{source.text}") for source in sources]
+        found = dict.fromkeys(quotation for quotation in find_quotations(text) if _words(quotation) >= words)
+        return tuple(quotation for quotation in found if not any(_stands_in(quotation, passage) for passage in said))
 
 
 def cited_numbers(text: str) -> tuple[int, ...]:
@@ -332,23 +349,6 @@ def find_quotations(text: str) -> Iterator[str]:
         for match in _QUOTED.finditer(paragraph):
             quoted = match[match.lastgroup or 0]
             yield " ".join(re.sub(r"\n[ ]{0,3}>", "\n", quoted).split())
-
-
-def unfound_quotations(text: str, sources: Sequence[Source], *, words: int = 4) -> tuple[str, ...]:
-    """Return what an answer quotes and no source says, in order.
-
-    >>> source = Source(1, "Ports are protocols, and asynchronous.")
-    >>> unfound_quotations("“Ports are … asynchronous”, and “ports are always very fast” [1].", [source])
-    ('ports are always very fast',)
-
-    Compared are letters, numbers and their order; case, white space, punctuation at the ends and the shape of
-    apostrophes and dashes make no difference, and what a quotation leaves out (``…``) or adds (``[the port]``) may be
-    anything. A quotation of fewer than ``words`` words is a name or a word that is meant otherwise, and passes; in a
-    script without spaces, two characters count as a word.
-    """
-    said = [_plain(f"{source.name or ''}\n{source.text}") for source in sources]
-    found = dict.fromkeys(quotation for quotation in find_quotations(text) if _words(quotation) >= words)
-    return tuple(quotation for quotation in found if not any(_stands_in(quotation, passage) for passage in said))
 
 
 def _words(quotation: str) -> int:

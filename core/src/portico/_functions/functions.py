@@ -129,7 +129,7 @@ class FunctionSpec:
     """A cache of the check of plans."""
 
     def to_openapi(self) -> dict[str, Any]:
-        """Write a self as JSON Schema of inputs and output, in the form of an OpenAPI operation.
+        """Write the spec as JSON Schema of inputs and output, in the form of an OpenAPI operation.
 
         >>> from portico import Function
         >>> def double(number: int) -> int:

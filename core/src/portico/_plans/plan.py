@@ -251,7 +251,7 @@ class Plan:
 
     @property
     def functions_used(self) -> set[str]:
-        """Return the names of the functions that a self calls, nested plans included; templates call more."""
+        """Return the names of the functions that the plan calls, nested plans included; templates call more."""
         used: set[str] = set()
         for step in self.steps:
             if isinstance(step.function, str):

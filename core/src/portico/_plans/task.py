@@ -194,7 +194,7 @@ class Event:
 
     @dataclass(frozen=True, slots=True)
     class RunStarted:
-        """A run began, or goes on after the ``resumed`` steps that its journal has. ``run`` is its name in the journal."""
+        """A run began, or goes on after the ``resumed`` steps of its journal. ``run`` is its name there."""
 
         run: str
         goal: str
@@ -203,7 +203,7 @@ class Event:
 
     @dataclass(frozen=True, slots=True)
     class Proposed:
-        """A planner made a plan, which was checked; or a plan that was saved at ``saved_at`` (UTC, ISO 8601) runs again."""
+        """A planner made a plan, and it was checked; or the plan saved at ``saved_at`` (UTC, ISO 8601) runs again."""
 
         plan: Plan
         findings: tuple[Finding, ...] = ()

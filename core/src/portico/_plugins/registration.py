@@ -135,6 +135,23 @@ class Secret:
                 words = words.replace(written, str(Secret("")))
         return words
 
+    def database_place(self) -> str:
+        """Return the place of a database for messages: the URI without user, password and options.
+
+        >>> Secret("postgresql://ada:secret@db.example:5432/portico?sslmode=require").database_place()
+        'postgresql://db.example:5432/portico'
+        >>> Secret("postgresql://ada:secret@/portico?host=/run/postgresql").database_place()
+        'postgresql:///portico?host=/run/postgresql'
+
+        The option ``host`` is shown where there is no other host. Raises ``ValueError``, which quotes nothing, for a
+        URI that `ValueForm.database_uri` refuses.
+        """
+        text = self.reveal()
+        hosts, database, options = _parts(text, ())
+        place = f"{text.partition('://')[0]}://{hosts}/{database}"
+        host = next((option for option in options if option.startswith("host=")), None)
+        return place if hosts or host is None else f"{place}?{host}"
+
 
 Value_contra = TypeVar("Value_contra", contravariant=True)
 
@@ -263,24 +280,6 @@ _DATABASE = re.compile(r"[^@/?#]*")
 _OPTION = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*=[^&=@#]*")
 _LAST_PORT = 65_535
 _ENCODE = "in a user or password, write each of @ : / ? # [ ] % as %40 %3A %2F %3F %23 %5B %5D %25"
-
-
-def place_of(uri: Secret) -> str:
-    """Return the place of a database for messages: the URI without user, password and options.
-
-    >>> place_of(Secret("postgresql://ada:secret@db.example:5432/portico?sslmode=require"))
-    'postgresql://db.example:5432/portico'
-    >>> place_of(Secret("postgresql://ada:secret@/portico?host=/run/postgresql"))
-    'postgresql:///portico?host=/run/postgresql'
-
-    The option ``host`` is shown where there is no other host. Raises ``ValueError``, which quotes nothing, for a URI
-    that `ValueForm.database_uri` refuses.
-    """
-    text = uri.reveal()
-    hosts, database, options = _parts(text, ())
-    place = f"{text.partition('://')[0]}://{hosts}/{database}"
-    host = next((option for option in options if option.startswith("host=")), None)
-    return place if hosts or host is None else f"{place}?{host}"
 
 
 def _parts(uri: str, schemes: tuple[str, ...]) -> tuple[str, str, list[str]]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from portico._search.filters import Filter
-    from portico._search.vectors import HybridMatch, Vectors
+    from portico._search.vectors import VectorMatch, Vectors
 
 
 class HybridSearch(Protocol):
@@ -16,7 +16,7 @@ class HybridSearch(Protocol):
     vector, or by the vector alone where there is no text. Such a store returns texts in `get`. An unknown namespace
     finds nothing. The text of a query is data, not a query language. Calls may run concurrently. Errors: ``ValueError``
     for wrong dimensions, for a vector that is not finite, for more than one, for a ``top`` below 1 and for a ``share``
-    outside of 0 to 1; ``UnsupportedFilter``; ``StoreError`` when it cannot read.
+    outside of 0 to 1; ``UnsupportedOption``; ``StoreError`` when it cannot read.
     """
 
     async def search(
@@ -28,7 +28,7 @@ class HybridSearch(Protocol):
         top: int = 10,
         share: float | None = None,
         filter: Filter | None = None,
-    ) -> list[HybridMatch]:
+    ) -> list[VectorMatch]:
         """Return the ``top`` best records that pass the filter, best first.
 
         ``share`` is the weight of the words, from 0 (only the vector) to 1 (only the words); by default the store

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
-    from portico._jobs import Job, JobState, JobStatus, Worker
+    from portico._jobs import Job, JobStatus, Worker
 
 
 class JobQueue(Protocol):
@@ -43,7 +43,7 @@ class JobQueue(Protocol):
         ...
 
     async def jobs(
-        self, kind: str, *, states: Collection[JobState] = ("waiting", "running"), limit: int = 100, body: bool = False
+        self, kind: str, *, states: Collection[str] = ("waiting", "running"), limit: int = 100, body: bool = False
     ) -> list[JobStatus]:
         """Return jobs of a kind that are in one of these states, the newest first; ``body`` as above."""
         ...

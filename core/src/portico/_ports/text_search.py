@@ -14,7 +14,7 @@ class TextSearch(Protocol):
 
     Behaviour: best results first, at most ``top``, after the first ``skip``. A blank query has no results. Options of
     one call do not affect another. Calls may run concurrently.
-    Errors: ``UnsupportedFilter`` for a filter outside ``capabilities``, a ``ServiceError`` or ``StoreError``
+    Errors: ``UnsupportedOption`` for a filter outside ``capabilities``, a ``ServiceError`` or ``StoreError``
     for a source that fails.
     """
 

@@ -19,7 +19,7 @@ class VectorStore(Protocol):
     write is atomic for other callers and later processes. Calls may run concurrently, also from several processes when
     the store is persistent.
     Errors: ``ValueError`` for wrong dimensions, vectors that are not finite and a ``top`` below 1;
-    ``UnsupportedFilter``; ``StoreError`` when it cannot read or write, ``StoreDamaged`` when `drop` would repair it.
+    ``UnsupportedOption``; ``StoreError`` when it cannot read or write, ``StoreDamaged`` when `drop` would repair it.
     """
 
     name: str

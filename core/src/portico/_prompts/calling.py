@@ -101,6 +101,44 @@ class FunctionCall:
     line: int
     column: int
 
+    @staticmethod
+    def places(source: str) -> CallPlaces:
+        """Return what finds the line and the column of each call in a source."""
+        return CallPlaces(source)
+
+    @staticmethod
+    def caller(kernel: KernelLike, variables: Mapping[str, object] | None = None) -> CallFunction:
+        """Return what a template calls functions with.
+
+        >>> import asyncio
+        >>> from portico import Kernel, function
+        >>> @function
+        ... def repeat(text: str, times: int = 2) -> str:
+        ...     return text * times
+        >>> kernel = Kernel()
+        >>> _ = kernel.add_function(repeat)
+        >>> asyncio.run(FunctionCall.caller(kernel)("repeat", {"times": "3"}, ["ho"]))
+        'hohoho'
+
+        Values go to a function as they are, but for two kinds. Text for a parameter that takes no text is read as what
+        the parameter takes: a date, a number, JSON. None for a parameter that does not take it leaves the parameter its
+        default, and is empty text for one that has none. Names that differ in case only are understood.
+
+        What a call leaves out, a required parameter takes from the variable of its name. Where a call has no arguments
+        at all, the first required parameter takes the variable ``input`` if there is none of its name. Semantic Kernel
+        fills optional parameters from variables too; here those are the template's to set.
+
+        A result comes as its JSON form. Raises ``FunctionNotFound`` and ``ArgumentsInvalid`` at once; awaiting raises
+        what the function raises, and ``FunctionFailed`` for a result that is not of the function's type.
+        """
+        given = {} if variables is None else variables
+
+        def call(name: str, arguments: Mapping[str, object], positional: Sequence[object] = (), /) -> Awaitable[object]:
+            function = kernel.functions.get(name) or _find(kernel, name)
+            return _invoke(kernel, function, _bound(function, arguments, positional, given))
+
+        return call
+
 
 class CallPlaces:
     r"""The lines of a source, looked through once, for the places of the calls in it.
@@ -127,39 +165,6 @@ class CallPlaces:
 _AS_THEY_ARE = (str, int, float, bool, type(None), Trusted)
 
 
-def caller(kernel: KernelLike, variables: Mapping[str, object] | None = None) -> CallFunction:
-    """Return what a template calls functions with.
-
-    >>> import asyncio
-    >>> from portico import Kernel, function
-    >>> @function
-    ... def repeat(text: str, times: int = 2) -> str:
-    ...     return text * times
-    >>> kernel = Kernel()
-    >>> _ = kernel.add_function(repeat)
-    >>> asyncio.run(caller(kernel)("repeat", {"times": "3"}, ["ho"]))
-    'hohoho'
-
-    Values go to a function as they are, but for two kinds. Text for a parameter that takes no text is read as what
-    the parameter takes: a date, a number, JSON. None for a parameter that does not take it leaves the parameter its
-    default, and is empty text for one that has none. Names that differ in case only are understood.
-
-    What a call leaves out, a required parameter takes from the variable of its name. Where a call has no arguments
-    at all, the first required parameter takes the variable ``input`` if there is none of its name. Semantic Kernel
-    fills optional parameters from variables too; here those are the template's to set.
-
-    A result comes as its JSON form. Raises ``FunctionNotFound`` and ``ArgumentsInvalid`` at once; awaiting raises
-    what the function raises, and ``FunctionFailed`` for a result that is not of the function's type.
-    """
-    given = {} if variables is None else variables
-
-    def call(name: str, arguments: Mapping[str, object], positional: Sequence[object] = (), /) -> Awaitable[object]:
-        function = kernel.functions.get(name) or _find(kernel, name)
-        return _invoke(kernel, function, _bound(function, arguments, positional, given))
-
-    return call
-
-
 def json_caller(
     kernel: KernelLike,
     carry_out: Callable[[Function, dict[str, Any]], Awaitable[object]],
@@ -167,8 +172,8 @@ def json_caller(
 ) -> CallFunction:
     """Return what a template calls functions with where each call is one of JSON, as the steps of plans are.
 
-    ``carry_out`` is given the function and its JSON arguments, found and read as `caller` does. Raises the same, and
-    ``ArgumentsInvalid`` for a value that has no JSON form.
+    ``carry_out`` is given the function and its JSON arguments, found and read as `FunctionCall.caller` does. Raises the
+    same, and ``ArgumentsInvalid`` for a value that has no JSON form.
     """
 
     def call(name: str, arguments: Mapping[str, object], positional: Sequence[object] = (), /) -> Awaitable[object]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from portico._functions.middleware import PromptRender, run_middleware
 from portico._ports.template_language import Template, TemplateLanguage
-from portico._prompts.calling import caller
+from portico._prompts.calling import FunctionCall
 from portico._prompts.prompt import Prompt, Trusted
 from portico._prompts.semantic_kernel import SemanticKernelTemplates
 from portico._tool_loop.values import TurnOptions
@@ -131,12 +131,12 @@ class Prompts:
         kernel = self._kernel
         if not kernel.middleware.prompt and not trusted:
             values = dict(arguments or {})
-            return await template.render(values, call=caller(kernel, values))
+            return await template.render(values, call=FunctionCall.caller(kernel, values))
         context = PromptRender(name, dict(arguments or {}))
 
         async def final() -> str:
             values = trust(context.arguments, trusted) if trusted else context.arguments
-            return await template.render(values, call=caller(kernel, values))
+            return await template.render(values, call=FunctionCall.caller(kernel, values))
 
         text = await run_middleware(kernel.middleware.prompt, context, final)
         if not isinstance(text, str):

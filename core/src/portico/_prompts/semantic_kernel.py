@@ -302,10 +302,10 @@ class SemanticKernelTemplates:
     """Compile prompts in Semantic Kernel's own template language, as its .NET version reads it.
 
     >>> import asyncio
-    >>> from portico._prompts.calling import caller
+    >>> from portico._prompts.calling import FunctionCall
     >>> from portico import Kernel
     >>> template = SemanticKernelTemplates().compile("Dear {{$name}}, {{'welcome'}}!")
-    >>> asyncio.run(template.render({"name": "Ada"}, call=caller(Kernel())))
+    >>> asyncio.run(template.render({"name": "Ada"}, call=FunctionCall.caller(Kernel())))
     'Dear Ada, welcome!'
 
     ``codecs`` are asked how to write values of types that the standard library does not know.

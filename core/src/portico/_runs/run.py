@@ -18,7 +18,7 @@ from portico._runs.loop import FIXED, Loop, Offers
 from portico._runs.outcome import Proposal, Run, checked_budget, checked_goal, checked_input, new_run
 from portico._runs.writing import Journal, kept
 from portico._schema.validate import PlainSchemaValidator
-from portico.errors import RunEnded, RunError, RunNotFound, SchemaUnsupported, StoreDamaged, nearest
+from portico.errors import RunError, RunNotFound, SchemaUnsupported, StoreDamaged, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 
 def refuse_ended(run: str, state: RunState) -> None:
-    """Raise ``RunEnded`` for a run with an outcome that nobody can change."""
+    """Raise ``RunError`` for a run with an outcome that nobody can change."""
     if state.state in ("done", "infeasible"):
         how = "has its answer" if state.state == "done" else "was found to be infeasible"
-        raise RunEnded(f"The run {run} ended at {state.updated_at} and {how}: there is nothing to resume.")
+        raise RunError(f"The run {run} ended at {state.updated_at} and {how}: there is nothing to resume.")
 
 
 def resuming(
@@ -201,7 +201,7 @@ async def resume(
     failed counts as failed, unless it is in ``retry``. The planner is that of the journal, unless another is given.
     Proposals and steps count over the whole run, seconds from now on.
 
-    Raises ``RunNotFound``, ``RunEnded``, ``RunError`` for a step or a value that does not fit, ``StoreBusy`` while
+    Raises ``RunNotFound``, ``RunError`` for a step or a value that does not fit, ``StoreBusy`` while
     another process has the run, ``PlanStale`` and ``PlanInvalid`` where what is left of the plan cannot run with the
     functions as they are, and what `run_goal` does.
     """

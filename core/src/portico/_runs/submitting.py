@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 from portico._jobs import Job
 from portico._plans.task import Budget, Emit
+from portico._ports.runner import Runner
 from portico._runs.journal import RunState
 from portico._runs.outcome import Run, checked_budget, checked_goal, checked_input, new_run, outcome_body
-from portico._runs.runners import require_jobs
 from portico.errors import RunError, StoreBusy, StoreDamaged, StoreError, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ async def submit(kernel: KernelLike, jobs: Sequence[Job]) -> list[str]:
 
     Raises ``UnsupportedOption`` where it has none.
     """
-    await require_jobs(kernel.runner).submit(jobs)
+    await Runner.require_jobs(kernel.runner).submit(jobs)
     return [job.name for job in jobs]
 
 
@@ -255,10 +255,3 @@ class JobHandler(Protocol):
     async def __call__(self, kernel: KernelLike, job: Job, *, emit: Emit | None = None) -> Any:
         """Do it with the services of the kernel; ``emit`` gets the events of a run."""
         ...
-
-
-def job_handlers() -> dict[str, JobHandler]:
-    """Return what carries out each kind of job, for one worker."""
-    from portico._bulk_embedding.jobs import KIND, EmbeddingJobs
-
-    return {RUN_KIND: carry_out, KIND: EmbeddingJobs()}

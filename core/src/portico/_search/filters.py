@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from portico.errors import UnsupportedFilter, nearest
+from portico.errors import UnsupportedOption, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -114,14 +114,14 @@ class FilterSupport:
         return cls(clauses | {field: frozenset(kinds) for field, kinds in more.items()}, offered=offered)
 
     def check(self, filter: Filter | None, source: str) -> None:
-        """Raise ``UnsupportedFilter`` unless ``source`` can apply every clause of ``filter``."""
+        """Raise ``UnsupportedOption`` unless ``source`` can apply every clause of ``filter``."""
         if filter is None:
             return
         for clause in _clauses(filter, 0):
             kind = type(clause).__name__
             if isinstance(clause, And | Or | Not):
                 if kind not in self.combine:
-                    raise UnsupportedFilter(
+                    raise UnsupportedOption(
                         f"{source} cannot combine filters with {kind}. It supports {self.describe()}"
                         + (f", combined with {', '.join(sorted(self.combine))}." if self.combine else ".")
                     )
@@ -129,11 +129,11 @@ class FilterSupport:
                 if clause.field not in self.fields:
                     near = nearest(clause.field, list(self.fields))
                     hint = f" Did you mean {near[0]!r}?" if near else ""
-                    raise UnsupportedFilter(
+                    raise UnsupportedOption(
                         f"{source} cannot filter by {clause.field!r}.{hint} It supports {self.describe()}."
                     )
                 if kind not in self.fields[clause.field]:
-                    raise UnsupportedFilter(
+                    raise UnsupportedOption(
                         f"{source} cannot apply {kind} to {clause.field!r}. It supports {self.describe()}."
                     )
 
@@ -242,7 +242,7 @@ def _clauses(filter: Filter, depth: int) -> Iterator[Filter]:
         clause, depth = stack.pop()
         count += 1
         if depth > _MAXIMUM_DEPTH or count > _MAXIMUM_CLAUSES:
-            raise UnsupportedFilter(
+            raise UnsupportedOption(
                 f"The filter is larger than {_MAXIMUM_CLAUSES} clauses or deeper than {_MAXIMUM_DEPTH} levels."
             )
         yield clause

@@ -18,7 +18,7 @@ from portico._search.results import (
 )
 from portico._types.compiled import Compiled
 from portico._types.compiling import compile_type
-from portico.errors import ArgumentsInvalid, SchemaUnsupported, UnsupportedFilter, nearest
+from portico.errors import ArgumentsInvalid, SchemaUnsupported, UnsupportedOption, nearest
 
 if TYPE_CHECKING:
     from portico._ports.text_search import TextSearch
@@ -102,7 +102,7 @@ def search_plugin(
     ``codecs`` are the ``type_codecs`` of a kernel, for types of records. ``asked_by_planners`` is False for a source
     that another one asks: planners that ask every source leave it out.
 
-    Raises ``UnsupportedFilter`` for a filter or a parameter that the source does not take, and ``ValueError`` for an
+    Raises ``UnsupportedOption`` for a filter or a parameter that the source does not take, and ``ValueError`` for an
     unknown function.
     """
     defaults = {"count": count, "skip": skip}
@@ -300,13 +300,13 @@ class _Call:
         return (Parameter("query", query, compile_type(str), required=True), *needed, *own, *optional)
 
     def check(self, capabilities: SearchCapabilities, source: str) -> None:
-        """Raise ``UnsupportedFilter`` for a filter that the source would refuse in a call."""
+        """Raise ``UnsupportedOption`` for a filter that the source would refuse in a call."""
         capabilities.filter.check(self.fixed, source)
         for name, clause in self.clauses.items():
             try:
                 capabilities.filter.check(_joined([self.fixed, clause.sample]), source)
-            except UnsupportedFilter as error:
-                raise UnsupportedFilter(f"{self.function} cannot have the parameter {name!r}. {error}") from error
+            except UnsupportedOption as error:
+                raise UnsupportedOption(f"{self.function} cannot have the parameter {name!r}. {error}") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from portico._search.results import (
     TextSearchOptions,
     TextSearchResult,
 )
-from portico.errors import PorticoError, ServiceError, ServiceTimeout, UnsupportedFilter
+from portico.errors import PorticoError, ServiceError, ServiceTimeout, UnsupportedOption
 
 if TYPE_CHECKING:
     from portico._ports.text_search import TextSearch
@@ -202,9 +202,9 @@ class FusedSearch(SearchConnector[FusedResult]):
             whose = f"The source {name!r} of text search {self.name!r}"
             try:
                 search.capabilities.filter.check(filter, whose)
-            except UnsupportedFilter as error:
+            except UnsupportedOption as error:
                 shared = self.capabilities.filter.describe()
-                raise UnsupportedFilter(f"{error} All its sources together support {shared}.") from None
+                raise UnsupportedOption(f"{error} All its sources together support {shared}.") from None
 
     @staticmethod
     def fuse(

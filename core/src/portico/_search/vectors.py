@@ -106,6 +106,27 @@ class Vectors:
     def __repr__(self) -> str:
         return f"Vectors(rows={self.rows}, dimensions={self.dimensions})"
 
+    @staticmethod
+    def check_texts(texts: Sequence[str]) -> tuple[str, ...]:
+        """Return the texts that a caller gave; a string would be a sequence of its characters.
+
+        >>> Vectors.check_texts(["a red door", "a red roof"])
+        ('a red door', 'a red roof')
+        >>> Vectors.check_texts("a red door")
+        Traceback (most recent call last):
+        ...
+        TypeError: wanted is a sequence of texts, not one string
+
+        Raises ``TypeError`` for one string, and for an item that is none, with its position from 0.
+        """
+        if isinstance(texts, str):
+            raise TypeError("wanted is a sequence of texts, not one string")
+        texts = tuple(texts)
+        for position, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise TypeError(f"text {position} is {type(text).__name__}, not str")
+        return texts
+
 
 @dataclass(frozen=True, slots=True)
 class VectorRecord:
@@ -119,21 +140,21 @@ class VectorRecord:
     text: str | None = None
 
     def plain_metadata(self) -> Metadata:
-        """Return a copy of a self's metadata with plain values.
+        """Return a copy of the metadata with plain values.
 
         >>> VectorRecord("a", {"year": 2025, "tags": ["red", "round"]}).plain_metadata()
         {'year': 2025, 'tags': ('red', 'round')}
 
-        Values of subclasses, such as enumerations, become plain ones. Raises ``TypeError``, which names the self, for a
-        value that is not a string, a number, a bool or a list of these.
+        Values of subclasses, such as enumerations, become plain ones. Raises ``TypeError``, which names the record, for
+        a value that is not a string, a number, a bool or a list of these.
         """
         plain: Metadata = {}
         for name, value in self.metadata.items():
             if type(value) in _PLAIN and type(name) is str:
-                plain[name] = value  # type: ignore[assignment]  # what is in a self may be of any type
+                plain[name] = value  # type: ignore[assignment]  # what is in a record may be of any type
                 continue
             if not isinstance(name, str):
-                raise TypeError(f"self {self.id!r}: metadata fields are strings, not {name!r}")
+                raise TypeError(f"record {self.id!r}: metadata fields are strings, not {name!r}")
             if isinstance(value, list | tuple):
                 plain[str.__str__(name)] = tuple([_plain(self.id, name, element) for element in value])
             else:
@@ -143,26 +164,17 @@ class VectorRecord:
 
 @dataclass(frozen=True, slots=True)
 class VectorMatch:
-    """A record found, with its score: the cosine of the two vectors, higher is better."""
+    """A record near a vector, or found by its words too; ``score`` compares within one answer, higher is better.
 
-    id: str
-    score: float
-    metadata: Mapping[str, Scalar | Sequence[Scalar]]
-
-
-@dataclass(frozen=True, slots=True)
-class HybridMatch:
-    """A record found by its words and its vector; ``score`` compares within one answer, higher is better.
-
-    ``lexical`` is the part of the query's words in the record, by their weight, from 0 to 1. ``vector`` is the cosine,
-    0 without a vector.
+    The score of a search by vector alone is the cosine, from -1 to 1. Of a hybrid search, ``lexical`` is the part of
+    the query's words that are in the record, by their weight, from 0 to 1, and ``vector`` is the cosine.
     """
 
     id: str
     score: float
     metadata: Mapping[str, Scalar | Sequence[Scalar]]
-    lexical: float
-    vector: float
+    lexical: float = 0.0
+    vector: float = 0.0
 
 
 def _plain(record: str, name: str, value: object) -> Scalar:

@@ -37,7 +37,7 @@ from portico._plugins.registration import Secret, Services, ValueForm
 from portico._ports.http_client import HttpClient
 from portico._search.filters import Range, Scalar, Wanted, wanted
 from portico._search.results import SearchCapabilities, SearchConnector, SearchResults, TextSearchOptions
-from portico.errors import PorticoError, ResponseInvalid, ServiceError, UnsupportedFilter, UnsupportedOption
+from portico.errors import PorticoError, ResponseInvalid, ServiceError, UnsupportedOption
 
 Record = TypeVar("Record")
 Found = TypeVar("Found")
@@ -71,7 +71,7 @@ class AskedPage:
     def values(self, field: str, *, form: ValueForm | None = None) -> tuple[Scalar, ...]:
         """Return the values that the filter wants of a field.
 
-        With a ``form``, values are texts. Raises ``UnsupportedFilter`` for a value that does not have the form, because
+        With a ``form``, values are texts. Raises ``UnsupportedOption`` for a value that does not have the form, because
         a service would ignore it in silence.
         """
         values = self.wanted.values.get(field, ())
@@ -80,7 +80,7 @@ class AskedPage:
         texts = tuple(str(value).lower() if isinstance(value, bool) else str(value) for value in values)
         for value, text in zip(values, texts, strict=True):
             if not form.fits(text):
-                raise UnsupportedFilter(f"{self.source} does not know {value!r} for {field!r}. It takes {form.words}.")
+                raise UnsupportedOption(f"{self.source} does not know {value!r} for {field!r}. It takes {form.words}.")
         return texts
 
     def chosen(self, settings: object, **forms: ValueForm) -> dict[str, Any]:
@@ -116,7 +116,7 @@ class AskedPage:
     def days(self, field: str, *, instead_of: str | None = None) -> tuple[date | None, date | None]:
         """Return the first and the last day that the filter's ranges leave of a field; None for no bound.
 
-        A bound is an ISO 8601 date; a time of day is left out. Raises ``UnsupportedFilter`` for anything else, where no
+        A bound is an ISO 8601 date; a time of day is left out. Raises ``UnsupportedOption`` for anything else, where no
         day is left, and where the filter also has the field ``instead_of``, which says the same in another way.
         """
         bounds = self.wanted.ranges.get(field, ())
@@ -124,9 +124,9 @@ class AskedPage:
         last = [day for bound in bounds for day in _days(bound, bound.at_most, bound.below, -1)]
         earliest, latest = max(first, default=None), min(last, default=None)
         if bounds and instead_of is not None and self.wanted.values.get(instead_of):
-            raise UnsupportedFilter(f"{self.source} filters by {field!r} or by {instead_of!r}, not by both.")
+            raise UnsupportedOption(f"{self.source} filters by {field!r} or by {instead_of!r}, not by both.")
         if earliest is not None and latest is not None and earliest > latest:
-            raise UnsupportedFilter(
+            raise UnsupportedOption(
                 f"{self.source} is asked for {field!r} from {earliest} to {latest}: no day is left."
             )
         return earliest, latest
@@ -432,7 +432,7 @@ def _days(bound: Range, including: object, excluding: object, step: int) -> Iter
         try:
             yield date.fromisoformat(str(value)[:10]) + timedelta(days=moved)
         except (ValueError, OverflowError) as error:
-            raise UnsupportedFilter(
+            raise UnsupportedOption(
                 f"{bound.field} is compared with {value!r}; it takes ISO dates, as in '2026-01-31'. Nothing was sent."
             ) from error
 

@@ -25,22 +25,12 @@ class Considered:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
-    """What bringing a store in step did, in functions; ``embedded`` counts the texts that were embedded."""
-
-    added: int = 0
-    changed: int = 0
-    removed: int = 0
-    embedded: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Selection:
     """The functions offered, those that always are first, then the best first; and what was left out.
 
     ``left_out`` has those that came nearest, the best first, each with its reason; ``considered`` counts all functions
     that there were. ``requests`` are what the context was taken to ask for. ``absent`` names those that are always
-    offered, and were not among the functions that there were.
+    offered, and were not among the functions that there were. ``embedded`` counts the texts that were embedded for it.
 
     >>> Selection((Considered("Mail-Send", "chosen", 0.7),), considered=9).names
     ('Mail-Send',)
@@ -50,7 +40,7 @@ class Selection:
     left_out: tuple[Considered, ...] = ()
     considered: int = 0
     requests: tuple[str, ...] = ()
-    changes: Changes = Changes()
+    embedded: int = 0
     absent: tuple[str, ...] = ()
 
     @property

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from portico._types.docstrings import Documentation
+
 _SHOWN = 60
 
 
@@ -62,6 +64,11 @@ class Compiled:
     unstructure: Callable[[Any], Any]
     draft: Callable[[Any], Any] | None = None
     whole: bool = False
+
+    @staticmethod
+    def documentation(kind: type) -> Documentation:
+        """Read the docstring of a class: its ``summary``, and ``parameters`` with the text on each attribute."""
+        return Documentation.of_class(kind)
 
     @staticmethod
     def likely(schemas: Sequence[Any], value: object, definitions: Mapping[str, Any]) -> list[int]:

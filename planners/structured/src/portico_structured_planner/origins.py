@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from portico import FunctionSpec
-from portico.plans import JsonPath
 from portico.plugins import JsonSchema
 from portico_structured_planner.forms import FunctionForm, ParameterForm
 
@@ -39,7 +38,7 @@ class Forms:
     def __init__(self) -> None:
         self._functions: OrderedDict[int, tuple[FunctionSpec, FunctionForm]] = OrderedDict()
         self._parameters: OrderedDict[str, ParameterForm] = OrderedDict()
-        self._paths: OrderedDict[tuple[int, str], tuple[Any, tuple[JsonPath, ...]]] = OrderedDict()
+        self._paths: OrderedDict[tuple[int, str], tuple[Any, tuple[tuple[str | int, ...], ...]]] = OrderedDict()
 
     def function(self, spec: FunctionSpec) -> FunctionForm:
         """Return the form of a function; parameters that take the same share theirs."""
@@ -51,9 +50,9 @@ class Forms:
             found = _kept(self._functions, id(spec), (spec, form))
         return found[1]
 
-    def paths(self, origin: Origin, form: ParameterForm) -> tuple[JsonPath, ...]:
+    def paths(self, origin: Origin, form: ParameterForm) -> tuple[tuple[str | int, ...], ...]:
         """Return the paths in an origin's value that surely lead to something that always fits, the shortest first."""
-        found: dict[JsonPath, None] = {}
+        found: dict[tuple[str | int, ...], None] = {}
         for schema in origin.schemas:
             key = (id(schema), form.key)
             known = self._paths.get(key)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from portico.errors import PlanFormatError, nearest
-from portico.plans import Expression, From, JsonPath, ListOf, ObjectOf, ReplyProblem, TextOf, Value, references
+from portico.plans import Expression, From, ListOf, ObjectOf, ReplyProblem, TextOf, Value, references
 from portico.plugins import Mismatch, PartialJson
 from portico.ports import SchemaValidator
 from portico_structured_planner.forms import ParameterForm
@@ -210,7 +210,7 @@ class _Reading:
     def reference(self, value: dict[str, Any], form: ParameterForm, place: str) -> Expression | None:
         step, path = value["from"], value.get("path", "$")
         allowed = self.form.allowed.get(form.key, {})
-        parsed: JsonPath | None = None
+        parsed: tuple[str | int, ...] | None = None
         if isinstance(step, str) and isinstance(path, str):
             try:
                 parsed = From.parse_path(path)

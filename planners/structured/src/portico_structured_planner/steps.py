@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from portico import FunctionSpec
-from portico.plans import From, JsonPath
+from portico.plans import From
 from portico_structured_planner.bounds import Bounds
 from portico_structured_planner.forms import FunctionForm, ParameterForm
 from portico_structured_planner.origins import Forms, Origin
@@ -53,7 +53,7 @@ class StepForm:
     can_give_up: bool
     left_out: Mapping[str, str]
     """Functions that cannot be called in this step, with the reason."""
-    allowed: Mapping[str, Mapping[str, Mapping[JsonPath, None]]]
+    allowed: Mapping[str, Mapping[str, Mapping[tuple[str | int, ...], None]]]
     """What may be referred to: by the key of a parameter's form, the step id, the paths."""
 
 
@@ -74,8 +74,8 @@ class _Making:
     definitions: dict[str, Any] = field(default_factory=dict)
     written: dict[tuple[str, bool], str | None] = field(default_factory=dict)
     referable: dict[str, dict[str, Any] | None] = field(default_factory=dict)
-    shared: dict[tuple[str, tuple[JsonPath, ...]], str] = field(default_factory=dict)
-    allowed: dict[str, dict[str, dict[JsonPath, None]]] = field(default_factory=dict)
+    shared: dict[tuple[str, tuple[tuple[str | int, ...], ...]], str] = field(default_factory=dict)
+    allowed: dict[str, dict[str, dict[tuple[str | int, ...], None]]] = field(default_factory=dict)
 
     def form(self, functions: Sequence[FunctionSpec]) -> StepForm:
         taken = {spec.name for spec in functions}
@@ -174,7 +174,7 @@ class _Making:
                 self.referable[form.key] = {"$ref": _PREFIX + name}
         return self.referable[form.key]
 
-    def places(self, origin: Origin, paths: tuple[JsonPath, ...]) -> dict[str, Any]:
+    def places(self, origin: Origin, paths: tuple[tuple[str | int, ...], ...]) -> dict[str, Any]:
         """Return one alternative; what is the same for several kinds of parameter is written once."""
         key = (origin.id, paths)
         if key not in self.shared:

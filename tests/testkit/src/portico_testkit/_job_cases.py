@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from portico.ports import Job, JobQueue, JobState, JobStatus
+from portico.ports import Job, JobQueue, JobStatus
 from portico_testkit.tasks import in_time
 
 __all__ = [
@@ -30,7 +30,7 @@ __all__ = [
 
 CarryOut: TypeAlias = Callable[[Job], Awaitable[Any]]
 
-ENDED: Collection[JobState] = ("done", "failed", "cancelled")
+ENDED: Collection[str] = ("done", "failed", "cancelled")
 
 ODD_TEXTS = (
     "a b",
@@ -136,7 +136,7 @@ async def at_work(
 async def until(
     queue: JobQueue,
     names: Sequence[str],
-    states: Collection[JobState] = ENDED,
+    states: Collection[str] = ENDED,
     *,
     seconds: float,
     worker: asyncio.Task[None] | None = None,

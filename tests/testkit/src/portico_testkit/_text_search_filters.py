@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from portico.errors import UnsupportedFilter
+from portico.errors import UnsupportedOption
 from portico.ports import TextSearch
 from portico.search import And, Filter, FilterSupport, Not, Or, TextSearchOptions
 from portico_testkit.text_search_cases import ALL, all_by, found_by, is_whole, refused_filters
@@ -70,7 +70,7 @@ class SearchFilters:
     async def test_other_filters_are_refused(self, text_search: TextSearch) -> None:
         """Nothing is dropped in silence: a filter that cannot be applied is an error that says what can."""
         for filter in refused_filters(text_search.capabilities.filter, self.unknown_field):
-            with pytest.raises(UnsupportedFilter) as caught:
+            with pytest.raises(UnsupportedOption) as caught:
                 await found_by(text_search, self.query, TextSearchOptions(filter=filter))
             fields = text_search.capabilities.filter.fields or {}
             unnamed = [field for field in fields if field not in str(caught.value)]

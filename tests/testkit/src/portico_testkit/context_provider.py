@@ -22,7 +22,6 @@ from portico import (
     Message,
     Thread,
     Turn,
-    TurnOutcome,
     Usage,
 )
 from portico.ports import ContextProvider
@@ -34,8 +33,8 @@ from portico_testkit.tasks import give_up, no_tasks_but, still_answers
 __all__ = ["ContextProviderKit"]
 
 _ANSWERED = ChatReply(Message.of("assistant", "Noted."))
-_ENDED = TurnOutcome(Turn("Noted.", _ANSWERED, (_ANSWERED.message,), Usage(1, 1), 1))
-_STOPPED = TurnOutcome(error=asyncio.CancelledError())
+_ENDED = Turn("Noted.", _ANSWERED, (_ANSWERED.message,), Usage(1, 1), 1)
+_STOPPED = asyncio.CancelledError()
 
 
 class ContextProviderKit:

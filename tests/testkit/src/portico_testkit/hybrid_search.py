@@ -9,9 +9,9 @@ from typing import ClassVar
 
 import pytest
 
-from portico.errors import StoreError, UnsupportedFilter
+from portico.errors import StoreError, UnsupportedOption
 from portico.ports import HybridSearch, VectorStore
-from portico.search import Equal, Filter, HybridMatch, Range, VectorRecord, Vectors
+from portico.search import Equal, Filter, Range, VectorMatch, VectorRecord, Vectors
 from portico_testkit._failing import fails_as
 from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.tasks import give_up, no_tasks_but, still_answers
@@ -145,8 +145,8 @@ class HybridSearchKit:
         for filter in (Equal("no such field", 1), Range("a", above=1)):
             try:
                 vector_store.filter_support.check(filter, vector_store.name)
-            except UnsupportedFilter:
-                with pytest.raises(UnsupportedFilter):
+            except UnsupportedOption:
+                with pytest.raises(UnsupportedOption):
                     await _find(vector_store, "anvil", filter=filter)
             else:
                 assert await _find(vector_store, "anvil", _RIGHT, filter=filter) == []
@@ -258,7 +258,7 @@ async def _find(
     top: int = 10,
     share: float | None = None,
     filter: Filter | None = None,
-) -> list[HybridMatch]:
+) -> list[VectorMatch]:
     query = None if vector is None else Vectors.from_rows([vector])
     return await _hybrid(store).search("n", text, query, top=top, share=share, filter=filter)
 
@@ -267,9 +267,9 @@ async def _ids(store: VectorStore, word: str, namespace: str = "n") -> list[str]
     return [match.id for match in await _hybrid(store).search(namespace, word)]
 
 
-def _first(found: Sequence[HybridMatch]) -> str | None:
+def _first(found: Sequence[VectorMatch]) -> str | None:
     return found[0].id if found else None
 
 
-def _told(found: Sequence[HybridMatch]) -> str:
+def _told(found: Sequence[VectorMatch]) -> str:
     return ", ".join(f"{match.id} ({match.score:.3f})" for match in found) or "nothing"

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict
 
 from hypothesis import strategies as st
 
-from portico.plans import INPUT, Expression, From, JsonPath, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value
+from portico.plans import INPUT, Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value
 from portico.search import And, AnyOf, Equal, Filter, Not, Or, Range
 
 __all__ = ["TypeCase", "filters", "json_paths", "json_values", "near", "plans", "records", "type_cases"]
@@ -250,7 +250,7 @@ def _scalars() -> st.SearchStrategy[Any]:
     return st.sampled_from(["a", "b", "1", "", 0, 1, 2, 1.0, 2.5, True, False])
 
 
-def json_paths() -> st.SearchStrategy[JsonPath]:
+def json_paths() -> st.SearchStrategy[tuple[str | int, ...]]:
     """Draw a path of names, strange ones among them, and indexes."""
     return _PATHS
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from portico.errors import StoreError, UnsupportedFilter
+from portico.errors import StoreError, UnsupportedOption
 from portico.ports import VectorStore
 from portico.search import Filter, FilterSupport, VectorMatch, VectorRecord, Vectors
 from portico_testkit._failing import fails_as
@@ -79,7 +79,7 @@ async def compare(call: Call, prefix: str, store: VectorStore, plain: DictVector
         case Search(_, query, top, filter):
             try:
                 store.filter_support.check(filter, store.name)
-            except UnsupportedFilter:
+            except UnsupportedOption:
                 return
             queries = Vectors.from_rows([query])
             [found] = await store.search(namespace, queries, top=top, filter=filter)
@@ -111,7 +111,7 @@ def skip_without(store: VectorStore, needed: Filter) -> None:
     """Skip the test unless the store can filter so."""
     try:
         store.filter_support.check(needed, store.name)
-    except UnsupportedFilter as error:
+    except UnsupportedOption as error:
         pytest.skip(str(error))
 
 
@@ -134,8 +134,8 @@ async def check_filtered(store: VectorStore, namespace: str, records: Sequence[V
     query = Vectors.from_rows([(1, 0)])
     try:
         store.filter_support.check(filter, store.name)
-    except UnsupportedFilter:
-        with pytest.raises(UnsupportedFilter):
+    except UnsupportedOption:
+        with pytest.raises(UnsupportedOption):
             await store.search(namespace, query, filter=filter)
         return
     [found] = await store.search(namespace, query, top=len(records), filter=filter)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from portico.errors import ResponseInvalid
-from portico.plugins import Services, several_texts
+from portico.plugins import Services
 from portico.ports import EmbeddingGenerator
 from portico.search import Vectors
 from portico_basics.cached_embeddings._cache import Cache
@@ -93,7 +93,7 @@ class CachedEmbeddings:
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "document") -> Vectors:
         """Return one row per text, from the cache or from the generator."""
-        texts = several_texts(texts)
+        texts = Vectors.check_texts(texts)
         distinct = tuple(dict.fromkeys(texts))
         if not distinct:
             return await self._no_rows(purpose)

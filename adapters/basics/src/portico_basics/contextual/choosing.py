@@ -9,9 +9,10 @@ from functools import lru_cache
 from heapq import nlargest
 from typing import TYPE_CHECKING, Literal
 
-from portico import Changes, Considered, FunctionSpec, Selection
+from portico import Considered, FunctionSpec, Selection
 from portico.errors import FunctionNotFound
-from portico.plugins import several_texts, words
+from portico.plugins import words
+from portico.search import Vectors
 from portico_basics.contextual.lexical import Fused, LexicalScores, Ranking, RequestScores, function_text, fuse
 from portico_basics.contextual.records import FunctionRecords, KnownFunctions, Near, RecentFunctions
 
@@ -187,24 +188,24 @@ class ContextualSelector:
         requests = _requests(context)
         if not requests or not limit:
             return Selection(offered, considered=count, requests=requests, absent=absent)
-        ranked, changes = await self._ranked(known, requests, limit + len(always))
+        ranked, embedded = await self._ranked(known, requests, limit + len(always))
         chosen, left_out = self._split([each for each in ranked if each.name not in always], limit)
-        return Selection((*offered, *chosen), left_out, count, requests, changes, absent)
+        return Selection((*offered, *chosen), left_out, count, requests, embedded, absent)
 
-    async def _ranked(self, known: KnownFunctions, requests: Sequence[str], wanted: int) -> tuple[list[Fused], Changes]:
+    async def _ranked(self, known: KnownFunctions, requests: Sequence[str], wanted: int) -> tuple[list[Fused], int]:
         looked_at = max(_LOOKED_AT, 2 * wanted)
         words = [LexicalScores() for _ in requests]
         if self.options.ranking != "vector":
             words = [known.index.score(request, top=looked_at) for request in requests]
         by_words = [_first(each.scores, looked_at) for each in words]
         cosines: Sequence[Near] = [{} for _ in requests]
-        changes = Changes()
+        embedded = 0
         if self._records is not None:
             queries = await self._records.embedded(requests)
-            cosines, changes = await self._records.cosines(known, queries, looked_at, by_words)
+            cosines, embedded = await self._records.cosines(known, queries, looked_at, by_words)
         candidates = {name for some in (*by_words, *cosines) for name in some}
         words = [_among(candidates, known, request, each) for request, each in zip(requests, words, strict=True)]
-        return fuse(list(map(RequestScores, words, cosines)), self.options.ranking), changes
+        return fuse(list(map(RequestScores, words, cosines)), self.options.ranking), embedded
 
     def _split(self, ranked: Sequence[Fused], limit: int) -> tuple[tuple[Considered, ...], tuple[Considered, ...]]:
         chosen: list[Considered] = []
@@ -237,7 +238,7 @@ def _found(names: Sequence[str], full_names: Collection[str]) -> tuple[tuple[str
 
 def _requests(context: Sequence[str]) -> tuple[str, ...]:
     """Return what is looked for: the whole context, and besides each of its parts that asks for something."""
-    whole = "\n".join(text for text in several_texts(context) if text.strip())[-_MOST_CHARACTERS:]
+    whole = "\n".join(text for text in Vectors.check_texts(context) if text.strip())[-_MOST_CHARACTERS:]
     parts = requests_in(whole)
     return (whole, *parts[1 - _MOST_REQUESTS :]) if len(parts) > 1 else parts
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from portico import AgentTurn, Context, Function, FunctionPlugin, FunctionSpec, Message, TurnOutcome
+from portico import AgentTurn, Context, Function, FunctionPlugin, FunctionSpec, Message, Turn
 from portico.errors import FunctionNotFound
 from portico_basics.contextual.choosing import ContextualSelector, SelectionOptions
 from portico_basics.contextual.lexical import Ranking, function_text
@@ -112,7 +112,7 @@ class ContextualFunctionProvider:
             raise FunctionNotFound(selection.absent[0], tuple(functions))
         return Context(functions=tuple(functions[name] for name in selection.names), selection=selection)
 
-    async def after(self, turn: AgentTurn, outcome: TurnOutcome) -> None:
+    async def after(self, turn: AgentTurn, outcome: Turn[Any] | BaseException) -> None:
         """Do nothing: the next turn's context has what was said."""
 
     async def _texts(self, turn: AgentTurn) -> tuple[str, ...]:

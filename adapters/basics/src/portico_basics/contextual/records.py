@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import mul
 from typing import TYPE_CHECKING, TypeAlias
 
-from portico import Changes, FunctionSpec
+from portico import FunctionSpec
 from portico.errors import ResponseInvalid, StoreBusy, StoreDamaged, StoreError
 from portico.search import VectorMatch, VectorRecord, Vectors
 from portico_basics.contextual.lexical import LexicalIndex
@@ -145,7 +145,6 @@ _TIE = 2e-6
 """Cosines nearer to each other than this are equal: stores sum in different orders."""
 _ATTEMPTS = 4
 _MOST_OTHERS = 10
-_NONE = Changes()
 _SHOWN = 300
 """Characters of a text that its record shows to whoever looks into the store."""
 
@@ -182,17 +181,18 @@ class FunctionRecords:
 
     async def cosines(
         self, known: KnownFunctions, queries: Vectors, top: int, also: Sequence[Collection[str]]
-    ) -> tuple[list[Near], Changes]:
+    ) -> tuple[list[Near], int]:
         """Return for each query the cosines of the ``top`` nearest functions, and of those named in ``also`` for it.
 
         Cosines that are not above 0 are left out. Functions as near as the last one come too, so that no order of
-        writing decides. The store is brought in step with the functions before; the changes are returned too. Raises
-        ``StoreError`` and what embedding raises. What was written until then stays, and the next call continues.
+        writing decides. The store is brought in step with the functions before; how many texts were embedded is
+        returned too. Raises ``StoreError`` and what embedding raises. What was written until then stays, and the next
+        call continues.
         """
-        changes = _NONE
+        embedded = 0
         for attempt in range(_ATTEMPTS):
             made = await self._in_step(known)
-            changes = _sum(changes, made)
+            embedded += made
             try:
                 cosines, complete = await nearest(
                     self._store, self._vectors, known, queries, top=min(top, len(known.names)), also=also
@@ -200,15 +200,15 @@ class FunctionRecords:
             except (StoreError, ValueError) as error:
                 raise self._failed(error) from error
             # Where nothing was missing, the store's search is an approximate one.
-            if complete or (attempt and made == _NONE):
-                return cosines, changes
+            if complete or (attempt and not made):
+                return cosines, embedded
             self._present = None
         raise StoreError(
             f"The functions of {self.namespace!r} cannot be chosen: another process deletes at once what is written to "
             f"the vector store {self._store.name!r}. Give each its own namespace."
         )
 
-    async def _in_step(self, known: KnownFunctions) -> Changes:
+    async def _in_step(self, known: KnownFunctions) -> int:
         loop = asyncio.get_running_loop()
         if self._lock is None or self._lock[0] is not loop:  # a lock belongs to one event loop
             self._lock = loop, asyncio.Lock()
@@ -218,7 +218,7 @@ class FunctionRecords:
                 wanted |= {key: (name, each.texts[name]) for key, name in each.names.items()}
             namespace = self.vectors_namespace
             if self._present is not None and self._vectors == namespace and self._wanted.keys() == wanted.keys():
-                return _NONE
+                return 0
             try:
                 return await self._synchronize(namespace, wanted)
             except ResponseInvalid:
@@ -226,9 +226,8 @@ class FunctionRecords:
             except (StoreError, ValueError) as error:
                 raise self._failed(error) from error
 
-    async def _synchronize(self, namespace: str, wanted: Mapping[str, tuple[str, str]]) -> Changes:
-        """Write the records that are missing."""
-        before = self._wanted if self._vectors == namespace else {}
+    async def _synchronize(self, namespace: str, wanted: Mapping[str, tuple[str, str]]) -> int:
+        """Write the records that are missing; return how many texts were embedded."""
         present = self._present if self._vectors == namespace else None
         if present is None:
             present = {id async for id in self._store.ids(namespace)}
@@ -237,7 +236,6 @@ class FunctionRecords:
                 await self._store.delete(namespace, list(others))
                 present -= others
         missing = [key for key in wanted if key not in present]
-        earlier = {id.rpartition("#")[0] for id in present} if missing else set()
         texts = {text: row for row, text in enumerate(dict.fromkeys(wanted[key][1] for key in missing))}
         if texts:
             vectors = self._checked(await self._embeddings.embed(list(texts)), len(texts))
@@ -251,9 +249,7 @@ class FunctionRecords:
             await self._store.upsert(namespace, records, vectors)
         self._vectors, self._present = namespace, present | wanted.keys()
         self._wanted = {key: name for key, (name, _) in wanted.items()}
-        written = {wanted[key][0] for key in missing}
-        removed = set(before.values()) - set(self._wanted.values())
-        return Changes(len(written - earlier), len(written & earlier), len(removed), len(texts))
+        return len(texts)
 
     def _failed(self, error: Exception) -> StoreError:
         """Return an error that names the store. A ``ValueError`` comes from vectors of another length."""
@@ -351,12 +347,3 @@ async def _add_missing(
                 if name not in near and name in rows:
                     near[name] = sum(map(mul, rows[name], numbers)) + _GRID - _GRID
     return len(records) == len(names)
-
-
-def _sum(one: Changes, other: Changes) -> Changes:
-    return Changes(
-        one.added + other.added,
-        one.changed + other.changed,
-        one.removed + other.removed,
-        one.embedded + other.embedded,
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from portico import ChatReply, ChatRequest, FunctionSpec, Message, Text, check_citations, numbered_sources
+from portico import ChatReply, ChatRequest, Citations, FunctionSpec, Message, Text
 from portico.errors import PlanError, ResponseInvalid
 from portico.plans import Answer, Emit, Event, Infeasible, Plan, Step, StepRecord, Task, Value
 from portico.plugins import Services
@@ -71,7 +71,7 @@ class RetrievalPlanner(Planner):
             nothing = f"Nothing was found in {_listed([self._source(record) for record in found])}."
             emit(Event.TextDelta(nothing))
             return Answer(nothing, warnings=tuple(warnings))
-        sources = numbered_sources(passage for passage, _ in passages[: self._settings.passages])
+        sources = Citations.number(passage for passage, _ in passages[: self._settings.passages])
         chat = self._services.get(ChatService, self._settings.chat)
         messages: Sequence[Message] = (
             Message.of("system", _INSTRUCTIONS),
@@ -83,7 +83,7 @@ class RetrievalPlanner(Planner):
         # A service that cites by itself knows its marks; a quotation may hold brackets that are none.
         citations = reply.citations
         if not citations:
-            check = check_citations(reply.text, sources)
+            check = Citations.check(reply.text, sources)
             citations = check.cited
             warnings += map(_unbacked, check.unbacked)
         return Answer(reply.text, citations, warnings=tuple(warnings))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from portico.plugins import Compiled, Documentation, Fault, Mismatch
+from portico.plugins import Compiled, Fault, Mismatch
 from portico_basics.type_codecs._faults import got, reason
 
 EMPTY = (list, dict, set, frozenset, tuple, str, int, float, bool)
@@ -36,7 +36,7 @@ class Member:
     default: tuple[Any, ...] = ()
     left_out: Callable[[Any], bool] | None = None
 
-    def schema(self, documentation: Documentation) -> Mapping[str, Any]:
+    def schema(self, documentation: Any) -> Mapping[str, Any]:
         """Return the schema with the field's default and what the class's docstring says of it."""
         keywords = self._shown_default(*self.default) if self.default else {}
         text = documentation.parameters.get(self.attribute)
@@ -74,7 +74,7 @@ class Record:
 def as_object(record: Record) -> Compiled:
     """Compile a record to a JSON object with these keys and no others."""
     members, tag = {member.key: member for member in record.members}, record.tag
-    documentation = Documentation.of_class(record.kind)
+    documentation = Compiled.documentation(record.kind)
     properties = {key: member.schema(documentation) for key, member in members.items()}
     required = [key for key, member in members.items() if member.required]
     if tag is not None:
@@ -134,7 +134,7 @@ def as_array(record: Record) -> Compiled:
     head = 0 if tag is None else 1
     least = max((index for index, member in enumerate(members, head + 1) if member.required), default=head)
     most = head + len(members)
-    documentation = Documentation.of_class(record.kind)
+    documentation = Compiled.documentation(record.kind)
     schema: dict[str, Any] = {
         "type": "array",
         "prefixItems": [*([{"enum": [tag[1]]}] if tag else []), *(member.schema(documentation) for member in members)],

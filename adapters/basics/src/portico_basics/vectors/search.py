@@ -12,7 +12,6 @@ from portico.plugins import Services
 from portico.ports import EmbeddingGenerator, HybridSearch, TypeCodec, VectorStore
 from portico.search import (
     Filter,
-    HybridMatch,
     SearchCapabilities,
     SearchConnector,
     SearchResults,
@@ -161,7 +160,7 @@ class VectorsTextSearch(SearchConnector[Record]):
 
     async def _matches(
         self, query: str, question: Vectors | None, count: int, filter: Filter | None
-    ) -> Sequence[VectorMatch | HybridMatch]:
+    ) -> Sequence[VectorMatch]:
         if self._hybrid is None:
             if question is None:
                 return []
@@ -173,7 +172,7 @@ class VectorsTextSearch(SearchConnector[Record]):
     def _is_like(self, cosine: float) -> bool:
         return self._minimum_score is None or cosine >= self._minimum_score
 
-    def _read(self, matches: Sequence[VectorMatch | HybridMatch]) -> Iterator[Hit[Record]]:
+    def _read(self, matches: Sequence[VectorMatch]) -> Iterator[Hit[Record]]:
         for match in matches:
             try:
                 yield Hit(self._records.record(match.id, match.metadata), match.score)

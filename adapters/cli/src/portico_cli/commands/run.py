@@ -68,7 +68,7 @@ def _show_refused(invocation: Invocation, file: PlanFile, findings: list[Placed]
 
 def _input_words(file: PlanFile, findings: list[Placed], value: Any) -> str:
     """Return which input the plan needs, if its input is wrong or missing."""
-    from portico.plans import INPUT, input_in_words, references
+    from portico.plans import INPUT, references
 
     plan = file.plan
     if plan.input is None:
@@ -78,4 +78,6 @@ def _input_words(file: PlanFile, findings: list[Placed], value: Any) -> str:
     if not any(each.finding.severity == "error" and each.finding.place == INPUT for each in findings):
         return ""
     advice = "Give it its input with --input" if value is None else "What it takes with --input"
-    return f" {advice}: {input_in_words(plan.input)}."
+    required = plan.input.get("required", ())
+    names = [name if name in required else f"{name} (optional)" for name in plan.input.get("properties", ())]
+    return f" {advice}{': ' if names else ''}{', '.join(names)}."

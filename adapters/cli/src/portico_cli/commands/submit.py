@@ -115,12 +115,11 @@ class _Work:
     async def _open(self) -> AsyncIterator[tuple[Kernel, JobQueue, RunStore]]:
         """Open what submitting needs; no source and no function of the configuration is opened."""
         from portico import Kernel
-        from portico.plans import require_jobs
         from portico.ports import Planner, Runner
 
         async with self.application.services(()) as services:
             kernel = Kernel(services, runner=services.get(Runner) if services.names(Runner) else None)
-            queue = require_jobs(kernel.runner)
+            queue = Runner.require_jobs(kernel.runner)
             if self.planner is not None:
                 services.prepare(Planner.__name__, self.planner)
             kernel.origin = origin_of((), (), None)

@@ -97,11 +97,12 @@ async def _work(
     grace: float,
     until_empty: bool,
 ) -> int:
-    from portico.plans import job_handlers, require_jobs
+    from portico import Kernel
+    from portico.ports import Runner
 
     runner = _runner_of(application)
     async with application.kernel(sources) as kernel:
-        queue = require_jobs(kernel.runner)
+        queue = Runner.require_jobs(kernel.runner)
         if kernel.run_store is None:
             raise no_journal(application)
         if approvals.plans:
@@ -111,7 +112,7 @@ async def _work(
         # A queue that cannot be reached is the error, before anything is shown.
         await queue.workers()
         place, many = str(getattr(queue, "place", "")), _concurrency_of(application, runner)
-        tell(Ready(platform.node(), os.getpid(), runner, place, tuple(job_handlers()), many))
+        tell(Ready(platform.node(), os.getpid(), runner, place, tuple(Kernel.job_handlers()), many))
         working = Working(kernel, queue, tell, grace=grace)
         with _signals_cancel() as heard:
             await working.work(until_empty=until_empty)

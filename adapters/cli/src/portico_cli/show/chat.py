@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.live import Live
 
-    from portico import AgentEvent, AgentReply, Selection, ToolFinished
+    from portico import AgentReply, Selection, ToolFinished
 
 
 _LONGEST = 60
@@ -57,7 +57,7 @@ class PlainScreen:
     def begin(self) -> None:
         """Show that a turn begins."""
 
-    def event(self, event: AgentEvent[str]) -> None:
+    def event(self, event: object) -> None:
         """Show an event of the turn."""
 
     def end(self, turn: Turn) -> None:
@@ -157,7 +157,7 @@ class TerminalScreen(PlainScreen):
         )
         self._live.start()
 
-    def event(self, event: AgentEvent[str]) -> None:
+    def event(self, event: object) -> None:
         """Show a piece of the answer, or a call."""
         from portico import ChatDelta, ToolFinished, ToolStarted
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
-from portico.plugins import CallPlaces, FunctionCall
+from portico.plugins import FunctionCall
 from portico_templates.handlebars._calls import defined
 from portico_templates.handlebars._nodes import (
     Block,
@@ -26,13 +27,13 @@ _Hidden = frozenset[str]
 
 def calls_of(program: Program, setup: Setup, source: str) -> tuple[FunctionCall, ...]:
     """Return the calls of functions of the kernel that a template writes down, in the order of writing."""
-    search = _Search(setup, CallPlaces(source))
+    search = _Search(setup, FunctionCall.places(source))
     search.names_set(program)
     return tuple(search.program(program, frozenset()))
 
 
 class _Search:
-    def __init__(self, setup: Setup, places: CallPlaces) -> None:
+    def __init__(self, setup: Setup, places: Any) -> None:
         self.setup = setup
         self.places = places
         self.set_names: set[str] = set()

@@ -36,10 +36,10 @@ class HandlebarsTemplates:
 
     >>> import asyncio
     >>> from portico import Kernel
-    >>> from portico.plugins import caller
+    >>> from portico.plugins import FunctionCall
     >>> language = HandlebarsTemplates(helpers={"shout": lambda options, text: text.upper()})
     >>> template = language.compile("{{#each names}}{{shout this}}{{#unless @last}}, {{/unless}}{{/each}}")
-    >>> asyncio.run(template.render({"names": ["Ada", "Grace"]}, call=caller(Kernel())))
+    >>> asyncio.run(template.render({"names": ["Ada", "Grace"]}, call=FunctionCall.caller(Kernel())))
     'ADA, GRACE'
 
     ``helpers`` are the application's own, ``partials`` templates by name. With ``escape="html"`` values are escaped

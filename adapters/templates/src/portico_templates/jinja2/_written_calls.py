@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from jinja2 import Environment, nodes
 
-from portico.plugins import CallPlaces, FunctionCall
+from portico.plugins import FunctionCall
 from portico_templates.jinja2._data import METHODS
 from portico_templates.jinja2._errors import places_of_calls
 from portico_templates.jinja2._variables import undeclared_in
@@ -17,7 +17,7 @@ _OF_METHODS = frozenset(["keepends", "maxsplit", "sep", "tabsize", "timespec"])
 def calls_of(tree: nodes.Template, source: str, environment: Environment) -> tuple[FunctionCall, ...]:
     """Return the calls of functions of the kernel that a template writes down, in the order of writing."""
     undeclared = undeclared_in(tree)
-    places = CallPlaces(source)
+    places = FunctionCall.places(source)
     left: dict[tuple[str, ...], Iterator[int]] = {}
     found: list[FunctionCall] = []
     for call in tree.find_all(nodes.Call):

@@ -27,14 +27,14 @@ class Jinja2Templates:
 
     >>> import asyncio
     >>> from portico import Kernel, function
-    >>> from portico.plugins import caller
+    >>> from portico.plugins import FunctionCall
     >>> @function
     ... def double(number: int) -> int:
     ...     return 2 * number
     >>> kernel = Kernel()
     >>> _ = kernel.add_function(double)
     >>> template = Jinja2Templates().compile("{% for n in numbers %}{{ double(n) }} {% endfor %}")
-    >>> asyncio.run(template.render({"numbers": [1, 2, 3]}, call=caller(kernel)))
+    >>> asyncio.run(template.render({"numbers": [1, 2, 3]}, call=FunctionCall.caller(kernel)))
     '2 4 6 '
 
     A name that is no variable is a function of the kernel where it is called: ``{{ Plugin.function("x", count=3) }}``,

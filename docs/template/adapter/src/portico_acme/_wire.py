@@ -1,6 +1,6 @@
 """Between the vendor's form and Portico's: pure functions, which tests can call without any service."""
 
-from portico import ChatReply, ChatRequest, Message, Source, check_citations
+from portico import ChatReply, ChatRequest, Citations, Message, Source
 
 __all__ = ["documents_of", "messages_of", "reply_of"]
 
@@ -17,7 +17,7 @@ def documents_of(request: ChatRequest) -> list[dict[str, str]]:
 
 def reply_of(text: str, request: ChatRequest, *, model: str, service: str) -> ChatReply:
     """Return what the vendor said as a reply, with the sources that its marks cite."""
-    citations = check_citations(text, _sources(request)).cited
+    citations = Citations.check(text, _sources(request)).cited
     return ChatReply(Message.of("assistant", text), model=model, service=service, citations=citations)
 
 

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from portico.search import Filter, HybridMatch, VectorRecord, Vectors
+from portico.search import Filter, VectorMatch, VectorRecord, Vectors
 from portico_testkit.fakes.vector_store import DictVectorStore
 
 __all__ = ["DictHybridSearch", "DictHybridStore"]
@@ -76,7 +76,7 @@ class DictHybridSearch:
         top: int = 10,
         share: float | None = None,
         filter: Filter | None = None,
-    ) -> list[HybridMatch]:
+    ) -> list[VectorMatch]:
         """Compare every record with the words and the vector."""
         if top < 1:
             raise ValueError(f"top is {top}; it must be at least 1")
@@ -90,7 +90,7 @@ class DictHybridSearch:
         asked = vector or Vectors.from_rows([[0.0] * self.store._dimensions.get(namespace, 1)])
         [near] = await self.store.search(namespace, asked, top=_EVERYTHING, filter=filter)
         found = [
-            HybridMatch(
+            VectorMatch(
                 match.id,
                 weight * answered.get(match.id, 0.0) + (1 - weight) * max(match.score, 0.0),
                 match.metadata,

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from portico.ports import Job, JobQueue, JobState, JobStatus, Worker
+from portico.ports import Job, JobQueue, JobStatus, Worker
 
 __all__ = ["MemoryJobQueue"]
 
@@ -91,7 +91,7 @@ class MemoryJobQueue(JobQueue):
         return [self._entries[name].told(body=body) if name in self._entries else None for name in names]
 
     async def jobs(
-        self, kind: str, *, states: Collection[JobState] = ("waiting", "running"), limit: int = 100, body: bool = False
+        self, kind: str, *, states: Collection[str] = ("waiting", "running"), limit: int = 100, body: bool = False
     ) -> list[JobStatus]:
         """Return the newest jobs of a kind that are in one of these states, the newest first."""
         await asyncio.sleep(0)
