@@ -414,7 +414,7 @@ class TestSettings:
         with pytest.raises(TypeError, match="is no message"):
             agent.stream(["Hello"])  # type: ignore[list-item]
         for nothing in (None, 5, b"Hello", ChatRequest([])):
-            with pytest.raises(TypeError, match="asked with words, a message, or several, and not with"):
+            with pytest.raises(TypeError, match="a text, a message, or several messages, not"):
                 agent.stream(nothing)  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="arguments= are a mapping"):
             agent.stream("x", arguments=["a"])  # type: ignore[arg-type]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from portico._chat.messages import ChatReply, ChatRequest, Message
-from portico._planning.asking import ask_until_usable
-from portico._tool_loop.structured import ReplyProblem, said_before
+from portico._planning.asking import ask_until_usable, said_before
+from portico._tool_loop.structured import ReplyProblem
 from portico.errors import PlanError, PlanFormatError
 from portico_testkit.fakes.chat_service import ScriptedChat
 

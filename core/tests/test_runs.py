@@ -470,7 +470,8 @@ async def test_events_come_in_the_order_of_what_happens(kernel: Kernel) -> None:
     events: list[RunEvent] = []
     run = await kernel.run_goal("Shout", planner=Talking(), emit=events.append)
     assert [type(event) for event in events] == [
-        Event.RunStarted, Event.ChatUsed, Event.Proposed, Event.StepStarted, Event.StepFinished, Event.StepStarted, Event.StepFailed,
+        Event.RunStarted, Event.ChatUsed, Event.Proposed, Event.StepStarted, Event.StepFinished, Event.StepStarted,
+        Event.StepFailed,
         Event.TextDelta, Event.TextDelta, Event.ChatUsed, Event.Ended,
     ]  # fmt: skip
     assert events[0] == Event.RunStarted(run.name, "Shout", "talking")

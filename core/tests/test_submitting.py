@@ -17,8 +17,9 @@ from portico._jobs import Job
 from portico._kernel import Kernel
 from portico._plans.plan import Plan, Value
 from portico._plans.task import Answer, Budget
-from portico._ports.runner import Runner
 from portico._runs.outcome import LONGEST_RUN, Run
+from portico._ports.runner import Runner
+from portico._runs.runners import require_jobs
 from portico._runs.submitting import JOB_VERSION, RUN_KIND, Submitted, run_job, submitted
 from portico.errors import RunError, StoreDamaged, StoreError, UnsupportedOption
 from portico_testkit.fakes.durable_runs import MemoryDurableRunner
@@ -181,7 +182,7 @@ async def test_a_runner_without_workers_takes_no_goal(runner: Any, words: str) -
 
 def test_a_runner_is_asked_for_what_else_it_can(queue: MemoryJobQueue) -> None:
     runner = MemoryDurableRunner(jobs=queue)
-    assert Runner.require_jobs(runner) is queue
+    assert require_jobs(runner) is queue
 
 
 @given(st.dictionaries(st.sampled_from(["version", "planner", "input", "budget", "more"]), json_values()))

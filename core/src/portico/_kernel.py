@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from portico._plans.task import Budget, Emit
     from portico._plugins.registration import Services
     from portico._ports.function_selector import FunctionSelector
+    from portico._ports.job_queue import JobQueue
     from portico._ports.plan_store import PlanStore
     from portico._ports.planner import Planner
     from portico._ports.run_store import RunStore
@@ -465,3 +466,10 @@ class Kernel:
         from portico._runs.submitting import RUN_KIND, carry_out
 
         return {RUN_KIND: carry_out, KIND: EmbeddingJobs()}
+
+    @staticmethod
+    def require_jobs(runner: Runner | None) -> JobQueue:
+        """Return the queue of a runner's worker processes; ``UnsupportedOption`` where it has none."""
+        from portico._runs.runners import require_jobs
+
+        return require_jobs(runner)

@@ -49,7 +49,7 @@ TAGS = [
     "\0",
 ]
 texts = st.one_of(st.sampled_from(TAGS), st.lists(st.sampled_from(TAGS), max_size=4).map("".join), st.text(max_size=8))
-prompts = st.lists(st.builds(tuple[str, bool], texts, st.booleans()), max_size=12).map(Prompt)
+prompts = st.lists(st.tuples(texts, st.booleans()), max_size=12).map(Prompt)
 
 
 def own(*pieces: str) -> Prompt:

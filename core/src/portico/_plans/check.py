@@ -36,6 +36,7 @@ def check_plan(
     """Return everything that is wrong with a plan, in the order of its steps.
 
     >>> from portico._plans.plan import From, Step
+    >>> from portico import Plan, Step
     >>> for finding in check_plan(Plan("g", (Step("s1", "shout", {"text": From("s2")}),)), {}):
     ...     print(finding)
     s1 function: there is no function 'shout'

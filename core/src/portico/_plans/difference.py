@@ -165,10 +165,10 @@ class StepChange:
 class PlanDifference:
     """How one plan differs from another.
 
-    >>> from portico._plans.plan import Value
+    >>> from portico import Plan, Step, Value
     >>> before = Plan("Shout", (Step("s1", "Tone-shout", {"text": Value("hey")}),))
     >>> after = Plan("Shout", (Step("s1", "Tone-shout", {"text": Value("ho")}),))
-    >>> print(before.diff(after))
+    >>> print(plan_difference(before, after))
     ~ s1
         arguments.text: "hey" → "ho"
 

@@ -60,6 +60,7 @@ class Stale:
 def fingerprint(spec: FunctionSpec) -> str:
     """Return what a plan rests on in a function as a short text: a digest of each part, so that it tells which changed.
 
+    >>> from portico import FunctionSpec
     >>> spec = FunctionSpec("f", "", {"properties": {"city": {"type": "string"}}, "required": ["city"]}, {})
     >>> fingerprint(spec)
     '{"e": 0, "p": {"city": "!38a346ca"}, "r": "44136fa3"}'

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from portico.errors import UnsupportedOption
-
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
@@ -28,16 +26,3 @@ class Runner(Protocol):
     async def execute(self, run: str, name: str, action: Callable[[], Awaitable[Any]]) -> Any:
         """Execute ``action`` and return its result; ``name`` is unique in ``run``."""
         ...
-
-    @staticmethod
-    def require_jobs(runner: Runner | None) -> JobQueue:
-        """Return the queue of a runner's worker processes; ``UnsupportedOption`` where it has none.
-
-        >>> Runner.require_jobs(None)
-        Traceback (most recent call last):
-        portico.errors.UnsupportedOption: There is no runner. Set `use` under [runner] to one that has workers.
-        """
-        if runner is not None and runner.jobs is not None:
-            return runner.jobs
-        who = "There is no runner" if runner is None else f"The runner {runner.name!r} has no workers"
-        raise UnsupportedOption(f"{who}. Set `use` under [runner] to one that has workers.")

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 from portico._jobs import Job
 from portico._plans.task import Budget, Emit
-from portico._ports.runner import Runner
 from portico._runs.journal import RunState
 from portico._runs.outcome import Run, checked_budget, checked_goal, checked_input, new_run, outcome_body
+from portico._runs.runners import require_jobs
 from portico.errors import RunError, StoreBusy, StoreDamaged, StoreError, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ async def submit(kernel: KernelLike, jobs: Sequence[Job]) -> list[str]:
 
     Raises ``UnsupportedOption`` where it has none.
     """
-    await Runner.require_jobs(kernel.runner).submit(jobs)
+    await require_jobs(kernel.runner).submit(jobs)
     return [job.name for job in jobs]
 
 

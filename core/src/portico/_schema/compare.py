@@ -395,7 +395,10 @@ class _Search:
                 return bool(piece.most(name) <= argument or piece.most("maximum") < argument)
             most = piece.most("maximum", "exclusiveMaximum") if name == "maximum" else piece.most(name)
             return bool((self.longest(piece) if name == "maxItems" else most) <= argument)
-        return any(name in part and same(part[name], argument) for part, _ in piece.parts)
+        return any(
+            name in part and same(part[name], argument) and (own is root or "$ref" not in repr(argument))
+            for part, own in piece.parts
+        )
 
     def items_fit(self, piece: Piece, wanted: Mapping[int, Any], root: Any) -> bool:
         longest = self.longest(piece)

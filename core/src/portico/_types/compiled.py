@@ -86,6 +86,7 @@ class Compiled:
     def json_default(self, default: object) -> dict[str, Any]:
         """Return the ``default`` of a schema, as a keyword or none: a default may have no JSON form, or not fit.
 
+        >>> from portico.plugins import compile_type
         >>> compile_type(int | None).json_default(None)
         {'default': None}
         >>> compile_type(int).json_default(None)

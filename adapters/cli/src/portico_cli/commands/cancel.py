@@ -58,11 +58,12 @@ def command(invocation: Invocation, *, run: str) -> None:
 async def _cancel(invocation: Invocation, wanted: str) -> tuple[RunEntry, bool]:
     """Cancel a run; return its state then, and whether its worker has stopped."""
     import portico_host
+    from portico import Kernel
     from portico.ports import Runner
 
     application = portico_host.load(invocation.config)
     async with application.services(()) as services:
-        queue = Runner.require_jobs(services.get(Runner) if services.names(Runner) else None)
+        queue = Kernel.require_jobs(services.get(Runner) if services.names(Runner) else None)
         store = journal_of(application, services)
         # A queue that cannot be reached is the error, before a run is taken for unknown.
         await queue.workers()

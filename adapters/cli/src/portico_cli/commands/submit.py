@@ -119,7 +119,7 @@ class _Work:
 
         async with self.application.services(()) as services:
             kernel = Kernel(services, runner=services.get(Runner) if services.names(Runner) else None)
-            queue = Runner.require_jobs(kernel.runner)
+            queue = Kernel.require_jobs(kernel.runner)
             if self.planner is not None:
                 services.prepare(Planner.__name__, self.planner)
             kernel.origin = origin_of((), (), None)

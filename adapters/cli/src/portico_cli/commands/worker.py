@@ -98,11 +98,10 @@ async def _work(
     until_empty: bool,
 ) -> int:
     from portico import Kernel
-    from portico.ports import Runner
 
     runner = _runner_of(application)
     async with application.kernel(sources) as kernel:
-        queue = Runner.require_jobs(kernel.runner)
+        queue = Kernel.require_jobs(kernel.runner)
         if kernel.run_store is None:
             raise no_journal(application)
         if approvals.plans:
