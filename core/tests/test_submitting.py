@@ -17,8 +17,8 @@ from portico._jobs import Job
 from portico._kernel import Kernel
 from portico._plans.plan import Plan, Value
 from portico._plans.task import Answer, Budget
-from portico._runs.outcome import LONGEST_RUN, Run
 from portico._ports.runner import Runner
+from portico._runs.outcome import LONGEST_RUN, Run
 from portico._runs.runners import require_jobs
 from portico._runs.submitting import JOB_VERSION, RUN_KIND, Submitted, run_job, submitted
 from portico.errors import RunError, StoreDamaged, StoreError, UnsupportedOption
