@@ -127,8 +127,7 @@ async def test_sources_come_in_one_message_with_the_question_that_they_are_for()
 
 
 said_by = st.lists(
-    st.builds(Message.of, st.sampled_from(["user", "assistant"]), st.text("ab ", min_size=1, max_size=3)),
-    max_size=4,
+    st.builds(Message.of, st.sampled_from(["user", "assistant"]), st.text("ab ", min_size=1, max_size=3)), max_size=4
 )
 
 

@@ -174,11 +174,7 @@ TREES = {
         }
     }
 }
-LOOSE = {
-    "$defs": {
-        "Tree": {"properties": {"value": {"type": "number"}, "next": {"anyOf": [{"type": "null"}, TREE]}}},
-    }
-}
+LOOSE = {"$defs": {"Tree": {"properties": {"value": {"type": "number"}, "next": {"anyOf": [{"type": "null"}, TREE]}}}}}
 
 
 @pytest.mark.parametrize(
@@ -276,12 +272,7 @@ def test_the_paths_that_fit_are_those_that_are_surely_there() -> None:
         "required": ["place", "high", "wind", "day", "pair", "odd name"],
         "$defs": {"Day": DAY},
     }
-    assert fitting_paths(weather, {"type": "string"}, {}) == (
-        ("place",),
-        ("odd name",),
-        ("day", "date"),
-        ("pair", 0),
-    )
+    assert fitting_paths(weather, {"type": "string"}, {}) == (("place",), ("odd name",), ("day", "date"), ("pair", 0))
     assert fitting_paths(weather, {"type": "number"}, {}) == (("high",), ("pair", 1))
     assert fitting_paths(weather, {"type": "string"}, {}, depth=1, most=1) == (("place",),)
     assert fitting_paths({"anyOf": [weather, {"type": "null"}]}, {"type": "string"}, {}, root=weather) == ()

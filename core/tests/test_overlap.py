@@ -80,12 +80,7 @@ def test_the_kinds_of_a_schema_are_those_of_its_values(schema: Any, value: Any) 
 
 
 def closed(**properties: Any) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 STRING, INTEGER = {"type": "string"}, {"type": "integer"}

@@ -81,10 +81,7 @@ def test_a_sound_plan_has_no_findings() -> None:
             "x arguments.scale: $: expected one of 'c', 'f'",
         ),
         (Step("x", "total", {"numbers": Value([1, "2"])}), "x arguments.numbers: $[1]: expected number, got string"),
-        (
-            Step("x", "say", {"text": From("y")}),
-            "x arguments.text: there is no step 'y'; the steps are: w, x",
-        ),
+        (Step("x", "say", {"text": From("y")}), "x arguments.text: there is no step 'y'; the steps are: w, x"),
         (
             Step("x", "say", {"text": TextOf(("a", ListOf((ObjectOf({"k": From("y")}),))))}),
             "x arguments.text.text[1].list[0].object.k: there is no step 'y'; the steps are: w, x",
@@ -204,8 +201,7 @@ def test_the_plans_around_an_argument_are_of_its_levels(depth: int, over: int) -
 
 
 @pytest.mark.parametrize(
-    "anything",
-    [{}, True, {"description": "Anything."}, {"anyOf": [True, {"type": "string"}]}, {"$ref": "#/$defs/any"}],
+    "anything", [{}, True, {"description": "Anything."}, {"anyOf": [True, {"type": "string"}]}, {"$ref": "#/$defs/any"}]
 )
 def test_where_anything_is_taken_only_names_alike_are_near(anything: Any) -> None:
     catalogue = {**CATALOGUE, "f": FunctionSpec("f", "", {"properties": {"a": anything}, "$defs": {"any": {}}}, {})}

@@ -180,14 +180,8 @@ NEWER = "This Portico reads version 1 of the form; a newer one wrote the plan."
         (document(notes={"a": [1, {2}]}), "$.notes.a[1]: expected a JSON value, got a Python set."),
         (document(notes=2**14_000), "$.notes: a whole number of more than 4,000 digits is too long."),
         (document(notes=[float("nan")]), "$.notes[0]: JSON has no nan."),
-        (
-            document(notes=[{1: 2}]),
-            "$.notes[0]: the names in a JSON object are strings, not int.",
-        ),
-        (
-            document(notes=nested(201, listed, 1)),
-            f"$.notes{'[0]' * 200}: values nest deeper than 200 levels.",
-        ),
+        (document(notes=[{1: 2}]), "$.notes[0]: the names in a JSON object are strings, not int."),
+        (document(notes=nested(201, listed, 1)), f"$.notes{'[0]' * 200}: values nest deeper than 200 levels."),
         (
             document(notes=nested(201, lambda inner: {"a": inner}, 1)),
             f"$.notes{'.a' * 200}: values nest deeper than 200 levels.",
@@ -217,10 +211,7 @@ NEWER = "This Portico reads version 1 of the form; a newer one wrote the plan."
             step(function={"template": "", "language": 1}),
             "$.steps[1].function.language: expected a string, got a JSON number.",
         ),
-        (
-            step(function=document(version=3)),
-            f"$.steps[1].function.version: expected 1, got 3. {NEWER}",
-        ),
+        (step(function=document(version=3)), f"$.steps[1].function.version: expected 1, got 3. {NEWER}"),
         (step(arguments=[]), "$.steps[1].arguments: expected an object, got a JSON array."),
         (step(arguments={"a": 1}), "$.steps[1].arguments.a: expected an object, got a JSON number."),
         (step(arguments={"a": in_text(5)}), "$.steps[1].arguments.a.text[1]: expected an object, got a JSON number."),
@@ -268,10 +259,7 @@ NEWER = "This Portico reads version 1 of the form; a newer one wrote the plan."
             document(result=nested(51, in_object, VALUE)),
             f"$.result{'.object.a' * 51}: expressions nest deeper than 50 levels.",
         ),
-        (
-            nested(50, in_plan, document()),
-            f"${'.steps[0].function' * 50}.steps[0]: plans nest deeper than 50 levels.",
-        ),
+        (nested(50, in_plan, document()), f"${'.steps[0].function' * 50}.steps[0]: plans nest deeper than 50 levels."),
     ],
     ids=lambda each: str(each)[:60],
 )
@@ -296,10 +284,7 @@ PYTHON = "expected a JSON value, got a Python set."
         (Plan("g", result=ListOf((Value(1), DAMAGED))), f"$.result.list[1].value[1]: {PYTHON}"),
         (Plan("g", result=ObjectOf({"a": DAMAGED})), f"$.result.object.a.value[1]: {PYTHON}"),
         (Plan("g", (Step("s", "f"), Step("t", "f", {"a": DAMAGED}))), f"$.steps[1].arguments.a.value[1]: {PYTHON}"),
-        (
-            Plan("g", (Step("s", Plan("h", (Step("t", "f"),), notes={2})),)),
-            f"$.steps[0].function.notes: {PYTHON}",
-        ),
+        (Plan("g", (Step("s", Plan("h", (Step("t", "f"),), notes={2})),)), f"$.steps[0].function.notes: {PYTHON}"),
     ],
 )
 def test_what_cannot_be_written_is_told_with_the_place_in_the_form(plan: Plan, says: str) -> None:

@@ -150,11 +150,7 @@ def test_the_form_is_as_published() -> None:
         "Tell",
         (
             Step("s1", "Weather-get", {"place": Value("Oslo")}, reason="first"),
-            Step(
-                "s2",
-                Plan("inner", result=Value(1)),
-                after=("s1",),
-            ),
+            Step("s2", Plan("inner", result=Value(1)), after=("s1",)),
             Step("s3", "Say-it", {"text": TextOf(("on ", From("s1", ("days", 0)))), "to": ListOf((Value("a"),))}),
         ),
         result=ObjectOf({"said": From("s3")}),

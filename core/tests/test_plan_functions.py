@@ -184,10 +184,7 @@ async def test_it_can_be_used_in_other_plans() -> None:
     kernel = kernel_with(plan_function("tell", FORECAST, plugin="Recipes"))
     outer = Plan(
         "Tell and send",
-        (
-            Step("a", "Recipes-tell", {"city": Value("Oslo")}),
-            Step("b", "Weather-send", {"text": From("a")}),
-        ),
+        (Step("a", "Recipes-tell", {"city": Value("Oslo")}), Step("b", "Weather-send", {"text": From("a")})),
         result=From("b"),
     )
     run = await kernel.run_plan(outer)

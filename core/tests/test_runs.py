@@ -161,8 +161,7 @@ async def test_too_many_refusals_in_a_row_end_it(kernel: Kernel) -> None:
 
 async def test_a_result_that_leads_to_nothing_is_told_to_the_planner(kernel: Kernel) -> None:
     planner = ScriptedPlanner(
-        Plan("g", (Step("t", "T-table"),), From("t", ("two",))),
-        lambda task: Answer(f"{task.refused[0].findings[0]}"),
+        Plan("g", (Step("t", "T-table"),), From("t", ("two",))), lambda task: Answer(f"{task.refused[0].findings[0]}")
     )
     run = await kernel.run_goal("Count", planner=planner)
     assert run.outcome == Answer(str(Finding("there is nothing at $.two", place="result")))

@@ -240,11 +240,7 @@ def inner_schemas() -> st.SearchStrategy[Any]:
         references().map(lambda reference: {"$ref": reference}),
         references().map(lambda reference: {"$ref": reference, "description": "What it is."}),
     )
-    return st.recursive(
-        leaves,
-        lambda inner: st.one_of(*(shape(inner) for shape in SHAPES)),
-        max_leaves=5,
-    )
+    return st.recursive(leaves, lambda inner: st.one_of(*(shape(inner) for shape in SHAPES)), max_leaves=5)
 
 
 @functools.cache

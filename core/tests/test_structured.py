@@ -200,10 +200,7 @@ async def test_partial_values_come_as_the_reply_does_and_grow():
     [
         ("schema", '{"name": "Party", "day": "2026-11-21", "guests": {"Ada": 1}}'),
         ("instruct", 'Here: {"name": "Party", "day": "2026-11-21", "guests": {"Ada": 1}} Enjoy!'),
-        (
-            "strict",
-            '{"name": "Party", "day": "2026-11-21", "guests": [{"key": "Ada", "value": 1}], "note": null}',
-        ),
+        ("strict", '{"name": "Party", "day": "2026-11-21", "guests": [{"key": "Ada", "value": 1}], "note": null}'),
     ],
 )
 def test_drafts_of_every_manner_end_in_the_value(manner: Manner, text: str):

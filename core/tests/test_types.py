@@ -69,13 +69,7 @@ def test_structure_takes_just_what_the_schema_allows(data: st.DataObject) -> Non
 
 @pytest.mark.parametrize(
     ("hint", "value"),
-    [
-        (dt.date, "tomorrow"),
-        (UUID, "not one"),
-        (Decimal, "many"),
-        (float, 10**400),
-        (set[float], [2**53, 2**53 + 1]),
-    ],
+    [(dt.date, "tomorrow"), (UUID, "not one"), (Decimal, "many"), (float, 10**400), (set[float], [2**53, 2**53 + 1])],
 )
 def test_the_schema_is_wider_than_the_type_only_for_formats_and_what_floats_cannot_hold(hint: Any, value: Any) -> None:
     compiled = compile_type(hint)
@@ -228,8 +222,7 @@ def test_every_fault_is_told_at_once_with_its_place() -> None:
         when: dt.date
 
     told = faults(
-        Order,
-        {"lines": [[1, "a"], ["x", 2], [3]], "to": {"right": 5, "up": 1}, "notes": {"a b": 1}, "whenn": 0},
+        Order, {"lines": [[1, "a"], ["x", 2], [3]], "to": {"right": 5, "up": 1}, "notes": {"a b": 1}, "whenn": 0}
     )
     assert told == [
         "$.lines[1][0]: expected an integer, got 'x'",

@@ -260,12 +260,7 @@ _OBJECTS = 'Give each a field with a Literal of its own, such as kind: Literal["
 @pytest.mark.parametrize(
     ("hint", "which", "what", "advice"),
     [
-        (
-            dt.date | str,
-            "date and str",
-            "a string",
-            _SCALARS.format("str"),
-        ),
+        (dt.date | str, "date and str", "a string", _SCALARS.format("str")),
         (
             dt.date | Colour | Literal["2024-01-01"],
             "date and Literal['2024-01-01']",

@@ -85,8 +85,7 @@ def test_many_values_are_told_in_a_moment() -> None:
 
 
 @pytest.mark.parametrize(
-    ("filter", "kind"),
-    [(Or((Equal("a", 1),)), "Or"), (Not(Equal("a", 1)), "Not"), (And((Not(Equal("a", 1)),)), "Not")],
+    ("filter", "kind"), [(Or((Equal("a", 1),)), "Or"), (Not(Equal("a", 1)), "Not"), (And((Not(Equal("a", 1)),)), "Not")]
 )
 def test_what_is_no_conjunction_is_a_mistake_of_the_source(filter: Filter, kind: str) -> None:
     with pytest.raises(ValueError, match=f"^{kind} cannot be told field by field$"):

@@ -23,13 +23,7 @@ from portico._search.results import (
     search_method,
 )
 from portico._search.web import AskedPage, FoundPage, WebSearchConnector
-from portico.errors import (
-    AuthenticationFailed,
-    PorticoError,
-    QuotaExceeded,
-    ResponseInvalid,
-    ServiceUnavailable,
-)
+from portico.errors import AuthenticationFailed, PorticoError, QuotaExceeded, ResponseInvalid, ServiceUnavailable
 from portico_testkit.fakes.http_client import RecordedHttpClient
 from portico_testkit.fakes.services import FixedServices
 from portico_testkit.strategies import json_values
@@ -141,10 +135,7 @@ def test_a_page_with_fewer_results_does_not_end_a_list_that_goes_on(paging: str,
 
     def answer(request: HttpRequest) -> Any:
         page = int(str(request.params["page"]))
-        return {
-            "items": list(range(starts[page], starts[page + 1])),
-            "more": page + 1 < len(sizes),
-        }
+        return {"items": list(range(starts[page], starts[page + 1])), "more": page + 1 < len(sizes)}
 
     search, _ = numbers(answer, paging=paging, page_size=5)
     filled = sizes.index(0) if 0 in sizes else len(sizes)

@@ -153,11 +153,7 @@ EMBEDDINGS = WordllamaEmbeddings()
 
 def provider(functions: Sequence[Any] = FUNCTIONS, **options: Any) -> ContextualFunctionProvider:
     return ContextualFunctionProvider(
-        functions,
-        FaissVectorStore(),
-        EMBEDDINGS,
-        max_functions=3,
-        options=ContextualFunctionOptions(**options),
+        functions, FaissVectorStore(), EMBEDDINGS, max_functions=3, options=ContextualFunctionOptions(**options)
     )
 
 

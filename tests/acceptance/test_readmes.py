@@ -201,11 +201,7 @@ def test_the_tests_in_the_readme_of_the_testkit_pass(tmp_path: Path) -> None:
     tidy.write_text(f"#!{sys.executable}\n{TIDY}", "utf-8")
     tidy.chmod(0o755)
     planner = ROOT / "docs" / "template" / "planner" / "src"
-    variables = {
-        **os.environ,
-        "PATH": os.pathsep.join([str(tmp_path), os.environ["PATH"]]),
-        "PYTHONPATH": str(planner),
-    }
+    variables = {**os.environ, "PATH": os.pathsep.join([str(tmp_path), os.environ["PATH"]]), "PYTHONPATH": str(planner)}
     options = ["-q", "-p", "no:cacheprovider", "-o", "asyncio_mode=auto", f"--rootdir={tmp_path}", "-c", os.devnull]
     done = subprocess.run(
         [sys.executable, "-B", "-m", "pytest", *options, tmp_path],

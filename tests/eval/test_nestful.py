@@ -84,11 +84,7 @@ def test_without_var_result_the_last_call_is_the_result() -> None:
         ({"items": {"type": "number"}}, {"type": "array", "items": {"type": "number"}}),
         (
             {"type": "object", "properties": {"a": {"type": "bool", "required": True}, "b": "float"}},
-            {
-                "type": "object",
-                "properties": {"a": {"type": "boolean"}, "b": {"type": "number"}},
-                "required": ["a"],
-            },
+            {"type": "object", "properties": {"a": {"type": "boolean"}, "b": {"type": "number"}}, "required": ["a"]},
         ),
         ({}, {}),
         (None, {}),

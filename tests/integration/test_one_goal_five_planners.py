@@ -148,10 +148,9 @@ async def test_the_goal_is_reached_and_the_poem_is_what_is_translated(
     assert isinstance(run.outcome, Answer), run.outcome
     assert run.outcome.text.strip() == TRANSLATED
     assert run.planner == planner
-    assert model.prompts == [
-        "Write a short poem about this: John Doe",
-        f"Translate this into Chinese:\n{POEM}",
-    ], "a prompt was asked otherwise than once, in this order, with exactly the poem"
+    assert model.prompts == ["Write a short poem about this: John Doe", f"Translate this into Chinese:\n{POEM}"], (
+        "a prompt was asked otherwise than once, in this order, with exactly the poem"
+    )
     assert len(model.asked) == len(SAYINGS[planner]), "a reply of the planner was not used, or mended"
     assert any(goal in message["content"] for message in model.asked[0]["messages"] if message["content"])
     called = [record.step.function for record in run.steps if isinstance(record.step.function, str)]

@@ -142,10 +142,7 @@ def terminal(folder: Path, environment: dict[str, str]) -> Callable[..., Shown]:
     """Return what runs the command line at a terminal of its own and types the answer to each thing that it asks."""
 
     def run(
-        *arguments: str,
-        steps: Sequence[tuple[str, str]] = (),
-        columns: int = 80,
-        env: Mapping[str, str] | None = None,
+        *arguments: str, steps: Sequence[tuple[str, str]] = (), columns: int = 80, env: Mapping[str, str] | None = None
     ) -> Shown:
         fixed = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "INPUTRC": os.devnull}
         command = [sys.executable, "-m", "portico_cli", *arguments]

@@ -135,9 +135,7 @@ def test_a_mistake_in_it_is_one_finding_and_the_rest_is_looked_at_all_the_same(
     assert set(doctor(configuration)) == {subject, "portico-acme", "command tidy"}
     checks = in_process("doctor", "--json").json["checks"]
     told = [check["message"] for check in checks if check["subject"] == "portico-acme"]
-    assert [message.partition(":")[0] for message in told] == [
-        "The package is broken. Its import failed",
-    ]
+    assert [message.partition(":")[0] for message in told] == ["The package is broken. Its import failed"]
     assert len([check for check in checks if check["subject"] == subject]) == 1
     assert {"Python", "portico-shelf", "cache folder"} <= {
         check["subject"] for check in checks if check["state"] == "ok"

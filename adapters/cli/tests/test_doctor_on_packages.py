@@ -36,13 +36,7 @@ Make = Callable[..., None]
             ANY,
             id="a vendor that is required is missing",
         ),
-        pytest.param(
-            "import portico_acme.parts",
-            [],
-            "portico_acme.parts",
-            ANY,
-            id="a module of its own is missing",
-        ),
+        pytest.param("import portico_acme.parts", [], "portico_acme.parts", ANY, id="a module of its own is missing"),
         pytest.param(
             "from portico.plugins import Enrolment",
             ["Requires-Dist: portico-core>=99"],

@@ -40,11 +40,7 @@ def worked_on(site: Path) -> None:
             "Run `pip install --upgrade portico-acme`, `pip uninstall portico-acme`, or set PORTICO_DISABLE=acme.",
         ),
         (SEARCH.replace("class Search:", "class Find:"), "has no attribute 'Search'", ANY),
-        (
-            SEARCH.replace("class Search:", "Search = 5\nclass Find:"),
-            "cannot be called.",
-            AUTHORS,
-        ),
+        (SEARCH.replace("class Search:", "Search = 5\nclass Find:"), "cannot be called.", AUTHORS),
     ],
 )
 def test_a_service_that_cannot_be_made(package: Make, doctor: Any, search: str, message: str, mend: str) -> None:

@@ -37,8 +37,7 @@ def test_no_line_is_wider_than_the_terminal(
 ) -> None:
     configured.write_text(
         configured.read_text().replace(
-            'use = "shelf"',
-            'use = "shelf"\npassages = ["Retry and retry, as long as nothing better is known."]',
+            'use = "shelf"', 'use = "shelf"\npassages = ["Retry and retry, as long as nothing better is known."]'
         )
     )
     done = terminal(*arguments, columns=columns)

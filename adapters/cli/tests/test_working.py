@@ -15,16 +15,7 @@ from portico_cli.execution import RunFailed, ended_jobs, ended_run, follow
 from portico_cli.invocation import Invocation
 from portico_cli.runs import list_runs
 from portico_cli.terminal.progress import Progress
-from portico_cli.worker import (
-    EMPTY,
-    TOLD,
-    JobBegun,
-    JobEnded,
-    StepEnded,
-    Stopping,
-    WorkerEvent,
-    Working,
-)
+from portico_cli.worker import EMPTY, TOLD, JobBegun, JobEnded, StepEnded, Stopping, WorkerEvent, Working
 from portico_testkit.fakes.durable_runs import MemoryDurableRunner
 from portico_testkit.fakes.job_queue import MemoryJobQueue
 from portico_testkit.fakes.planner import ScriptedPlanner

@@ -97,19 +97,10 @@ async def test_what_is_all_that_its_port_asks_for_is_taken_as_it_is(site: Any) -
 @pytest.mark.parametrize(
     ("plugin", "said"),
     [
-        (
-            PLUGIN.replace("portico_text", "text"),
-            f"{NO_HOOK} Its text_searches would be one as portico_text_searches.",
-        ),
-        (
-            PLUGIN.replace("portico_text_searches", "register"),
-            f"{NO_HOOK} The hooks are portico_chat_services, ",
-        ),
+        (PLUGIN.replace("portico_text", "text"), f"{NO_HOOK} Its text_searches would be one as portico_text_searches."),
+        (PLUGIN.replace("portico_text_searches", "register"), f"{NO_HOOK} The hooks are portico_chat_services, "),
         ("", f"{NO_HOOK} The hooks are "),
-        (
-            "from os.path import join as text_searches",
-            f"{NO_HOOK} The hooks are ",
-        ),
+        ("from os.path import join as text_searches", f"{NO_HOOK} The hooks are "),
     ],
 )
 def test_a_package_without_a_hook_is_not_ok(site: Any, plugin: str, said: str) -> None:
@@ -134,14 +125,8 @@ def test_a_package_of_commands_only_needs_no_hook(site: Any) -> None:
             PLUGIN.replace("portico_text", "text"),
             "portico-mine 1.0 is installed and offers nothing. It registers nothing: ",
         ),
-        (
-            PLUGIN.replace('"mine"', '"other"'),
-            "portico-mine 1.0 is installed and offers text search 'other'.",
-        ),
-        (
-            PLUGIN.replace("text_searches", "planners"),
-            "portico-mine 1.0 is installed and offers planner 'mine'.",
-        ),
+        (PLUGIN.replace('"mine"', '"other"'), "portico-mine 1.0 is installed and offers text search 'other'."),
+        (PLUGIN.replace("text_searches", "planners"), "portico-mine 1.0 is installed and offers planner 'mine'."),
     ],
 )
 def test_what_is_installed_and_offers_something_else_is_not_to_be_installed(site: Any, plugin: str, said: str) -> None:
@@ -180,11 +165,7 @@ def test_the_doctor_tells_what_mends_a_chosen_package_that_offers_nothing(
         (PLUGIN.replace("summary=", "sumary="), " See portico_mine/_plugin.py:5.", "saved"),
         (PLUGIN.replace("text_searches", "text_search"), "The nearest is portico_text_searches.", "saved"),
         (PLUGIN.replace("portico_text", "text"), "would be one as portico_text_searches.", "saved"),
-        (
-            "import acmesdk.client",
-            "No module named 'acmesdk'. See portico_mine/_plugin.py:1.",
-            "metadata",
-        ),
+        ("import acmesdk.client", "No module named 'acmesdk'. See portico_mine/_plugin.py:1.", "metadata"),
     ],
 )
 def test_what_is_worked_on_needs_pip_only_where_its_metadata_is_wrong(

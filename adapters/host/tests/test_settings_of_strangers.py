@@ -49,10 +49,7 @@ UNREADABLE = {
         f"{NESTED}In | None = None",
         "NameError: name 'Nope' is not defined",
     ),
-    "a class two lists deep": (
-        f"{NESTED}list[dict[str, In]] = ()",
-        "NameError: name 'Nope' is not defined",
-    ),
+    "a class two lists deep": (f"{NESTED}list[dict[str, In]] = ()", "NameError: name 'Nope' is not defined"),
     "limits that are no mapping": (
         "@dataclass\n    class Mine:\n        a: int = field(default=1, metadata={'limits': 5})",
         "TypeError: the limits in the metadata of a are no mapping but of the type int",
@@ -202,10 +199,7 @@ def test_what_the_schema_of_a_setting_takes_is_what_the_host_takes_whatever_its_
 
 @pytest.mark.parametrize(
     ("hint", "taken", "refused"),
-    [
-        (Branch, {"branches": [{"branches": []}]}, {"branches": [1]}),
-        (Chain, [[[[]]]], [[1]]),
-    ],
+    [(Branch, {"branches": [{"branches": []}]}, {"branches": [1]}), (Chain, [[[[]]]], [[1]])],
     ids=["a table", "a named tuple"],
 )
 def test_what_holds_itself_is_described_once(hint: Any, taken: Any, refused: Any) -> None:

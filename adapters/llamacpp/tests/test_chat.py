@@ -15,13 +15,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from portico import ChatRequest, Message, Tool, ToolCall, ToolChoice, ToolResult
-from portico.errors import (
-    ConfigurationError,
-    ContextOverflow,
-    SchemaUnsupported,
-    ServiceError,
-    ServiceUnavailable,
-)
+from portico.errors import ConfigurationError, ContextOverflow, SchemaUnsupported, ServiceError, ServiceUnavailable
 from portico.plugins import compile_type
 from portico_llamacpp.chat import LlamaCppChat
 from portico_llamacpp.config import LlamaCppSettings

@@ -15,11 +15,7 @@ from typing import Any
 import pytest
 
 from portico import ChatDelta, ChatRequest, Message, Tool
-from portico.errors import (
-    ConfigurationError,
-    ServiceTimeout,
-    ServiceUnavailable,
-)
+from portico.errors import ConfigurationError, ServiceTimeout, ServiceUnavailable
 from portico_llamacpp.chat import LlamaCppChat
 from portico_llamacpp.config import LlamaCppSettings
 from portico_llamacpp.server import LlamaCppServer

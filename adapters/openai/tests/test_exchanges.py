@@ -59,10 +59,7 @@ REPLIES = {
     ),
     # A call that was asked for by name ends with "stop".
     "vllm-tools": reply(
-        "Qwen/Qwen3-8B",
-        "tool_calls",
-        Usage(170, 19),
-        ToolCall("chatcmpl-tool-4c1", "Clock-Now", '{"town": "Oslo"}'),
+        "Qwen/Qwen3-8B", "tool_calls", Usage(170, 19), ToolCall("chatcmpl-tool-4c1", "Clock-Now", '{"town": "Oslo"}')
     ),
     "openrouter-reasoning": reply(
         "anthropic/claude-sonnet-4",

@@ -194,10 +194,7 @@ async def test_a_clash_of_parameters_is_resolved_by_their_places(opened, call, d
         ({"name": "x" * 300, "in": "query", "schema": {}}, "its name has more than 200 characters"),
         ({"name": "x y", "in": "header", "schema": {}}, "'x y' is no name of a header"),
         ({"name": "x", "in": "query"}, "the query parameter 'x': it has neither schema nor content"),
-        (
-            {"name": "x", "in": "query", "style": "simple", "schema": {}},
-            "the style 'simple' is none of a query",
-        ),
+        ({"name": "x", "in": "query", "style": "simple", "schema": {}}, "the style 'simple' is none of a query"),
         ({"name": "x", "in": "query", "explode": "yes", "schema": {}}, "explode: expected true or false, not 'yes'"),
         ({"name": "x", "in": "query", "content": {"image/png": {}}}, "its content is image/png; JSON and text"),
         ({"name": "x", "in": "query", "schema": {"type": "int"}}, r"'x'\.schema\.type: 'int' is no type"),

@@ -295,10 +295,7 @@ def test_a_discriminator_is_kept_with_the_alternatives_named():
     animal = {"type": "object", "properties": {"kind": {"type": "string"}}}
     made = compiled(schema, Cat=animal, Dog=animal, Cow=animal)
     assert made["anyOf"] == [{"$ref": "#/$defs/Cat"}, {"$ref": "#/$defs/Dog"}]
-    assert made["discriminator"] == {
-        "propertyName": "kind",
-        "mapping": {"cat": "#/$defs/Cat", "dog": "#/$defs/Dog"},
-    }
+    assert made["discriminator"] == {"propertyName": "kind", "mapping": {"cat": "#/$defs/Cat", "dog": "#/$defs/Dog"}}
     assert set(made["$defs"]) == {"Cat", "Dog"}
 
 

@@ -151,11 +151,7 @@ class TestBrave(WebSearchKit):
         )
         answer: dict[str, Any] = {
             "type": "search",
-            "query": {
-                "original": query,
-                "spellcheck_off": False,
-                "more_results_available": len(found) > start + size,
-            },
+            "query": {"original": query, "spellcheck_off": False, "more_results_available": len(found) > start + size},
         }
         if found[start : start + size]:
             results = [as_brave_says(page) for page in found[start : start + size]]

@@ -11,14 +11,8 @@ from typing import TYPE_CHECKING
 from portico._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from portico._agents.agent import (
-        AgentReply as AgentReply,
-        ChatAgent as ChatAgent,
-    )
-    from portico._agents.grounding import (
-        Passages as Passages,
-        SearchContextProvider as SearchContextProvider,
-    )
+    from portico._agents.agent import AgentReply as AgentReply, ChatAgent as ChatAgent
+    from portico._agents.grounding import Passages as Passages, SearchContextProvider as SearchContextProvider
     from portico._agents.reducing import (
         History as History,
         HistoryReducer as HistoryReducer,
@@ -32,9 +26,7 @@ if TYPE_CHECKING:
         ContextProvider as ContextProvider,
         Thread as Thread,
     )
-    from portico._chat.citations import (
-        Citations as Citations,
-    )
+    from portico._chat.citations import Citations as Citations
     from portico._chat.messages import (
         ChatCapabilities as ChatCapabilities,
         ChatDelta as ChatDelta,
@@ -70,20 +62,10 @@ if TYPE_CHECKING:
         StepRun as StepRun,
         current_step as current_step,
     )
-    from portico._jobs import (
-        Job as Job,
-        JobStatus as JobStatus,
-    )
-    from portico._kernel import (
-        Kernel as Kernel,
-    )
-    from portico._plans.functions import (
-        plan_function as plan_function,
-    )
-    from portico._plans.json_form import (
-        plan_from_json as plan_from_json,
-        plan_to_json as plan_to_json,
-    )
+    from portico._jobs import Job as Job, JobStatus as JobStatus
+    from portico._kernel import Kernel as Kernel
+    from portico._plans.functions import plan_function as plan_function
+    from portico._plans.json_form import plan_from_json as plan_from_json, plan_to_json as plan_to_json
     from portico._plans.plan import (
         From as From,
         ListOf as ListOf,
@@ -94,88 +76,30 @@ if TYPE_CHECKING:
         TextOf as TextOf,
         Value as Value,
     )
-    from portico._plans.task import (
-        Answer as Answer,
-        Budget as Budget,
-        Infeasible as Infeasible,
-        Task as Task,
-    )
-    from portico._plans.text_form import (
-        plan_to_mermaid as plan_to_mermaid,
-        plan_to_text as plan_to_text,
-    )
-    from portico._plugins.registration import (
-        Registration as Registration,
-        Secret as Secret,
-        Services as Services,
-    )
-    from portico._ports.chat_service import (
-        ChatService as ChatService,
-    )
-    from portico._ports.durable_runs import (
-        DurableRuns as DurableRuns,
-    )
-    from portico._ports.embedding_generator import (
-        EmbeddingGenerator as EmbeddingGenerator,
-    )
-    from portico._ports.function_selector import (
-        FunctionSelector as FunctionSelector,
-    )
-    from portico._ports.function_source import (
-        FunctionSource as FunctionSource,
-    )
-    from portico._ports.http_client import (
-        HttpClient as HttpClient,
-    )
-    from portico._ports.job_queue import (
-        JobQueue as JobQueue,
-    )
-    from portico._ports.page_reader import (
-        PageReader as PageReader,
-    )
-    from portico._ports.plan_store import (
-        PlanStore as PlanStore,
-    )
-    from portico._ports.planner import (
-        Planner as Planner,
-    )
-    from portico._ports.run_store import (
-        RunStore as RunStore,
-    )
-    from portico._ports.runner import (
-        Runner as Runner,
-    )
-    from portico._ports.schema_validator import (
-        SchemaValidator as SchemaValidator,
-    )
-    from portico._ports.search_index import (
-        SearchIndex as SearchIndex,
-    )
-    from portico._ports.template_language import (
-        TemplateLanguage as TemplateLanguage,
-    )
-    from portico._ports.text_search import (
-        TextSearch as TextSearch,
-    )
-    from portico._ports.type_codec import (
-        TypeCodec as TypeCodec,
-    )
-    from portico._ports.vector_store import (
-        VectorStore as VectorStore,
-    )
-    from portico._prompts.functions import (
-        PromptInput as PromptInput,
-        prompt_function as prompt_function,
-    )
-    from portico._prompts.prompt import (
-        Prompt as Prompt,
-        Trusted as Trusted,
-    )
-    from portico._runs.outcome import (
-        Paused as Paused,
-        Proposal as Proposal,
-        Run as Run,
-    )
+    from portico._plans.task import Answer as Answer, Budget as Budget, Infeasible as Infeasible, Task as Task
+    from portico._plans.text_form import plan_to_mermaid as plan_to_mermaid, plan_to_text as plan_to_text
+    from portico._plugins.registration import Registration as Registration, Secret as Secret, Services as Services
+    from portico._ports.chat_service import ChatService as ChatService
+    from portico._ports.durable_runs import DurableRuns as DurableRuns
+    from portico._ports.embedding_generator import EmbeddingGenerator as EmbeddingGenerator
+    from portico._ports.function_selector import FunctionSelector as FunctionSelector
+    from portico._ports.function_source import FunctionSource as FunctionSource
+    from portico._ports.http_client import HttpClient as HttpClient
+    from portico._ports.job_queue import JobQueue as JobQueue
+    from portico._ports.page_reader import PageReader as PageReader
+    from portico._ports.plan_store import PlanStore as PlanStore
+    from portico._ports.planner import Planner as Planner
+    from portico._ports.run_store import RunStore as RunStore
+    from portico._ports.runner import Runner as Runner
+    from portico._ports.schema_validator import SchemaValidator as SchemaValidator
+    from portico._ports.search_index import SearchIndex as SearchIndex
+    from portico._ports.template_language import TemplateLanguage as TemplateLanguage
+    from portico._ports.text_search import TextSearch as TextSearch
+    from portico._ports.type_codec import TypeCodec as TypeCodec
+    from portico._ports.vector_store import VectorStore as VectorStore
+    from portico._prompts.functions import PromptInput as PromptInput, prompt_function as prompt_function
+    from portico._prompts.prompt import Prompt as Prompt, Trusted as Trusted
+    from portico._runs.outcome import Paused as Paused, Proposal as Proposal, Run as Run
     from portico._search.filters import (
         And as And,
         AnyOf as AnyOf,
@@ -185,13 +109,8 @@ if TYPE_CHECKING:
         Or as Or,
         Range as Range,
     )
-    from portico._search.functions import (
-        SearchParameter as SearchParameter,
-        search_plugin as search_plugin,
-    )
-    from portico._search.fused import (
-        FusedSearch as FusedSearch,
-    )
+    from portico._search.functions import SearchParameter as SearchParameter, search_plugin as search_plugin
+    from portico._search.fused import FusedSearch as FusedSearch
     from portico._search.results import (
         SearchCapabilities as SearchCapabilities,
         SearchConnector as SearchConnector,
@@ -200,13 +119,8 @@ if TYPE_CHECKING:
         TextSearchResult as TextSearchResult,
         search_method as search_method,
     )
-    from portico._search.vectors import (
-        VectorRecord as VectorRecord,
-        Vectors as Vectors,
-    )
-    from portico._search.web import (
-        WebSearchConnector as WebSearchConnector,
-    )
+    from portico._search.vectors import VectorRecord as VectorRecord, Vectors as Vectors
+    from portico._search.web import WebSearchConnector as WebSearchConnector
     from portico._selection.selection import (
         Considered as Considered,
         FunctionsOffered as FunctionsOffered,

@@ -354,12 +354,7 @@ class Kernel:
         )
 
     async def propose(
-        self,
-        goal: str,
-        *,
-        planner: Planner | str | None = None,
-        budget: Budget | None = None,
-        emit: Emit | None = None,
+        self, goal: str, *, planner: Planner | str | None = None, budget: Budget | None = None, emit: Emit | None = None
     ) -> Proposal:
         """Ask a planner for its first proposal, check it, and run nothing.
 

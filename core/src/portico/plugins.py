@@ -10,36 +10,23 @@ if TYPE_CHECKING:
     from portico._bulk_embedding.batch import EmbeddingBatch as EmbeddingBatch
     from portico._bulk_embedding.workers import StoreFilling as StoreFilling
     from portico._plugins.databases import Sqlite as Sqlite
-    from portico._plugins.http import (
-        HttpRequest as HttpRequest,
-        HttpResponse as HttpResponse,
-    )
+    from portico._plugins.http import HttpRequest as HttpRequest, HttpResponse as HttpResponse
     from portico._plugins.registration import (
         Registration as Registration,
         Secret as Secret,
         Services as Services,
         ValueForm as ValueForm,
     )
-    from portico._prompts.calling import (
-        FunctionCall as FunctionCall,
-        TextForm as TextForm,
-    )
+    from portico._prompts.calling import FunctionCall as FunctionCall, TextForm as TextForm
     from portico._prompts.semantic_kernel import SemanticKernelTemplates as SemanticKernelTemplates
     from portico._runs.journal import RunState as RunState
     from portico._runs.rows import Rows as Rows
     from portico._schema.json_schema import JsonSchema as JsonSchema
     from portico._schema.strict import StrictForm as StrictForm
     from portico._schema.validate import PlainSchemaValidator as PlainSchemaValidator
-    from portico._selection.words import (
-        spaced as spaced,
-        words as words,
-    )
+    from portico._selection.words import spaced as spaced, words as words
     from portico._tool_loop.partial_json import PartialJson as PartialJson
-    from portico._types.compiled import (
-        Compiled as Compiled,
-        Fault as Fault,
-        Mismatch as Mismatch,
-    )
+    from portico._types.compiled import Compiled as Compiled, Fault as Fault, Mismatch as Mismatch
     from portico._types.compiling import compile_type as compile_type
 else:
     __getattr__, __dir__ = lazy_names(__name__)

@@ -18,10 +18,7 @@ if TYPE_CHECKING:
         Range as Range,
         Scalar as Scalar,
     )
-    from portico._search.functions import (
-        SearchParameter as SearchParameter,
-        search_plugin as search_plugin,
-    )
+    from portico._search.functions import SearchParameter as SearchParameter, search_plugin as search_plugin
     from portico._search.fused import FusedSearch as FusedSearch
     from portico._search.results import (
         SearchCapabilities as SearchCapabilities,
@@ -31,11 +28,7 @@ if TYPE_CHECKING:
         TextSearchResult as TextSearchResult,
         search_method as search_method,
     )
-    from portico._search.vectors import (
-        VectorMatch as VectorMatch,
-        VectorRecord as VectorRecord,
-        Vectors as Vectors,
-    )
+    from portico._search.vectors import VectorMatch as VectorMatch, VectorRecord as VectorRecord, Vectors as Vectors
     from portico._search.web import (
         AskedPage as AskedPage,
         FoundPage as FoundPage,

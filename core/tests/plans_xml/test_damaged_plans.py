@@ -109,10 +109,7 @@ RECOVERED = {
     "an end tag of the wrong case": Recovered(
         '<Plan><Function.Writer.Poem input="John Doe"></function.writer.poem></PLAN>',
         (POEM,),
-        (
-            (1, 46, "</function.writer.poem> ends Function.Writer.Poem"),
-            (1, 69, "</PLAN> ends <Plan>"),
-        ),
+        ((1, 46, "</function.writer.poem> ends Function.Writer.Poem"), (1, 69, "</PLAN> ends <Plan>")),
     ),
     "an end tag too many": Recovered(
         '<plan><function.Writer.Poem input="John Doe"/></function.Writer.Poem></plan>',
@@ -299,10 +296,7 @@ REFUSED = {
         '<plan><function.A.B a="x"><function.A.B></plan>', 1, 27, "is a step, or an end tag without its '/'"
     ),
     "a quote lost in the name of a variable": Refused(
-        "<plan><function.A.B setContextVariable='A b='x' c=y'/></plan>",
-        1,
-        40,
-        "names a variable, and '=' is",
+        "<plan><function.A.B setContextVariable='A b='x' c=y'/></plan>", 1, 40, "names a variable, and '=' is"
     ),
     "a backslash before a quote that a comma follows": Refused(
         '<plan>text<function.A.B a="C:\\", b=""/></plan>', 1, 31, "where the value ends is not certain"

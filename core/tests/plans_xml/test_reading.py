@@ -325,10 +325,7 @@ def test_a_name_that_no_step_sets_stays_text_and_is_told() -> None:
 @pytest.mark.parametrize("field", [".city", "[0]"])
 def test_a_path_after_a_variable_that_is_an_object_is_told(field: str) -> None:
     object_, anything = {"type": "object", "properties": {}}, {}
-    catalogue = {
-        "f": FunctionSpec("f", "", object_, object_),
-        "g": FunctionSpec("g", "", object_, anything),
-    }
+    catalogue = {"f": FunctionSpec("f", "", object_, object_), "g": FunctionSpec("g", "", object_, anything)}
     for function, told in (("f", 1), ("g", 0)):
         text = f'<plan><function.{function} setContextVariable="W"/><function.g a="in $W{field}."/></plan>'
         read = XmlPlan.read(text, catalogue)

@@ -27,11 +27,7 @@ def test_a_place_is_counted_from_one_by_line_feeds(text: str) -> None:
 @pytest.mark.parametrize(("offset", "line", "column"), [(0, 1, 1), (3, 2, 1), (5, 2, 3), (6, 2, 3), (10**9, 2, 3)])
 def test_an_error_has_its_place_which_is_inside_of_the_text(offset: int, line: int, column: int) -> None:
     error = format_error("ab\ncd", offset, "it is wrong")
-    assert (str(error), error.line, error.column) == (
-        f"line {line}, column {column}: it is wrong.",
-        line,
-        column,
-    )
+    assert (str(error), error.line, error.column) == (f"line {line}, column {column}: it is wrong.", line, column)
 
 
 def test_what_is_mended_is_printed_with_its_place() -> None:

@@ -149,10 +149,7 @@ def scanned(text: str) -> list[str]:
         ("<plan><function.f/></ ", ["6: f", "22: </plan> is missing"]),
         ("<plan><function.f/></PLA", ["6: f", "24: </plan> is missing"]),
         ("<plan><function.f>", ["6: f", "6: the tag of function.f is not closed", "18: </plan> is missing"]),
-        (
-            "<plan><function.f><!--a-->",
-            ["6: f", "6: the tag of function.f is not closed", "26: </plan> is missing"],
-        ),
+        ("<plan><function.f><!--a-->", ["6: f", "6: the tag of function.f is not closed", "26: </plan> is missing"]),
         ("<plan><function.f/><!--end-->", ["6: f", "29: </plan> is missing"]),
         ("<plan><function.f/><!--a--><!--End-->", ["6: f", "37: </plan> is missing"]),
     ],
@@ -187,11 +184,7 @@ def test_what_has_one_reading_is_read_with_every_mend(text: str, said: list[str]
         ("<plan><!--></plan>", 7, "the comment does not end"),
         ("<plan><!---></plan>", 7, "the comment does not end"),
         *(
-            (
-                f"<plan><!--{comment}--></plan>",
-                7,
-                "where the comment ends is not certain: it has '--' and tags inside",
-            )
+            (f"<plan><!--{comment}--></plan>", 7, "where the comment ends is not certain: it has '--' and tags inside")
             for comment in (" -- <plan>", "<plan> -- ", "-- < / PLAN", "-- <FUNCTION.f", "-- <!--", "<!---")
         ),
         ("<!DOCTYPE plan><plan/>", 1, "a document type or an entity is refused"),

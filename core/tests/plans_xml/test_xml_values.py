@@ -126,13 +126,7 @@ def test_a_reference_by_number_is_to_a_character_of_xml(reference: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "after", "read_as"),
-    [
-        ("a&", "lt;", "a&"),
-        ("a&l", "t;", "a&l"),
-        ("a\r", "\n", "a "),
-        ("<plan", ">", "<plan"),
-        ("a", "&lt;", "a"),
-    ],
+    [("a&", "lt;", "a&"), ("a&l", "t;", "a&l"), ("a\r", "\n", "a "), ("<plan", ">", "<plan"), ("a", "&lt;", "a")],
 )
 def test_what_follows_a_value_is_not_read(value: str, after: str, read_as: str) -> None:
     assert read(value, after=after)[0] == read_as

@@ -58,11 +58,7 @@ WRITTEN = {
     ),
     "every character that is escaped": (
         given("\r\t\n&<>\"'é🧦"),
-        [
-            "<plan>",
-            f'  <function.g a="&#13;&#9;&#10;&amp;&lt;&gt;&quot;\'é🧦" {RESULT}/>',
-            "</plan>",
-        ],
+        ["<plan>", f'  <function.g a="&#13;&#9;&#10;&amp;&lt;&gt;&quot;\'é🧦" {RESULT}/>', "</plan>"],
     ),
     "steps that nobody takes keep no result, but for those with a name of their own": (
         plan(
@@ -105,11 +101,7 @@ WRITTEN = {
     ),
     "values that are no texts": (
         given(From("input"), name="input", function="f", n=-3, o={"é": [1, None, 'x"'], "b": {}}),
-        [
-            "<plan>",
-            f'  <function.f input="$input" n="-3" o="{OBJECT}" {RESULT}/>',
-            "</plan>",
-        ],
+        ["<plan>", f'  <function.f input="$input" n="-3" o="{OBJECT}" {RESULT}/>', "</plan>"],
     ),
     "an order that the catalogue tells": (
         plan(step(function="send"), step("s2", "f", {"input": Value("x")}, after=("s1",))),

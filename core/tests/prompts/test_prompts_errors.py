@@ -25,11 +25,7 @@ def raising(error: Exception, *, when_awaited: bool) -> CallFunction:
 
 @pytest.mark.parametrize(
     ("error", "when_awaited"),
-    [
-        (FunctionNotFound("f"), False),
-        (FunctionNotFound("f"), True),
-        (ArgumentsInvalid("f", ["a: missing"]), False),
-    ],
+    [(FunctionNotFound("f"), False), (FunctionNotFound("f"), True), (ArgumentsInvalid("f", ["a: missing"]), False)],
 )
 async def test_what_refuses_a_call_is_the_cause_of_the_error(error: Exception, when_awaited: bool) -> None:
     template = SemanticKernelTemplates().compile("{{f}}")

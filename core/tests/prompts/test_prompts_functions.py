@@ -165,10 +165,7 @@ async def test_one_function_may_be_in_several_kernels_and_keeps_none_alive() -> 
 
 async def test_a_model_may_call_it_given_as_it_was_made() -> None:
     kernel, chat = kernel_with(
-        ToolCall("1", "Writer-shout", '{"text": "hey"}'),
-        "HEY",
-        "Done: HEY",
-        capabilities=ChatCapabilities(tools=True),
+        ToolCall("1", "Writer-shout", '{"text": "hey"}'), "HEY", "Done: HEY", capabilities=ChatCapabilities(tools=True)
     )
     plugin = FunctionPlugin("Writer", (prompt_function("shout", "Shout {{$text}}", plugin="Writer"),))
     turn = await kernel.complete("Be loud", functions=[plugin])

@@ -239,21 +239,9 @@ A40 = "a" * 40
             f"An argument is 'quoted', a $variable or name=value, not '{A40}': write ${A40} or '{A40}'.",
             A40,
         ),
-        (
-            f"{{{{f {'a' * 41}}}}}",
-            f"An argument is 'quoted', a $variable or name=value, not '{'a' * 39}…'.",
-            "a" * 41,
-        ),
-        (
-            f"{{{{f {'-' * 40}}}}}",
-            f"An argument is 'quoted', a $variable or name=value, not '{'-' * 40}'.",
-            "-" * 40,
-        ),
-        (
-            f"{{{{f {'-' * 41}}}}}",
-            f"An argument is 'quoted', a $variable or name=value, not '{'-' * 39}…'.",
-            "-" * 41,
-        ),
+        (f"{{{{f {'a' * 41}}}}}", f"An argument is 'quoted', a $variable or name=value, not '{'a' * 39}…'.", "a" * 41),
+        (f"{{{{f {'-' * 40}}}}}", f"An argument is 'quoted', a $variable or name=value, not '{'-' * 40}'.", "-" * 40),
+        (f"{{{{f {'-' * 41}}}}}", f"An argument is 'quoted', a $variable or name=value, not '{'-' * 39}…'.", "-" * 41),
     ],
 )
 def test_an_error_is_one_sentence_and_marks_what_it_is_about(template: str, sentence: str, marked: str) -> None:

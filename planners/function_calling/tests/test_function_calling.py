@@ -10,18 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from portico import (
-    ChatCapabilities,
-    ChatDelta,
-    ChatReply,
-    ChatRequest,
-    Kernel,
-    Message,
-    Run,
-    ToolCall,
-    Usage,
-    function,
-)
+from portico import ChatCapabilities, ChatDelta, ChatReply, ChatRequest, Kernel, Message, Run, ToolCall, Usage, function
 from portico.errors import LimitExceeded, PlanError, ResponseInvalid, UnsupportedOption
 from portico.plans import Answer, Budget, Event, Infeasible, RunEvent
 from portico.ports import ChatService

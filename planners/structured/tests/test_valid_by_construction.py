@@ -190,11 +190,7 @@ def count_plans(examples: int) -> Counts:
         while drawn < PLANS_EACH:
             seed += 1
             options = StructuredSettings(
-                max_steps=5,
-                min_steps=1 + seed % 4,
-                force_references=seed % 3 == 0,
-                give_up=seed % 5 == 0,
-                repairs=9,
+                max_steps=5, min_steps=1 + seed % 4, force_references=seed % 3 == 0, give_up=seed % 5 == 0, repairs=9
             )
             chat = sampling(seed, STRICT if seed % 2 else HELD)
             planner = StructuredPlanner(options, FixedServices({ChatService: chat}))

@@ -157,10 +157,7 @@ def random_cases(draw: st.DrawFn) -> dict[str, Any]:
     case: dict[str, Any] = {
         "template": draw(TEMPLATES),
         "data": draw(st.dictionaries(st.sampled_from(["a", "b", "c", "x"]), values(), max_size=4)),
-        "partials": {
-            "p": draw(plain),
-            "q": draw(st.sampled_from(CALLING)),
-        },
+        "partials": {"p": draw(plain), "q": draw(st.sampled_from(CALLING))},
     }
     options = draw(st.sampled_from(OPTIONS))
     if options:

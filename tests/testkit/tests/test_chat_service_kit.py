@@ -25,13 +25,7 @@ from portico import (
     ToolResult,
     Usage,
 )
-from portico.errors import (
-    ContextOverflow,
-    RateLimited,
-    SchemaUnsupported,
-    ServiceError,
-    ServiceUnavailable,
-)
+from portico.errors import ContextOverflow, RateLimited, SchemaUnsupported, ServiceError, ServiceUnavailable
 from portico.plugins import StrictForm
 from portico_testkit.chat_requests import STRICT
 from portico_testkit.chat_service import ChatServiceKit

@@ -82,12 +82,7 @@ def failing(kind: type[Echo]) -> Echo:
 
 FAULTS = KnownFaults(
     PlannerKit,
-    lambda kind: {
-        "planner": kind,
-        "failing_planner": lambda: failing(kind),
-        "kernel": a_kernel,
-        "goal": lambda: "hey",
-    },
+    lambda kind: {"planner": kind, "failing_planner": lambda: failing(kind), "kernel": a_kernel, "goal": lambda: "hey"},
 )
 
 

@@ -57,8 +57,7 @@ def failing(kind: type[Kept]) -> Kept:
 
 
 FAULTS = KnownFaults(
-    RunStoreKit,
-    lambda kind: {"store": kind, "reopen": lambda: reopened, "failing_store": lambda: failing(kind)},
+    RunStoreKit, lambda kind: {"store": kind, "reopen": lambda: reopened, "failing_store": lambda: failing(kind)}
 )
 
 

@@ -94,10 +94,7 @@ class AcmeSearch(WebSearchConnector[Item]):
         return QuotaExceeded if response.status == 432 else None
 
     def read(self, answer):
-        return FoundPage(
-            [read_record(Item, item) for item in answer["items"]],
-            total_count=int(answer["total"]),
-        )
+        return FoundPage([read_record(Item, item) for item in answer["items"]], total_count=int(answer["total"]))
 
     def to_text(self, record):
         return record.text

@@ -114,10 +114,7 @@ TEXTS = {"described": described, "named": named}
 
 def made(store: Any, embeddings: Any, text: str, remembered: int) -> ContextualSelector:
     return ContextualSelector(
-        store,
-        embeddings,
-        options=SelectionOptions(limit=2, function_text=TEXTS[text]),
-        remembered=remembered,
+        store, embeddings, options=SelectionOptions(limit=2, function_text=TEXTS[text]), remembered=remembered
     )
 
 

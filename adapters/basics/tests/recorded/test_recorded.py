@@ -10,14 +10,7 @@ from typing import Any
 import pytest
 
 from portico import Citation, Kernel, Paused, RequireApproval, function
-from portico.errors import (
-    ConfigurationError,
-    PlanError,
-    PlanFormatError,
-    PlanStale,
-    PluginNotInstalled,
-    RunNotFound,
-)
+from portico.errors import ConfigurationError, PlanError, PlanFormatError, PlanStale, PluginNotInstalled, RunNotFound
 from portico.plans import (
     Answer,
     Budget,

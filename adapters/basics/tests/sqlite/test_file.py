@@ -189,10 +189,7 @@ async def test_damage_that_no_message_can_quote_is_damage_too(opened: Any, file:
 
 @pytest.mark.parametrize(
     ("entry", "message"),
-    [
-        ("CAST(x'ff5b31' AS TEXT)", r"is damaged.*'entry'"),
-        ("'[1'", "entry 2 of the run r1 is no JSON"),
-    ],
+    [("CAST(x'ff5b31' AS TEXT)", r"is damaged.*'entry'"), ("'[1'", "entry 2 of the run r1 is no JSON")],
     ids=["no text", "no JSON"],
 )
 async def test_an_entry_that_is_none_any_more_is_damage(opened: Any, file: Path, entry: str, message: str) -> None:
@@ -306,8 +303,7 @@ async def test_processes_begin_and_write_one_file_at_once(opened: Any, file: Pat
 
 
 @pytest.mark.parametrize(
-    ("sync", "waits"),
-    [("always", [True] * 5), ("effects", [False, True, False, False, True]), ("never", [False] * 5)],
+    ("sync", "waits"), [("always", [True] * 5), ("effects", [False, True, False, False, True]), ("never", [False] * 5)]
 )
 async def test_the_disk_is_waited_for_around_effects_as_the_setting_says(
     opened: Any, sync: str, waits: list[bool]

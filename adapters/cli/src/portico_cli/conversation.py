@@ -140,10 +140,7 @@ def hold_conversation(
         assert kernel.services is not None  # noqa: S101 - a kernel of the host has services
         return await update_sources(invocation, kernel.services, chosen)
 
-    with (
-        asyncio.Runner() as runner,
-        KeptOpen(runner, chosen.application.kernel(chosen.sources)) as kernel,
-    ):
+    with asyncio.Runner() as runner, KeptOpen(runner, chosen.application.kernel(chosen.sources)) as kernel:
         reports = run_on(runner, lambda: update(kernel))
         grounds = Grounds(kernel, chosen.sources)
         screen = TerminalScreen(sys.stdout) if person_types else JsonScreen() if invocation.json else PlainScreen()

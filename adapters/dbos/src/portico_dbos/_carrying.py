@@ -31,11 +31,7 @@ class Carrying:
     """Carries out one job in the application's loop, and tells DBOS's loop what came of it."""
 
     def __init__(
-        self,
-        job: Job,
-        action: Callable[[], Awaitable[str]],
-        home: asyncio.AbstractEventLoop,
-        context: Context,
+        self, job: Job, action: Callable[[], Awaitable[str]], home: asyncio.AbstractEventLoop, context: Context
     ) -> None:
         self.job = job
         self._action = action

@@ -41,8 +41,7 @@ class Rate:
     """At most ``jobs`` begin within any ``seconds``, of all workers together."""
 
     jobs: int = field(
-        validator=[validators.ge(1), validators.le(1_000_000)],
-        metadata={"doc": "How many jobs of a kind may begin."},
+        validator=[validators.ge(1), validators.le(1_000_000)], metadata={"doc": "How many jobs of a kind may begin."}
     )
     seconds: float = field(
         default=1.0,

@@ -207,12 +207,7 @@ def read_what_fits(
     folder = file.parent.absolute() if found else Path.cwd()
     check = _Shape(tree, Structurer(SecretSource({}, folder), folder), str(file))
     configuration = Configuration(
-        found,
-        folder,
-        MappingProxyType(tree.values),
-        MappingProxyType(tree.origins),
-        *check.host_tables(),
-        environ,
+        found, folder, MappingProxyType(tree.values), MappingProxyType(tree.origins), *check.host_tables(), environ
     )
     check.ports()
     for key in check.wrong:

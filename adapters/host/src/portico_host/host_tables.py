@@ -40,8 +40,7 @@ class LoopBudget:
         default=20, metadata={"doc": "Proposals that a planner may make.", "limits": _MORE_THAN_0}
     )
     max_refusals: int = field(
-        default=3,
-        metadata={"doc": "Refused proposals in a row before a run is given up.", "limits": {"minimum": 0}},
+        default=3, metadata={"doc": "Refused proposals in a row before a run is given up.", "limits": {"minimum": 0}}
     )
     max_seconds: float | None = field(
         default=None, metadata={"doc": "Seconds that one run may take.", "limits": _MORE_THAN_0}
@@ -83,7 +82,7 @@ def _vectors_path() -> Any:
 
 
 _SETTINGS: Mapping[tuple[str, str], Mapping[str, Callable[[], Any]]] = {
-    ("VectorStore", "faiss"): {"path": _vectors_path},
+    ("VectorStore", "faiss"): {"path": _vectors_path}
 }
 
 

@@ -46,12 +46,7 @@ def _object(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _closed(properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 def instruction(tools: Sequence[Tool], *, required: bool, guard: Guard) -> str:

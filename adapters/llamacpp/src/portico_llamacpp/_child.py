@@ -101,13 +101,7 @@ def _main() -> None:
 def _load(configuration: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     path = Path(configuration["model"])
     head = _head(path)
-    from xllamacpp import (  # type: ignore[import-untyped]
-        CommonParams,
-        Server,
-        get_device_info,
-        ggml_backend_dev_type,
-        llama_pooling_type,
-    )
+    from xllamacpp import CommonParams, Server, get_device_info, ggml_backend_dev_type, llama_pooling_type  # type: ignore[import-untyped]
 
     processor = ggml_backend_dev_type.GGML_BACKEND_DEVICE_TYPE_CPU
     has_gpu = any(device["type"] != processor for device in get_device_info())

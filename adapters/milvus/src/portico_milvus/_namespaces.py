@@ -165,11 +165,7 @@ class Namespaces:
 
     def _query(self, link: Link, shape: Shape, filter: str, fields: list[str]) -> list[dict[str, Any]]:
         rows = link.client.query(
-            shape.name,
-            filter=filter,
-            output_fields=fields,
-            consistency_level=self.consistency,
-            timeout=self.timeout,
+            shape.name, filter=filter, output_fields=fields, consistency_level=self.consistency, timeout=self.timeout
         )
         return list(rows)
 

@@ -25,12 +25,7 @@ _PORTION = 256 * 1024
 
 
 def sdk_client(
-    settings: ConnectionSettings,
-    bearer: str,
-    headers: Mapping[str, str],
-    http_client: httpx2.AsyncClient,
-    *,
-    own: bool,
+    settings: ConnectionSettings, bearer: str, headers: Mapping[str, str], http_client: httpx2.AsyncClient, *, own: bool
 ) -> openai.AsyncOpenAI:
     """Make a client of the SDK; an HTTP client that is not our ``own`` may have its part in each request."""
     return _Sdk(

@@ -37,10 +37,7 @@ class Connection:
         if http_client is not None and not isinstance(http_client, httpx2.AsyncClient):
             raise TypeError(f"http_client is an httpx2.AsyncClient, not {type(http_client).__name__}")
         key = settings.api_key.reveal() if settings.api_key else ""
-        headers = {
-            **settings.headers,
-            **{name: secret.reveal() for name, secret in settings.secret_headers.items()},
-        }
+        headers = {**settings.headers, **{name: secret.reveal() for name, secret in settings.secret_headers.items()}}
         secrets = [key, *_secret_values(headers, settings.secret_headers)]
         self.peer = Peer(kind, settings.model, settings.base_url, settings.host, bool(key), _pattern(secrets))
         self.settings = settings

@@ -50,11 +50,7 @@ class ToolTexts:
 
 
 def _text_of(tool: Tool) -> bytes:
-    function: dict[str, Any] = {
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": tool.parameters,
-    }
+    function: dict[str, Any] = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
     if tool.strict:
         function["strict"] = True
     return encoded({"type": "function", "function": function})

@@ -25,11 +25,7 @@ _PATH = "/embeddings"
 _SHORTEST = 64
 """Characters of a text that is not cut any more, however long the model finds it."""
 
-_KNOWN_DIMENSIONS = {
-    "text-embedding-3-large": 3072,
-    "text-embedding-3-small": 1536,
-    "text-embedding-ada-002": 1536,
-}
+_KNOWN_DIMENSIONS = {"text-embedding-3-large": 3072, "text-embedding-3-small": 1536, "text-embedding-ada-002": 1536}
 
 
 class OpenAIEmbeddings:

@@ -87,11 +87,7 @@ def _best(content: Mapping[str, Any], base: str, schemas: Schemas) -> tuple[str,
         return (
             (media_type, "text", {"type": "string"})
             if is_text(media_type)
-            else (
-                media_type,
-                "bytes",
-                dict(BYTES_SCHEMA),
-            )
+            else (media_type, "bytes", dict(BYTES_SCHEMA))
         )
     try:
         media = schemas.documents.follow(content[media_type], base)

@@ -49,11 +49,7 @@ class Credentials:
     """
 
     def __init__(
-        self,
-        documents: Documents,
-        secrets: Mapping[str, Secret],
-        headers: Mapping[str, str | Secret],
-        name: str,
+        self, documents: Documents, secrets: Mapping[str, Secret], headers: Mapping[str, str | Secret], name: str
     ) -> None:
         self._name = name
         self._secrets = secrets

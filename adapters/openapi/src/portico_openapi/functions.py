@@ -58,11 +58,7 @@ class OpenAPIFunctions:
     """
 
     def __init__(
-        self,
-        settings: OpenAPISettings,
-        services: Services | None = None,
-        *,
-        client: httpx.AsyncClient | None = None,
+        self, settings: OpenAPISettings, services: Services | None = None, *, client: httpx.AsyncClient | None = None
     ) -> None:
         self._settings = settings
         self._client = Client(client)

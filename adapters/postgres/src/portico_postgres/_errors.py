@@ -15,11 +15,7 @@ from psycopg import errors
 from portico.errors import StoreBusy, StoreDamaged, StoreError, StoreUnavailable
 
 _MISSING = (errors.UndefinedTable, errors.InvalidSchemaName, errors.UndefinedObject)
-_OTHER_SHAPE = (
-    errors.UndefinedColumn,
-    errors.DatatypeMismatch,
-    errors.InvalidColumnReference,
-)
+_OTHER_SHAPE = (errors.UndefinedColumn, errors.DatatypeMismatch, errors.InvalidColumnReference)
 _CORRUPT = (errors.DataCorrupted, errors.IndexCorrupted)
 _FORGOTTEN = (errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement)
 _CONNECTING = re.compile("^connection (failed|is bad): (?=.)")

@@ -90,10 +90,7 @@ async def hybrid(
             "{answered}", ALL_ANSWERED if condition is EVERYTHING else SOME_ANSWERED
         )
         statement = namespace.statement(
-            template,
-            condition=condition.sql,
-            top=str(top),
-            depth=str(max(_LEAST_DEPTH, 4 * top)),
+            template, condition=condition.sql, top=str(top), depth=str(max(_LEAST_DEPTH, 4 * top))
         )
     cursor = await connection.execute(statement, values, prepare=False if condition.values else None)
     rows = await cursor.fetchall()

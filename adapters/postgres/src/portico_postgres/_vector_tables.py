@@ -244,9 +244,7 @@ async def link(connection: Connection, namespace: Namespace, settings: PostgresV
             )
             await connection.execute(
                 namespace.statement(
-                    _LINK,
-                    neighbours=str(settings.hnsw_neighbours),
-                    construction=str(settings.hnsw_construction),
+                    _LINK, neighbours=str(settings.hnsw_neighbours), construction=str(settings.hnsw_construction)
                 ),
                 {},
             )

@@ -59,12 +59,7 @@ class TestWithoutACache(OnLoopback):
     @pytest.fixture
     async def page_reader(self) -> AsyncIterator[WebPagesPageReader]:
         settings = WebPagesSettings(
-            allow=("127.0.0.0/8",),
-            max_bytes=20_000,
-            cache=False,
-            robots=False,
-            processes=1,
-            extract_seconds=UNHURRIED,
+            allow=("127.0.0.0/8",), max_bytes=20_000, cache=False, robots=False, processes=1, extract_seconds=UNHURRIED
         )
         reader = WebPagesPageReader(settings)
         yield reader

@@ -330,11 +330,7 @@ async def test_count_and_metadata_of_the_search_are_passed_on() -> None:
 def test_it_shows_itself_as_the_search_that_it_wraps() -> None:
     search = web(1)
     pages = FullPages(search, shelf(1))
-    assert (pages.name, pages.capabilities, pages.index) == (
-        search.name,
-        search.capabilities,
-        search.index,
-    )
+    assert (pages.name, pages.capabilities, pages.index) == (search.name, search.capabilities, search.index)
 
 
 @pytest.mark.parametrize("bound", ["max_pages", "max_characters", "concurrency"])

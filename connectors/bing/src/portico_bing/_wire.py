@@ -28,8 +28,7 @@ _OF_NEWS = {
 _OF_PAGES = {
     **_COMMON,
     "freshness": ValueForm(
-        rf"(?i:day|week|month)|{_DAY}(\.\.{_DAY})?",
-        "'Day', 'Week' or 'Month', or days as in '2026-01-01..2026-01-31'",
+        rf"(?i:day|week|month)|{_DAY}(\.\.{_DAY})?", "'Day', 'Week' or 'Month', or days as in '2026-01-01..2026-01-31'"
     ),
 }
 WEB = SearchCapabilities(

@@ -54,6 +54,5 @@ class BraveSettings:
         metadata={"doc": "What is kept back of pages for adults: `off`, `moderate`, `strict`. Not set: `moderate`."},
     )
     extra_snippets: bool = field(
-        default=False,
-        metadata={"doc": "Ask for up to five more excerpts of each page; not every plan has them."},
+        default=False, metadata={"doc": "Ask for up to five more excerpts of each page; not every plan has them."}
     )

@@ -41,8 +41,7 @@ class DocumentsSettings:
         default=(), metadata={"doc": "Patterns of the files to take, such as `*.md` or `guide/**`; none takes all."}
     )
     exclude: tuple[str, ...] = field(
-        default=_EXCLUDE,
-        metadata={"doc": "Patterns of files and folders to leave out; they win over `include`."},
+        default=_EXCLUDE, metadata={"doc": "Patterns of files and folders to leave out; they win over `include`."}
     )
     maximum_bytes: int = field(
         default=5_000_000, validator=validators.ge(1), metadata={"doc": "Larger files are skipped and counted."}

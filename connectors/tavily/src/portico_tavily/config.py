@@ -29,8 +29,7 @@ class TavilySettings:
     """
 
     api_key: Secret = field(
-        validator=ValueForm.service_key("https://app.tavily.com"),
-        metadata={"doc": "The key, `tvly-…`. Needed."},
+        validator=ValueForm.service_key("https://app.tavily.com"), metadata={"doc": "The key, `tvly-…`. Needed."}
     )
     base_url: str = field(
         default="https://api.tavily.com",
@@ -53,8 +52,7 @@ class TavilySettings:
         metadata={"doc": "`basic`, `fast` and `ultra-fast` cost one credit, `advanced` two, with better passages."},
     )
     include_answer: bool = field(
-        default=False,
-        metadata={"doc": "Have Tavily's model write an answer too, into the results' `metadata`."},
+        default=False, metadata={"doc": "Have Tavily's model write an answer too, into the results' `metadata`."}
     )
     include_raw_content: bool = field(
         default=False,

@@ -84,10 +84,7 @@ Offer: TypeAlias = "str | Function | FunctionPlugin | ChosenFunctions"
 
 
 def offered(
-    agent: ChatAgent,
-    options: dict[str, Any],
-    contexts: Iterable[tuple[ContextProvider, Context]],
-    chat: ChatService,
+    agent: ChatAgent, options: dict[str, Any], contexts: Iterable[tuple[ContextProvider, Context]], chat: ChatService
 ) -> list[Offer]:
     """Return the functions to offer: those of the turn's ``options``, or the agent's, or all of the kernel.
 

@@ -177,12 +177,7 @@ def _form(
 
 
 def _object(properties: Mapping[str, Any], *, required: Sequence[str]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(required),
-        "additionalProperties": False,
-    }
+    return {"type": "object", "properties": dict(properties), "required": list(required), "additionalProperties": False}
 
 
 def _list(title: str, description: str, of: str) -> dict[str, Any]:

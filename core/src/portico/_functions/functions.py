@@ -464,13 +464,7 @@ class FunctionPlugin:
         object.__setattr__(self, "_by_name", by_name)
 
     @classmethod
-    def of(
-        cls,
-        group: object,
-        name: str | None = None,
-        *,
-        codecs: Iterable[TypeCodec] = (),
-    ) -> FunctionPlugin:
+    def of(cls, group: object, name: str | None = None, *, codecs: Iterable[TypeCodec] = ()) -> FunctionPlugin:
         """Collect the marked functions of a module, a class or an object, in their order.
 
         Raises ``ValueError`` when none is marked.

@@ -136,10 +136,7 @@ def _plan(document: object, place: str, depth: int) -> Plan:
     if isinstance(document, dict) and "version" in document:
         _refuse_other_version(document["version"], f"{place}.version")
     body = _object(
-        document,
-        place,
-        required={"version", "goal", "steps"},
-        optional={"input", "result", "notes", "fingerprints"},
+        document, place, required={"version", "goal", "steps"}, optional={"input", "result", "notes", "fingerprints"}
     )
     steps = _list(body["steps"], f"{place}.steps")
     if len(steps) > MAXIMUM_STEPS:
@@ -162,10 +159,7 @@ def _plan(document: object, place: str, depth: int) -> Plan:
 
 def _step(document: object, place: str, depth: int) -> Step:
     body = _object(
-        document,
-        place,
-        required={"id", "function"},
-        optional={"arguments", "after", "reason", "seconds", "attempts"},
+        document, place, required={"id", "function"}, optional={"arguments", "after", "reason", "seconds", "attempts"}
     )
     arguments = body.get("arguments", {})
     if not isinstance(arguments, dict):

@@ -117,10 +117,7 @@ def pieces(together: Together) -> Iterator[Piece]:
 
 
 def _followed(
-    ahead: list[Schema],
-    parts: list[tuple[Mapping[str, Any], Any]],
-    seen: frozenset[tuple[int, int]],
-    left: list[int],
+    ahead: list[Schema], parts: list[tuple[Mapping[str, Any], Any]], seen: frozenset[tuple[int, int]], left: list[int]
 ) -> Iterator[list[tuple[Mapping[str, Any], Any]]]:
     parts = list(parts)
     while ahead:

@@ -363,11 +363,7 @@ class _Writer:
             name = self.names["any"] = _free("json", self.names.values())
             inner = Reference(name, self.table)
             entries = Entries(inner)
-            parts = [
-                *(Scalar(kind, {}) for kind in ("null", "boolean", "number", "string")),
-                Array(inner, {}),
-                entries,
-            ]
+            parts = [*(Scalar(kind, {}) for kind in ("null", "boolean", "number", "string")), Array(inner, {}), entries]
             self.table[name] = Choice(parts)
             self.made += [inner, *parts, self.table[name]]
         return Reference(self.names["any"], self.table)

@@ -65,11 +65,7 @@ class ResponseFormat(Generic[T]):
 
     @classmethod
     def of(
-        cls,
-        returns: object,
-        *,
-        codecs: Iterable[TypeCodec] = (),
-        validator: SchemaValidator | None = None,
+        cls, returns: object, *, codecs: Iterable[TypeCodec] = (), validator: SchemaValidator | None = None
     ) -> ResponseFormat[Any]:
         """Make the form of a type, or of a JSON Schema given as a mapping.
 

@@ -100,10 +100,7 @@ class FunctionCallingPlanner:
         """Return what is offered; made anew only for another catalogue or another goal."""
         key = (task.functions, task.goal, strict)
         if self._offered is None or self._offered[0] != key:
-            self._offered = (
-                key,
-                Offer(task.functions, task.goal, tokens=self._settings.manual_tokens, strict=strict),
-            )
+            self._offered = (key, Offer(task.functions, task.goal, tokens=self._settings.manual_tokens, strict=strict))
         return self._offered[1]
 
     def _request(self, task: Task, exchanges: Sequence[Exchange], offer: Offer, last: bool) -> ChatRequest:
@@ -149,10 +146,7 @@ class FunctionCallingPlanner:
                 continue
             if reply.finish == "length" and place == len(calls) - 1 and not _is_whole(call):
                 carried.append(
-                    Carried(
-                        call,
-                        error="The reply was cut short before this call was whole. Call it again, shorter.",
-                    )
+                    Carried(call, error="The reply was cut short before this call was whole. Call it again, shorter.")
                 )
                 continue
             try:

@@ -14,8 +14,7 @@ class StepwiseSettings:
     """
 
     chat: str | None = field(
-        default=None,
-        metadata={"doc": "The chat service that thinks, by name; the configured one by default."},
+        default=None, metadata={"doc": "The chat service that thinks, by name; the configured one by default."}
     )
     schema: bool = field(
         default=True,

@@ -24,8 +24,7 @@ class StructuredSettings:
     """
 
     chat: str | None = field(
-        default=None,
-        metadata={"doc": "The chat service that writes the plan, by name; the configured one by default."},
+        default=None, metadata={"doc": "The chat service that writes the plan, by name; the configured one by default."}
     )
     one_step: bool = field(
         default=False,

@@ -121,12 +121,7 @@ class _Writing:
         result = None if end is None else end.result
         used = [result, *(each for step in self.steps for each in step.arguments.values())]
         uses_input = any(each.step == INPUT for one in used if one is not None for each in references(one))
-        return Plan(
-            self.task.goal,
-            tuple(self.steps),
-            result,
-            input=schema_of(self.task.input) if uses_input else None,
-        )
+        return Plan(self.task.goal, tuple(self.steps), result, input=schema_of(self.task.input) if uses_input else None)
 
     def known(self) -> list[Origin]:
         """Return what can be referred to from the beginning: the input and the steps that have run."""

@@ -212,12 +212,7 @@ class InstalledPackage:
 @cache
 def _listed(task: str) -> list[str]:
     run = subprocess.run(
-        [sys.executable, "-B", "-P", "-c", _PROBE],
-        input=task,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
+        [sys.executable, "-B", "-P", "-c", _PROBE], input=task, capture_output=True, text=True, timeout=120, check=False
     )
     lines = run.stdout.strip().split("\n")
     if run.returncode:

@@ -9,9 +9,7 @@ from portico.errors import PorticoError
 from portico_testkit.chat_checks import WAYS, Caller, check_json
 from portico_testkit.chat_requests import SCHEMAS, SchemaCase, ask
 
-__all__ = [
-    "check_schemas",
-]
+__all__ = ["check_schemas"]
 
 _SHARE = 6
 """How many times the usual bound of tokens a reply with a schema may have."""

@@ -8,12 +8,7 @@ from portico import ChatReply, ChatRequest, Message, Tool, ToolChoice, ToolResul
 from portico_testkit.chat_checks import WAYS, Caller
 from portico_testkit.chat_requests import CLOCK, DICE, LAMP, ODD_TOOL, ask, histories
 
-__all__ = [
-    "check_histories",
-    "check_must_call",
-    "check_must_not_call",
-    "check_own_calls_go_back",
-]
+__all__ = ["check_histories", "check_must_call", "check_must_not_call", "check_own_calls_go_back"]
 
 _TOOLS = (CLOCK, DICE, LAMP, ODD_TOOL)
 _FEW = (CLOCK, LAMP)

@@ -11,17 +11,7 @@ from typing import Any, NamedTuple, TypedDict
 
 from portico.plugins import Compiled, Mismatch
 
-__all__ = [
-    "JUNK",
-    "Chain",
-    "CodecCase",
-    "Coin",
-    "CoinCodec",
-    "deep_json",
-    "part_of",
-    "references",
-    "through_json",
-]
+__all__ = ["JUNK", "Chain", "CodecCase", "Coin", "CoinCodec", "deep_json", "part_of", "references", "through_json"]
 
 _DEEP = 5_000
 

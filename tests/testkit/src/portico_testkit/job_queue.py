@@ -10,16 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from portico.ports import Job, JobQueue, JobStatus
-from portico_testkit._job_cases import (
-    ENDED,
-    NOT_JSON,
-    ODD_TEXTS,
-    at_work,
-    echo,
-    is_moment,
-    known,
-    until,
-)
+from portico_testkit._job_cases import ENDED, NOT_JSON, ODD_TEXTS, at_work, echo, is_moment, known, until
 from portico_testkit._job_work import JobWork as _JobWork
 from portico_testkit._run_store_cases import ODD_ENTRIES, short
 from portico_testkit.strategies import json_values

@@ -59,11 +59,7 @@ def worker_process(source: str) -> Elsewhere:
             file.write_text(program, "utf-8")
             with (Path(folder) / "said").open("w+b") as said:
                 process = subprocess.Popen(
-                    [sys.executable, str(file)],
-                    stdin=subprocess.PIPE,
-                    stdout=said,
-                    stderr=said,
-                    start_new_session=True,
+                    [sys.executable, str(file)], stdin=subprocess.PIPE, stdout=said, stderr=said, start_new_session=True
                 )
                 with killed_at_the_end(process):
                     yield _Process(process, Path(said.name))

@@ -76,9 +76,7 @@ class PlannerKit:
         proposal = await _propose(planner, _task(kernel, goal))
         if isinstance(proposal, Plan):
             findings = check_plan(
-                proposal,
-                kernel.specs,
-                templates=lambda source, language: kernel.template(source, language=language),
+                proposal, kernel.specs, templates=lambda source, language: kernel.template(source, language=language)
             )
             assert findings == [], f"the first plan is refused: {'; '.join(map(str, findings))}"
 

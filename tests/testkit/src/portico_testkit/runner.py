@@ -22,18 +22,7 @@ _SECONDS = 30
 _TURNS = 20
 """Turns of the event loop in which an action begins that nothing keeps back."""
 
-_RESULTS: tuple[Any, ...] = (
-    None,
-    True,
-    2**60,
-    0.1 + 0.2,
-    1.0,
-    -0.0,
-    "",
-    "é\x00",
-    [],
-    {"b": [{"z": None}], "a": 1e-9},
-)
+_RESULTS: tuple[Any, ...] = (None, True, 2**60, 0.1 + 0.2, 1.0, -0.0, "", "é\x00", [], {"b": [{"z": None}], "a": 1e-9})
 """JSON of any kind, with the digits of its numbers and its keys in their order."""
 
 _BETWEEN = ("", "/", ":", "-", ".", "_", " ", "|", "\x00")

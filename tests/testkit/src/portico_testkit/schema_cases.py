@@ -6,14 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = [
-    "EVERYTHING",
-    "MALFORMED",
-    "ODD_VALUES",
-    "PLAIN",
-    "SchemaCase",
-    "deep",
-]
+__all__ = ["EVERYTHING", "MALFORMED", "ODD_VALUES", "PLAIN", "SchemaCase", "deep"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,14 +16,7 @@ import pytest
 
 from portico.errors import SchemaUnsupported
 from portico.ports import SchemaValidator
-from portico_testkit.schema_cases import (
-    EVERYTHING,
-    MALFORMED,
-    ODD_VALUES,
-    PLAIN,
-    SchemaCase,
-    deep,
-)
+from portico_testkit.schema_cases import EVERYTHING, MALFORMED, ODD_VALUES, PLAIN, SchemaCase, deep
 
 __all__ = ["SchemaValidatorKit"]
 

@@ -130,10 +130,7 @@ _PLAIN: Sequence[TypeCase] = (
     TypeCase(_Level, st.sampled_from(_Level), "number"),
     TypeCase(_Point, st.builds(_Point, _FINITE, _FINITE), "object"),
     TypeCase(
-        _Reading,
-        st.fixed_dictionaries({"at": st.integers()}, optional={"note": _TEXT}),
-        "object",
-        hashable=False,
+        _Reading, st.fixed_dictionaries({"at": st.integers()}, optional={"note": _TEXT}), "object", hashable=False
     ),
     TypeCase(_Tree, _trees(), "object"),
     TypeCase(int | float, st.integers() | _FINITE, "number"),
@@ -271,11 +268,7 @@ _INPUTS = st.none() | st.dictionaries(_KEYS, json_values(3), max_size=2)
 
 @st.composite
 def plans(
-    draw: st.DrawFn,
-    functions: Mapping[str, Sequence[str]] | None = None,
-    *,
-    max_steps: int = 5,
-    nested: bool = True,
+    draw: st.DrawFn, functions: Mapping[str, Sequence[str]] | None = None, *, max_steps: int = 5, nested: bool = True
 ) -> Plan:
     """Draw a plan; each step refers to earlier ones only.
 

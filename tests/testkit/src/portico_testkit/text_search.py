@@ -15,14 +15,7 @@ from portico.search import Filter, FilterSupport, TextSearchOptions, TextSearchR
 from portico_testkit._text_search_filters import SearchFilters as _SearchFilters
 from portico_testkit.event_loop import leaves_the_event_loop_free
 from portico_testkit.tasks import give_up, no_tasks_but, still_answers
-from portico_testkit.text_search_cases import (
-    ALL,
-    AWKWARD_QUERIES,
-    all_by,
-    found_by,
-    is_too_long,
-    tried_out,
-)
+from portico_testkit.text_search_cases import ALL, AWKWARD_QUERIES, all_by, found_by, is_too_long, tried_out
 
 __all__ = ["TextSearchKit"]
 

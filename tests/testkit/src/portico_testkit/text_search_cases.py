@@ -20,16 +20,7 @@ from portico.search import (
     TextSearchResult,
 )
 
-__all__ = [
-    "ALL",
-    "AWKWARD_QUERIES",
-    "all_by",
-    "found_by",
-    "is_too_long",
-    "is_whole",
-    "refused_filters",
-    "tried_out",
-]
+__all__ = ["ALL", "AWKWARD_QUERIES", "all_by", "found_by", "is_too_long", "is_whole", "refused_filters", "tried_out"]
 
 ALL = 50
 """How many results the kit asks for to see all of them; a source may have more."""

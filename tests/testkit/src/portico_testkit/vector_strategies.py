@@ -9,17 +9,7 @@ from hypothesis import strategies as st
 
 from portico.search import And, AnyOf, Equal, Filter, Not, Or, Range, VectorRecord
 
-__all__ = [
-    "Call",
-    "Delete",
-    "Drop",
-    "Get",
-    "Search",
-    "Upsert",
-    "calls",
-    "filters",
-    "metadata",
-]
+__all__ = ["Call", "Delete", "Drop", "Get", "Search", "Upsert", "calls", "filters", "metadata"]
 
 _FIELDS = ("a", "b", "a.b", '"a"', "$.a[0]", "", "naïve field", "a') OR 1=1 --")
 _NUMBERS = (0, 1, -1, 2, 0.0, 1.0, 1.5, -2.5, 2**53, 1e300)
@@ -110,9 +100,7 @@ def calls(dimensions: int = 3) -> st.SearchStrategy[list[Call]]:
     entry = st.tuples(id, metadata(), row)
     upsert = st.builds(
         lambda namespace, entries: Upsert(
-            namespace,
-            tuple(VectorRecord(id, fields) for id, fields, _ in entries),
-            tuple(row for _, _, row in entries),
+            namespace, tuple(VectorRecord(id, fields) for id, fields, _ in entries), tuple(row for _, _, row in entries)
         ),
         namespace,
         st.lists(entry, max_size=5, unique_by=lambda entry: entry[0]),

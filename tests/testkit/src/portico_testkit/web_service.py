@@ -18,16 +18,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from portico.plugins import HttpRequest, Secret
 
-__all__ = [
-    "WEB",
-    "LocalService",
-    "Reply",
-    "ServedRequest",
-    "Speak",
-    "WebPage",
-    "find",
-    "split_operators",
-]
+__all__ = ["WEB", "LocalService", "Reply", "ServedRequest", "Speak", "WebPage", "find", "split_operators"]
 
 _HELD = 20.0
 

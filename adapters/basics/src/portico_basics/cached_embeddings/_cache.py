@@ -171,11 +171,7 @@ class Cache:
         return found
 
     def _keep(
-        self,
-        connection: sqlite3.Connection,
-        model: bytes,
-        dimensions: int,
-        rows: Sequence[tuple[Key, memoryview, int]],
+        self, connection: sqlite3.Connection, model: bytes, dimensions: int, rows: Sequence[tuple[Key, memoryview, int]]
     ) -> None:
         with Sqlite.transaction(connection):
             tick = self._tick_touches(connection)

@@ -26,8 +26,7 @@ class ContextualSettings:
         default=(), metadata={"doc": "Functions that are always offered, by name: `Clock-Now`, or `Clock.Now`."}
     )
     minimum_score: float | None = field(
-        default=None,
-        metadata={"doc": "What scores less is left out, also where there would be room."},
+        default=None, metadata={"doc": "What scores less is left out, also where there would be room."}
     )
     ranking: Literal["fused", "lexical", "vector"] = field(
         default="fused",

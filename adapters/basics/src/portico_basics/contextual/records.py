@@ -41,10 +41,7 @@ class KnownFunctions:
     __slots__ = ("_index", "keys", "names", "specs", "texts")
 
     def __init__(
-        self,
-        specs: Sequence[FunctionSpec],
-        text: Callable[[FunctionSpec], str],
-        before: KnownFunctions | None = None,
+        self, specs: Sequence[FunctionSpec], text: Callable[[FunctionSpec], str], before: KnownFunctions | None = None
     ) -> None:
         """Read functions, all but those that are as they were ``before``; that set gives its index away."""
         self.specs: dict[str, FunctionSpec] = _by_name(specs)

@@ -16,16 +16,10 @@ def contextual_selector(settings: ContextualSettings, services: Services) -> Con
     3
     """
     options = SelectionOptions(
-        limit=settings.max,
-        always=settings.always,
-        minimum_score=settings.minimum_score,
-        ranking=settings.ranking,
+        limit=settings.max, always=settings.always, minimum_score=settings.minimum_score, ranking=settings.ranking
     )
     if settings.ranking == "lexical":
         return ContextualSelector(options=options)
     return ContextualSelector(
-        services.get(VectorStore),
-        services.get(EmbeddingGenerator),
-        namespace=settings.namespace,
-        options=options,
+        services.get(VectorStore), services.get(EmbeddingGenerator), namespace=settings.namespace, options=options
     )

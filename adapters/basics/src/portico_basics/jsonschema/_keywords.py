@@ -23,10 +23,7 @@ Faults: TypeAlias = Iterator[ValidationError]
 
 
 def keywords(
-    vendor: Mapping[str, Keyword],
-    runs: Runs,
-    formats: Mapping[str, Callable[[str], bool]] | None,
-    maximum_text: int,
+    vendor: Mapping[str, Keyword], runs: Runs, formats: Mapping[str, Callable[[str], bool]] | None, maximum_text: int
 ) -> dict[str, Keyword]:
     """Return all keywords."""
     matching = Matching(runs, maximum_text)

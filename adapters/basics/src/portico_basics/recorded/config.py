@@ -22,6 +22,5 @@ class RecordedSettings:
         metadata={"doc": "The plan to replay: a file in JSON or XML, or what `portico ask --json` printed."},
     )
     run: str | None = field(
-        default=None,
-        metadata={"doc": "The run of the journal to replay, by its name; `portico runs` lists them."},
+        default=None, metadata={"doc": "The run of the journal to replay, by its name; `portico runs` lists them."}
     )

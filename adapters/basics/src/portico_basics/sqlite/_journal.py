@@ -56,13 +56,7 @@ class Journal:
             (token,) = connection.execute("SELECT last FROM tokens").fetchone()
             connection.execute(
                 "UPDATE runs SET token = ?, owner = ?, presence = ?, expires = ? WHERE name = ?",
-                (
-                    token,
-                    Rows.encode_name(owner),
-                    self._presence.name,
-                    now + seconds,
-                    Rows.encode_name(run),
-                ),
+                (token, Rows.encode_name(owner), self._presence.name, now + seconds, Rows.encode_name(run)),
             )
         return Lease(run, owner, token)
 
@@ -135,8 +129,7 @@ class Journal:
         connection = self._open()
         with mapped_errors(self.file):
             row = connection.execute(
-                "SELECT expires, presence FROM runs WHERE name = ? AND owner IS NOT NULL",
-                (Rows.encode_name(run),),
+                "SELECT expires, presence FROM runs WHERE name = ? AND owner IS NOT NULL", (Rows.encode_name(run),)
             ).fetchone()
             return row is not None and row[0] > self._clock() and not is_gone(self._processes, row[1])
 

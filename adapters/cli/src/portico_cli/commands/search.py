@@ -10,14 +10,7 @@ import click
 
 from portico_cli.arguments import clean_argument
 from portico_cli.failures import Misused
-from portico_cli.invocation import (
-    Invocation,
-    common_options,
-    docs_option,
-    json_option,
-    pass_invocation,
-    source_option,
-)
+from portico_cli.invocation import Invocation, common_options, docs_option, json_option, pass_invocation, source_option
 from portico_cli.show.answer import warning_lines
 from portico_cli.show.output import show, write_json
 from portico_cli.show.search import metadata_to_json, remark_lines, result_lines

@@ -117,12 +117,7 @@ def _custom(unit: Unit, node: _Node, name: str, bodies: Bodies | None) -> Callee
         given = [None if value is MISSING else value for value in arguments]
         by_name = {key: None if value is MISSING else value for key, value in named.items()}
         options = Options(
-            name,
-            scope,
-            by_name,
-            bodies,
-            is_async=is_async,
-            fault=lambda message: unit.fault(message, node),
+            name, scope, by_name, bodies, is_async=is_async, fault=lambda message: unit.fault(message, node)
         )
         try:
             result = helper(options, *given, **by_name)

@@ -117,13 +117,7 @@ class _Parser(ExpressionParser):
         decorated = "*" in token.text
         if decorated:
             return Decorator(
-                opened.path,
-                opened.params,
-                opened.hash,
-                opened.strip,
-                token.at,
-                opened.end,
-                literal=opened.literal,
+                opened.path, opened.params, opened.hash, opened.strip, token.at, opened.end, literal=opened.literal
             )
         escaped = token.name == "OPEN" and not token.text.endswith("&")
         return Mustache(

@@ -23,8 +23,7 @@ class HandlebarsSettings:
     )
     partials: dict[str, str] = field(factory=dict, metadata={"doc": "Partials: templates by the name they are called."})
     folder: Path | None = field(
-        default=None,
-        metadata={"doc": "A folder of `*.hbs` files that are partials, named for their files."},
+        default=None, metadata={"doc": "A folder of `*.hbs` files that are partials, named for their files."}
     )
     max_steps: int = field(
         default=1_000_000,
@@ -32,9 +31,7 @@ class HandlebarsSettings:
         metadata={"doc": "Rounds of loops and calls of partials in one rendering, times the tags in them."},
     )
     max_characters: int = field(
-        default=16_000_000,
-        validator=validators.ge(1),
-        metadata={"doc": "Characters of a rendered prompt."},
+        default=16_000_000, validator=validators.ge(1), metadata={"doc": "Characters of a rendered prompt."}
     )
     max_partial_depth: int = field(
         default=64,

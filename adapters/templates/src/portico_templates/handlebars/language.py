@@ -171,16 +171,7 @@ class HandlebarsTemplate:
 
     __slots__ = ("_body", "_markup", "_program", "_setup", "name", "source")
 
-    def __init__(
-        self,
-        name: str,
-        source: str,
-        program: Program,
-        setup: Setup,
-        body: Body,
-        *,
-        markup: bool,
-    ) -> None:
+    def __init__(self, name: str, source: str, program: Program, setup: Setup, body: Body, *, markup: bool) -> None:
         self.name = name
         self.source = source
         self._program = program

@@ -19,8 +19,7 @@ class Jinja2Settings:
     """
 
     partials: Mapping[str, str] = field(
-        default=Factory(dict),
-        metadata={"doc": "Templates that others may include, import or extend, by name."},
+        default=Factory(dict), metadata={"doc": "Templates that others may include, import or extend, by name."}
     )
     folder: Path | None = field(
         default=None,

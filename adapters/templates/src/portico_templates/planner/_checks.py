@@ -26,12 +26,7 @@ _FIELD = re.compile(r"[A-Za-z_]\w*")
 
 
 def template_problems(
-    source: str,
-    template: Template,
-    given: Collection[str],
-    catalogue: Mapping[str, FunctionSpec],
-    *,
-    allow_loops: bool,
+    source: str, template: Template, given: Collection[str], catalogue: Mapping[str, FunctionSpec], *, allow_loops: bool
 ) -> Iterator[str]:
     """Yield what is wrong: variables that nothing sets or that a loop hides, fields that are not there, loops.
 

@@ -10,8 +10,7 @@ class HandlebarsPlannerSettings:
     """``[planner.handlebars]`` in `portico.toml`."""
 
     chat: str | None = field(
-        default=None,
-        metadata={"doc": "The chat service that writes the plan, by name; the configured one by default."},
+        default=None, metadata={"doc": "The chat service that writes the plan, by name; the configured one by default."}
     )
     manual_tokens: int = field(
         default=6_000,
@@ -32,12 +31,10 @@ class HandlebarsPlannerSettings:
         metadata={"doc": "How often a plan that failed half-way is followed by a new one; 0 to 20."},
     )
     allow_loops: bool = field(
-        default=True,
-        metadata={"doc": "Whether a plan may go round in loops: `each` and blocks over lists."},
+        default=True, metadata={"doc": "Whether a plan may go round in loops: `each` and blocks over lists."}
     )
     instructions: str = field(
-        default="",
-        metadata={"doc": "What the model is told besides, at the end of its instructions."},
+        default="", metadata={"doc": "What the model is told besides, at the end of its instructions."}
     )
     temperature: float | None = field(
         default=None,
@@ -54,7 +51,4 @@ class HandlebarsPlannerSettings:
         validator=validators.optional(validators.ge(1)),
         metadata={"doc": "How many tokens a reply may have; the service's own bound by default."},
     )
-    seed: int | None = field(
-        default=None,
-        metadata={"doc": "Asks for the same draw each time, of services that can."},
-    )
+    seed: int | None = field(default=None, metadata={"doc": "Asks for the same draw each time, of services that can."})

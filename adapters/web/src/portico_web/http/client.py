@@ -16,16 +16,7 @@ import httpx
 from portico.errors import ConfigurationError, PorticoError, ServiceTimeout, ServiceUnavailable
 from portico.plugins import HttpRequest, HttpResponse, Services
 from portico_web._unpacking import ACCEPTED
-from portico_web.http._wire import (
-    body_of,
-    discreet,
-    header_pairs,
-    place_of,
-    proxy_of,
-    read_body,
-    trusted_by,
-    url_of,
-)
+from portico_web.http._wire import body_of, discreet, header_pairs, place_of, proxy_of, read_body, trusted_by, url_of
 from portico_web.http.config import HttpxSettings
 
 _BUSY = frozenset({429, 503})

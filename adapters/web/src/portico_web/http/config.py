@@ -64,8 +64,7 @@ class HttpxSettings:
         metadata={"doc": "The most connections open at the same time; more requests wait for one."},
     )
     proxy: str | None = field(
-        default=None,
-        metadata={"doc": "The address of an HTTP proxy for all requests, without user name and password."},
+        default=None, metadata={"doc": "The address of an HTTP proxy for all requests, without user name and password."}
     )
     proxy_user: str | None = field(default=None, metadata={"doc": "The user name for the proxy."})
     proxy_password: Secret | None = field(default=None, metadata={"doc": "The password for the proxy."})

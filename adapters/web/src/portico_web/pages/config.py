@@ -96,9 +96,7 @@ class WebPagesSettings:
         metadata={"doc": "Bytes of a page as they are sent, compressed or not."},
     )
     max_unpacked_bytes: int = field(
-        default=20_000_000,
-        validator=validators.ge(1),
-        metadata={"doc": "Bytes of a page once unpacked."},
+        default=20_000_000, validator=validators.ge(1), metadata={"doc": "Bytes of a page once unpacked."}
     )
     max_characters: int = field(
         default=1_000_000,

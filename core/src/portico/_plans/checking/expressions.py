@@ -8,17 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from portico._plans.checking.notes import KEPT, FunctionNames, Location, Notes
-from portico._plans.plan import (
-    INPUT,
-    Expression,
-    From,
-    ListOf,
-    ObjectOf,
-    PlanTemplate,
-    TextOf,
-    Value,
-    evaluate,
-)
+from portico._plans.plan import INPUT, Expression, From, ListOf, ObjectOf, PlanTemplate, TextOf, Value, evaluate
 from portico._schema.compare import Together, never_meet, paths_that_fit
 from portico.errors import SchemaUnsupported, nearest
 

@@ -9,11 +9,7 @@ from dataclasses import dataclass, replace
 from types import NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from portico._plans.plan import (
-    From,
-    JsonPath,
-    TextOf,
-)
+from portico._plans.plan import From, JsonPath, TextOf
 from portico._schema.coerce import mended_for
 from portico._schema.compare import Either, Piece, Together, meeting, never_meet, pieces
 from portico.errors import nearest

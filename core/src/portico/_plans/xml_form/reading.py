@@ -189,12 +189,7 @@ _FUNCTION = re.compile(r"[0-9A-Za-z_]+(?:-[0-9A-Za-z_]+)?")
 _NAME = re.compile(r"[^\W\d][\w.\-]*")
 _ID = re.compile(r"\w+")
 _NO_CHARACTER = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_ESCAPES = {
-    ord("&"): "&amp;",
-    ord("<"): "&lt;",
-    ord(">"): "&gt;",
-    ord("\r"): "&#13;",
-}
+_ESCAPES = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;", ord("\r"): "&#13;"}
 _ATTRIBUTE_ESCAPES = _ESCAPES | {ord('"'): "&quot;", ord("\n"): "&#10;", ord("\t"): "&#9;"}
 
 

@@ -221,10 +221,7 @@ _NO_PROPERTIES: Mapping[str, Any] = {}
 
 
 def steps_and_result(
-    calls: Sequence[WrittenCall],
-    catalogue: Mapping[str, FunctionSpec] | None,
-    finished: Collection[str],
-    fail: Fail,
+    calls: Sequence[WrittenCall], catalogue: Mapping[str, FunctionSpec] | None, finished: Collection[str], fail: Fail
 ) -> tuple[tuple[Step, ...], Expression | None, Sequence[Doubt]]:
     """Return the steps of a plan, its result, and what may be misread."""
     if not calls:
@@ -234,17 +231,7 @@ def steps_and_result(
 
 
 class _Steps:
-    __slots__ = (
-        "arguments",
-        "barrier",
-        "calls",
-        "fail",
-        "ids",
-        "names",
-        "sets",
-        "since",
-        "variables",
-    )
+    __slots__ = ("arguments", "barrier", "calls", "fail", "ids", "names", "sets", "since", "variables")
 
     def __init__(
         self,
