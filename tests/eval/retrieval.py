@@ -25,8 +25,7 @@ from tests.eval.trec import Document, read_documents, read_judgements, read_topi
 
 from portico.ports import EmbeddingGenerator, IndexProgress, VectorStore
 from portico_documents.config import DocumentsSettings
-from portico_documents.ranking import LEXICAL, VECTOR, Weights
-from portico_documents.search import DocumentsSearch
+from portico_documents.search import LEXICAL, VECTOR, DocumentsSearch, Weights
 from portico_faiss.store import FaissVectorStore
 from portico_wordllama.embeddings import WordllamaEmbeddings
 

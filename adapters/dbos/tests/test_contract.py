@@ -12,8 +12,7 @@ import pytest
 from portico.plugins import Secret
 from portico.ports import Runner
 from portico_dbos.config import DbosSettings
-from portico_dbos.jobs import DbosJobs
-from portico_dbos.runner import DbosRunner
+from portico_dbos.runner import DbosJobs, DbosRunner
 from portico_testkit.durable_runs import DurableRunsKit, Reopen
 from portico_testkit.job_queue import JobQueueKit
 from portico_testkit.job_workers import Elsewhere, worker_process

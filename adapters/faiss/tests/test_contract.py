@@ -91,7 +91,7 @@ class TestCompactingAlways(FolderKit):
 class TestCompactingMemoryAlways(VectorStoreKit):
     @pytest.fixture
     async def vector_store(self, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[FaissVectorStore]:
-        monkeypatch.setattr("portico_faiss._memory._DEAD_BEFORE_COMPACTION", 0)
+        monkeypatch.setattr("portico_faiss.store._DEAD_BEFORE_COMPACTION", 0)
         async for store in closing(FaissSettings()):
             yield store
 

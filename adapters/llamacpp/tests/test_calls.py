@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from jsonschema import Draft202012Validator
 
 from portico import ChatDelta, ChatRequest, Message, Tool, ToolCall, ToolChoice, ToolResult
-from portico_llamacpp._calls import CallReader, instruction, reply_schema, told, with_instruction
+from portico_llamacpp._exchange import CallReader, instruction, reply_schema, told, with_instruction
 from portico_llamacpp._wire import guard_of
 
 PLAIN = guard_of(())

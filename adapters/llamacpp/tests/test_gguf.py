@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from portico_llamacpp._gguf import Head, NotGguf, read_head
+from portico_llamacpp._child import Head, NotGguf, read_head
 from portico_llamacpp._weights import weights
 
 

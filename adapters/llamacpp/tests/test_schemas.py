@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from portico.errors import SchemaUnsupported
-from portico_llamacpp._schemas import moved, prepared
+from portico_llamacpp._exchange import moved, prepared
 
 
 def pattern_of(schema: dict[str, Any]) -> re.Pattern[str] | None:

@@ -11,8 +11,8 @@ from milvus_lite.search.filter.eval.python_backend import _eval_row
 
 from portico.search import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Range, VectorRecord
 from portico_milvus._filters import _sort_key, _term, bounds, expression, terms
-from portico_milvus._metadata import decoded, encoded
 from portico_milvus._names import as_text, collection_name, from_text, key
+from portico_milvus._rows import decoded, encoded
 from portico_testkit.vector_strategies import filters, metadata
 
 ANY_TEXT = st.text(st.characters(), max_size=50) | st.text('a\\u0"{\ud83d\ude00\0\n', max_size=12)

@@ -14,7 +14,7 @@ from hypothesis import settings, strategies as st
 
 from portico import VectorRecord, Vectors
 from portico.search import And, AnyOf, Equal, FilterSupport, Not, Or, Range
-from portico_milvus import _plugin, _search
+from portico_milvus import _plugin, store as store_module
 from portico_milvus.config import MilvusSettings
 from portico_milvus.store import MilvusVectorStore
 from portico_testkit.vector_checks import tried, typed
@@ -90,8 +90,10 @@ async def test_strange_names_ids_fields_and_values_come_back_and_inject_nothing(
 async def test_a_range_over_lists_asks_for_more_until_it_has_enough(store, monkeypatch) -> None:
     """A list may go round a range, which the server cannot tell; near records that do are not in the way."""
     asked = []
-    search = _search.Search._asked
-    monkeypatch.setattr(_search.Search, "_asked", lambda self, *given: asked.append(given[-1]) or search(self, *given))
+    search = store_module.Search._asked
+    monkeypatch.setattr(
+        store_module.Search, "_asked", lambda self, *given: asked.append(given[-1]) or search(self, *given)
+    )
     records = [VectorRecord(str(number), {"n": [0, 10] if number < 200 else [5, 10]}) for number in range(210)]
     await store.upsert("n", records, Vectors.from_rows([(1, number / 100) for number in range(210)]))
     [found] = await store.search("n", Vectors.from_rows([(1, 0)]), top=3, filter=Range("n", at_least=4, at_most=6))
@@ -103,7 +105,7 @@ async def test_a_range_over_lists_asks_for_more_until_it_has_enough(store, monke
 
 
 async def test_what_the_server_cannot_find_at_once_is_compared_here(store, monkeypatch) -> None:
-    monkeypatch.setattr(_search, "MOST", 8)
+    monkeypatch.setattr(store_module, "MOST", 8)
     rows = random_rows(40)
     await put(store, rows)
     filter = Not(And((Range("number", at_least=10), Equal("number", 12))))

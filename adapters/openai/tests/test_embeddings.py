@@ -19,9 +19,8 @@ from portico.errors import (
     ServiceTimeout,
     ServiceUnavailable,
 )
-from portico_openai._vectors import batches_of, normalized, pieces_of
 from portico_openai.config import OpenAIEmbeddingsSettings
-from portico_openai.embeddings import OpenAIEmbeddings
+from portico_openai.embeddings import OpenAIEmbeddings, batches_of, normalized, pieces_of
 
 
 def vector(text: str) -> list[float]:

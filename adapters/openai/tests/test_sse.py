@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from portico_openai._errors import Peer
-from portico_openai._replies import Gathering, decoded
-from portico_openai._sse import EventReader, LineTooLong
+from portico_openai.chat import EventReader, Gathering, LineTooLong, decoded
 
 LINES = st.sampled_from(
     [

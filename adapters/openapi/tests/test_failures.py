@@ -24,8 +24,9 @@ from portico.errors import (
     ServiceTimeout,
     ServiceUnavailable,
 )
+from portico_openapi._errors import RequestFailed
 from portico_openapi.config import OpenAPISettings
-from portico_openapi.functions import OpenAPIFunctions, RequestFailed
+from portico_openapi.functions import OpenAPIFunctions
 
 Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, example, given, strategies as st
 
 from portico_openapi import _styles
-from portico_openapi._forms import write_form
+from portico_openapi._bodies import write_form
 
 # A value as text: single values lose their kind on the wire, so their text is what must come back.
 WORDS = st.text(max_size=8)

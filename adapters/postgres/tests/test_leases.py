@@ -15,8 +15,8 @@ import pytest
 from psycopg import sql
 
 from portico.errors import StoreBusy
-from portico_postgres import _presence
-from portico_postgres._presence import Presence
+from portico_postgres import run_store
+from portico_postgres.run_store import Presence
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells when a process began")
 
@@ -98,7 +98,7 @@ def test_a_process_to_which_proc_shows_the_numbers_of_other_processes_has_no_sig
         (proc / name).symlink_to(f"/proc/{name}")
     (proc / "self").symlink_to(str(os.getppid()))
     (proc / str(os.getppid())).symlink_to(f"/proc/{os.getppid()}")
-    monkeypatch.setattr(_presence, "_PROC", proc)
+    monkeypatch.setattr(run_store, "_PROC", proc)
     assert Presence().sign() is None
 
 

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from portico_postgres._run_tables import RunStatements
+from portico_postgres.run_store import RunStatements
 from portico_testkit.event_loop import leaves_the_event_loop_free
 
 RUNS = 20_000

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from portico_postgres._texts import LONGEST_KEY, given as given_back, key, stored
-from portico_postgres._words import asked_words, searched_words
+from portico_postgres.vector_store import asked_words, searched_words
 
 # Half surrogates too, which `st.text` leaves out by itself, and often what is escaped.
 strings = st.text(st.characters(codec=None) | st.sampled_from("\x00\x01\x02\ud800\udfff\ud7ff\ue000\ue001\uf000"))

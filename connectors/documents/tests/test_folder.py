@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given, strategies as st
 
-from portico_documents import folder
-from portico_documents.folder import Found, Skipped, walk
+from portico_documents import scan
+from portico_documents.scan import Found, Skipped, walk
 
 
 def _walk(root, *, include=(), exclude=(), maximum_bytes=1_000_000):
@@ -100,10 +100,10 @@ def test_links_are_not_followed(tmp_path):
 def test_the_root_may_be_a_link_or_a_file(tmp_path):
     root = _tree(tmp_path / "root", ".a.md")
     (tmp_path / "link").symlink_to(root / ".a.md")
-    (tmp_path / "folder").symlink_to(root)
+    (tmp_path / "scan").symlink_to(root)
     assert _found(_walk(root / ".a.md")) == [".a.md"]
     assert _found(_walk(tmp_path / "link", exclude=("*",))) == ["link"]
-    assert _skipped(_walk(tmp_path / "folder")) == {".a.md": "hidden"}
+    assert _skipped(_walk(tmp_path / "scan")) == {".a.md": "hidden"}
     assert _skipped(_walk(root / ".a.md", maximum_bytes=1)) == {".a.md": "too large"}
 
 
@@ -139,7 +139,7 @@ def test_what_may_not_be_read_is_skipped(tmp_path, monkeypatch):
         return scandir(path)
 
     monkeypatch.setattr(
-        folder,
+        scan,
         "os",
         types.SimpleNamespace(scandir=refuse, access=lambda path, mode: not path.endswith("b.md"), R_OK=os.R_OK),
     )
@@ -152,7 +152,7 @@ def test_a_root_that_cannot_be_listed_is_an_error_not_an_empty_folder(tmp_path, 
     def refuse(path):
         raise PermissionError(path)
 
-    monkeypatch.setattr(folder, "os", types.SimpleNamespace(scandir=refuse))
+    monkeypatch.setattr(scan, "os", types.SimpleNamespace(scandir=refuse))
     with pytest.raises(PermissionError):
         _walk(tmp_path)
 
@@ -210,7 +210,7 @@ def test_the_walk_is_lazy(tmp_path, monkeypatch):
     listed = []
     scandir = os.scandir
     monkeypatch.setattr(
-        folder,
+        scan,
         "os",
         types.SimpleNamespace(
             scandir=lambda path: listed.append(path) or scandir(path), access=os.access, R_OK=os.R_OK

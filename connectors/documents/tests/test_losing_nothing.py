@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from portico_documents import folder as walking
+from portico_documents import scan as walking
 from portico_documents.scan import Scan
 from portico_testkit.fakes.embedding_generator import HashingEmbeddings
 

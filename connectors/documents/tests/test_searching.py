@@ -16,9 +16,7 @@ from portico.search import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Te
 from portico_documents import catalogue
 from portico_documents.conditions import metadata_of, to_sql
 from portico_documents.config import DocumentsSettings
-from portico_documents.lexical import score_words
-from portico_documents.ranking import LEXICAL, VECTOR, weights_for
-from portico_documents.search import DocumentsSearch
+from portico_documents.search import LEXICAL, VECTOR, DocumentsSearch, score_words, weights_for
 from portico_documents.terms import query_terms
 
 
@@ -94,7 +92,7 @@ async def test_identifiers_are_found_whole_and_by_their_parts(make_search, fille
 
 
 async def test_the_result_does_not_depend_on_how_many_are_asked_for(make_search, filled, monkeypatch) -> None:
-    from portico_documents import own_ranking as module
+    from portico_documents import search as module
 
     search = make_search()
     every = await search.rank("number of walls in text 7", 30)
@@ -112,7 +110,7 @@ async def test_each_half_alone_orders_by_its_own_score(make_search, filled) -> N
 
 
 async def test_filters_reach_beyond_the_best_of_both_halves(make_search, filled, monkeypatch) -> None:
-    from portico_documents import own_ranking as module
+    from portico_documents import search as module
 
     monkeypatch.setattr(module, "_FIRST_DEPTH", 2)
     results = await make_search().get_search_results(

@@ -9,7 +9,7 @@ import pytest
 from portico.errors import ConfigurationError
 from portico.search import Equal, FilterSupport
 from portico_documents import catalogue
-from portico_documents.ranking import LEXICAL, VECTOR
+from portico_documents.search import LEXICAL, VECTOR
 from portico_testkit.fakes.hybrid_search import DictHybridStore
 
 OLD = 1_600_000_000

@@ -28,9 +28,8 @@ from portico.plans import (
     Value,
 )
 from portico.ports import ChatService
-from portico_sequential_planner._reply import read_reply
 from portico_sequential_planner.config import SequentialSettings
-from portico_sequential_planner.planner import SequentialPlanner
+from portico_sequential_planner.planner import SequentialPlanner, read_reply
 from portico_testkit.fakes.chat_service import Line, ScriptedChat
 from portico_testkit.fakes.services import FixedServices
 

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from portico.plans import AnswerWords, Event, ReplyProblem, RunEvent
 from portico_stepwise_planner._reading import Action, Final, read_reply
-from portico_stepwise_planner._words import LinesWatch
+from portico_stepwise_planner.planner import LinesWatch
 
 CALL = '{"function": "Weather.forecast", "arguments": {"city": "Oslo"}}'
 WANTED = Action("Look.", "Weather.forecast", {"city": "Oslo"})

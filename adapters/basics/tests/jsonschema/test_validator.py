@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from portico.errors import SchemaUnsupported
-from portico_basics.jsonschema._formats import FORMATS
+from portico_basics.jsonschema._dialect import FORMATS
 from portico_basics.jsonschema.config import JsonschemaSettings
 from portico_basics.jsonschema.validator import JsonschemaValidator
 

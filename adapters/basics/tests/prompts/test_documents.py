@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from portico_basics.prompts._documents import read_document
-from portico_basics.prompts._prompt import PromptSettings
-from portico_basics.prompts._settings import read_settings
+from portico_basics.prompts._files import PromptSettings, read_settings
 from portico_basics.prompts._wrong import Wrong
 from portico_basics.prompts._yaml import read_yaml
 

@@ -36,9 +36,8 @@ from portico.search import (
     TextSearchResult,
     search_plugin,
 )
-from portico_basics.retrieval._queries import query_for
 from portico_basics.retrieval.config import RetrievalSettings
-from portico_basics.retrieval.planner import RetrievalPlanner
+from portico_basics.retrieval.planner import RetrievalPlanner, query_for
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.services import FixedServices
 

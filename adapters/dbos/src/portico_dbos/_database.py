@@ -8,21 +8,48 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from portico.plugins import Secret
 from portico_dbos._errors import closed, mapped_errors
-from portico_dbos._no_pickle import no_pickle
 from portico_dbos._workers_table import WorkersTable
 from portico_dbos.config import DbosSettings
 
 if TYPE_CHECKING:
     import psycopg
     from dbos import DBOSClient, EnqueueOptions
+
+
+_lock = threading.Lock()
+_inside: set[object] = set()
+
+
+@contextmanager
+def no_pickle() -> Iterator[None]:
+    """Have DBOS refuse pickles within the block; several may be open at once, in any order."""
+    from dbos._serialization import DBOSDefaultSerializer
+
+    block = object()
+    with _lock:
+        _inside.add(block)
+        # On the one instance that DBOS reads pickles by, in front of the method of its class.
+        vars(DBOSDefaultSerializer)["deserialize"] = _refuse
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside.discard(block)
+            if not _inside:
+                vars(DBOSDefaultSerializer).pop("deserialize", None)
+
+
+def _refuse(text: str) -> Any:
+    raise ValueError("a pickle is in the database, which is never read")
+
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -2,17 +2,294 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from portico.plugins import Services
-from portico.ports import Runner
-from portico_dbos._database import Database
-from portico_dbos._process import PROCESS
-from portico_dbos._recordings import Recordings
+from portico.ports import Job, JobStatus, Runner, Worker
+from portico_dbos._database import Database, Opened
+from portico_dbos._errors import closed, mapped_errors
+from portico_dbos._heartbeat import remove_ended
+from portico_dbos._json import json_text
+from portico_dbos._names import attempt_id, id_of, queue_of, workflow_of
+from portico_dbos._process import PROCESS, Begun, RunningDbos
+from portico_dbos._recording import Recorded, Recording
+from portico_dbos._recordings import Recordings, read_recorded
+from portico_dbos._statuses import status_of, statuses_of
+from portico_dbos._worker import Worker as _Worker
 from portico_dbos.config import DbosSettings
-from portico_dbos.durable import DbosRuns
-from portico_dbos.jobs import DbosJobs
+
+if TYPE_CHECKING:
+    from dbos import EnqueueOptions
+
+
+T = TypeVar("T")
+
+_AT_ONCE = 500
+"""Names that are asked for with one query."""
+
+
+class DbosJobs:
+    """The JobQueue port on DBOS: a job is a workflow, its name the workflow's identifier.
+
+    There is a queue for each kind, so that a worker takes only what it can carry out. Made by `DbosRunner`.
+    """
+
+    name = "dbos"
+
+    def __init__(self, owner: object, database: Database, recordings: Recordings) -> None:
+        self._owner = owner
+        self.one_machine = database.settings.uri is None
+        self._database = database
+        self._recordings = recordings
+        self._working: dict[asyncio.Task[None], asyncio.Event] = {}
+
+    @property
+    def place(self) -> str:
+        """Where the jobs are, for people: without user and password."""
+        return self._database.place
+
+    async def submit(self, jobs: Sequence[Job]) -> None:
+        """Put jobs into the queue, all of them or, where one is refused, none; those that are there already stay."""
+        version = f"portico-{self._database.settings.version}"
+        rows: list[tuple[EnqueueOptions, str]] = []
+        for job in jobs:
+            options: EnqueueOptions = {
+                "workflow_name": workflow_of(job.kind),
+                "queue_name": queue_of(job.kind),
+                "workflow_id": id_of(job.name),
+                "app_version": version,
+            }
+            rows.append((options, json_text(dict(job.body), f"the body of the job {job.name!r}")))
+        if rows:
+            await self._call(lambda opened: opened.enqueue(rows))
+
+    async def work(
+        self,
+        carry_out: Mapping[str, Callable[[Job], Awaitable[Any]]],
+        *,
+        emit: Callable[[JobStatus], None] | None = None,
+    ) -> None:
+        """Be a worker for these kinds of jobs until cancelled; jobs under way are then cancelled and wait again."""
+        if not carry_out:
+            raise ValueError("a worker carries out jobs of one kind at least")
+        for kind in carry_out:
+            queue_of(kind)
+        self._database.hold(self._owner)
+        worker = _Worker(carry_out, emit, self._database, self._recordings)
+        stop = asyncio.Event()
+        # A task of its own: ending takes a moment, and is not cut short by who waits for it no longer.
+        working = asyncio.ensure_future(self._work(worker, stop))
+        self._working[working] = stop
+        working.add_done_callback(self._ended)
+        try:
+            await asyncio.shield(working)
+        finally:
+            stop.set()
+            await asyncio.wait([working])
+
+    async def status(self, names: Sequence[str], *, body: bool = False) -> list[JobStatus | None]:
+        """Return how each job is, in that order; None for one that is not known."""
+        ids = {name: id for name in dict.fromkeys(names) if (id := _id_or_none(name)) is not None}
+        asked = list(ids.values())
+
+        def read(opened: Opened) -> dict[str, JobStatus | None]:
+            found: dict[str, JobStatus | None] = {}
+            for at in range(0, len(asked), _AT_ONCE):
+                rows = opened.client.list_workflows(workflow_ids=asked[at : at + _AT_ONCE], load_input=body)
+                found |= {row.workflow_id: status_of(row) for row in rows}
+            return found
+
+        known = await self._call(read)
+        return [known.get(ids.get(name, "")) for name in names]
+
+    async def jobs(
+        self, kind: str, *, states: Collection[str] = ("waiting", "running"), limit: int = 100, body: bool = False
+    ) -> list[JobStatus]:
+        """Return the newest jobs of a kind that are in one of these states, the newest first."""
+        theirs = statuses_of(states)
+        if not theirs or limit < 1 or _id_or_none(kind) is None:
+            return []
+
+        def read(opened: Opened) -> list[JobStatus]:
+            rows = opened.client.list_workflows(
+                name=workflow_of(kind), status=theirs, limit=limit, sort_desc=True, load_input=body
+            )
+            return [status for row in rows if (status := status_of(row)) is not None]
+
+        return await self._call(read)
+
+    async def cancel(self, names: Sequence[str]) -> None:
+        """Take jobs that wait out of the queue, and stop those that run; what has ended stays as it is."""
+        ids = [id for name in names if (id := _id_or_none(name)) is not None]
+        if ids:
+            await self._call(lambda opened: opened.client.cancel_workflows(ids))
+
+    async def forget(self, names: Sequence[str]) -> None:
+        """Remove jobs that have ended, with all that is recorded of them; what waits or runs stays."""
+        ids = [id for name in names if (id := _id_or_none(name)) is not None]
+        if ids:
+            await self._call(lambda opened: remove_ended(opened, ids))
+
+    async def workers(self) -> list[Worker]:
+        """Return the workers that were heard of within the setting ``worker_timeout``, the longest at work first."""
+        return await self._call(lambda opened: opened.workers.living())
+
+    async def stop(self) -> None:
+        """End the workers of this queue that are in this process, as cancelling them would."""
+        for working, stop in list(self._working.items()):
+            stop.set()
+            await asyncio.wait([working])
+
+    def _ended(self, working: asyncio.Task[None]) -> None:
+        del self._working[working]
+        if not working.cancelled():
+            working.exception()  # looked at, also where whoever waited for it was cancelled
+
+    async def _call(self, function: Callable[[Opened], T]) -> T:
+        self._database.hold(self._owner)
+        return await self._database.call(function)
+
+    async def _work(self, worker: _Worker, stop: asyncio.Event) -> None:
+        database = self._database
+        running = await database.run(PROCESS.use, self._owner, database, worker)
+        try:
+            await database.call(lambda opened: self._register_queues(opened, worker.kinds))
+            await worker.register(running.executor)
+            try:
+                await self._take(running, worker, stop)
+            finally:
+                await worker.leave()
+        finally:
+            running.uses.discard(worker)
+
+    async def _take(self, running: RunningDbos, worker: _Worker, stop: asyncio.Event) -> None:
+        await self._database.call(lambda opened: running.take(worker.carry_out, worker.kinds))
+        living = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(worker.live(), running.loop))
+        stopping = asyncio.ensure_future(stop.wait())
+        try:
+            both: list[asyncio.Future[Any]] = [stopping, living]
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
+            running.take_no_more()
+            try:
+                await worker.end()
+                await self._database.run(running.joined)
+            finally:
+                # Also where that is cut short, as when the loop ends: who has left must not be heard of again.
+                living.cancel()
+        if not living.cancelled():
+            living.result()
+
+    def _register_queues(self, opened: Opened, kinds: list[str]) -> None:
+        settings = self._database.settings
+        for kind in kinds:
+            opened.client.register_queue(
+                queue_of(kind),
+                worker_concurrency=settings.concurrency,
+                limiter=None
+                if settings.rate is None
+                else {"limit": settings.rate.jobs, "period": settings.rate.seconds},
+                polling_interval_sec=settings.poll,
+                on_conflict="always_update",
+            )
+
+
+def _id_or_none(name: str) -> str | None:
+    """Return the identifier of a name; None for one that no job can have."""
+    try:
+        return id_of(name)
+    except ValueError:
+        return None
+
+
+class DbosRuns:
+    """The DurableRuns port on DBOS: each attempt at a run is a workflow, each action a step of it.
+
+    An attempt begins with what all attempts before it recorded. Made by `DbosRunner`.
+    """
+
+    def __init__(self, owner: object, database: Database, recordings: Recordings) -> None:
+        self._owner = owner
+        self._database = database
+        self._recordings = recordings
+
+    async def run(self, run: str, work: Callable[[], Awaitable[T]]) -> T:
+        """Do all the work of a run, and record what it executes meanwhile; in a job of that name, go on in it."""
+        id_of(run, "name of a run")
+        if self._recordings.get(run) is not None:
+            return await work()
+        self._database.hold(self._owner)
+        ended = object()
+        running = await self._running(ended)
+        try:
+            recorded, number = await self._database.call(lambda opened: read_recorded(opened, run))
+            begun = await self._begin(running, run, number)
+            failure: str | None = "it was cancelled"
+            try:
+                with self._recordings.open(self._recording(run, running, begun, recorded)):
+                    result = await work()
+                failure = None
+                return result
+            except Exception as error:
+                failure = type(error).__name__
+                raise
+            finally:
+                await self._end(running, begun, failure)
+        finally:
+            running.uses.discard(ended)
+
+    async def recorded(self, run: str) -> Mapping[str, Any]:
+        """Return the results of the run's actions that are recorded, by name; none for an unknown run."""
+        id_of(run, "name of a run")
+        self._database.hold(self._owner)
+        recorded, _ = await self._database.call(lambda opened: read_recorded(opened, run))
+        return {name: json.loads(text) for name, text in recorded.results.items()}
+
+    async def _running(self, run: object) -> RunningDbos:
+        """Return DBOS, launched; a caller that gives up meanwhile holds nothing of it."""
+        launching = self._database.submit(PROCESS.use, self._owner, self._database, run)
+        try:
+            return await asyncio.shield(asyncio.wrap_future(launching))
+        except asyncio.CancelledError:
+            launching.add_done_callback(
+                lambda done: None if done.cancelled() or done.exception() else done.result().uses.discard(run)
+            )
+            raise
+
+    async def _begin(self, running: RunningDbos, run: str, number: int) -> Begun:
+        from dbos import error as dbos_errors
+
+        while True:
+            begin = running.begin(attempt_id(run, number), run)
+            try:
+                with mapped_errors(self._database.place):
+                    try:
+                        return await self._there(running, begin)
+                    except dbos_errors.DBOSWorkflowIDInUseError:
+                        number += 1  # another process began one at this moment; the journal's lease decides
+            except RuntimeError as error:
+                begin.close()
+                raise closed(self._database.place) from error
+
+    async def _end(self, running: RunningDbos, begun: Begun, failure: str | None) -> None:
+        end = begun.ended(failure)
+        try:
+            await self._there(running, end)
+        except RuntimeError:
+            end.close()  # the runner was closed; the workflow is left without an end, and nobody begins it again
+
+    async def _there(self, running: RunningDbos, work: Coroutine[Any, Any, T]) -> T:
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, running.loop))
+
+    def _recording(self, run: str, running: RunningDbos, begun: Begun, recorded: Recorded) -> Recording:
+        async def load() -> Recorded:
+            return Recorded(recorded.results)
+
+        return Recording(run, self._database.place, running.loop, begun.context, load)
 
 
 class DbosRunner(Runner):

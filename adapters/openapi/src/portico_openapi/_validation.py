@@ -148,9 +148,9 @@ def settled(value: Any) -> Any:
 @cache
 def _validator_class() -> Any:
     """Return jsonschema's validator of 2020-12, with patterns as they are compiled here."""
-    from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
-    from jsonschema.exceptions import ValidationError  # type: ignore[import-untyped]
-    from jsonschema.validators import extend  # type: ignore[import-untyped]
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import ValidationError
+    from jsonschema.validators import extend
 
     def pattern(validator: Any, wanted: str, instance: Any, schema: Any) -> Iterator[Any]:
         compiled = compiled_pattern(wanted)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import yaml  # type: ignore[import-untyped]
+import yaml
 
 from portico_openapi._wrong import Twice, Wrong, shown
 

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from portico import Function, FunctionPlugin
-from portico.errors import ConfigurationError
+from portico.errors import ConfigurationError, nearest
 from portico.plugins import Secret, Services
 from portico_openapi._bodies import read_body
 from portico_openapi._calls import Call, Caller, Plan, written_path
 from portico_openapi._client import Client
 from portico_openapi._documents import Documents
-from portico_openapi._operations import LostOperation, Operation, operations_of
+from portico_openapi._names import function_names
 from portico_openapi._parameters import read_parameters
 from portico_openapi._reading import located, read_documents
 from portico_openapi._responses import read_responses
 from portico_openapi._schemas import Schemas
 from portico_openapi._security import Credentials
-from portico_openapi._selection import names_path, selected
 from portico_openapi._servers import NoServer, Server, chosen_server, own_server
 from portico_openapi._validation import unchecked
 from portico_openapi._wrong import Twice, Wrong, described, mapping, shortened, shown
@@ -28,6 +30,179 @@ from portico_openapi.config import OpenAPISettings
 
 if TYPE_CHECKING:
     import httpx
+
+
+METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
+
+
+@dataclass(frozen=True, slots=True)
+class LostOperation:
+    """An operation that did not become a function: method and path, and why."""
+
+    operation: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.operation} ({self.reason})"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation as it stands in a document, with its path's item before it."""
+
+    method: str
+    path: str
+    id: str | None
+    tags: tuple[str, ...]
+    name: str
+    levels: tuple[tuple[Mapping[str, Any], str], ...]
+    """The path's item and the operation, each with the document that it stands in."""
+
+    @property
+    def label(self) -> str:
+        """Method and path, as people write them; a path holds no secret."""
+        return f"{self.method.upper()} {shown(self.path)}"
+
+    @property
+    def value(self) -> Mapping[str, Any]:
+        """The operation object."""
+        return self.levels[-1][0]
+
+    @property
+    def base(self) -> str:
+        """The document that it stands in."""
+        return self.levels[-1][1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    method: str
+    path: str
+    item: Mapping[str, Any]
+    value: Any
+    base: str
+
+
+def operations_of(documents: Documents, paths: Mapping[str, Any]) -> tuple[list[Operation], list[LostOperation]]:
+    """Return the operations and what is wrong in ``paths`` itself.
+
+    Names are given to all before any is left out, so that leaving one out renames no other.
+    """
+    lost: list[LostOperation] = []
+    found: list[_Found] = []
+    for path, item in paths.items():
+        if path[:1] == "/":
+            try:
+                found += _in_item(documents, path, item)
+            except Wrong as error:
+                lost.append(LostOperation(shown(path), str(error)))
+        elif not path.startswith("x-"):
+            lost.append(LostOperation(shown(path) or "a path without a name", "a path begins with a slash"))
+    ids = [one.value.get("operationId") if type(one.value) is dict else None for one in found]
+    texts = [id if type(id) is str else None for id in ids]
+    names = function_names((one.method, one.path, id) for one, id in zip(found, texts, strict=True))
+    operations = []
+    for one, id, name in zip(found, texts, names, strict=True):
+        if type(one.value) is dict:
+            levels = ((one.item, one.base), (one.value, one.base))
+            operations.append(Operation(one.method, one.path, id, _tags(one.value), name, levels))
+        else:
+            problem = str(one.value) if type(one.value) is Twice else described(one.value)
+            label = f"{one.method.upper()} {shown(one.path)}"
+            lost.append(LostOperation(label, f"expected an operation, not {problem}"))
+    return operations, lost
+
+
+def _in_item(documents: Documents, path: str, item: Any) -> Iterator[_Found]:
+    """Yield the operations of a path; what stands beside a reference counts as well, and first."""
+    if item is None:
+        return
+    parts: Sequence[tuple[Any, str]] = [(item, documents.root_uri)]
+    if type(item) is dict and "$ref" in item:
+        behind = documents.follow(item, documents.root_uri, texts=False)
+        parts = [*parts, (behind.value, behind.uri)]
+    seen: set[str] = set()
+    for part, base in parts:
+        if type(part) is not dict:
+            raise Wrong(
+                str(part) if type(part) is Twice else f"expected the operations of a path, not {described(part)}"
+            )
+        for method, value in part.items():
+            if method in METHODS and method not in seen:
+                seen.add(method)
+                yield _Found(method, path, part, value, base)
+
+
+def _tags(operation: Mapping[str, Any]) -> tuple[str, ...]:
+    tags = operation.get("tags")
+    return tuple(tag for tag in tags if type(tag) is str) if type(tags) is list else ()
+
+
+def selected(
+    entries: Sequence[str], operations: Sequence[Operation], setting: str, *, further: Iterable[str] = ()
+) -> set[str]:
+    """Return the names of the functions that any of the entries means.
+
+    An entry is an operation id, a function's name or a tag, ``*`` standing for anything; or a path, a method before
+    it or not, where ``*`` stays inside one segment and ``**`` does not. ``further`` are labels, as ``GET /pets``, of
+    operations that are lost: to name one is no mistake. Raises ``ConfigurationError`` for an entry that means
+    nothing, with the nearest that would.
+    """
+    chosen: set[str] = set()
+    lost = tuple(further)
+    for entry in entries:
+        found = {operation.name for operation in operations if _means(entry, operation)}
+        if not found and not any(names_path([entry], label) for label in lost):
+            raise ConfigurationError(
+                f"{setting}: no operation of the document is {entry!r}. {_hint(entry, operations)}"
+            )
+        chosen |= found
+    return chosen
+
+
+def names_path(entries: Iterable[str], label: str) -> bool:
+    """Return whether an entry means what has only a path, or a method and a path, as ``GET /pets``."""
+    method, _, path = label.rpartition(" ")
+    return any(_is_path(entry, method, path) for entry in entries)
+
+
+def _means(entry: str, operation: Operation) -> bool:
+    if _is_path(entry, operation.method, operation.path):
+        return True
+    return any(
+        word == entry or fnmatchcase(word, entry)
+        for word in (operation.name, operation.id, *operation.tags)
+        if word is not None
+    )
+
+
+def _is_path(entry: str, method: str, path: str) -> bool:
+    wanted, space, pattern = entry.partition(" ")
+    if not space:
+        wanted, pattern = "*", entry
+    if pattern[:1] not in ("/", "*") or (pattern[:1] == "*" and not space):
+        return False
+    if wanted != "*" and (wanted.casefold() not in METHODS or wanted.casefold() != method.casefold()):
+        return False
+    return re.fullmatch(_expression(pattern), path) is not None
+
+
+def _expression(pattern: str) -> str:
+    parts = re.split(r"(\*\*?)", pattern)
+    return "".join({"*": "[^/]*", "**": ".*"}.get(part) or re.escape(part) for part in parts)
+
+
+def _hint(entry: str, operations: Sequence[Operation]) -> str:
+    words: dict[str, None] = {}
+    for operation in operations:
+        label = f"{operation.method.upper()} {operation.path}"
+        words |= dict.fromkeys(filter(None, (operation.id, operation.name, *operation.tags, label, operation.path)))
+    near = nearest(entry, list(words))
+    if near:
+        return f"Nearest: {', '.join(near)}."
+    shown = [operation.id or operation.name for operation in operations[:10]]
+    more = f" and {len(operations) - 10} more" if len(operations) > 10 else ""
+    return f"It has: {', '.join(shown)}{more}." if shown else "It has none."
 
 
 _log = logging.getLogger(__name__)

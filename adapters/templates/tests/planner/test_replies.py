@@ -10,8 +10,7 @@ from hypothesis import given, strategies as st
 from portico import FunctionSpec
 from portico.plans import Infeasible, ReplyProblem
 from portico_templates.handlebars.language import HandlebarsTemplates
-from portico_templates.planner._checks import template_problems
-from portico_templates.planner._reply import Written, read_reply
+from portico_templates.planner.planner import Written, read_reply, template_problems
 
 CALL = "{{json (Tone-shout text='hey')}}"
 

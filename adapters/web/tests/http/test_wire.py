@@ -15,8 +15,7 @@ from hypothesis import given, strategies as st
 from portico.errors import ConfigurationError, LimitExceeded, PorticoError
 from portico.plugins import HttpRequest, HttpResponse, Secret
 from portico_testkit.raw_server import RawServer
-from portico_web.http._wire import body_of, header_pairs, place_of, read_body, url_of
-from portico_web.http.client import HttpxHttpClient
+from portico_web.http.client import HttpxHttpClient, body_of, header_pairs, place_of, read_body, url_of
 from portico_web.http.config import HttpxSettings
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)

@@ -15,8 +15,7 @@ from portico_testkit.fakes.text_search import ListEntry, ListSearch
 from portico_testkit.page_reader import KnownPage, PageReaderKit
 from portico_testkit.text_search import TextSearchKit
 from portico_web.pages.config import FullPagesSettings, WebPagesSettings
-from portico_web.pages.full_pages import FullPages
-from portico_web.pages.reader import WebPagesPageReader, full_pages
+from portico_web.pages.reader import FullPages, WebPagesPageReader, full_pages
 
 # No test here is about this limit: a host that is busy may take long to start the process that reads.
 UNHURRIED = 60.0

@@ -18,8 +18,8 @@ from portico_testkit.fakes.page_reader import ShelfReader
 from portico_testkit.fakes.text_search import ListEntry, ListSearch
 from portico_testkit.text_search import TextSearchKit
 from portico_testkit.virtual_time import on_virtual_time
-from portico_web.pages import full_pages
-from portico_web.pages.full_pages import FullPage, FullPages
+from portico_web.pages import reader
+from portico_web.pages.reader import FullPage, FullPages
 
 
 def link(number: int) -> str:
@@ -199,7 +199,7 @@ def test_a_cut_text_is_a_beginning_within_the_bound(text: str, bound: int) -> No
 
 @pytest.fixture
 def clock_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(full_pages, "time", SimpleNamespace(monotonic=lambda: asyncio.get_running_loop().time()))
+    monkeypatch.setattr(reader, "time", SimpleNamespace(monotonic=lambda: asyncio.get_running_loop().time()))
 
 
 @pytest.mark.usefixtures("clock_of_the_loop")

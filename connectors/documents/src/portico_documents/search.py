@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from portico.errors import UnsupportedOption
+import math
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from portico.errors import ConfigurationError, UnsupportedOption
 from portico.plugins import Services
-from portico.ports import EmbeddingGenerator, JobQueue, Runner, VectorStore
+from portico.ports import EmbeddingGenerator, HybridSearch, JobQueue, Runner, VectorStore
 from portico.search import (
     Filter,
     SearchCapabilities,
@@ -15,17 +23,360 @@ from portico.search import (
     Vectors,
 )
 from portico_documents import catalogue
-from portico_documents.conditions import FILTERS
+from portico_documents.conditions import FILTERS, to_sql
 from portico_documents.config import DocumentsSettings
-from portico_documents.hit import DocumentHit
+from portico_documents.hit import DocumentHit, link_to
 from portico_documents.index import FolderIndex
-from portico_documents.own_ranking import Question, rank_here
 from portico_documents.place import Place
-from portico_documents.ranking import Weights
-from portico_documents.rows import hits
-from portico_documents.store_ranking import hybrid_of, rank_in_store
+from portico_documents.terms import query_terms
 from portico_documents.threads import in_thread
 from portico_documents.vector_mirror import VectorMirror, as_rows
+
+_PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A passage by its number, with its scores."""
+
+    number: int
+    score: float
+    lexical: float
+    vector: float
+
+
+def numbers_allowed(connection: sqlite3.Connection, filter: Filter) -> npt.NDArray[np.int64]:
+    """Return the numbers of all passages that pass a filter."""
+    condition, values = to_sql(filter)
+    rows = connection.execute(
+        f"SELECT number FROM passages JOIN files ON files.id = file WHERE {condition}", values
+    ).fetchall()
+    return np.array([number for (number,) in rows], dtype=np.int64)
+
+
+def numbers_of(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, int]:
+    """Return the numbers of those ids that the catalogue knows, in the order given."""
+    known: dict[str, int] = {}
+    for start in range(0, len(ids), _PAGE):
+        page = ids[start : start + _PAGE]
+        known.update(
+            connection.execute(f"SELECT id, number FROM passages WHERE id IN ({', '.join('?' * len(page))})", page)
+        )
+    return {id: known[id] for id in ids if id in known}
+
+
+def ids_of(connection: sqlite3.Connection, numbers: Sequence[int]) -> dict[str, int]:
+    """Return the ids of passages, each with its number."""
+    found: dict[str, int] = {}
+    for start in range(0, len(numbers), _PAGE):
+        page = numbers[start : start + _PAGE]
+        found.update(
+            connection.execute(f"SELECT id, number FROM passages WHERE number IN ({', '.join('?' * len(page))})", page)
+        )
+    return found
+
+
+def hits(connection: sqlite3.Connection, place: Place, ranked: Sequence[Ranked]) -> list[DocumentHit]:
+    """Return passages with their texts and places, in the order given."""
+    single = place.root.is_file()
+    found: list[DocumentHit] = []
+    for each in ranked:
+        path, shown, text, headings, line, end_line, page = connection.execute(
+            "SELECT path, shown, text, headings, line, end_line, page FROM passages JOIN files ON files.id = file"
+            " WHERE number = ?",
+            (each.number,),
+        ).fetchone()
+        found.append(
+            DocumentHit(
+                text=text,
+                path=shown,
+                headings=catalogue.headings(headings),
+                line=line,
+                end_line=end_line,
+                page=page,
+                score=each.score,
+                lexical=each.lexical,
+                vector=each.vector,
+                link=link_to(place.root if single else place.at(path), line, page),
+            )
+        )
+    return found
+
+
+Scores = npt.NDArray[np.float64]
+
+# A BM25 of 25 counts as much as a cosine of 1; BM25 is at most 2.2 times the idf.
+_BALANCE = 2.2 / 25
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """How much each half counts; they sum to 1, so that what is perfect in both scores 1.
+
+    >>> Weights(0.5, 0.5).fuse(np.array([1.0, 0.0]), np.array([0.5, -0.25])).tolist()
+    [0.75, 0.0]
+    """
+
+    lexical: float
+    vector: float
+
+    def fuse(self, lexical: Scores, vector: Scores) -> Scores:
+        """Return the fused scores; a vector that points away counts as none."""
+        return self.lexical * lexical + self.vector * np.maximum(vector, 0.0)
+
+
+LEXICAL = Weights(1.0, 0.0)
+VECTOR = Weights(0.0, 1.0)
+
+
+def weights_for(idf: float) -> Weights:
+    """Return the weights for a query whose terms have ``idf`` in sum.
+
+    The scores are summed, not their ranks: a sum of ranks puts what one half finds perfect behind what is mediocre
+    in both. The lexical score says which part of the query's words a passage has, and that part counts by what the
+    words weigh: a long query, or one of rare words, says much by them, a short one of common words little, and
+    then the vectors decide. This amounts to BM25 / 25 + cosine. On four collections, from paraphrases without a
+    word in common to questions with the very terms, it was at most 0.01 behind the better half and mostly ahead;
+    a divisor of 20 or 30 lost up to 0.03 somewhere, equal weights 0.11, ranks 0.17
+    (`python -m tests.eval retrieval` measures it on any collection).
+
+    >>> weights_for(0.0)
+    Weights(lexical=0.0, vector=1.0)
+    >>> round(weights_for(25.0).lexical, 3)
+    0.688
+    """
+    lexical = _BALANCE * idf
+    return Weights(lexical / (lexical + 1), 1 / (lexical + 1))
+
+
+# FTS5's own constants, which it does not let one choose; its k1 bounds what one term can reach.
+_K1 = 1.2
+_LEAST_IDF = 1e-6
+_MANY_PASSAGES = 5_000
+_COMMON_SHARE = 0.3
+
+_ROW = np.dtype([("number", np.int64), ("score", np.float64)])
+_SCORES = "SELECT rowid, bm25(words) FROM words WHERE words MATCH ?"
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalScores:
+    """Passages by number with their scores in 0 to 1, the best first; ``idf`` is the sum over the query's terms."""
+
+    numbers: npt.NDArray[np.int64]
+    scores: npt.NDArray[np.float64]
+    idf: float
+
+    def of(self, numbers: Sequence[int]) -> npt.NDArray[np.float64]:
+        """Return the scores of these passages, 0 for one that has none of the words."""
+        order = np.argsort(self.numbers)
+        wanted = np.asarray(numbers, dtype=np.int64)
+        places = np.searchsorted(self.numbers, wanted, sorter=order)
+        result = np.zeros(len(wanted))
+        inside = places < len(order)
+        rows = order[places[inside]]
+        result[inside] = np.where(self.numbers[rows] == wanted[inside], self.scores[rows], 0.0)
+        return result
+
+
+def score_words(
+    connection: sqlite3.Connection, terms: Sequence[str], allowed: npt.NDArray[np.int64] | None
+) -> LexicalScores:
+    """Score every passage that has one of the terms, divided by what a perfect passage would reach.
+
+    BM25 (Robertson and Zaragoza 2009) sums, over the query's terms, the term's rarity (idf) times how much the
+    passage is about it, which k1 + 1 bounds. Divided by the sum of all the query's idf times k1 + 1, a score says
+    which part of the query a passage answers, and so compares with a cosine. FTS5 does the second factor in C,
+    one term at a time; the idf is Lucene's ln(1 + (N - n + 0.5) / (n + 0.5)), since FTS5's own is nothing for a
+    term in half of the passages, which in a folder of three is every term.
+
+    Terms are bound as quoted strings: nothing in a query is read as FTS5's query language. In large indexes a term
+    in more than 30% of the passages is left out when there are others. The connection must be in a transaction.
+    """
+    total = int(connection.execute("SELECT count(*) FROM passages").fetchone()[0])
+    numbers: list[npt.NDArray[np.int64]] = []
+    scores: list[npt.NDArray[np.float64]] = []
+    idf_sum = 0.0
+    for term, count in _telling(connection, terms, total):
+        idf = math.log1p((total - count + 0.5) / (count + 0.5))
+        idf_sum += idf
+        if not count:
+            continue
+        rows = np.fromiter(connection.execute(_SCORES, (_quoted(term),)), dtype=_ROW)
+        own_idf = max(math.log((total - count + 0.5) / (count + 0.5)), 0.0) or _LEAST_IDF
+        numbers.append(rows["number"])
+        scores.append(rows["score"] * (-idf / own_idf))
+    if not numbers:
+        return LexicalScores(np.zeros(0, dtype=np.int64), np.zeros(0), idf_sum)
+    found, inverse = np.unique(np.concatenate(numbers), return_inverse=True)
+    summed = np.bincount(inverse, weights=np.concatenate(scores)) / (idf_sum * (_K1 + 1))
+    if allowed is not None:
+        kept = np.isin(found, allowed)
+        found, summed = found[kept], summed[kept]
+    order = np.lexsort((found, -summed))
+    return LexicalScores(found[order], summed[order], idf_sum)
+
+
+def _telling(connection: sqlite3.Connection, terms: Sequence[str], total: int) -> list[tuple[str, int]]:
+    counted = [
+        (
+            term,
+            int(connection.execute("SELECT count(*) FROM words WHERE words MATCH ?", (_quoted(term),)).fetchone()[0]),
+        )
+        for term in terms
+    ]
+    if total < _MANY_PASSAGES:
+        return counted
+    rare = [(term, count) for term, count in counted if count <= total * _COMMON_SHARE]
+    return rare if any(count for _, count in rare) else counted
+
+
+def _quoted(term: str) -> str:
+    return '"' + term.replace('"', '""') + '"'
+
+
+_FIRST_DEPTH = 100
+_LAST_DEPTH = 6_400
+# Stores add up a product in different orders: the last digits must not decide between passages of one text.
+_DIGITS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is searched for: ``pushed_filter`` is the filter where the store can apply it, else None.
+
+    Without a vector, as for a text without any meaning, words decide alone.
+    """
+
+    text: str
+    vector: Vectors | None
+    filter: Filter | None
+    pushed_filter: Filter | None
+
+
+async def rank_here(
+    connection: sqlite3.Connection, mirror: VectorMirror, asked: Question, count: int, weights: Weights | None
+) -> list[Ranked]:
+    """Return the ``count`` best passages by the weighed sum of both halves, best first.
+
+    Candidates are the best of each half, as many as it takes: a passage in neither list cannot reach more than
+    the weighed sum of both lists' last scores, and once ``count`` candidates reach that, they are the best of
+    all (Fagin's threshold algorithm). The lists stop growing at 6,400.
+    """
+    allowed = None if asked.filter is None else await in_thread(numbers_allowed, connection, asked.filter)
+    words = _Words(await in_thread(score_words, connection, query_terms(asked.text), allowed), allowed)
+    weights = weights or weights_for(words.scores.idf)
+    depth = max(_FIRST_DEPTH, 2 * count)
+    while True:
+        candidates, cosine_floor = await _candidates(connection, mirror, asked, words, depth)
+        lexical_floor = words.scores.scores[depth - 1] if len(words.scores.scores) >= depth else 0.0
+        fused = weights.fuse(candidates.lexical, candidates.cosines)
+        order = np.lexsort((candidates.numbers, -fused))[:count]
+        order = order[fused[order] > 0.0]
+        floor = weights.lexical * lexical_floor + weights.vector * cosine_floor
+        if floor <= 0.0 or depth >= _LAST_DEPTH or (len(order) == count and fused[order[-1]] >= floor):
+            return [
+                Ranked(
+                    int(candidates.numbers[row]),
+                    float(fused[row]),
+                    float(candidates.lexical[row]),
+                    float(candidates.cosines[row]),
+                )
+                for row in order.tolist()
+            ]
+        depth *= 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    scores: LexicalScores
+    allowed: npt.NDArray[np.int64] | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidates:
+    numbers: npt.NDArray[np.int64]
+    lexical: npt.NDArray[np.float64]
+    cosines: npt.NDArray[np.float64]
+
+
+async def _candidates(
+    connection: sqlite3.Connection, mirror: VectorMirror, asked: Question, words: _Words, depth: int
+) -> tuple[_Candidates, float]:
+    """Return the best of both halves with both scores, and the cosine that no other passage exceeds."""
+    cosines: dict[str, float] = {}
+    floor = 0.0
+    if asked.vector is not None:
+        [found] = await mirror.store.search(mirror.namespace, asked.vector, top=depth, filter=asked.pushed_filter)
+        cosines = {match.id: match.score for match in found}
+        floor = max(0.0, found[-1].score) if len(found) >= depth else 0.0
+    numbers = await in_thread(numbers_of, connection, list(cosines))
+    if words.allowed is not None:
+        inside = set(words.allowed.tolist())
+        numbers = {id: number for id, number in numbers.items() if number in inside}
+    best = words.scores.numbers[:depth].tolist()
+    of_words = await in_thread(ids_of, connection, sorted(set(best) - set(numbers.values())))
+    if asked.vector is not None and of_words:
+        records, vectors = await mirror.store.get(mirror.namespace, list(of_words))
+        if vectors is not None:
+            products = as_rows(vectors) @ as_rows(asked.vector)[0]
+            cosines.update(zip((record.id for record in records), products.tolist(), strict=True))
+    numbers |= of_words
+    every = list(numbers.values())
+    return _Candidates(
+        np.asarray(every, dtype=np.int64),
+        words.scores.of(every),
+        np.array([round(cosines.get(id, 0.0), _DIGITS) for id in numbers], dtype=np.float64),
+    ), floor
+
+
+_MORE = 16
+
+
+def hybrid_of(store: VectorStore) -> HybridSearch:
+    """Return a store's search by words and vectors; ``ConfigurationError`` for one that has none."""
+    hybrid = store.hybrid
+    if hybrid is None:
+        raise ConfigurationError(
+            f'The vector store {store.name!r} does not find by words, which `lexical = "store"` asks of it. Leave '
+            "`lexical` out of the source: the index then finds words itself. Or set `use` in [vectors] to a store with "
+            "hybrid search, such as postgres."
+        )
+    return hybrid
+
+
+async def rank_in_store(
+    connection: sqlite3.Connection, mirror: VectorMirror, asked: Question, count: int, weights: Weights | None
+) -> list[Ranked]:
+    """Return the ``count`` best passages as the store ranks them, best first.
+
+    More is asked for where some of what it gives does not count: passages that the catalogue has not, as those of an
+    update under way, and those that a filter leaves out which the store cannot apply.
+    """
+    hybrid = hybrid_of(mirror.store)
+    filtered_here = asked.filter is not None and asked.pushed_filter is None
+    allowed = None
+    if asked.filter is not None and filtered_here:
+        allowed = set((await in_thread(numbers_allowed, connection, asked.filter)).tolist())
+    depth = count + _MORE
+    while True:
+        found = await hybrid.search(
+            mirror.namespace,
+            " ".join(query_terms(asked.text)),
+            asked.vector,
+            top=depth,
+            share=None if weights is None else weights.lexical,
+            filter=asked.pushed_filter,
+        )
+        numbers = await in_thread(numbers_of, connection, [match.id for match in found])
+        ranked = [
+            Ranked(numbers[match.id], match.score, match.lexical, match.vector)
+            for match in found
+            if match.id in numbers and match.score > 0.0 and (allowed is None or numbers[match.id] in allowed)
+        ]
+        if len(ranked) >= count or len(found) < depth or depth >= _LAST_DEPTH:
+            return ranked[:count]
+        depth = min(depth * 4, _LAST_DEPTH)
 
 
 class DocumentsSearch(SearchConnector[DocumentHit]):

@@ -171,7 +171,7 @@ def _fault(sentence: str) -> Fault:
     return _Told(path, sentence[found.end() :], "")
 
 
-_SAYING_NOTHING_of_functions = {"type", "title", "description"}
+_WITHOUT_LIMITS = {"type", "title", "description"}
 
 
 def prompt_function(
@@ -238,9 +238,7 @@ def prompt_function(
         prompt,
         language,
         parameters,
-        None
-        if returned.schema.get("type") == "string" and set(returned.schema) <= _SAYING_NOTHING_of_functions
-        else returns,
+        None if returned.schema.get("type") == "string" and set(returned.schema) <= _WITHOUT_LIMITS else returns,
         frozenset(trusted),
         cast("TurnOptions", {key: value for key, value in options.items() if value is not None}),
     )

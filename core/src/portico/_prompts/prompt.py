@@ -69,7 +69,7 @@ _ENTITY = re.compile(r"&(?:(lt|gt|amp|quot|apos)|#([0-9]{1,7})|#[xX]([0-9a-fA-F]
 _NAMED = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 _ENTITIES = str.maketrans({written: f"&{name};" for name, written in _NAMED.items()})
 _BLANKS_AROUND = re.compile(r"\A\s++|\s++\Z")
-_SHOWN_of_messages = 40
+_MESSAGE_SHOWN = 40
 
 
 def read_messages(prompt: Prompt) -> tuple[Message, ...]:
@@ -207,7 +207,7 @@ class _Reader:
         role = attributes["role"].strip().casefold()
         if role not in _ROLES:
             advice = " Results of tools answer a model's calls; a template cannot write them." if role == "tool" else ""
-            given = attributes["role"][:_SHOWN_of_messages]
+            given = attributes["role"][:_MESSAGE_SHOWN]
             self.mask.refuse(
                 f"A message's role is one of {', '.join(_ROLES)}, not {given!r}.{advice}", start, self.position - start
             )
@@ -233,7 +233,7 @@ class _Reader:
             if name not in known:
                 advice = f"; it has {' and '.join(known)}" if known else ""
                 self.mask.refuse(
-                    f"<{tag}> has no attribute {name[:_SHOWN_of_messages]!r}{advice}.", found.start(1), len(name)
+                    f"<{tag}> has no attribute {name[:_MESSAGE_SHOWN]!r}{advice}.", found.start(1), len(name)
                 )
             if name in attributes:
                 self.mask.refuse(f"The attribute {name!r} stands twice.", found.start(1), len(name))

@@ -27,7 +27,7 @@ _JSON_TYPES: Mapping[str, tuple[type, ...]] = {
 }
 
 
-_KINDS_of_unions = {
+_JSON_KINDS = {
     "null": "null",
     "boolean": "true or false",
     "number": "a number",
@@ -40,7 +40,7 @@ _ADVICE = {
     "object": 'Give each a field with a Literal of its own, such as kind: Literal["a"], or use {alone} alone.',
 }
 _ADVICE_ON_SCALARS = "Use {alone} alone, or a class for each with a Literal field of its own."
-_PLAIN_of_unions = ("str", "int", "float", "bool")
+_PLAIN_KINDS = ("str", "int", "float", "bool")
 
 
 class Tried(threading.local):
@@ -136,11 +136,11 @@ class UnionOf:
     def _refuse(self, one: int, other: int, form: Callable[[Mapping[str, Any]], Form | None]) -> NoReturn:
         found = self._overlap(one, other, form)
         assert found is not None  # noqa: S101 - the caller has found it
-        path, kind = found.path, _KINDS_of_unions[found.kind]
+        path, kind = found.path, _JSON_KINDS[found.kind]
         inside = f" at {Fault.place(path)}" if path else ""
         outer = found.kind if not path else "array" if isinstance(path[0], int) else "object"
         shown = self.shown[one], self.shown[other]
-        alone = next((plain for plain in _PLAIN_of_unions if plain in shown), "one of them")
+        alone = next((plain for plain in _PLAIN_KINDS if plain in shown), "one of them")
         advice = _ADVICE.get(outer, _ADVICE_ON_SCALARS).format(alone=alone)
         raise SchemaUnsupported(
             f"A union cannot hold {shown[0]} and {shown[1]}: {kind}{inside} may be of either, and would be read back "

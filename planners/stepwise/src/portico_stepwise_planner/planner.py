@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from portico import ChatCapabilities, ChatReply, ChatRequest, Message
-from portico.errors import FunctionNotFound, PlanError
+from portico import ChatCapabilities, ChatReply, ChatRequest, FunctionSpec, Message
+from portico.errors import FunctionNotFound, PlanError, SchemaUnsupported
 from portico.plans import (
     Answer,
     AnswerWords,
@@ -24,14 +26,206 @@ from portico.plans import (
     Task,
     Value,
 )
-from portico.plugins import JsonSchema, Services
+from portico.plugins import JsonSchema, Mismatch, PartialJson, Services, StrictForm
 from portico.ports import ChatService
-from portico_stepwise_planner._arguments import read_arguments
+from portico_stepwise_planner._arguments import REFERENCE, read_arguments
 from portico_stepwise_planner._prompt import OBSERVATION_STOP, conversation, fault_message
-from portico_stepwise_planner._reading import Action, Final, read_reply
-from portico_stepwise_planner._schema import TurnSchema, turn_schema
-from portico_stepwise_planner._words import LinesWatch, SchemaWatch
+from portico_stepwise_planner._reading import Action, Final, marks_in, read_reply
 from portico_stepwise_planner.config import StepwiseSettings
+
+_LONGEST_THOUGHT = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSchema:
+    """A schema, as it is or in strict form, and the way back from what was written under it."""
+
+    schema: Mapping[str, Any]
+    form: StrictForm | None = None
+
+    def ask(self, request: ChatRequest) -> ChatRequest:
+        """Return the request whose reply is held to the schema."""
+        return replace(
+            request, response_schema=self.schema, response_name="turn", response_strict=self.form is not None
+        )
+
+    def plain(self, text: str) -> str:
+        """Return a reply as the schema without strict form has it; raises `ReplyProblem` where it is none."""
+        if self.form is None or self.form.identity:
+            return text
+        try:
+            return json.dumps(self.form.decode(json.loads(text)), ensure_ascii=False)
+        except (ValueError, RecursionError, Mismatch) as error:
+            raise ReplyProblem(f"the reply is not of the form asked for: {error}") from error
+
+    def draft(self, value: Any) -> Any:
+        """Return what has come of a reply so far as the schema without strict form has it; None where it is unknown."""
+        if self.form is None or self.form.identity:
+            return value
+        try:
+            return self.form.decode(value)
+        except (RecursionError, Mismatch):
+            return None
+
+
+def turn_schema(
+    functions: Sequence[FunctionSpec], infeasible: str | None, capabilities: ChatCapabilities, *, references: bool
+) -> TurnSchema | None:
+    """Make the schema of a thought with one call of these functions or with the final answer.
+
+    ``infeasible`` is how the model says that none helps, None where it is to answer. None for a service that holds
+    replies to no schema. Strict form where the service takes it and it can hold the
+    schema, if loosely: everything is checked afterwards. With ``references`` an argument may be one; where strict form
+    cannot hold them beside what the functions take, they are left out.
+    """
+    if not capabilities.response_schema:
+        return None
+    schema = _turn(functions, infeasible, references=references)
+    if not capabilities.strict:
+        return TurnSchema(schema)
+    for tried in (schema, _turn(functions, infeasible, references=False)) if references else (schema,):
+        try:
+            form = StrictForm.of(tried)
+        except SchemaUnsupported:
+            continue
+        return TurnSchema(form.schema, form)
+    return TurnSchema(schema)
+
+
+def _turn(functions: Sequence[FunctionSpec], infeasible: str | None, *, references: bool) -> Mapping[str, Any]:
+    definitions: dict[str, Mapping[str, Any]] = {}
+    taken = [(spec.name, JsonSchema.hoist(spec.parameters, definitions)) for spec in functions]
+    if references and functions:
+        reference = JsonSchema.free_name("reference", definitions)
+        definitions[reference] = REFERENCE
+        taken = [(name, _or_references(parameters, f"#/$defs/{reference}")) for name, parameters in taken]
+    actions = [_call(name, parameters) for name, parameters in taken]
+    if infeasible is not None:
+        lacking = {"type": "array", "items": {"type": "string"}, "maxItems": 20}
+        reason = {"type": "string", "maxLength": _LONGEST_THOUGHT}
+        actions.append(_call(infeasible, _object({"reason": reason, "missing": lacking})))
+    actions.append(_object({"final": {"type": "string"}}))
+    thought = {"type": "string", "maxLength": _LONGEST_THOUGHT}
+    return JsonSchema.attach(
+        _object({"thought": thought, "action": {"anyOf": actions} if len(actions) > 1 else actions[0]}), definitions
+    )
+
+
+def _or_references(parameters: Mapping[str, Any], reference: str) -> Mapping[str, Any]:
+    """Let each parameter be a reference too; a default stays beside the alternatives, where strict form looks."""
+    properties = parameters.get("properties")
+    if not isinstance(properties, Mapping):
+        return parameters
+    either: dict[str, Any] = {}
+    for name, schema in properties.items():
+        own = dict(schema) if isinstance(schema, Mapping) else schema
+        beside = {"default": own.pop("default")} if isinstance(own, dict) and "default" in own else {}
+        either[name] = {"anyOf": [own, {"$ref": reference}], **beside}
+    return {**parameters, "properties": either}
+
+
+def _call(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return _object({"function": {"type": "string", "enum": [name]}, "arguments": arguments})
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+_BEFORE_A_MARK = " \t>*_#-["
+_CUT = "observation"
+
+
+class LinesWatch:
+    """Watches a reply of lines: what follows "Final answer:" is shown, unless an action came first.
+
+    A line that may become a mark of its own, such as "Observation:", waits until that is known.
+    """
+
+    def __init__(self, words: AnswerWords) -> None:
+        self._words = words
+        self._text = ""
+        self._shown: int | None = None
+        """How far the text was shown, None before the answer began."""
+        self._over = False
+
+    def feed(self, piece: str) -> None:
+        """Take more of the reply."""
+        if self._over:
+            return
+        self._text += piece
+        if self._shown is None:
+            first = next((mark for mark in marks_in(self._text) if mark.name != "thought"), None)
+            # What stands at the very end may still belong to the mark.
+            if first is None or first.end >= len(self._text):
+                # A mark is within a line: of all that came only the line under way matters.
+                self._text = self._text[self._text.rfind("\n") + 1 :]
+                return
+            if first.name != "final answer":
+                self._over = True
+                return
+            self._text, self._shown = self._text[first.end :], 0
+        self._show()
+
+    def close(self) -> None:
+        """Show what waited, now that nothing follows."""
+        if self._shown is not None and not self._over:
+            self._show(end=True)
+
+    def _show(self, *, end: bool = False) -> None:
+        assert self._shown is not None  # noqa: S101 - called when the answer has begun
+        line = self._text.rfind("\n", 0, self._shown) + 1
+        cut = next((mark.start for mark in marks_in(self._text[line:]) if mark.name == _CUT), None)
+        if cut is not None:
+            self._over = True
+            ready = line + cut
+        else:
+            last = self._text.rfind("\n") + 1
+            ready = last if not end and _may_be_cut(self._text[last:]) else len(self._text)
+        if ready > self._shown:
+            self._words.feed(self._text[self._shown : ready])
+            self._shown = ready
+        # Only the line under way matters from here on.
+        line = self._text.rfind("\n", 0, self._shown) + 1
+        self._text, self._shown = self._text[line:], self._shown - line
+
+
+class SchemaWatch:
+    """Watches a reply under a schema: the text of ``final`` is shown as it grows."""
+
+    def __init__(self, words: AnswerWords, schema: TurnSchema) -> None:
+        self._words = words
+        self._schema = schema
+        self._reader: PartialJson | None = PartialJson()
+        self._shown = 0
+
+    def feed(self, piece: str) -> None:
+        """Take more of the reply."""
+        if self._reader is None:
+            return
+        try:
+            value = self._reader.feed(piece)
+        except (ValueError, RecursionError):
+            self._reader = None  # reading it whole says what is wrong
+            return
+        final = _final(self._schema.draft(value)) if value is not PartialJson.NOTHING else None
+        if isinstance(final, str) and len(final) > self._shown:
+            self._words.feed(final[self._shown :])
+            self._shown = len(final)
+
+    def close(self) -> None:
+        """Nothing waits here."""
+
+
+def _final(value: Any) -> Any:
+    action = value.get("action") if isinstance(value, dict) else None
+    return action.get("final") if isinstance(action, dict) else None
+
+
+def _may_be_cut(line: str) -> bool:
+    begun = line.lstrip(_BEFORE_A_MARK).casefold()
+    return begun[: len(_CUT)] == _CUT[: len(begun)]
+
 
 _SHOWN = 200
 _SENT_BACK = 2_000

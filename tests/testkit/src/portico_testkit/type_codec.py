@@ -11,7 +11,7 @@ from dataclasses import make_dataclass
 from types import GenericAlias
 from typing import Any, ClassVar
 
-import jsonschema  # type: ignore[import-untyped]
+import jsonschema
 import pytest
 
 from portico.errors import SchemaUnsupported

@@ -7,11 +7,12 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Literal, ParamSpec, TypeAlias, TypeVar
 
 from portico.errors import ResponseInvalid
 from portico.plugins import Services
@@ -19,9 +20,62 @@ from portico.ports import EmbeddingGenerator
 from portico.search import Vectors
 from portico_basics.cached_embeddings._cache import Cache
 from portico_basics.cached_embeddings._errors import CacheUnusable
-from portico_basics.cached_embeddings._under_way import Batch, Rows, UnderWay
 from portico_basics.cached_embeddings._wire import Purpose, model_name
 from portico_basics.cached_embeddings.config import CachedEmbeddingsSettings
+
+Rows: TypeAlias = Mapping[str, "bytes | memoryview"]
+"""Vectors by their texts, as float32 bytes."""
+
+Outcome: TypeAlias = Rows | Literal["failed", "stopped"]
+"""What a call's batch came to: ``stopped`` when the call was cancelled, which is no fault of the texts."""
+
+
+@dataclass(eq=False, slots=True)
+class Batch:
+    """The texts that one call has taken upon itself; the future is one of threads, since loops may be several."""
+
+    texts: list[str] = field(default_factory=list)
+    _future: Future[Outcome] = field(default_factory=Future)
+
+    def end(self, outcome: Outcome) -> None:
+        """Tell those who wait how it ended; only the first time counts."""
+        if not self._future.done():
+            self._future.set_result(outcome)
+
+    async def outcome(self) -> Outcome:
+        """Wait for the end. Whoever stops waiting leaves the others as they are."""
+        return await asyncio.shield(asyncio.wrap_future(self._future))
+
+
+class UnderWay:
+    """The batches under way, by text and purpose. Its methods may be called from any thread."""
+
+    def __init__(self) -> None:
+        self._batches: dict[tuple[str, str], Batch] = {}
+        self._lock = threading.Lock()
+        self.ended = 0
+        """How many batches have ended: when it has grown, the cache may have what it had not."""
+
+    def claim(self, purpose: str, texts: Iterable[str]) -> tuple[Batch, dict[Batch, list[str]]]:
+        """Return a new batch of those texts that nobody has, and the batches of others with the texts awaited."""
+        own = Batch()
+        awaited: dict[Batch, list[str]] = {}
+        with self._lock:
+            for text in texts:
+                batch = self._batches.setdefault((purpose, text), own)
+                if batch is own:
+                    own.texts.append(text)
+                else:
+                    awaited.setdefault(batch, []).append(text)
+        return own, awaited
+
+    def release(self, purpose: str, batch: Batch) -> None:
+        """Let go of a batch's texts."""
+        with self._lock:
+            self.ended += 1
+            for text in batch.texts:
+                self._batches.pop((purpose, text), None)
+
 
 _LOG = logging.getLogger("portico_basics.cached_embeddings")
 P = ParamSpec("P")

@@ -6,7 +6,139 @@ import re
 
 import snowballstemmer
 
-from portico_basics.extractive._word_lists import IRREGULAR_ENGLISH, STOP_WORDS
+STOP_WORDS = {
+    "english": """
+        a about actually all also always am an and any anything are as at be because been being between both but
+        by can cannot could did do does doing done each either else ever every exactly few for from get gets
+        give given had happen happens has have having he her here hers him his how i if in into is it its just
+        kind let like made make makes many may me mean means might mine more most much must my need needed needs
+        no not of off on once one only or other our out over own per please possible quite really same say shall
+        she should so some something sort such take takes tell than that the their them then there these they
+        thing things this those to too up upon us use used using very was way we were what whatever when where
+        which while who whom whose why will with within without would you your yours what's it's i'm how's don't
+        doesn't can't explain describe
+    """,
+    "german": """
+        aber alle allem allen aller alles als also am an auch auf aus bei bin bis bitte da damit dann das dass
+        dem den denn der des die dies diese diesem diesen dieser dieses doch du durch ein eine einem einen einer
+        eines er es etwas für gibt haben hat hier ich ihr im in ist ja kann können man mehr mein mich mir mit
+        muss müssen nach nicht noch nur ob oder ohne sein sich sie sind so soll über um und uns unter viel viele
+        vom von vor wann war warum was wegen weil welche welchem welchen welcher welches wenn wer werden weshalb
+        wie wieso wird wo wohin woher wozu wurde zu zum zur
+    """,
+    "french": """
+        à au aux avec ce ces cet cette combien comme comment dans de des du elle elles en est et être faire fait
+        il ils je la le les leur lui ma mais me même mes moi mon ne nos notre nous on ont où ou par pas plus
+        pour pourquoi quand que quel quelle quelles quels qui quoi sa sans se ses si son sont sur ta te tes toi
+        ton tu un une vos votre vous y a l'on qu'est c'est d'un d'une
+    """,
+    "spanish": """
+        a al algo como cómo con cual cuál cuáles cuando cuándo cuanto cuánto cuántos cuántas de del desde donde
+        dónde el él ella ellos en entre es esa ese eso esta está este esto estos hay la las le les lo los más me
+        mi muy no nos o para pero por porque qué que quien quién quiénes se ser si sin sobre son su sus también
+        tiene tu un una uno unos y ya puedo puede
+    """,
+    "italian": """
+        a ai al alla anche che chi ci come con cosa da dal dalla de del della delle di dove e è ed essere gli ha
+        ho i il in io la le lo loro ma mi nel nella no non o per perché più posso può qual quale quali quando
+        quanti quanto quante questa questo se si sono su sua suo sul sulla ti tra tu un una uno
+    """,
+    "dutch": """
+        aan al als bij dan dat de deze die dit doe door een en er had hebben heeft het hij hoe hoeveel ik in is
+        je kan kunnen maar me meer met mijn moet na naar niet nog nu of om onder ons ook op over te tot uit van
+        veel voor waar waarom wanneer was wat we welke wie wij word worden wordt zal ze zich zijn zo zou
+    """,
+    "portuguese": """
+        a ao aos as até com como da das de do dos e é ela ele em entre é esta está este eu foi há isso isto já
+        mais mas me meu muito na não nas no nos o onde os ou para pela pelo por porque posso pode qual quais
+        quando quanto quantos quantas que quê quem se sem ser seu sua são também tem um uma
+    """,
+}
+"""By Snowball's name of the language: words that say nothing of what a question is about."""
+
+IRREGULAR_ENGLISH = """
+began begun begin
+bought buy
+broke broken break
+brought bring
+built build
+caught catch
+chose chosen choice choose
+children child
+data datum
+drew drawn draw
+driven drove drive
+fell fallen fall
+felt feel
+failure fail
+flew flown fly
+forgot forgotten forget
+fought fight
+found find
+froze frozen freeze
+gone went go
+grew grown grow
+growth grow
+heard hear
+held hold
+hid hidden hide
+indices index
+kept keep
+knew known knowledge know
+laid lay
+led lead
+left leave
+lost loss lose
+matrices matrix
+men man
+met meet
+mice mouse
+paid payment pay
+people person
+ran run
+rang rung ring
+rode ridden ride
+rose risen rise
+said say
+sang sung sing
+sank sunk sink
+sat sit
+saw seen see
+sent send
+shook shaken shake
+shown show
+shot shoot
+slept sleep
+sold sell
+sought seek
+spent spend
+spoke spoken speak
+stole stolen steal
+stood stand
+swam swum swim
+taught teach
+thought think
+threw thrown throw
+told tell
+took taken take
+understood understand
+vertices vertex
+weight weigh
+women woman
+woke woken wake
+won win
+wore worn wear
+wrote written write
+authentication authenticate
+analyses analysis
+halves half
+shelves shelf
+feet foot
+teeth tooth
+geese goose
+"""
+"""One group a line: the forms, then the word that all of them are taken for."""
+
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?", re.UNICODE)
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")

@@ -4,18 +4,335 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from portico import ChatCapabilities, ChatDelta, ChatReply, ChatRequest, Citation, Message
+from portico import ChatCapabilities, ChatDelta, ChatReply, ChatRequest, Citation, Message, Source
 from portico.errors import ConfigurationError, PluginError, ServiceError
 from portico.plugins import Services
 from portico.ports import EmbeddingGenerator
-from portico_basics.extractive._choice import Candidate, candidates, judge
-from portico_basics.extractive._selection import select
 from portico_basics.extractive._units import Unit, split
-from portico_basics.extractive._wire import citation_of, paragraph, passages_of, question_of
 from portico_basics.extractive._words import Words, language_of
 from portico_basics.extractive.config import ExtractiveSettings
+
+_NAME = re.compile(r"(?<![.!?]\s)(?<!^)\b(?:[A-Z][\w-]*|\w*\d\w*|\w+_\w+)|`[^`]+`")
+_HOW = re.compile(r"\b(?:how (?:do|can|to|should|would)|example|command|code|snippet)\b", re.IGNORECASE)
+_MOST_TERMS = 64
+_MOST_CANDIDATES = 10_000
+_BEGINNING = 5
+_ALONE = 0.85
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A source as far as it is read."""
+
+    number: int
+    text: str
+    name: str | None
+    link: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A unit with its words; ``passage`` is the place of its source, ``position`` its own among that one's units."""
+
+    passage: int
+    position: int
+    unit: Unit
+    text: str
+    terms: frozenset[str]
+    context: frozenset[str]
+    nearby: frozenset[str]
+    leading: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A candidate with ``relevance`` (0 to 1) and ``score``, by which candidates are ranked."""
+
+    candidate: Candidate
+    relevance: float
+    score: float
+
+
+def candidates(passages: Sequence[Passage], units: Sequence[Sequence[Unit]], words: Words) -> list[Candidate]:
+    """Return what can be quoted, the first 10,000 units at most, with the words of each and of its surroundings."""
+    found: list[Candidate] = []
+    for place, (passage, every) in enumerate(zip(passages, units, strict=True)):
+        parts = every[: _MOST_CANDIDATES - len(found)]
+        name = words.terms(passage.name or "")
+        own = [frozenset(words.terms(passage.text[unit.start : unit.end])) for unit in parts]
+        for number, unit in enumerate(parts):
+            nearby: frozenset[str] = frozenset()
+            for other in (number - 1, number + 1):
+                if 0 <= other < len(parts) and (parts[other].block == unit.block or other < number):
+                    nearby |= own[other]
+            found.append(
+                Candidate(
+                    passage=place,
+                    position=number,
+                    unit=unit,
+                    text=passage.text[unit.start : unit.end],
+                    terms=own[number],
+                    context=frozenset([*name, *words.terms(unit.heading)]),
+                    nearby=nearby,
+                    leading=number == 0 or parts[number - 1].heading != unit.heading,
+                )
+            )
+    return found
+
+
+def judge(
+    question: str, found: Sequence[Candidate], words: Words, cosines: Mapping[int, float] | None = None
+) -> list[Judged]:
+    """Return the candidates in their order with relevance and score; ``cosines`` are those known, by position."""
+    terms = list(dict.fromkeys(words.terms(question)))[:_MOST_TERMS]
+    if not terms or not found:
+        return []
+    names = {term for match in _NAME.finditer(question) for term in words.terms(match.group())}
+    holding = {term: sum(term in candidate.terms for candidate in found) for term in terms}
+    anywhere = frozenset[str]().union(*(candidate.terms | candidate.context for candidate in found))
+    known = _likenesses(terms, anywhere)
+    weights = {term: (2.0 if term in names else 1.0) * (1.0 if known[term] else 1.5) for term in terms}
+    rarity = {
+        term: max(0.2, math.log(1 + (len(found) - count + 0.5) / (count + 0.5))) for term, count in holding.items()
+    }
+    practical = bool(_HOW.search(question))
+    judged = []
+    for position, candidate in enumerate(found):
+        matches = {term: _match(term, known[term], candidate) for term in terms}
+        covered = sum(weights[term] * match for term, match in matches.items()) / sum(weights.values())
+        ranked = sum(rarity[term] * match for term, match in matches.items()) / sum(rarity.values())
+        cosine = (cosines or {}).get(position, 0.0)
+        if len(terms) > 1 and sum(match > 0 for match in matches.values()) == 1:
+            # One word of several in common is chance as often as not, however much that word weighs.
+            covered *= _ALONE
+        direct = any(term in candidate.terms for term in terms)
+        relevance = min(1.0, covered + 0.3 * max(0.0, cosine - 0.2)) if direct or candidate.leading else 0.0
+        score = ranked + 0.5 * covered + 0.8 * max(0.0, cosine)
+        score += 0.2 / (1 + candidate.passage)
+        if candidate.leading:
+            # What opens a section on most of the question's own words is most likely its answer.
+            titled = sum(rarity[term] for term in terms if _match(term, known[term], candidate, context_only=True))
+            score += 0.35 if titled > 0.75 * sum(rarity.values()) else 0.05
+        if len(candidate.terms) < 3:
+            score -= 0.15
+        if candidate.unit.kind == "row" and len(candidate.terms) <= 4:
+            score -= 0.3
+        if not candidate.terms.difference(*known.values()):
+            # It says nothing that the question does not say: an echo, such as a heading in other words.
+            score -= 0.3
+        if candidate.unit.kind == "code" and not practical:
+            score -= 0.2
+        if candidate.text.endswith("?"):
+            score -= 0.3
+        judged.append(Judged(candidate, relevance, score))
+    return judged
+
+
+def _likenesses(terms: Sequence[str], anywhere: frozenset[str]) -> dict[str, dict[str, float]]:
+    """Return, for each term of the question, the sources' terms that can stand for it and how well.
+
+    1 for equal stems, 0.7 when one only has an ending of up to three letters more: "connect" and "connector".
+    """
+    beginnings: dict[str, list[str]] = {}
+    for term in anywhere:
+        if len(term) >= _BEGINNING:
+            beginnings.setdefault(term[:_BEGINNING], []).append(term)
+    known: dict[str, dict[str, float]] = {}
+    for term in terms:
+        alike = [other for other in beginnings.get(term[:_BEGINNING], ()) if abs(len(term) - len(other)) <= 3]
+        known[term] = {other: 0.7 for other in alike if other.startswith(term) or term.startswith(other)}
+        if term in anywhere:
+            known[term][term] = 1.0
+    return known
+
+
+def _match(term: str, known: Mapping[str, float], candidate: Candidate, *, context_only: bool = False) -> float:
+    best = 0.0
+    for other, likeness in known.items():
+        if other in candidate.terms and not context_only:
+            best = max(best, likeness)
+        elif other in candidate.context:
+            best = max(best, 0.7 * likeness)
+        elif other in candidate.nearby and not context_only:
+            best = max(best, 0.4 * likeness)
+    return best
+
+
+_ALIKE = 0.7
+_FALL = 0.55
+_WITH_LEAD = 900
+_MOST_TRIED = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """What is quoted: ``text[start:end]`` of a passage.
+
+    ``lines`` tells code, lists and tables from sentences, ``bare_code`` code that brings no fence of its own.
+    """
+
+    passage: int
+    start: int
+    end: int
+    score: float
+    lines: bool = False
+    bare_code: bool = False
+
+
+def select(
+    judged: Sequence[Judged],
+    passages: Sequence[Passage],
+    units: Sequence[Sequence[Unit]],
+    *,
+    minimum_relevance: float,
+    maximum_quotes: int,
+    maximum_characters: int,
+) -> list[Quote]:
+    """Return the quotes, those of the best passage first, those of one passage in its order.
+
+    A candidate comes in when it is relevant, has more than half of the best one's score, and is not nearly what
+    another one says. Sentences that follow each other become one quote. A sentence that ends in a colon takes
+    what it announces with it.
+    """
+    relevant = [one for one in judged if one.relevance >= minimum_relevance]
+    relevant.sort(key=lambda one: (-one.score, one.candidate.passage, one.candidate.unit.start))
+    quotes: list[Quote] = []
+    taken: list[Judged] = []
+    for one in relevant[:_MOST_TRIED]:
+        if one.score < _FALL * relevant[0].score:
+            break
+        if any(_alike(one, other) for other in taken):
+            continue
+        with_it = _joined(_announced(one, passages, units), quotes, passages)
+        length = sum(quote.end - quote.start for quote in with_it)
+        if quotes and (len(with_it) > maximum_quotes or length > maximum_characters):
+            continue
+        quotes = with_it
+        taken.append(one)
+    best: dict[int, float] = {}
+    for quote in quotes:
+        best[quote.passage] = max(quote.score, best.get(quote.passage, quote.score))
+    return sorted(quotes, key=lambda quote: (-best[quote.passage], quote.passage, quote.start))
+
+
+def _alike(one: Judged, other: Judged) -> bool:
+    first, second = one.candidate, other.candidate
+    if first.text == second.text:
+        return True
+    both = first.terms | second.terms
+    return bool(both) and len(first.terms & second.terms) >= _ALIKE * len(both)
+
+
+def _announced(one: Judged, passages: Sequence[Passage], units: Sequence[Sequence[Unit]]) -> Quote:
+    """Return the candidate as a quote, with the list or code that it announces, or the sentence announcing it."""
+    place, unit = one.candidate.passage, one.candidate.unit
+    text, siblings = passages[place].text, units[place]
+    start, end = unit.start, unit.end
+    lines = unit.kind in ("code", "row")
+    position = one.candidate.position
+    if unit.kind == "code" and position and _leads(text, siblings[position - 1], unit):
+        start = siblings[position - 1].start
+    if text[start:end].endswith(":"):
+        block = 0
+        for follower in siblings[position + 1 :]:
+            announced = follower.kind != "sentence" and follower.heading == unit.heading
+            if not announced or follower.end - start > _WITH_LEAD or (block and follower.block != block):
+                break
+            end, lines, block = follower.end, True, follower.block
+    bare = unit.kind == "code" and start == unit.start and not _fenced(text[start:end])
+    return Quote(place, start, end, one.score, lines, bare)
+
+
+def _fenced(text: str) -> bool:
+    first, _, rest = text.strip().partition("\n")
+    mark = first[:3]
+    return mark in ("```", "~~~") and rest.rpartition("\n")[2].strip().startswith(mark)
+
+
+def _leads(text: str, before: Unit, unit: Unit) -> bool:
+    return (
+        before.kind == "sentence" and before.heading == unit.heading and text[before.start : before.end].endswith(":")
+    )
+
+
+def _joined(new: Quote, quotes: Sequence[Quote], passages: Sequence[Passage]) -> list[Quote]:
+    """Return the quotes with the new one, joined to those that it overlaps or follows without a gap."""
+    rest = []
+    for quote in quotes:
+        if _touch(new, quote, passages):
+            new = Quote(
+                passage=new.passage,
+                start=min(new.start, quote.start),
+                end=max(new.end, quote.end),
+                score=max(new.score, quote.score),
+                lines=new.lines or quote.lines,
+            )
+        else:
+            rest.append(quote)
+    return [*rest, new]
+
+
+def _touch(one: Quote, other: Quote, passages: Sequence[Passage]) -> bool:
+    if one.passage != other.passage:
+        return False
+    first, second = sorted((one, other), key=lambda quote: quote.start)
+    if second.start < first.end:
+        return True
+    between = passages[one.passage].text[first.end : second.start]
+    return not (one.lines or other.lines) and not between.strip() and between.count("\n") <= 1
+
+
+MOST_OF_ONE = 20_000
+"""Characters read of one source."""
+
+MOST_OF_ALL = 500_000
+"""Characters read of all sources together; those that come later are not searched."""
+
+_FILE_LINE = re.compile(r"(file:[^#]*#L)(\d{1,9})(?:-L?\d+)?")
+
+
+def question_of(request: ChatRequest) -> str:
+    """Return the text of the last message that a user wrote."""
+    return next((message.text for message in reversed(request.messages) if message.role == "user"), "")
+
+
+def passages_of(request: ChatRequest) -> list[Passage]:
+    """Return the sources of all messages in order, as far as they are read."""
+    passages = []
+    left = MOST_OF_ALL
+    for message in request.messages:
+        for part in message.content:
+            if isinstance(part, Source) and left > 0:
+                text = part.text[: min(MOST_OF_ONE, left)]
+                left -= len(text)
+                passages.append(Passage(part.number, text, part.name, part.link))
+    return passages
+
+
+def citation_of(quote: Quote, passages: Sequence[Passage]) -> Citation:
+    """Return the citation of a quote; a link to a line of a file moves on to the line where the quote begins."""
+    passage = passages[quote.passage]
+    link = passage.link
+    if link is not None and (match := _FILE_LINE.fullmatch(link)):
+        link = f"{match.group(1)}{int(match.group(2)) + passage.text.count(chr(10), 0, quote.start)}"
+    return Citation(passage.number, passage.name, link, passage.text[quote.start : quote.end])
+
+
+def paragraph(quote: Quote, citation: Citation) -> str:
+    """Return the quote as a paragraph of the answer: in quotation marks, or as lines with the mark below."""
+    if not quote.lines:
+        return f"“{citation.quote}” [{citation.number}]"
+    if quote.bare_code:
+        runs = [len(run) for run in re.findall(r"`+", citation.quote)]
+        fence = "`" * max(3, 1 + max(runs, default=0))
+        return f"{fence}\n{citation.quote}\n{fence}\n[{citation.number}]"
+    return f"{citation.quote}\n[{citation.number}]"
+
 
 _MOST_EMBEDDED = 200
 

@@ -11,9 +11,25 @@ from pathlib import Path
 from portico.errors import StoreDamaged, StoreError
 from portico.plugins import Services
 from portico.ports import SavedPlan
-from portico_basics.plan_folder._errors import damaged, unreadable, unwritable
 from portico_basics.plan_folder._wire import SAVED_NAME, file_name, moment, read_saved, written
 from portico_basics.plan_folder.config import PlanFolderSettings
+
+
+def damaged(path: Path, reason: object) -> StoreDamaged:
+    """Return the error of a file that is no saved plan."""
+    return StoreDamaged(f"The saved plan in {path} cannot be read: {reason}. Mend the file, or delete it.")
+
+
+def unreadable(path: Path, error: OSError) -> StoreError:
+    """Return the error of a folder or file that cannot be read."""
+    return StoreError(f"The plan store cannot read {path}: {error.strerror or error}.")
+
+
+def unwritable(path: Path, reason: object) -> StoreError:
+    """Return the error of a plan that cannot be kept."""
+    said = reason.strerror or reason if isinstance(reason, OSError) else reason
+    return StoreError(f"The plan store cannot write to {path}: {said}.")
+
 
 _BESIDE = ".portico-plan-"
 """How the name of a file begins that is written beside its place."""

@@ -10,7 +10,7 @@ import math
 import re
 from typing import Any
 
-import yaml  # type: ignore[import-untyped]
+import yaml
 
 from portico_basics.prompts._wrong import Wrong
 

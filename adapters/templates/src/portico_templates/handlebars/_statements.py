@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from portico import Trusted
 from portico_templates.handlebars._blocks import each, if_, over, section, when, with_
 from portico_templates.handlebars._bodies import Body, Segment
-from portico_templates.handlebars._calls import block_missing, compile_call, compile_value, find_bare
+from portico_templates.handlebars._calls import (
+    apply,
+    block_missing,
+    compile_arguments,
+    compile_call,
+    compile_value,
+    find_bare,
+)
 from portico_templates.handlebars._nodes import (
     Block,
     Comment,
@@ -18,14 +27,178 @@ from portico_templates.handlebars._nodes import (
     Program,
     Statement,
 )
-from portico_templates.handlebars._output import SHORT, Put, appending, putting
 from portico_templates.handlebars._partials import compile_partial
 from portico_templates.handlebars._paths import compile_path
-from portico_templates.handlebars._running import Later, Scope
-from portico_templates.handlebars._special import compile_message, compile_raw, compile_set
+from portico_templates.handlebars._running import Later, Scope, drive, settled
 from portico_templates.handlebars._unit import Get, Step, Unit, Write
+from portico_templates.handlebars._writing import OfBlock, Own, escape_html
 from portico_templates.handlebars.semantic_kernel import BARE, BLOCKS
-from portico_templates.handlebars.values import MISSING, is_true
+from portico_templates.handlebars.values import MISSING, SafeString, is_callable, is_true
+
+SHORT = 10**18
+"""Integers below are written without asking how."""
+
+
+class Put:
+    """Writes values: as they are or escaped.
+
+    What is no value, since it is trusted or a helper's block wrote it, is written as the template's own text.
+    ``plain`` says that a text may be written as it is.
+    """
+
+    __slots__ = ("_node", "_unit", "escapes", "plain")
+
+    def __init__(self, unit: Unit, node: Any, *, escapes: bool) -> None:
+        self._unit = unit
+        self._node = node
+        self.escapes = escapes
+        self.plain = not escapes
+
+    def write(self, value: Any, scope: Scope, write: Write) -> None:
+        """Write a value of any kind; one that comes later leaves a slot."""
+        if value is None or value is MISSING:
+            write("")  # A value too: it parts what is around it.
+            return
+        kind = type(value)
+        if kind is str:
+            self._text(value, write)
+        elif kind is int and -SHORT < value < SHORT:
+            write(str(value))
+        elif kind is Later:
+            self._leave(value, scope, write)
+        elif isinstance(value, str):
+            self._special(value, write)
+        elif is_callable(value):
+            self.write(apply(scope, value, [], {}), scope, write)
+        else:
+            try:
+                text = self._unit.setup.texts.text(value)
+            except ValueError as error:
+                self._unit.refuse(f"The value cannot be written as text. {error}", self._node, error)
+            self._text(text, write)
+
+    def _text(self, text: str, write: Write) -> None:
+        write(escape_html(text) if self.escapes else text)
+
+    def _special(self, value: str, write: Write) -> None:
+        if isinstance(value, OfBlock) and not self.escapes:
+            for text, is_value in value.pieces:
+                write(text if is_value else Own(text))
+        elif isinstance(value, Trusted):
+            write(Own(value))
+        elif isinstance(value, SafeString):
+            write(str(value))
+        else:
+            self._text(str(value), write)
+
+    def _leave(self, later: Later, scope: Scope, write: Write) -> None:
+        slot: list[Any] = []
+        write(slot)
+        scope.run.add(self._fill(later, scope.copy(), slot))
+
+    async def _fill(self, later: Later, scope: Scope, slot: list[Any]) -> None:
+        value = await later.awaitable
+        if type(value) is str and self.plain:
+            slot.append(value)
+        else:
+            jobs = scope.run.jobs
+            scope.run.jobs = []
+            try:
+                self.write(value, scope, slot.append)
+                more = scope.run.jobs
+            finally:
+                scope.run.jobs = jobs
+            for job in more:
+                await job
+
+
+def putting(unit: Unit, node: Any) -> Put:
+    """Return what writes the value of a mustache."""
+    escapes = unit.setup.escapes and node.escaped and not unit.setup.options.no_escape
+    return Put(unit, node, escapes=escapes)
+
+
+def appending(unit: Unit, node: Any) -> Put:
+    """Return what writes the value of a block, which is never escaped."""
+    return Put(unit, node, escapes=False)
+
+
+_QUOTE, _END, _CLOSING = Own('"'), Own(">"), Own("</message>")
+
+
+def compile_set(unit: Unit, node: Mustache) -> Step:
+    """Return the step of ``{{set "name" value}}`` or ``{{set name="name" value=value}}``."""
+    getters, names, _ = compile_arguments(unit, node)
+    if names and not node.params and set(names) == {"name", "value"}:
+        name_at, value_at = names.index("name"), names.index("value")
+    elif not names and len(getters) == 2:
+        name_at, value_at = 0, 1
+    else:
+        unit.refuse("set takes a name and a value: {{set 'name' value}} or {{set name='name' value=value}}.", node)
+
+    def step(scope: Scope, write: Write) -> None:
+        values = [get(scope) for get in getters]
+        if any(type(value) is Later for value in values):
+            scope.run.add(later(scope, values))
+        else:
+            assign(scope, values)
+
+    async def later(scope: Scope, values: list[Any]) -> None:
+        assign(scope, await settled(values))
+
+    def assign(scope: Scope, values: list[Any]) -> None:
+        name, value = values[name_at], values[value_at]
+        if not isinstance(name, str) or not name:
+            unit.refuse("The name that set takes is a text.", node)
+        if not isinstance(scope.run.root, dict):
+            unit.refuse("Only a template that is given variables can set one.", node)
+        scope.run.root[name] = None if value is MISSING else value
+
+    return step
+
+
+def compile_message(unit: Unit, node: Block, body: Body | None, *, in_order: bool) -> Step:
+    """Return the step of ``{{#message role="user"}}…{{/message}}``: a message of a chat, with its attributes."""
+    getters, names, _ = compile_arguments(unit, node)
+    if node.params or "role" not in names:
+        unit.refuse('A message has a role: {{#message role="user"}}.', node)
+    put = appending(unit, node)
+    openings = [Own(f'{" " if index else "<message "}{name}="') for index, name in enumerate(names)]
+
+    def opening(scope: Scope, write: Write, values: list[Any]) -> None:
+        for text, value in zip(openings, values, strict=True):
+            if text.startswith("<") and (value is None or value is MISSING or value == ""):
+                unit.refuse("The message has a role that is empty.", node)
+            write(text)
+            put.write(value, scope, write)
+            write(_QUOTE)
+        write(_END)
+
+    def step(scope: Scope, write: Write) -> None:
+        values = [get(scope) for get in getters]
+        if in_order or any(type(value) is Later for value in values):
+            slot: list[Any] = []
+            write(slot)
+            scope.run.add(later(scope.copy(), values, slot))
+            return
+        opening(scope, write, values)
+        inside(scope, write)
+
+    def inside(scope: Scope, write: Write) -> None:
+        if body is not None:
+            body.enter_shared(scope, write)
+        write(_CLOSING)
+
+    async def later(scope: Scope, values: list[Any], slot: list[Any]) -> None:
+        opening(scope, slot.append, await settled(values))
+        await drive(scope.run, partial(inside, scope, slot.append))
+
+    return step
+
+
+def compile_raw(body: Body | None) -> Step:
+    """Return the step of a raw block: its text, as it is."""
+    return body.enter_shared if body is not None else lambda scope, write: None
 
 
 def compile_body(unit: Unit, program: Program, *, same_context: bool = False) -> Body:

@@ -4,30 +4,141 @@ from __future__ import annotations
 
 import datetime as dt
 import operator
-from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping, Sequence
-from types import MethodType
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import CoroutineType, MethodType
 from typing import Any, ClassVar
 
-from jinja2 import TemplateSyntaxError, Undefined, nodes
+from jinja2 import BaseLoader, Environment, Template, TemplateNotFound, TemplateSyntaxError, Undefined, nodes
 from jinja2.environment import TemplateModule
+from jinja2.loaders import split_template_path
 from jinja2.runtime import AsyncLoopContext, BlockReference, Context, Macro, TemplateReference
 from jinja2.sandbox import ImmutableSandboxedEnvironment
-from jinja2.utils import Cycler, Joiner
+from jinja2.utils import Cycler, Joiner, Namespace
 from markupsafe import Markup
 
 from portico import Prompt, Trusted
-from portico.errors import LimitExceeded
+from portico.errors import ConfigurationError, LimitExceeded
 from portico.plugins import TextForm
 from portico_templates.jinja2._data import JINJA_OWN, NOTHING, Method, Missing, kind_of, read_field, read_item
 from portico_templates.jinja2._errors import Refused
 from portico_templates.jinja2._filters import prompt_filters
 from portico_templates.jinja2._formats import any_own, check_format, check_growth, formatted, is_own, percent
 from portico_templates.jinja2._generator import PromptCode
-from portico_templates.jinja2._loading import Partials
-from portico_templates.jinja2._loops import CountedNamespace, PromptTemplate, counted_range
 from portico_templates.jinja2._own_text import Marks, OwnText, Printed
 from portico_templates.jinja2._rendering import RENDERING, TrustedFound, charge
 from portico_templates.jinja2.config import Jinja2Settings
+
+_LARGEST_RANGE = 100_000
+
+
+class PromptTemplate(Template):
+    """A template whose loops are counted, and whose imports are made anew in each rendering."""
+
+    @classmethod
+    def from_code(cls, environment: Any, code: Any, globals: Any, uptodate: Any = None) -> PromptTemplate:
+        """Make it of its code; the loops of that go through our own iterators."""
+        template: PromptTemplate = super().from_code(environment, code, globals, uptodate)  # type: ignore[assignment]
+        names = template.root_render_func.__globals__
+        names.update(auto_aiter=counted_iterator, AsyncLoopContext=CountedLoop, CoroutineType=CoroutineType)
+        return template
+
+    async def _get_default_module_async(self, ctx: Context | None = None) -> TemplateModule:
+        shared = {} if ctx is None else {key: ctx.parent[key] for key in ctx.globals_keys - self.globals.keys()}
+        return await self.make_module_async(shared)
+
+
+async def counted_iterator(iterable: Any) -> AsyncIterator[Any]:
+    """Go through a loop's elements, and count the rounds."""
+    rendering = RENDERING.get()
+    step, count = rendering.step, rendering.round
+    if hasattr(iterable, "__aiter__"):
+        async for element in iterable:
+            step(count)
+            yield element
+    else:
+        for element in iterable:
+            step(count)
+            yield element
+
+
+class CountedLoop(AsyncLoopContext):
+    """A loop with its variable ``loop``, counted."""
+
+    _to_iterator = staticmethod(counted_iterator)
+
+    def __len__(self) -> int:
+        raise Refused("The length of a loop is loop.length.")
+
+
+class CountedNamespace(Namespace):
+    """A namespace; putting a container into it counts, since in a loop that nests without end."""
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if isinstance(value, list | tuple | dict):
+            RENDERING.get().step(1_000)
+        super().__setitem__(name, value)
+
+
+def counted_range(*args: int) -> range:
+    """Return a range of at most 100,000 numbers, and count them."""
+    numbers = range(*args)
+    try:
+        count = len(numbers)
+    except OverflowError:
+        count = _LARGEST_RANGE + 1
+    if count > _LARGEST_RANGE:
+        raise LimitExceeded(f"A range in a template has at most {_LARGEST_RANGE:,} numbers.")
+    RENDERING.get().step(count)
+    return numbers
+
+
+class Partials(BaseLoader):
+    """Find partials in a mapping, then in a folder; nothing else of the host's files is ever opened."""
+
+    def __init__(self, partials: Mapping[str, str], folder: Path | None, largest: int) -> None:
+        self._partials = dict(partials)
+        self._folder = folder
+        self._largest = largest
+
+    @property
+    def listed(self) -> tuple[str, ...]:
+        """The names that the mapping gives; those of a folder are its files."""
+        return tuple(self._partials)
+
+    def get_source(self, environment: Environment, template: str) -> tuple[str, str | None, Callable[[], bool] | None]:
+        """Return the text of a partial; raises ``TemplateNotFound``."""
+        source = self._partials.get(template)
+        if source is None:
+            source = self._read(template)
+        if len(source) > self._largest:
+            raise LimitExceeded(
+                f"The partial {template!r} has more than {self._largest:,} characters; max_source sets how many "
+                "it may have."
+            )
+        sources: dict[str, str] = environment.sources  # type: ignore[attr-defined]
+        sources[template] = source
+        return source, None, None
+
+    def _read(self, template: str) -> str:
+        if self._folder is None or "\0" in template:
+            raise TemplateNotFound(template)
+        path = self._folder.joinpath(*split_template_path(template))
+        if not self._folder.is_dir():
+            raise ConfigurationError(f"The folder of partials, {self._folder}, is not there.")
+        try:
+            # A link inside of the folder must not lead out of it.
+            if not path.resolve().is_relative_to(self._folder.resolve()) or not path.is_file():
+                raise TemplateNotFound(template)
+            with path.open(encoding="utf-8") as file:
+                return file.read(self._largest + 1)
+        except TemplateNotFound:
+            raise  # It is an OSError too.
+        except UnicodeDecodeError as error:
+            raise Refused(f"The partial {template!r} is not text in UTF-8.") from error
+        except OSError as error:
+            raise Refused(f"The partial {template!r} cannot be read: {error.strerror or error}.") from error
+
 
 _LARGEST_BITS = 100_000
 _PLAIN = frozenset([bool, float, int, type(None)])

@@ -3,20 +3,157 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from jinja2 import Template, nodes
+from jinja2 import Environment, Template, nodes
+from jinja2.compiler import Frame
 
 from portico import Trusted
 from portico.errors import LimitExceeded, PorticoError
 from portico.plugins import FunctionCall, Services, TextForm
 from portico.ports import CallFunction, TypeCodec
+from portico_templates.jinja2._data import METHODS
 from portico_templates.jinja2._environment import PromptEnvironment
-from portico_templates.jinja2._errors import not_compiled, not_rendered
+from portico_templates.jinja2._errors import not_compiled, not_rendered, places_of_calls
+from portico_templates.jinja2._generator import PromptCode
 from portico_templates.jinja2._rendering import RENDERING, Rendering, TrustedFound
-from portico_templates.jinja2._variables import variables_of
-from portico_templates.jinja2._written_calls import calls_of
 from portico_templates.jinja2.config import Jinja2Settings
+
+_DOING_WITHOUT = ("d", "default")
+
+
+def variables_of(tree: nodes.Template) -> tuple[str, ...]:
+    """Return the names that a template writes or gives to functions and filters, in the order of their first use.
+
+    Not among them: what a condition, a loop or ``default`` is about, which may be missing; names that are called or
+    whose method is called, which are functions and plugins as a rule; what the template sets itself.
+    """
+    search = _Search()
+    found = dict.fromkeys(search.names(tree))
+    undeclared = undeclared_in(tree)
+    return tuple(name for name in found if name in undeclared and name not in search.excluded)
+
+
+def undeclared_in(tree: nodes.Template) -> frozenset[str]:
+    """Return the names that are looked up outside of the template: variables, plugins and functions."""
+    scopes = _Scopes(tree.environment, None, None)
+    scopes.visit(tree)
+    return frozenset(scopes.undeclared)
+
+
+class _Scopes(PromptCode):
+    """Goes through a template as the compiler does, for the names that no scope of the template has."""
+
+    def __init__(self, *given: object) -> None:
+        super().__init__(*given)  # type: ignore[arg-type]
+        self.undeclared: set[str] = set()
+
+    def write(self, x: str) -> None:
+        """Write nothing."""
+
+    def enter_frame(self, frame: Frame) -> None:
+        """Note what is to be looked up in the arguments."""
+        super().enter_frame(frame)
+        for action, name in frame.symbols.loads.values():
+            if action == "resolve" and name is not None and name not in self.environment.globals:
+                self.undeclared.add(name)
+
+
+class _Search:
+    def __init__(self) -> None:
+        self.excluded: set[str] = set()
+
+    def names(self, node: nodes.Node) -> Iterator[str]:
+        match node:
+            case nodes.Name(name=name, ctx="load"):
+                yield name
+            case nodes.If(test=test) | nodes.CondExpr(test=test):
+                self.about(test)
+                yield from self.of(node.iter_child_nodes(exclude=("test",)))
+            case nodes.For(iter=iterated):
+                self.about(iterated)
+                yield from self.of([*([] if _subject(iterated) else [iterated]), *node.iter_child_nodes(("iter",))])
+            case nodes.Filter(name=name, node=nodes.Node() as subject) if name in _DOING_WITHOUT:
+                self.about(subject)
+                yield from self.of(node.iter_child_nodes(exclude=("node",)))
+            case nodes.Test(node=subject):
+                self.about(subject)
+                yield from self.of(node.iter_child_nodes(exclude=("node",)))
+            case nodes.Call(node=called) if _subject(called):
+                yield from self.of(node.iter_child_nodes(exclude=("node",)))
+            case _:
+                yield from self.of(node.iter_child_nodes())
+
+    def of(self, nodes: Iterable[nodes.Node]) -> Iterator[str]:
+        for node in nodes:
+            yield from self.names(node)
+
+    def about(self, node: nodes.Node) -> None:
+        """Leave out what a template asks for before it uses it."""
+        name = _subject(node)
+        if name is not None:
+            self.excluded.add(name)
+        elif isinstance(node, nodes.Not | nodes.Test):
+            self.about(node.node)
+        elif isinstance(node, nodes.And | nodes.Or):
+            self.about(node.left)
+            self.about(node.right)
+
+
+def _subject(node: nodes.Node) -> str | None:
+    """Return the variable that a path such as ``a.b[0]`` begins with."""
+    while isinstance(node, nodes.Getattr | nodes.Getitem):
+        node = node.node
+    return node.name if isinstance(node, nodes.Name) else None
+
+
+_OF_METHODS = frozenset(["keepends", "maxsplit", "sep", "tabsize", "timespec"])
+
+
+def calls_of(tree: nodes.Template, source: str, environment: Environment) -> tuple[FunctionCall, ...]:
+    """Return the calls of functions of the kernel that a template writes down, in the order of writing."""
+    undeclared = undeclared_in(tree)
+    places = FunctionCall.places(source)
+    left: dict[tuple[str, ...], Iterator[int]] = {}
+    found: list[FunctionCall] = []
+    for call in tree.find_all(nodes.Call):
+        words = _words(call.node)
+        if not words or words[0] not in undeclared or call.dyn_args is not None or call.dyn_kwargs is not None:
+            continue
+        name = "-".join(words) if len(words) == 2 else ".".join(words)
+        named = [argument.key for argument in call.kwargs]
+        if len(words) == 2 and _may_be_method(words[1], named):
+            continue
+        # Jinja2 knows the line only; calls of one name stand in the source in the order in which they are found.
+        spots = left.setdefault(words, iter(places_of_calls(source, words, environment)))
+        at = next(spots, None)
+        if at is None:
+            found.append(FunctionCall(name, len(call.args), tuple(named), call.lineno, 1))
+        else:
+            found.append(places.call(name, len(call.args), named, at=at))
+    return tuple(sorted(found, key=lambda call: (call.line, call.column)))
+
+
+def _may_be_method(name: str, named: list[str]) -> bool:
+    """Tell whether ``x.name(…)`` may be a method of a variable; those take few arguments by name."""
+    return name in METHODS and (name == "format" or _OF_METHODS.issuperset(named))
+
+
+def _words(node: nodes.Node) -> tuple[str, ...]:
+    """Return the names by which something is called, as in ``Plugin.function``; none for what is computed."""
+    words: list[str] = []
+    while True:
+        match node:
+            case nodes.Name(name=str(name)):
+                return (name, *reversed(words))
+            case (
+                nodes.Getattr(node=inner, attr=str(word)) | nodes.Getitem(node=inner, arg=nodes.Const(value=str(word)))
+            ):
+                words.append(word)
+                node = inner
+            case _:
+                return ()
+
 
 _MESSAGE = re.compile(r"</?message\b")
 _REACHING_OUT = (nodes.Extends, nodes.FromImport, nodes.Import, nodes.Include)

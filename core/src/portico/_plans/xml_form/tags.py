@@ -213,7 +213,7 @@ def _known_to_html(name: str) -> bool:
 
 _THOUGHT = re.compile(r"\s*+<(think|thinking|reasoning)>", re.IGNORECASE)
 _GOAL_END = re.compile(r"<(?:/\s*+goal|plan)\b", re.IGNORECASE)
-_NAMED_of_around = (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&apos;", "'"), ("&amp;", "&"))
+_ENTITIES = (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&apos;", "'"), ("&amp;", "&"))
 
 
 def end_of_thoughts(text: str, fail: Fail) -> tuple[int, int] | None:
@@ -236,7 +236,7 @@ def end_of_goal(text: str, start: int) -> int:
 
 def words_of(text: str) -> str:
     """Return the text of an element; what is no reference stays as it is, since a goal is for people."""
-    for name, character in _NAMED_of_around:
+    for name, character in _ENTITIES:
         text = text.replace(name, character)
     return text.strip()
 
