@@ -205,4 +205,4 @@ async def test_the_next_process_finds_the_vectors_and_chooses_the_same(
             assert turn.selection is not None
             chosen.append(turn.selection)
     assert chosen[0].offered == chosen[1].offered
-    assert (chosen[0].changes.embedded, chosen[1].changes.embedded) == (300, 0)
+    assert (chosen[0].embedded, chosen[1].embedded) == (300, 0)

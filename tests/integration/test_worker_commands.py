@@ -176,7 +176,7 @@ def test_a_database_that_does_not_answer_is_one_sentence_without_its_password(wo
 def test_a_journal_in_a_file_is_noted_where_the_queue_is_in_a_database_of_many(workshop: Workshop) -> None:
     def noted() -> list[str]:
         checks = json.loads(workshop.run("doctor", "--json"))["checks"]
-        return [each["subject"] for each in checks if "open to workers on any machine" in each["message"]]
+        return [each["subject"] for each in checks if "workers on any machine reach the queue" in each["message"]]
 
     assert noted() == []
     workshop.configure(database=f'uri = "postgresql://ada:{SECRET}@db.example/jobs"')

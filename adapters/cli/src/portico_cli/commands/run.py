@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import click
@@ -80,4 +81,4 @@ def _input_words(file: PlanFile, findings: list[Placed], value: Any) -> str:
     advice = "Give it its input with --input" if value is None else "What it takes with --input"
     required = plan.input.get("required", ())
     names = [name if name in required else f"{name} (optional)" for name in plan.input.get("properties", ())]
-    return f" {advice}{': ' if names else ''}{', '.join(names)}."
+    return f" {advice}: {', '.join(names) or json.dumps(plan.input, ensure_ascii=False)}."
