@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import threading
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -17,7 +16,6 @@ from hypothesis import given, strategies as st
 from portico._agents.agent import AgentReply, ChatAgent
 from portico._agents.reducing import SummarizeHistory
 from portico._agents.thread import AgentTurn, Context, Thread
-from portico._agents.turnstile import Turnstile
 from portico._chat.messages import ChatCapabilities, ChatDelta, ChatReply, ChatRequest, Message, ToolCall
 from portico._functions.functions import function
 from portico._kernel import Kernel
@@ -144,30 +142,17 @@ async def test_threads_do_not_wait_for_each_other() -> None:
     await asyncio.gather(held, *(agent.invoke("free", Thread()) for _ in range(3)))
 
 
-@pytest.mark.parametrize("loops", [2, 5])
-def test_turns_from_several_event_loops_are_ordered_too(loops: int) -> None:
+def test_a_turn_on_another_event_loop_is_refused_while_one_is_under_way() -> None:
     thread = Thread()
-    answers: list[list[str]] = [[] for _ in range(loops)]
-
-    def run(mine: int) -> None:
-        async def ask() -> None:
-            agent = echo()
-            for number in range(20):
-                answers[mine].append((await agent.invoke(f"{mine}: {number}", thread)).text)
-
-        asyncio.run(ask())
-
-    workers = [threading.Thread(target=run, args=(mine,)) for mine in range(loops)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(60)
-        assert not worker.is_alive(), "a turn waits for ever"
-    assert len(thread.turns) == 20 * loops
-    for mine in range(loops):
-        said = [turn.messages[0].text for turn in thread.turns if turn.messages[0].text.startswith(f"{mine}:")]
-        assert said == [f"{mine}: {number}" for number in range(20)]
-        assert answers[mine] == [f"You said: {words}" for words in said]
+    loop = asyncio.new_event_loop()
+    events = echo().stream("first", thread)
+    loop.run_until_complete(anext(events))
+    with pytest.raises(ThreadBusy, match="another event loop"):
+        asyncio.run(echo().invoke("second", thread))
+    loop.run_until_complete(events.aclose())
+    loop.close()
+    assert asyncio.run(echo().invoke("third", thread)).text == "You said: third"
+    assert asyncio.run(echo().invoke("fourth", thread)).text == "You said: fourth", "one loop after another is fine"
 
 
 @pytest.mark.parametrize("hooked", [True, False])
@@ -188,19 +173,6 @@ def test_a_stream_that_is_left_on_a_closed_loop_gives_the_thread_back(hooked: bo
     assert not thread.busy
     assert thread.turns == ()
     assert asyncio.run(echo().invoke("next", thread)).text == "You said: next"
-
-
-def test_who_waits_on_a_loop_that_is_closed_holds_up_nobody() -> None:
-    turnstile = Turnstile("t1")
-    hold = asyncio.run(turnstile.enter())
-    loop = asyncio.new_event_loop()
-    waiting = loop.create_task(turnstile.enter())
-    loop.run_until_complete(asyncio.sleep(0))
-    loop.close()
-    turnstile.release(hold)
-    assert asyncio.run(turnstile.enter()) is not hold
-    waiting.get_coro().close()  # type: ignore[union-attr]
-    waiting._log_destroy_pending = False  # type: ignore[attr-defined]
 
 
 @dataclass

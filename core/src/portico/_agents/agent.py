@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, Unpack, cast
 from portico._agents.context import added_before, named, told_after
 from portico._agents.reducing import WHOLE, History, Reduced, estimated_message_tokens, fitted
 from portico._agents.thread import AgentTurn, Context, Thread, ThreadTurn, checked_providers
-from portico._agents.turnstile import spend
+from portico._agents.turn_lock import spend
 from portico._chat.messages import ChatDelta, ChatReply, Message, Source, Text, Usage
 from portico._functions.functions import Function, FunctionPlugin, Parameter
 from portico._ports.chat_service import ChatService
@@ -35,7 +35,7 @@ from portico.errors import LimitExceeded, TemplateError, UnsupportedOption, near
 
 if TYPE_CHECKING:
     from portico._agents.thread import ContextProvider
-    from portico._agents.turnstile import Hold
+    from portico._agents.turn_lock import Hold
     from portico._kernel_like import KernelLike
     from portico._selection.selection import Selection
 
@@ -218,7 +218,7 @@ async def take_agent_turn(
             if event is None:
                 return
             if isinstance(event, AgentReply):
-                thread.turnstile.release(hold)
+                thread.lock.release(hold)
             yield event
     finally:
         hold.closing = True
@@ -226,7 +226,7 @@ async def take_agent_turn(
             with hold.inside():
                 await steps.aclose()
         finally:
-            thread.turnstile.release(hold)
+            thread.lock.release(hold)
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from portico._agents.reducing import (
     TrimHistory,
     estimated_message_tokens,
 )
-from portico._agents.turnstile import Turnstile
+from portico._agents.turn_lock import TurnLock
 from portico._chat.messages import (
     File,
     Image,
@@ -36,7 +36,7 @@ from portico._chat.messages import (
 from portico.errors import ThreadBusy, ThreadFormatError
 
 if TYPE_CHECKING:
-    from portico._agents.turnstile import Hold
+    from portico._agents.turn_lock import Hold
     from portico._functions.functions import Function
     from portico._selection.selection import Selection
     from portico._tool_loop.values import Turn
@@ -343,8 +343,8 @@ class Thread:
     When that is more than the budget, ``reducer`` says what is sent of the history: by default the newest turns that
     fit. All of it is sent again once it fits again; `AgentReply.reduced` tells what a turn was taken with.
 
-    Turns on one thread are taken one after the other, in the order in which they were asked for, from one event loop
-    or several, in one process; with ``when_busy="refuse"`` a turn that would have to wait raises ``ThreadBusy``. A turn
+    Turns on one thread are taken one after the other, in the order in which they were asked for, on one event loop at
+    a time; with ``when_busy="refuse"`` a turn that would have to wait raises ``ThreadBusy``. A turn
     that fails, is cancelled, or whose stream is closed before its end leaves the thread as it was before.
 
     Raises ``ValueError`` for messages that are no conversation: a call without its result, a result without its call.
@@ -374,7 +374,7 @@ class Thread:
         self._flat: tuple[tuple[ThreadTurn, ...], tuple[Message, ...]] = ((), ())
         self._said: tuple[tuple[Message, ...], ...] = ()
         self._sizes: tuple[CountTokens, tuple[int, ...]] = (self.count_tokens, ())
-        self.turnstile = Turnstile(self.id)
+        self.lock = TurnLock(self.id)
 
     @property
     def turns(self) -> tuple[ThreadTurn, ...]:
@@ -398,7 +398,7 @@ class Thread:
     @property
     def busy(self) -> bool:
         """Whether a turn is being taken just now."""
-        return self.turnstile.busy
+        return self.lock.busy
 
     def add(self, *messages: Message) -> None:
         """Add what was said elsewhere: by a person who took over, or by an agent of another kind.
@@ -450,9 +450,9 @@ class Thread:
     async def enter(self) -> Hold:
         """Wait for a turn's place in the order of coming: for agents, who give back the hold when it is over.
 
-        Raises ``ThreadBusy``; see `portico._agents.turnstile`.
+        Raises ``ThreadBusy``; see `portico._agents.turn_lock`.
         """
-        return await self.turnstile.enter(wait=self.when_busy == "wait")
+        return await self.lock.enter(wait=self.when_busy == "wait")
 
     def history(self) -> History:
         """Return what a reducer sees; tokens are counted once for each turn."""
