@@ -1,10 +1,10 @@
 """Which cases of the Handlebars specification pass.
 
 The format is that of handlebars-spec: each case has a template, data, and what comes out or that it fails; further
-helpers, partials and options. A case with a helper or a value in JavaScript (`!code`) is skipped, and so is one that
-says nothing of what comes out, or whose template is no text; what is for other languages only does not count. Cases
-of the parser compare the printed tree, those of the tokenizer the tokens. Which error is raised is not compared: the
-messages are our own.
+helpers and partials. These are skipped: a case with a helper or a value in JavaScript (`!code`), one with compile
+options, which we do not have, and one that says nothing of what comes out, or whose template is no text. What is for
+other languages only does not count. Cases of the parser compare the printed tree, those of the tokenizer the tokens.
+Which error is raised is not compared: the messages are our own.
 """
 
 from __future__ import annotations
@@ -28,17 +28,6 @@ from portico_templates.handlebars.values import MISSING
 
 __all__ = ["add_arguments", "describe", "run"]
 
-OPTIONS = {
-    "noEscape": "no_escape",
-    "strict": "strict",
-    "assumeObjects": "assume_objects",
-    "compat": "compat",
-    "preventIndent": "prevent_indent",
-    "explicitPartialContext": "explicit_partial_context",
-    "ignoreStandalone": "ignore_standalone",
-    "knownHelpers": "known_helpers",
-    "knownHelpersOnly": "known_helpers_only",
-}
 INDEX = re.compile(r"0|[1-9][0-9]{0,9}")
 
 
@@ -88,7 +77,8 @@ def can_be_judged(case: Any) -> bool:
     if not expects_error(case) and case.get("expected") is None:
         return False
     data = [case.get("data"), mapping(case, "runtimeOptions").get("data")]
-    return not is_javascript(case) and not is_code(data)
+    has_options = any(mapping(case, "compileOptions").values()) or any(mapping(case, "options").values())
+    return not has_options and not is_javascript(case) and not is_code(data)
 
 
 def expects_error(case: Mapping[str, Any]) -> bool:
@@ -133,24 +123,14 @@ async def judged(case: Mapping[str, Any], suite: str) -> str:
 async def rendered(case: Mapping[str, Any], suite: str) -> Any:
     """Return what a case gives: a text, or the tokens or the tree where it is one of the tokenizer or the parser."""
     template = case["template"]
-    options = {**mapping(case, "compileOptions"), **mapping(case, "options")}
     if isinstance(case.get("expected"), list) or suite == "tokenizer":
         return [{"name": each.name, "text": each.text} for each in scan(template) if each.name != "EOF"]
     if suite == "parser" or (str(case.get("description", "")).lower().startswith("parser") and "data" not in case):
-        return printed(parse(template, ignore_standalone=bool(options.get("ignoreStandalone"))))
+        return printed(parse(template))
     runtime = mapping(case, "runtimeOptions")
     given = {**mapping(case, "globalPartials"), **mapping(case, "partials"), **mapping(runtime, "partials")}
     partials = {name: text for name, text in given.items() if isinstance(text, str)}
-    language = HandlebarsTemplates(
-        escape="html",
-        semantic_kernel_helpers=False,
-        partials=partials,
-        **{
-            ours: mapping(options, theirs) if theirs == "knownHelpers" else bool(options[theirs])
-            for theirs, ours in OPTIONS.items()
-            if theirs in options
-        },
-    )
+    language = HandlebarsTemplates(escape="html", semantic_kernel_helpers=False, partials=partials)
     data = decoded(runtime.get("data"))
     return await language.compile(template).render_context(
         decoded(case.get("data")), call=no_function, data=data if isinstance(data, dict) else None

@@ -14,18 +14,6 @@ from portico_templates.handlebars.values import MISSING, SafeString
 
 CASES = Path(__file__).parent / "cases"
 ERROR = {"error": True}
-# The names of the compile options of handlebars.js, and ours.
-OPTIONS = {
-    "assumeObjects": "assume_objects",
-    "compat": "compat",
-    "explicitPartialContext": "explicit_partial_context",
-    "ignoreStandalone": "ignore_standalone",
-    "knownHelpers": "known_helpers",
-    "knownHelpersOnly": "known_helpers_only",
-    "noEscape": "no_escape",
-    "preventIndent": "prevent_indent",
-    "strict": "strict",
-}
 
 
 def upper(options: Any, text: Any = MISSING, *_: Any, **__: Any) -> Any:
@@ -106,11 +94,7 @@ def question(case: Mapping[str, Any]) -> dict[str, Any]:
 def answer(case: Mapping[str, Any]) -> dict[str, Any]:
     """Return our answer to a case, in the form that handlebars.js's has."""
     language = HandlebarsTemplates(
-        escape="html",
-        helpers=HELPERS,
-        partials=case.get("partials", {}),
-        semantic_kernel_helpers=False,
-        **{OPTIONS[name]: value for name, value in case.get("options", {}).items()},
+        escape="html", helpers=HELPERS, partials=case.get("partials", {}), semantic_kernel_helpers=False
     )
     try:
         return {

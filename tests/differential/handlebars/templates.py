@@ -132,21 +132,6 @@ def templates(size: int = 10) -> st.SearchStrategy[str]:
     )
 
 
-OPTIONS: list[dict[str, Any]] = [
-    {},
-    {},
-    {},
-    {"strict": True},
-    {"assumeObjects": True},
-    {"compat": True},
-    {"noEscape": True},
-    {"preventIndent": True},
-    {"ignoreStandalone": True},
-    {"explicitPartialContext": True},
-    {"knownHelpersOnly": True, "knownHelpers": {"upper": True, "options": True}},
-]
-
-
 TEMPLATES = templates()
 
 
@@ -154,12 +139,8 @@ TEMPLATES = templates()
 def random_cases(draw: st.DrawFn) -> dict[str, Any]:
     """Give a case: a template, data, and partials that do not call themselves."""
     plain = st.lists(st.one_of(TEXTS, PATHS.map(lambda path: "{{" + path + "}}")), max_size=3).map("".join)
-    case: dict[str, Any] = {
+    return {
         "template": draw(TEMPLATES),
         "data": draw(st.dictionaries(st.sampled_from(["a", "b", "c", "x"]), values(), max_size=4)),
         "partials": {"p": draw(plain), "q": draw(st.sampled_from(CALLING))},
     }
-    options = draw(st.sampled_from(OPTIONS))
-    if options:
-        case["options"] = options
-    return case

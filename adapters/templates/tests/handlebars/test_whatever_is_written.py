@@ -40,7 +40,7 @@ def call(name, arguments, positional=(), /):
     return result()
 
 
-@pytest.fixture(params=[{}, {"escape": "html", "strict": True}, {"compat": True, "assume_objects": True}], ids=str)
+@pytest.fixture(params=[{}, {"escape": "html"}], ids=str)
 def language(request):
     return HandlebarsTemplates(partials=PARTIALS, max_steps=2_000, max_characters=100_000, **request.param)
 

@@ -60,9 +60,6 @@ def compile_call(unit: Unit, node: _Node, bodies: Bodies | None = None) -> tuple
         return waiting(unit, node, _built_in(unit, node, name), may_wait=False)
     if kind == "semantic-kernel" and (node.params or node.hash or name in BARE or isinstance(node, SubExpression)):
         return waiting(unit, node, _semantic_kernel(unit, node, name), may_wait=False)
-    options = unit.setup.options
-    if options.known_helpers_only and not options.known_helpers.get(name):
-        unit.refuse(f"Only known helpers may be called, and {path.original!r} is not known.", node)
     return waiting(unit, node, _found(unit, node), may_wait=True)
 
 
@@ -198,7 +195,6 @@ def _found(unit: Unit, node: _Node) -> Callee:
     look = compile_path(unit, path)
     missing = unit.setup.helpers.get("helperMissing")
     name = path.original
-    strict = unit.setup.options.strict
 
     def call(scope: Scope, arguments: list[Any], named: dict[str, Any]) -> Any:
         found = look(scope)
@@ -207,9 +203,9 @@ def _found(unit: Unit, node: _Node) -> Callee:
         try:
             return _called(scope, name, arguments, named)
         except FunctionNotFound as error:
-            if missing is not None and not strict:
+            if missing is not None:
                 return _custom(unit, node, "helperMissing", None)(scope, arguments, named)
-            if unit.setup.escapes and not arguments and (found is None or found is MISSING) and not strict:
+            if unit.setup.escapes and not arguments and (found is None or found is MISSING):
                 return MISSING  # handlebars.js takes one with named arguments only for a field that is missing.
             _refuse_missing(unit, node, found, error)
         except ArgumentsInvalid as error:

@@ -26,15 +26,12 @@ from portico_templates.handlebars._nodes import (
 from portico_templates.handlebars._scanning import BLANKS, Token, scan
 
 
-def control_whitespace(program: Program, *, ignore_standalone: bool = False) -> None:
+def control_whitespace(program: Program) -> None:
     """Take away the white space of a whole template, in place."""
-    _Control(not ignore_standalone).program(program, is_root=True)
+    _Control().program(program, is_root=True)
 
 
 class _Control:
-    def __init__(self, standalone: bool) -> None:
-        self.standalone = standalone
-
     def program(self, program: Program | None, *, is_root: bool = False) -> None:
         if program is None:
             return
@@ -58,7 +55,7 @@ class _Control:
     def _inline(self, body: list[Statement], index: int, statement: Comment | Partial, is_root: bool) -> None:
         alone = _blank_before(body, index, is_root) and _blank_after(body, index, is_root)
         self._strip(body, index, statement.strip)
-        if not (alone and self.standalone):
+        if not alone:
             return
         _omit_right(body, index + 1)
         if _omit_left(body, index - 1) and isinstance(statement, Partial):
@@ -85,10 +82,10 @@ class _Control:
             _omit_right(body, index + 1, everything=True)
         if block.strip.open:
             _omit_left(body, index - 1, everything=True)
-        if self.standalone and opens_alone:
+        if opens_alone:
             _omit_right(program.body, 0)
             _omit_left(body, index - 1)
-        if self.standalone and closes_alone:
+        if closes_alone:
             _omit_right(body, index + 1)
             ending = (inverse or program).body
             _omit_left(ending, len(ending) - 1)
@@ -113,7 +110,7 @@ class _Control:
             _omit_right(first.body, 0, everything=True)
         if block.close_strip.open:
             _omit_left(last.body, len(last.body) - 1, everything=True)
-        if self.standalone and _blank_before(program.body, len(program.body)) and _blank_after(first.body, -1):
+        if _blank_before(program.body, len(program.body)) and _blank_after(first.body, -1):
             _omit_left(program.body, len(program.body) - 1)
             _omit_right(first.body, 0)
 
@@ -190,13 +187,13 @@ DEEPEST = 64
 _ENDS_PROGRAM = {"EOF", "OPEN_ENDBLOCK", "INVERSE", "OPEN_INVERSE_CHAIN"}
 
 
-def parse(source: str, *, name: str = "prompt", ignore_standalone: bool = False) -> Program:
+def parse(source: str, *, name: str = "prompt") -> Program:
     """Read a template.
 
     Raises ``TemplateError`` with line and column, and ``LimitExceeded`` where blocks are nested more than 64 deep.
     """
     program = parse_without_whitespace_control(source, name=name)
-    control_whitespace(program, ignore_standalone=ignore_standalone)
+    control_whitespace(program)
     return program
 
 

@@ -10,9 +10,9 @@ from portico.errors import LimitExceeded, TemplateError
 from portico_templates.handlebars._bodies import Body
 from portico_templates.handlebars._calls import compile_value, defined
 from portico_templates.handlebars._nodes import Partial, SubExpression
-from portico_templates.handlebars._running import Data, Inline, Later, Scope, Surroundings, drive, is_same, settled
+from portico_templates.handlebars._running import Data, Inline, Later, Scope, Surroundings, drive, settled
 from portico_templates.handlebars._unit import Get, Step, Unit, Write
-from portico_templates.handlebars._writing import Indented, Own
+from portico_templates.handlebars._writing import Indented
 from portico_templates.handlebars.values import MISSING, is_array
 
 _LISTED = 8
@@ -31,8 +31,7 @@ class _Call:
         self.unit = unit
         self.node = node
         self.block = block
-        self.indent = "" if unit.setup.options.prevent_indent else node.indent
-        self.before = Own(node.indent) if unit.setup.options.prevent_indent else Own()
+        self.indent = node.indent
         self.getters: list[Get] = []
         self.waits = False
         self.named = defined(node.hash)
@@ -91,8 +90,6 @@ class _Call:
             data = Data({}, data)  # handlebars.js adds a level for the block, which `@../` sees.
             inner_around = self.block.surroundings(scope, scope, inner_around)
             inner_around.block = own
-        if self.before:
-            write(self.before)
         if self.indent:
             indented = Indented(self.indent)
             write(indented)
@@ -109,10 +106,7 @@ class _Call:
         body = self.unit.setup.partial(name)
         if body is not None:
             run.count(body.cost)
-            parent = None
-            if self.unit.setup.options.compat:
-                parent = scope.parent if is_same(context, scope.context) else scope
-            body.enter(Scope(context, parent, data, None, inner_around, run), write)
+            body.enter(Scope(context, None, data, None, inner_around, run), write)
         elif self.block is not None:
             own = Inline(self.block, scope, scope.params, around)
             self._write_inline(own, scope, context, data, write, own_around=True)
@@ -152,10 +146,7 @@ class _Call:
         return value if isinstance(value, str) else self.unit.setup.texts.text(value)
 
     def _context(self, scope: Scope, values: list[Any]) -> Any:
-        if self.node.params:
-            context = values.pop(0)
-        else:
-            context = MISSING if self.unit.setup.options.explicit_partial_context else scope.context
+        context = values.pop(0) if self.node.params else scope.context
         if not self.node.hash:
             return context
         return {**self._as_mapping(context), **dict(zip(self.named, values, strict=True))}

@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import Any
 
 from portico_templates.handlebars._nodes import Literal, Path
-from portico_templates.handlebars._running import Data, Round, Scope
+from portico_templates.handlebars._running import Round, Scope
 from portico_templates.handlebars._unit import Get, Unit
 from portico_templates.handlebars.values import MISSING
 
@@ -19,28 +19,22 @@ def compile_literal(literal: Literal) -> Get:
     return lambda scope: value
 
 
-def compile_path(unit: Unit, path: Path, *, strict: bool = False) -> Get:
-    """Return what finds a path's value; MISSING where there is none.
-
-    ``strict`` is for paths whose value is written or called: with the option of that name a missing one is an error.
-    """
+def compile_path(unit: Unit, path: Path) -> Get:
+    """Return what finds a path's value; MISSING where there is none."""
     if not path.depth and not path.is_scoped and not path.data and path.parts:
         place = unit.block_param(path.parts[0])
         if place is not None:
-            return _rest(unit, path, _block_param(unit, path, *place), path.parts[1:], strict=False)
+            return _rest(unit, path, _block_param(unit, path, *place), path.parts[1:])
     if path.parts in {(), ("",)}:
         return _context(path.depth)
     if path.data:
-        return _data(unit, path, strict)
-    options = unit.setup.options
-    if options.compat and not path.depth and not path.is_scoped:
-        return _rest(unit, path, _in_depths(unit, path.parts[0]), path.parts[1:], strict=strict)
-    if not (options.strict or options.assume_objects) and not path.depth:
+        return _data(unit, path)
+    if not path.depth:
         if len(path.parts) == 1:
             return _field(unit, path.parts[0])
         if len(path.parts) == 2:
             return _field_of_field(unit, *path.parts)
-    return _rest(unit, path, _context(path.depth), path.parts, strict=strict)
+    return _rest(unit, path, _context(path.depth), path.parts)
 
 
 def _field(unit: Unit, name: str) -> Get:
@@ -101,7 +95,7 @@ def _block_param(unit: Unit, path: Path, hops: int, index: int) -> Get:
     return get
 
 
-def _data(unit: Unit, path: Path, strict: bool) -> Get:
+def _data(unit: Unit, path: Path) -> Get:
     up = path.depth
     first = path.parts[0]
     if first == "partial-block" and not up:
@@ -109,24 +103,8 @@ def _data(unit: Unit, path: Path, strict: bool) -> Get:
     if first != "root":
         unit.needs_data = True
 
-    if up and (unit.setup.options.strict or unit.setup.options.assume_objects):
-        return _rest(unit, path, _levels_up(unit, path), path.parts, strict=strict)
     get = _of_round(first) if first in {"index", "key", "first", "last"} and not up else _of_data(first, up)
-    if unit.setup.options.strict and strict and len(path.parts) == 1:
-        return _required(unit, path, get)
-    return _rest(unit, path, get, path.parts[1:], strict=strict)
-
-
-def _levels_up(unit: Unit, path: Path) -> Get:
-    def get(scope: Scope) -> Any:
-        data: Data | None = scope.data
-        for _ in range(path.depth):
-            data = data.parent if data is not None else None
-        if data is None:
-            unit.refuse(f"There are no {path.depth} levels around this.", path)
-        return {name: data.get(name) for name in {path.parts[0]}}
-
-    return get
+    return _rest(unit, path, get, path.parts[1:])
 
 
 def _partial_block(scope: Scope) -> Any:
@@ -149,42 +127,10 @@ def _of_round(name: str) -> Get:
     return get
 
 
-def _required(unit: Unit, path: Path, get: Get) -> Get:
-    def checked(scope: Scope) -> Any:
-        found = get(scope)
-        if found is MISSING:
-            unit.refuse(f"{path.original!r} is not defined.", path)
-        return found
-
-    return checked
-
-
-def _in_depths(unit: Unit, name: str) -> Get:
-    """Look in the context and then in those around it, as Mustache does."""
-    read = unit.setup.fields.read
-
-    def get(scope: Scope) -> Any:
-        outer: Scope | None = scope
-        while outer is not None:
-            context = outer.context
-            found = read(context, name)
-            if found is not None and found is not MISSING:
-                return found
-            if context is not None and context is not MISSING and not context and not isinstance(context, list | dict):
-                return MISSING  # handlebars.js goes no further from zero, false and the empty text.
-            outer = outer.parent
-        return MISSING
-
-    return get
-
-
-def _rest(unit: Unit, path: Path, begin: Get, names: tuple[str, ...], *, strict: bool) -> Get:
+def _rest(unit: Unit, path: Path, begin: Get, names: tuple[str, ...]) -> Get:
     """Go on from a value by further names."""
-    options = unit.setup.options
     if not names:
         return begin
-    if options.strict or options.assume_objects:
-        return _strict_rest(unit, path, begin, names, must_exist=options.strict and strict)
     read = unit.setup.fields.read
 
     def get(scope: Scope) -> Any:
@@ -193,22 +139,6 @@ def _rest(unit: Unit, path: Path, begin: Get, names: tuple[str, ...], *, strict:
             if found is None or found is MISSING:
                 return found
             found = read(found, name)
-        return found
-
-    return get
-
-
-def _strict_rest(unit: Unit, path: Path, begin: Get, names: tuple[str, ...], *, must_exist: bool) -> Get:
-    read = unit.setup.fields.read
-
-    def get(scope: Scope) -> Any:
-        found = begin(scope)
-        for index, name in enumerate(names):
-            if found is None or found is MISSING:
-                unit.refuse(f"{name!r} is not defined: what should have it is nothing.", path)
-            found = read(found, name)
-            if found is MISSING and must_exist and index == len(names) - 1:
-                unit.refuse(f"{name!r} is not defined here.", path)
         return found
 
     return get

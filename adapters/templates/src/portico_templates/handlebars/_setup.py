@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from portico.ports import TypeCodec
@@ -18,21 +17,6 @@ Body: TypeAlias = Any
 BUILT_IN = frozenset({"each", "if", "unless", "with", "log", "lookup"})
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """The compile options of handlebars.js, by their names there."""
-
-    no_escape: bool = False
-    strict: bool = False
-    assume_objects: bool = False
-    compat: bool = False
-    prevent_indent: bool = False
-    explicit_partial_context: bool = False
-    ignore_standalone: bool = False
-    known_helpers: Mapping[str, bool] = field(default_factory=dict)
-    known_helpers_only: bool = False
-
-
 class Setup:
     """What every template of one language shares."""
 
@@ -43,7 +27,6 @@ class Setup:
         partials: Mapping[str, str],
         escape: str,
         codecs: Iterable[TypeCodec],
-        options: Options,
         limits: Limits,
         semantic_kernel_helpers: bool,
     ) -> None:
@@ -51,7 +34,6 @@ class Setup:
         self.helpers = dict(helpers)
         self.partials = dict(partials)
         self.escapes = escape == "html"
-        self.options = options
         self.limits = limits
         self.semantic_kernel_helpers = semantic_kernel_helpers
         self.fields = Fields(codecs)

@@ -114,7 +114,7 @@ class Put:
 
 def putting(unit: Unit, node: Any) -> Put:
     """Return what writes the value of a mustache."""
-    escapes = unit.setup.escapes and node.escaped and not unit.setup.options.no_escape
+    escapes = unit.setup.escapes and node.escaped
     return Put(unit, node, escapes=escapes)
 
 
@@ -297,21 +297,19 @@ class _BodyCompiler:
             self._add(compile_set(unit, node), in_order=True)
             return
         put = putting(unit, node)
-        options = unit.setup.options
         if node.params or node.hash or kind in {"custom", "built-in"} or (kind and name in BARE):
             get, _ = compile_call(unit, node)
             self._add(_written(get, put))
             return
         if not path.is_simple or unit.block_param(name) is not None:
-            get = compile_path(unit, path, strict=True)
+            get = compile_path(unit, path)
             if not path.data and len(path.parts) > 1 and not path.is_scoped and not path.depth and "." in path.original:
                 get = _or_function(unit, node, get, path.original)
             self._add(_written(get, put))
             return
-        get = compile_path(unit, path, strict=False)
-        step = _written(_or_function(unit, node, get, name, must_exist=options.strict), put)
-        is_plain = not (unit.setup.escapes or options.compat or options.strict or options.assume_objects)
-        if is_plain and not name.isdecimal():
+        get = compile_path(unit, path)
+        step = _written(_or_function(unit, node, get, name), put)
+        if not unit.setup.escapes and not name.isdecimal():
             self.plain.append((self._take_text(), name, step))
         else:
             self._add(step)
@@ -397,11 +395,10 @@ class _BlockCompiler:
         if node.params or node.hash or (self.kind and (self.name in BARE or self.kind == "built-in")):
             subject, waits = compile_call(unit, node)
         elif not path.is_simple or unit.block_param(self.name) is not None:
-            subject = compile_path(unit, path, strict=True)
+            subject = compile_path(unit, path)
         else:
-            strict = unit.setup.options.strict
-            get = compile_path(unit, path, strict=False)
-            subject = _or_function(unit, node, get, self.name, must_exist=strict)
+            get = compile_path(unit, path)
+            subject = _or_function(unit, node, get, self.name)
         if missing is not None:
             return _written(block_missing(unit, node, subject, (body, inverse)), appending(unit, node))
         return over(subject, emit, choose, waits=waits, in_order=in_order)
@@ -426,7 +423,7 @@ def _written(get: Get, put: Put) -> Step:
     return lambda scope, write: write_other(get(scope), scope, write)
 
 
-def _or_function(unit: Unit, node: Any, get: Get, name: str, *, must_exist: bool = False) -> Get:
+def _or_function(unit: Unit, node: Any, get: Get, name: str) -> Get:
     """Return what finds a variable, or what a function of its name gives."""
     first = node.path.parts[0]
     several = len(node.path.parts) > 1
@@ -436,10 +433,7 @@ def _or_function(unit: Unit, node: Any, get: Get, name: str, *, must_exist: bool
         value = get(scope)
         if value is not MISSING or (several and read(scope.context, first) is not MISSING):
             return value
-        found = find_bare(unit, node, scope, name)
-        if found is MISSING and must_exist:
-            unit.refuse(f"{name!r} is not defined here.", node)
-        return found
+        return find_bare(unit, node, scope, name)
 
     return find
 

@@ -51,9 +51,7 @@ class Unit:
 
     def helper_kind(self, name: str) -> str | None:
         """Tell whose helper a name is: the application's, of the language, or of Semantic Kernel's."""
-        options = self.setup.options
-        is_known = not options.known_helpers_only or name in BUILT_IN or bool(options.known_helpers.get(name))
-        if is_known and name in self.setup.helpers:
+        if name in self.setup.helpers:
             return "custom"
         if name in BUILT_IN:
             return "built-in"

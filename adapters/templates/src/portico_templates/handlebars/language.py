@@ -13,7 +13,7 @@ from portico_templates.handlebars._bodies import Body
 from portico_templates.handlebars._nodes import Block, Content, Mustache, Partial, Program, Statement, inner_programs
 from portico_templates.handlebars._parsing import parse
 from portico_templates.handlebars._running import Data, Limits, Run, Scope, Surroundings, drive, perform
-from portico_templates.handlebars._setup import Options, Setup
+from portico_templates.handlebars._setup import Setup
 from portico_templates.handlebars._statements import compile_body
 from portico_templates.handlebars._unit import Unit
 from portico_templates.handlebars._variables import variables_of
@@ -46,7 +46,7 @@ class HandlebarsTemplates:
     and written as handlebars.js does; without, they are written as in every prompt language. ``codecs`` are asked how
     to read and write values of types that neither the standard library nor attrs knows. ``max_steps`` bounds the
     rounds of loops and calls of partials, times the tags in them; ``max_characters`` the prompt; ``max_partial_depth``
-    how deep partials call each other. The others are the compile options of handlebars.js.
+    how deep partials call each other.
     """
 
     name = "handlebars"
@@ -62,36 +62,15 @@ class HandlebarsTemplates:
         max_steps: int = 1_000_000,
         max_characters: int = 16_000_000,
         max_partial_depth: int = 64,
-        no_escape: bool = False,
-        strict: bool = False,
-        assume_objects: bool = False,
-        compat: bool = False,
-        prevent_indent: bool = False,
-        explicit_partial_context: bool = False,
-        ignore_standalone: bool = False,
-        known_helpers: Mapping[str, bool] | None = None,
-        known_helpers_only: bool = False,
     ) -> None:
         if escape not in ("none", "html"):
             raise ValueError(f"escape is 'none' or 'html', not {escape!r}")
-        options = Options(
-            no_escape=no_escape,
-            strict=strict,
-            assume_objects=assume_objects,
-            compat=compat,
-            prevent_indent=prevent_indent,
-            explicit_partial_context=explicit_partial_context,
-            ignore_standalone=ignore_standalone,
-            known_helpers=dict(known_helpers or {}),
-            known_helpers_only=known_helpers_only,
-        )
         limits = Limits(steps=max_steps, characters=max_characters, partials=max_partial_depth)
         self._setup = Setup(
             helpers=helpers or {},
             partials=partials or {},
             escape=escape,
             codecs=codecs,
-            options=options,
             limits=limits,
             semantic_kernel_helpers=semantic_kernel_helpers,
         )
@@ -117,7 +96,7 @@ class HandlebarsTemplates:
             raise LimitExceeded(f"{name}: the template is nested too deeply.") from error
 
     def _parsed(self, source: str, name: str) -> Program:
-        return parse(source, name=name, ignore_standalone=self._setup.options.ignore_standalone)
+        return parse(source, name=name)
 
     def _partial(self, name: str) -> Body | None:
         """Return a partial of the language, compiled at its first use."""
