@@ -22,8 +22,6 @@ Emit = Callable[[Any, Scope, Write], None]
 Choose = Callable[[Any, Scope], Iterable[Chosen]]
 """Yields the bodies that a block is made of for a value, each with its scope and block parameters."""
 
-_AT_ONCE = 256
-
 
 def over(subject: Get, emit: Emit, choose: Choose, *, waits: bool, in_order: bool) -> Step:
     """Return the step of a block over a value.
@@ -166,7 +164,6 @@ def each(unit: Unit, body: Body | None, inverse: Body | None) -> tuple[Emit, Cho
     cost = (body.cost if body is not None else 0) + 1
     needs_data = body is not None and body.needs_data
     has_params = body is not None and bool(body.params)
-    segment = body.segment if body is not None and not needs_data and not has_params else None
     run_body = body.run if body is not None else _nothing
     items_of = unit.setup.fields.items
 
@@ -178,11 +175,6 @@ def each(unit: Unit, body: Body | None, inverse: Body | None) -> tuple[Emit, Cho
             return
         run = scope.run
         run.count(len(items) * cost)
-        if segment is not None and len(items) <= _AT_ONCE:
-            lines = segment.lines(items)
-            if lines is not None:
-                write(lines)
-                return
         inner = Scope(None, scope, scope.data, scope.params, scope.around, run)
         data = Round(scope.data)
         if needs_data:

@@ -2,104 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from portico_templates.handlebars._fields import Fields
 from portico_templates.handlebars._running import Inline, Scope, Surroundings
 from portico_templates.handlebars._unit import Step, Write
-from portico_templates.handlebars._writing import Mixed, Own
-
-_AS_PYTHON_WRITES = frozenset({str, int, float, bool})
-
-
-class Segment:
-    """Texts and plain fields in turn, which are written at once where the context has all of them as plain values.
-
-    The fields are fetched by one call and put into the texts by another. Where that does not do, because a value is
-    missing or of another type, the steps of the fields are taken one by one.
-    """
-
-    __slots__ = ("_fields", "_form", "_names", "_steps", "_tail", "getters")
-
-    def __init__(self, fields: Fields, steps: Sequence[tuple[str, str, Step]], tail: str) -> None:
-        self._fields = fields
-        self._names = tuple(name for _, name, _ in steps)
-        self._steps = tuple((Own(text), step) for text, _, step in steps)
-        self._tail = Own(tail)
-        self._form = "%s".join([*(text.replace("%", "%%") for text, _, _ in steps), tail.replace("%", "%%")])
-        self.getters: dict[type, Callable[[Any], tuple[Any, ...]] | None] = {}
-
-    def __len__(self) -> int:
-        return len(self._steps)
-
-    def step(self, scope: Scope, write: Write) -> None:
-        """Write the segment in a scope."""
-        text = self.text(scope.context)
-        if text is None:
-            self.one_by_one(scope, write)
-        else:
-            write(text)
-
-    def one_by_one(self, scope: Scope, write: Write) -> None:
-        """Write the segment without the short way."""
-        for text, step in self._steps:
-            write(text)
-            step(scope, write)
-        write(self._tail)
-
-    def text(self, context: Any) -> Mixed | None:
-        """Return the whole text; None where that is not possible."""
-        kind = type(context)
-        try:
-            get = self.getters[kind]
-        except KeyError:
-            get = self.prepare(kind)
-        if get is None:
-            return None
-        try:
-            values = get(context)
-            if {*map(type, values)} <= _AS_PYTHON_WRITES:
-                mixed = Mixed(self._form % values)
-                mixed.segment = self
-                mixed.rows = (values,)
-                return mixed
-        except (KeyError, AttributeError, ValueError):
-            pass
-        return None
-
-    def prepare(self, kind: type) -> Callable[[Any], tuple[Any, ...]] | None:
-        """Find out how to fetch the fields from values of a type, and keep it."""
-        if len(self.getters) > 64:
-            self.getters.clear()
-        get = self.getters[kind] = self._fields.getter(kind, self._names)
-        return get
-
-    def lines(self, items: Sequence[Any]) -> Mixed | None:
-        """Return the text of many contexts of one type; None where one of them has none."""
-        get = self.getters.get(type(items[0])) or self.prepare(type(items[0]))
-        if get is None or len({*map(type, items)}) != 1:
-            return None
-        try:
-            rows = [*map(get, items)]
-            for values in rows:
-                if not {*map(type, values)} <= _AS_PYTHON_WRITES:
-                    return None
-            mixed = Mixed("".join(map(self._form.__mod__, rows)))
-            mixed.segment = self
-            mixed.rows = rows
-            return mixed
-        except (KeyError, AttributeError, ValueError):
-            return None
-
-    def pieces(self, rows: Sequence[tuple[Any, ...]]) -> Iterator[str]:
-        """Yield the texts and values of rows, for those who have to tell them apart."""
-        for values in rows:
-            for (text, _), value in zip(self._steps, values, strict=True):
-                yield text
-                yield str(value)
-            yield self._tail
+from portico_templates.handlebars._writing import Own
 
 
 class Body:
@@ -110,7 +19,7 @@ class Body:
     """
 
     __slots__ = ("_exclusive", "_inlines", "_pairs", "_tail", "cost", "may_set", "needs_data", "params", "run",
-                 "same_context", "segment")  # fmt: skip
+                 "same_context")  # fmt: skip
 
     def __init__(
         self,
@@ -123,7 +32,6 @@ class Body:
         same_context: bool = False,
         needs_data: bool = False,
         cost: int = 1,
-        segment: Segment | None = None,
     ) -> None:
         self._pairs = tuple((Own(text), step) for text, step in steps)
         self._tail = Own(tail)
@@ -133,7 +41,6 @@ class Body:
         self.same_context = same_context
         self.needs_data = needs_data
         self.cost = cost
-        self.segment = segment if not inlines else None
         self.may_set = bool(exclusive)
         self.run: Step = self._chosen()
 
@@ -142,14 +49,12 @@ class Body:
             return self._run_in_order
         if self._inlines:
             return self._run_with_inlines
-        if self.segment is not None:
-            return self.segment.step if len(self.segment) > 1 else self.segment.one_by_one
         return _running(self._pairs, self._tail)
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing in it."""
-        return not (self._pairs or self._tail or self.segment)
+        return not (self._pairs or self._tail)
 
     def enter(self, scope: Scope, write: Write, values: tuple[Any, ...] | None = None) -> None:
         """Write the body with these values for its block parameters; the scope must be its own.

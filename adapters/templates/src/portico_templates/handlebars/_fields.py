@@ -6,7 +6,6 @@ import dataclasses
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from operator import attrgetter, itemgetter
 from typing import Any
 
 from attrs import fields as attrs_fields, has as is_attrs
@@ -63,17 +62,6 @@ class Fields:
             return [(name, read(value, name)) for name in self._in_order(type(value), names)]
         converted = self._converted(value)
         return list(converted.items()) if isinstance(converted, Mapping) else None
-
-    def getter(self, kind: type, names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]] | None:
-        """Return what reads several names at once from values of a type; None where that is not possible."""
-        get: Callable[[Any], Any]
-        if kind is dict:
-            get = itemgetter(*names)
-        elif set(names) <= self._declared(kind):
-            get = attrgetter(*names)
-        else:
-            return None
-        return get if len(names) > 1 else lambda value: (get(value),)
 
     def _reader(self, kind: type) -> Read:
         if len(self._readers) >= _TYPES_KEPT:

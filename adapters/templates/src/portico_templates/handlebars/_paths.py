@@ -7,7 +7,7 @@ from typing import Any
 
 from portico_templates.handlebars._nodes import Literal, Path
 from portico_templates.handlebars._running import Round, Scope
-from portico_templates.handlebars._unit import Get, Unit
+from portico_templates.handlebars._unit import Get, Step, Unit, Write
 from portico_templates.handlebars.values import MISSING
 
 _TYPES_KEPT = 64
@@ -57,6 +57,30 @@ def _field(unit: Unit, name: str) -> Get:
         return read(context, name)
 
     return get
+
+
+def field_step(unit: Unit, name: str, otherwise: Step) -> Step:
+    """Return the step that writes a field of the context which is a text; ``otherwise`` writes any other value."""
+    declares = unit.setup.fields.declares
+    declaring: set[type] = set()
+
+    def step(scope: Scope, write: Write) -> None:
+        context = scope.context
+        kind = type(context)
+        if kind is dict:
+            value = context.get(name)
+        elif kind in declaring:
+            value = getattr(context, name, None)
+        else:
+            if len(declaring) < _TYPES_KEPT and declares(kind, name):
+                declaring.add(kind)
+            value = None
+        if type(value) is str:
+            write(value)
+        else:
+            otherwise(scope, write)
+
+    return step
 
 
 def _field_of_field(unit: Unit, first: str, second: str) -> Get:

@@ -8,7 +8,7 @@ from typing import Any
 
 from portico import Trusted
 from portico_templates.handlebars._blocks import each, if_, over, section, when, with_
-from portico_templates.handlebars._bodies import Body, Segment
+from portico_templates.handlebars._bodies import Body
 from portico_templates.handlebars._calls import (
     apply,
     block_missing,
@@ -28,7 +28,7 @@ from portico_templates.handlebars._nodes import (
     Statement,
 )
 from portico_templates.handlebars._partials import compile_partial
-from portico_templates.handlebars._paths import compile_path
+from portico_templates.handlebars._paths import compile_path, field_step
 from portico_templates.handlebars._running import Later, Scope, drive, settled
 from portico_templates.handlebars._unit import Get, Step, Unit, Write
 from portico_templates.handlebars._writing import OfBlock, Own, escape_html
@@ -214,8 +214,6 @@ class _BodyCompiler:
         self.exclusive: list[int] = []
         self.inlines: list[tuple[Callable[[Scope], str], Body]] = []
         self._texts: list[str] = []
-        self.plain: list[tuple[str, str, Step]] = []
-        self.segment: Segment | None = None
         self.cost = 1
 
     def body(self, program: Program) -> Body:
@@ -229,10 +227,6 @@ class _BodyCompiler:
         if program.params:
             unit.block_params.pop()
         tail = self._take_text()
-        segment = None
-        if not self.steps and self.plain:
-            segment = Segment(unit.setup.fields, self.plain, tail)
-        self._end_segment()
         body = Body(
             self.steps,
             tail,
@@ -242,7 +236,6 @@ class _BodyCompiler:
             same_context=self.same_context,
             needs_data=unit.needs_data,
             cost=self.cost,
-            segment=segment,
         )
         unit.needs_data = unit.needs_data or outside
         return body
@@ -272,21 +265,9 @@ class _BodyCompiler:
 
     def _add(self, step: Step, in_order: bool = False) -> None:
         text = self._take_text()
-        self._end_segment()
         if in_order:
             self.exclusive.append(len(self.steps))
         self.steps.append((text, step))
-
-    def _end_segment(self) -> None:
-        """Make what has come of texts and plain fields one step, or a few."""
-        if not self.plain:
-            return
-        plain, self.plain = self.plain, []
-        if len(plain) == 1:
-            self.steps.append((plain[0][0], plain[0][2]))
-        else:
-            segment = Segment(self.unit.setup.fields, plain, "")
-            self.steps.append(("", segment.step))
 
     def _mustache(self, node: Mustache) -> None:
         unit = self.unit
@@ -310,7 +291,7 @@ class _BodyCompiler:
         get = compile_path(unit, path)
         step = _written(_or_function(unit, node, get, name), put)
         if not unit.setup.escapes and not name.isdecimal():
-            self.plain.append((self._take_text(), name, step))
+            self._add(field_step(unit, name, step))
         else:
             self._add(step)
 

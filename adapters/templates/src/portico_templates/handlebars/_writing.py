@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from portico import Prompt
 from portico.errors import LimitExceeded
@@ -13,10 +13,6 @@ from portico.plugins import TextForm
 from portico.ports import TypeCodec
 from portico_templates.handlebars._numbers import number_text
 from portico_templates.handlebars.values import MISSING, is_array
-
-# They belong to modules above this one.
-Segment: TypeAlias = Any
-
 
 _ESCAPED = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;", "`": "&#x60;", "=": "&#x3D;"}
 _TABLE = str.maketrans(_ESCAPED)
@@ -124,15 +120,6 @@ class Own(str):
     __slots__ = ()
 
 
-class Mixed(str):
-    """A text of values between texts of the template, which its segment tells apart when that is asked."""
-
-    __slots__ = ("rows", "segment")
-
-    rows: Sequence[tuple[Any, ...]]
-    segment: Segment
-
-
 class OfBlock(Prompt):
     """What a helper is given of its block; where it gives that back, the template's text stays the template's."""
 
@@ -175,7 +162,7 @@ def pieces_of(parts: Iterable[str]) -> list[tuple[str, bool]]:
     """
     pieces: list[tuple[str, bool]] = []
     texts: list[str] = []
-    for part in _unmixed(parts):
+    for part in parts:
         if type(part) is Own:
             texts.append(part)
             continue
@@ -186,14 +173,6 @@ def pieces_of(parts: Iterable[str]) -> list[tuple[str, bool]]:
     if texts:
         pieces.append(("".join(texts), False))
     return pieces
-
-
-def _unmixed(parts: Iterable[str]) -> Iterator[str]:
-    for part in parts:
-        if type(part) is Mixed:
-            yield from part.segment.pieces(part.rows)
-        else:
-            yield part
 
 
 def _flat(parts: list[Any], limit: int, name: str) -> list[str]:
@@ -225,7 +204,7 @@ def _indent(parts: Iterable[str], indent: str) -> list[str]:
     """Put the indent before each line; after a line end that is the last character there is none."""
     result: list[str] = []
     begins_line = True
-    for part in _unmixed(parts):
+    for part in parts:
         if not part:
             result.append(part)
             continue
