@@ -57,14 +57,6 @@ PATHS: Mapping[tuple[str, bool, str], PathReader] = {
     ("simple", False, "object"): lambda text: pairs(text.split(",")),
     ("simple", True, "object"): lambda text: equations(text.split(",")),
     ("simple", False, "single"): unquote,
-    ("label", False, "single"): lambda text: unquote(text[1:]),
-    ("label", False, "array"): lambda text: read_list(text[1:], ","),
-    ("label", False, "object"): lambda text: pairs(text[1:].split(",")),
-    ("matrix", False, "single"): lambda text: unquote(text.partition("=")[2]),
-    ("matrix", False, "array"): lambda text: read_list(text.partition("=")[2], ","),
-    ("matrix", False, "object"): lambda text: pairs(text.partition("=")[2].split(",")),
-    ("matrix", True, "array"): lambda text: [unquote(part.partition("=")[2]) for part in text[1:].split(";")],
-    ("matrix", True, "object"): lambda text: equations(text[1:].split(";")),
 }
 VALUES = {"single": SINGLES, "array": ARRAYS, "object": OBJECTS}
 
@@ -73,11 +65,10 @@ VALUES = {"single": SINGLES, "array": ARRAYS, "object": OBJECTS}
 @given(data=st.data())
 def test_in_a_path(style, explode, kind, data):
     value = data.draw(VALUES[kind].filter(is_writable))
-    written = _styles.path(style, "näme;=", value, explode=explode)
+    written = _styles.path(value, explode=explode)
     assert written.isascii()
     assert not set(written) & set("/?#[]@ "), "it would end its segment"
     assert PATHS[style, explode, kind](written) == text_of(value)
-    assert written.startswith({"simple": "", "label": ".", "matrix": ";"}[style])
 
 
 def split(written: list[str]) -> list[tuple[str, str]]:

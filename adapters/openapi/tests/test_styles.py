@@ -11,22 +11,6 @@ from portico.errors import ArgumentsInvalid
 # The examples of OpenAPI 3.1.1, "Style Examples", and what follows from RFC 6570 where it has none.
 EMPTY, WORD, ARRAY, OBJECT = "", "blue", ["blue", "black", "brown"], {"R": 100, "G": 200, "B": 150}
 PATHS = [
-    ("matrix", False, EMPTY, ";color"),
-    ("matrix", False, WORD, ";color=blue"),
-    ("matrix", False, ARRAY, ";color=blue,black,brown"),
-    ("matrix", False, OBJECT, ";color=R,100,G,200,B,150"),
-    ("matrix", True, EMPTY, ";color"),
-    ("matrix", True, WORD, ";color=blue"),
-    ("matrix", True, ARRAY, ";color=blue;color=black;color=brown"),
-    ("matrix", True, OBJECT, ";R=100;G=200;B=150"),
-    ("matrix", True, {"R": "", "G": 1}, ";R;G=1"),
-    ("label", False, EMPTY, "."),
-    ("label", False, WORD, ".blue"),
-    ("label", False, ARRAY, ".blue,black,brown"),
-    ("label", False, OBJECT, ".R,100,G,200,B,150"),
-    ("label", True, WORD, ".blue"),
-    ("label", True, ARRAY, ".blue.black.brown"),
-    ("label", True, OBJECT, ".R=100.G=200.B=150"),
     ("simple", False, WORD, "blue"),
     ("simple", False, ARRAY, "blue,black,brown"),
     ("simple", False, OBJECT, "R,100,G,200,B,150"),

@@ -17,7 +17,7 @@ from portico_openapi._validation import checked, not_given
 from portico_openapi._wrong import Wrong, described, flag, listing, mapping, shortened, shown, text
 
 _STYLES: Mapping[str, tuple[str, ...]] = {
-    "path": ("simple", "label", "matrix"),
+    "path": ("simple",),
     "query": ("form", "spaceDelimited", "pipeDelimited", "deepObject"),
     "header": ("simple",),
     "cookie": ("form",),
@@ -71,7 +71,7 @@ class Sent:
             parts.headers.append((self.name, _header(_styles.header(value, explode=self.explode))))
 
     def _segment(self, value: Any) -> str:
-        written = _styles.path(self.style, self.name, value, explode=self.explode)
+        written = _styles.path(value, explode=self.explode)
         if not written:
             raise Unwritable("it is empty, and the path needs a value")
         return written
@@ -129,7 +129,9 @@ def _sent(argument: str, identity: tuple[str, str], part: Mapping[str, Any], bas
     location, name = identity
     style = text(part, "style") or _STYLES[location][0]
     if style not in _STYLES[location]:
-        raise Wrong(f"the style {shown(style)!r} is none of a {location} parameter: {', '.join(_STYLES[location])}")
+        raise Wrong(
+            f"the style {shown(style)!r} is none of a {location} parameter: {', '.join(_STYLES[location])}"
+        )
     explode = flag(part, "explode")
     content: Literal["json", "text"] | None = None
     schema, inner = part.get("schema"), ("schema",)

@@ -76,23 +76,13 @@ def is_undefined(value: Any) -> bool:
     return value is None or (isinstance(value, list | tuple) and all(part is None for part in value))
 
 
-def path(style: str, name: str, value: Any, *, explode: bool) -> str:
-    """Expand ``{value}``, ``{.value}`` or ``{;value}``: the styles simple, label and matrix.
+def path(value: Any, *, explode: bool) -> str:
+    """Expand ``{value}`` in the style simple, the only one of paths that is sent.
 
-    >>> path("matrix", "color", ["blue", "black"], explode=True)
-    ';color=blue;color=black'
+    >>> path(["blue", "black"], explode=True)
+    'blue,black'
     """
-    if is_undefined(value):
-        return ""
-    name = percent(name)
-    if style == "simple":
-        return _joined(value, ",", explode=explode, encode=percent)
-    if style == "label":
-        return "." + _joined(value, "." if explode else ",", explode=explode, encode=percent)
-    pairs = _exploded(name, value) if explode else None
-    if pairs is None:
-        pairs = iter([(name, _joined(value, ",", explode=False, encode=percent))])
-    return "".join(f";{key}={text}" if text else f";{key}" for key, text in pairs)
+    return "" if is_undefined(value) else _joined(value, ",", explode=explode, encode=percent)
 
 
 def query(style: str, name: str, value: Any, *, explode: bool, reserved: bool) -> list[str]:
