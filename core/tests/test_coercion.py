@@ -11,11 +11,12 @@ from typing import Any, Literal
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.support.strategies import type_cases
 
 from portico._schema.coerce import structure_leniently
 from portico._types.compiled import Mismatch
 from portico._types.compiling import compile_type
-from portico_testkit.strategies import json_values, type_cases
+from portico_testkit.strategies import json_values
 
 
 class Level(enum.IntEnum):

@@ -11,11 +11,12 @@ from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.support.strategies import type_cases
 
 from portico._tool_loop.partial_json import NOTHING, PartialJson
 from portico._types.compiled import Compiled, Mismatch, may_become
 from portico._types.compiling import compile_type
-from portico_testkit.strategies import json_values, type_cases
+from portico_testkit.strategies import json_values
 
 
 def draft(hint: Any, value: Any) -> Any:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.support.strategies import filters, records
 
 from portico._search.filters import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Range
 from portico.errors import UnsupportedOption
-from portico_testkit.strategies import filters, records
 
 
 @given(filters(), filters(), records())

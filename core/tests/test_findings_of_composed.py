@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.support.findings import told
 
 from portico._functions.functions import FunctionSpec
 from portico._plans.check import check_plan
 from portico._plans.plan import Expression, From, ListOf, ObjectOf, Plan, Step, TextOf, Value
-from portico_testkit.findings import told
 
 TEXT, COUNT = {"type": "string"}, {"type": "integer"}
 

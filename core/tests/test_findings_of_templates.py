@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from tests.support.findings import told
 
 from portico._functions.functions import FunctionSpec
 from portico._plans.check import check_plan
 from portico._plans.plan import Expression, From, Plan, PlanTemplate, Step, Value
 from portico._prompts.calling import FunctionCall
 from portico.errors import PluginNotInstalled, TemplateError
-from portico_testkit.findings import told
 
 TEXT, COUNT = {"type": "string"}, {"type": "integer"}
 

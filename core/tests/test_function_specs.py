@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from hypothesis import given, strategies as st
+from tests.support.strategies import type_cases
 
 from portico._chat.messages import Tool
 from portico._functions.functions import Function, FunctionSpec
 from portico._schema.validate import PlainSchemaValidator
-from portico_testkit.strategies import type_cases
 
 
 @dataclass

@@ -11,12 +11,13 @@ from typing import Annotated, Any
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.support.strategies import type_cases
 
 from portico._functions.functions import Function, FunctionPlugin, function
 from portico._kernel import Kernel
 from portico._schema.validate import PlainSchemaValidator
 from portico.errors import ArgumentsInvalid, SchemaUnsupported
-from portico_testkit.strategies import json_values, type_cases
+from portico_testkit.strategies import json_values
 
 
 @function(name="Book", effects=True, tags=("table",))

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.support.virtual_time import on_virtual_time
 
 from portico._kernel import Kernel
 from portico._ports.search_index import IndexProgress, IndexReport
@@ -23,7 +24,6 @@ from portico._search.results import (
 from portico.errors import RateLimited, ServiceError, ServiceTimeout, ServiceUnavailable, UnsupportedOption
 from portico_testkit.fakes.text_search import ListEntry, ListSearch
 from portico_testkit.text_search import TextSearchKit
-from portico_testkit.virtual_time import on_virtual_time
 
 HOUSE = [
     ListEntry("a red door", "Doors", "http://a.example/1", {"colour": "red", "page": 1}),

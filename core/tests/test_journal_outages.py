@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from tests.support.virtual_time import on_virtual_time
 
 from portico._functions.functions import function
 from portico._kernel import Kernel
@@ -19,7 +20,6 @@ from portico._runs.journal import RunState, entry
 from portico._runs.writing import LEASE_SECONDS, Journal, kept
 from portico.errors import StoreBusy, StoreDamaged, StoreError, StoreUnavailable
 from portico_testkit.fakes.run_store import MemoryRunStore
-from portico_testkit.virtual_time import on_virtual_time
 
 
 class Remote(MemoryRunStore):

@@ -8,13 +8,14 @@ from typing import Any
 import jsonschema
 import pytest
 from hypothesis import given, strategies as st
+from tests.support.strategies import type_cases
 
 from portico._plans.plan import read_path
 from portico._schema.compare import fitting_paths, meeting
 from portico._schema.validate import PlainSchemaValidator
 from portico._schema.values import accepts
 from portico._types.compiling import compile_type
-from portico_testkit.strategies import json_values, near, type_cases
+from portico_testkit.strategies import json_values, near
 
 SCALARS: list[Any] = [None, True, False, 0, 1, 1.0, 1.5, -2, 3, "", "x", "xyz", "2024-01-01"]
 LISTS: list[Any] = [[], [1], ["x"], [1, 1.0], [None, "x"], [1, 2, 3], [[1]], [{"a": 1}]]

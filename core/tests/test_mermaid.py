@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
+from tests.support.strategies import plans
 
 from portico._plans.plan import From, Plan, PlanTemplate, Step, TextOf, Value
 from portico._plans.text_form import plan_to_mermaid
-from portico_testkit.strategies import plans
 
 # Exactly what this writes; the parser of Mermaid itself is asked by tests/differential/mermaid.
 LABEL = r'"(?:[^"#;<>&%`\\\[\]{}()|:\x00-\x1f]|#[0-9]+;|<br/>)*"'

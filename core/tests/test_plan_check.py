@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from tests.support.strategies import plans
 
 from portico._functions.functions import Function, FunctionSpec
 from portico._plans.check import check_plan, path_problem
@@ -21,7 +22,6 @@ from portico._plans.checking.shapes import known_of
 from portico._plans.plan import Expression, From, ListOf, ObjectOf, Plan, Step, TextOf, Value
 from portico._runs.writing import run_steps
 from portico._types.compiling import compile_type
-from portico_testkit.strategies import plans
 
 
 @dataclass

@@ -6,12 +6,12 @@ import sys
 from typing import Any
 
 import pytest
+from tests.support.findings import told
 
 from portico._functions.functions import FunctionSpec
 from portico._plans.check import check_plan
 from portico._plans.plan import Expression, From, ListOf, Plan, Step, Value
 from portico._schema.compare import _Search, meeting, never_meet
-from portico_testkit.findings import told
 
 TEXT, COUNT = {"type": "string"}, {"type": "integer"}
 

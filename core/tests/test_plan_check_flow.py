@@ -11,6 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 from hypothesis import event, given, strategies as st, target
+from tests.support.strategies import plans
 
 from portico._functions.functions import Function, FunctionSpec, function
 from portico._plans.check import check_plan
@@ -20,7 +21,7 @@ from portico._prompts.calling import FunctionCall
 from portico._runs.writing import run_steps
 from portico._schema.compare import fitting_paths
 from portico.errors import PluginNotInstalled, TemplateError
-from portico_testkit.strategies import json_values, plans
+from portico_testkit.strategies import json_values
 
 
 @dataclass

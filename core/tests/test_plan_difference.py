@@ -6,10 +6,10 @@ import json
 from dataclasses import replace
 
 from hypothesis import given, settings, strategies as st
+from tests.support.strategies import plans
 
 from portico._plans.difference import plan_difference, with_renamed_references
 from portico._plans.plan import From, ListOf, Plan, Step, TextOf, Value
-from portico_testkit.strategies import plans
 
 A = Step("s1", "Weather-get", {"city": Value("Oslo")})
 B = Step("s2", "Tone-shout", {"text": TextOf(("on ", From("s1", ("date",))))}, reason="loud")

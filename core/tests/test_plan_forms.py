@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 from hypothesis import example, given, settings, strategies as st
+from tests.support.strategies import json_paths, plans
 
 from portico._plans.json_form import plan_from_json, plan_to_json
 from portico._plans.plan import From, JsonPath, ListOf, ObjectOf, Plan, Step, TextOf, Value, read_path
 from portico.errors import PlanFormatError
-from portico_testkit.strategies import json_paths, json_values, near, plans
+from portico_testkit.strategies import json_values, near
 
 
 @given(json_paths())

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from tests.support.strategies import plans
 
 from portico._functions.middleware import RequireApproval
 from portico._plans.plan import From, ListOf, ObjectOf, Plan, Step, TextOf, Value, evaluate
 from portico._runs.writing import Broken, PausedStep, run_steps
 from portico.errors import StepFailed
-from portico_testkit.strategies import plans
 
 
 def step(name: str, *after: str) -> Step:

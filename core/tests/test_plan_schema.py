@@ -10,12 +10,13 @@ from typing import Any
 import jsonschema
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
+from tests.support.described_form import DescribedForm
+from tests.support.strategies import plans
 
 from portico._plans.json_form import plan_from_json, plan_schema, plan_to_json
 from portico._plans.plan import Plan
 from portico.errors import PlanFormatError
-from portico_testkit.described_form import DescribedForm
-from portico_testkit.strategies import json_values, near, plans
+from portico_testkit.strategies import json_values, near
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "reference" / "plan.schema.json"
 # Those that the schema cannot say, by words of the error.

@@ -6,11 +6,11 @@ import json
 
 import pytest
 from hypothesis import given, settings
+from tests.support.strategies import plans
 
 from portico import Function
 from portico._plans.plan import Expression, From, ListOf, ObjectOf, Plan, PlanTemplate, Step, TextOf, Value, references
 from portico._plans.text_form import expression_to_text, plan_to_text, printable
-from portico_testkit.strategies import plans
 
 
 def forecast(city: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import assume, given, strategies as st
+from tests.support.strategies import plans
 
 from portico._chat.messages import Citation, Usage
 from portico._functions.functions import FunctionSpec
@@ -19,7 +20,7 @@ from portico._plans.plan import From, Plan, Step, Value
 from portico._plans.task import Answer, Budget, Event, Infeasible, Refusal, StepRecord, Task
 from portico._runs.recording import PROPOSAL_VERSION, digest_of, proposal_from_json, proposal_to_json
 from portico.errors import PlanFormatError, StoreDamaged, StoreError
-from portico_testkit.strategies import json_values, near, plans
+from portico_testkit.strategies import json_values, near
 
 TEXTS = st.text(max_size=8)
 NUMBERS = st.integers(0, 10**6)

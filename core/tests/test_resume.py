@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from tests.support.virtual_time import on_virtual_time
 
 from portico._functions.functions import function
 from portico._functions.middleware import PlanReview, RequireApproval, StepRun, current_step
@@ -35,7 +36,6 @@ from portico_testkit.fakes.durable_runs import MemoryDurableRunner
 from portico_testkit.fakes.planner import ScriptedPlanner
 from portico_testkit.fakes.run_store import MemoryRunStore
 from portico_testkit.fakes.services import FixedServices
-from portico_testkit.virtual_time import on_virtual_time
 
 
 class World:

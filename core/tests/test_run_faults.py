@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
+from tests.support.virtual_time import on_virtual_time
 
 from portico._functions.functions import function
 from portico._functions.middleware import RequireApproval, StepRun
@@ -21,7 +22,6 @@ from portico._runs.outcome import Paused
 from portico.errors import LimitExceeded, PlanInvalid, PorticoError, RunError, StepFailed, StoreBusy, StoreError
 from portico_testkit.fakes.planner import ScriptedPlanner
 from portico_testkit.fakes.run_store import MemoryRunStore
-from portico_testkit.virtual_time import on_virtual_time
 
 
 class World:

@@ -8,6 +8,7 @@ from dataclasses import FrozenInstanceError
 from typing import Any
 
 import pytest
+from tests.support.virtual_time import on_virtual_time
 
 from portico._chat.messages import Usage
 from portico._functions.functions import function
@@ -27,7 +28,6 @@ from portico.errors import LimitExceeded, PlanError, PlanInvalid, StepFailed, St
 from portico_testkit.fakes.planner import ScriptedPlanner
 from portico_testkit.fakes.run_store import MemoryRunStore
 from portico_testkit.fakes.services import FixedServices
-from portico_testkit.virtual_time import on_virtual_time
 
 
 class Tools:

@@ -7,11 +7,12 @@ from typing import Any
 import jsonschema
 import pytest
 from hypothesis import given, strategies as st
+from tests.support.strategies import type_cases
 
 from portico._schema.validate import PlainSchemaValidator
 from portico._types.compiling import compile_type
 from portico.errors import SchemaUnsupported
-from portico_testkit.strategies import json_values, near, type_cases
+from portico_testkit.strategies import json_values, near
 
 
 def faults(schema: Any, value: Any) -> list[str]:

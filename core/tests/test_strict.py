@@ -10,12 +10,13 @@ from typing import Any
 import jsonschema
 import pytest
 from hypothesis import event, given, reject, strategies as st
+from tests.support.strategies import type_cases
 
 from portico._schema.strict import StrictForm
 from portico._types.compiled import Mismatch
 from portico._types.compiling import compile_type
 from portico.errors import SchemaUnsupported
-from portico_testkit.strategies import json_values, near, type_cases
+from portico_testkit.strategies import json_values, near
 
 KEYS = ["a", "b", "kind", "entries", "option_1", "value"]
 FORMATS = {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}

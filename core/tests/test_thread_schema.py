@@ -9,13 +9,13 @@ from typing import Any
 import jsonschema
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
+from tests.support.described_form import DescribedForm
 
 from portico._agents.reducing import Reduced
 from portico._agents.thread import Thread, ThreadTurn
 from portico._chat.messages import File, Image, Message, Reasoning, Source, Text, ToolCall, ToolResult, Usage
 from portico.errors import ThreadFormatError
 from portico_testkit.chat_strategies import conversations
-from portico_testkit.described_form import DescribedForm
 from portico_testkit.strategies import json_values, near
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "reference" / "thread.schema.json"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from tests.support.virtual_time import on_virtual_time
 
 from portico._chat.messages import (
     ChatCapabilities,
@@ -30,7 +31,6 @@ from portico._tool_loop.toolset import Toolbox
 from portico._tool_loop.values import ToolFinished, ToolLoopLimits, ToolStarted, Turn
 from portico.errors import FunctionNotFound, LimitExceeded, ResponseInvalid
 from portico_testkit.fakes.chat_service import Line, ScriptedChat
-from portico_testkit.virtual_time import on_virtual_time
 
 TOOLS = ChatCapabilities(tools=True)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from tests.support.virtual_time import on_virtual_time
 
 from portico._chat.messages import (
     ChatCapabilities,
@@ -26,7 +27,6 @@ from portico._kernel import Kernel
 from portico._tool_loop.values import ToolLoopLimits, ToolStarted, Turn
 from portico.errors import LimitExceeded, ResponseInvalid
 from portico_testkit.fakes.chat_service import ScriptedChat
-from portico_testkit.virtual_time import on_virtual_time
 
 TOOLS = ChatCapabilities(tools=True)
 SIDES = pytest.mark.parametrize("count", [1, 2], ids=["alone", "side by side"])

@@ -14,12 +14,13 @@ from uuid import UUID
 
 import pytest
 from hypothesis import example, given, strategies as st
+from tests.support.strategies import type_cases
 
 from portico._schema.validate import PlainSchemaValidator
 from portico._types.compiled import Compiled, Mismatch
 from portico._types.compiling import compile_type
 from portico.errors import SchemaUnsupported
-from portico_testkit.strategies import json_values, near, type_cases
+from portico_testkit.strategies import json_values, near
 
 
 def valid(schema: Any, value: Any) -> bool:

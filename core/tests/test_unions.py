@@ -16,12 +16,13 @@ from uuid import UUID
 import jsonschema
 import pytest
 from hypothesis import assume, event, given, strategies as st
+from tests.support.strategies import TypeCase, type_cases
 
 from portico._schema.validate import PlainSchemaValidator
 from portico._types.compiled import Compiled, Mismatch
 from portico._types.compiling import compile_type
 from portico.errors import SchemaUnsupported
-from portico_testkit.strategies import TypeCase, near, type_cases
+from portico_testkit.strategies import near
 
 
 def same(one: Any, other: Any) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.support.virtual_time import on_virtual_time
 
 from portico._plugins.http import HttpRequest, HttpResponse
 from portico._plugins.registration import Secret
@@ -27,7 +28,6 @@ from portico.errors import AuthenticationFailed, PorticoError, QuotaExceeded, Re
 from portico_testkit.fakes.http_client import RecordedHttpClient
 from portico_testkit.fakes.services import FixedServices
 from portico_testkit.strategies import json_values
-from portico_testkit.virtual_time import on_virtual_time
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,12 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
+from tests.support.postgres_server import postgres_server
+from tests.support.replayed_model import ReplayedModel
 
 from portico.plugins import HttpRequest
 from portico_testkit.fakes.http_client import RecordedHttpClient
-from portico_testkit.postgres_server import postgres_server
 from portico_testkit.recorded_server import RecordedServer
-from portico_testkit.replayed_model import ReplayedModel
 
 ROOT = Path(__file__).parents[2]
 LEFT_OUT = {

@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from portico_testkit.postgres_server import postgres_server
+from tests.support.postgres_server import postgres_server
 
 LIMIT = 2.5
 DIMENSIONS = 256

@@ -22,11 +22,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tests.support.postgres_server import postgres_server
+
 from portico.plugins import Secret
 from portico_dbos._process import PROCESS
 from portico_dbos.config import DbosSettings
 from portico_dbos.runner import DbosRunner
-from portico_testkit.postgres_server import postgres_server
 
 ROUNDS = 40
 BATCH = 10

@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 import psycopg
+from tests.support.postgres_server import postgres_server
 
 from portico import VectorRecord, Vectors
 from portico.plugins import Secret
@@ -34,7 +35,6 @@ from portico.search import Equal
 from portico_postgres._vectors import PackedDumper, PackedVector, as_rows, packed
 from portico_postgres.vector_config import PostgresVectorSettings
 from portico_postgres.vector_store import PostgresVectorStore
-from portico_testkit.postgres_server import postgres_server
 
 try:
     from vector_search import clustered

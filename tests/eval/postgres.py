@@ -6,10 +6,11 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
 
+from tests.support.postgres_server import PostgresServer, postgres_server
+
 from portico.plugins import Secret
 from portico_postgres.vector_config import PostgresVectorSettings
 from portico_postgres.vector_store import PostgresVectorStore
-from portico_testkit.postgres_server import PostgresServer, postgres_server
 
 __all__ = ["postgres_store"]
 

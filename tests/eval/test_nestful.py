@@ -13,9 +13,9 @@ from tests.eval import nestful
 from tests.eval.__main__ import main
 from tests.eval.nestful import measure
 from tests.eval.nestful_format import plan_of, read_functions, read_tasks, schema_of
+from tests.support.virtual_time import on_virtual_time
 
 from portico.plans import From, ListOf, ObjectOf, TextOf, Value
-from portico_testkit.virtual_time import on_virtual_time
 
 COLLECTION = Path(__file__).parent / "collection"
 DATA, SPEC = COLLECTION / "calls.json", COLLECTION / "calls-spec.json"

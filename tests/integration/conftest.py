@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-
-from portico_testkit.replayed_model import KEY, ReplayedModel
+from tests.support.replayed_model import KEY, ReplayedModel
 
 collect_ignore = ["web_server.py"]
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.replayed_model import ReplayedModel
 
 from portico import ToolCall
-from portico_testkit.replayed_model import ReplayedModel
 
 
 @pytest.fixture(autouse=True)

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from tests.support.postgres_server import PostgresServer, postgres_server
 
 from portico.plugins import Secret
 from portico_postgres.vector_config import PostgresVectorSettings
 from portico_postgres.vector_store import PostgresVectorStore
-from portico_testkit.postgres_server import PostgresServer, postgres_server
 
 pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="needs kill -9 and socket files"),

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.forking import Forking, forking, is_running
 
 from portico.plugins import RunState
 from portico_basics.sqlite.config import SqliteSettings
 from portico_basics.sqlite.store import SqliteRunStore
-from portico_testkit.forking import Forking, forking, is_running
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and kill")
 

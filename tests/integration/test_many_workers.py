@@ -19,12 +19,12 @@ from typing import Any
 
 import pytest
 from tests.integration.ten_steps import PAID
+from tests.support.postgres_server import PostgresServer, postgres_server
+from tests.support.tcp_proxy import TcpProxy
 
 from portico.plugins import RunState, Secret
 from portico_postgres.config import PostgresRunSettings
 from portico_postgres.run_store import PostgresRunStore
-from portico_testkit.postgres_server import PostgresServer, postgres_server
-from portico_testkit.tcp_proxy import TcpProxy
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs kill -9 and socket files")
 

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.replayed_model import ReplayedModel, Saying
 
 import portico_host
 from portico import Run, ToolCall
 from portico.plans import Answer, Event, From, Plan, RunEvent, references
-from portico_testkit.replayed_model import ReplayedModel, Saying
 
 ENGLISH = "Write a poem about John Doe, then translate it into Chinese."
 CHINESE = "写一首关于John Doe的诗，然后把它翻译成中文。"

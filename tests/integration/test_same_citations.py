@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from tests.support.postgres_server import PostgresServer, postgres_server
 
 import portico_host
 from portico import Citation
 from portico.plans import Answer
 from portico.ports import TextSearch
-from portico_testkit.postgres_server import PostgresServer, postgres_server
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the server's package has none for Windows")
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 from pytest_httpserver import HTTPServer
+from tests.support.replayed_model import ReplayedModel, Saying
 
 import portico_host
 from portico import FunctionsOffered, ToolCall, ToolChoice, ToolFinished
 from portico.plans import Answer, Infeasible, RunEvent
-from portico_testkit.replayed_model import ReplayedModel, Saying
 
 VERBS = (
     "refund", "cancel", "ship", "track", "archive", "print", "rename", "share", "approve", "reject", "merge", "export",

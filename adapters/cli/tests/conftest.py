@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.terminal import Shown, at_terminal
 
 from portico_testkit import processes
-from portico_testkit.terminal import Shown, at_terminal
 
 PACKAGES = Path(__file__).parent / "packages"
 ACME = Path(__file__).parent / "acme"

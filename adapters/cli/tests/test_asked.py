@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
-
-from portico_testkit.terminal import CTRL_C, Shown
+from tests.support.terminal import CTRL_C, Shown
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are POSIX's")
 

@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-
-from portico_testkit.terminal import CTRL_C, CTRL_D, Shown, without_escapes
+from tests.support.terminal import CTRL_C, CTRL_D, Shown, without_escapes
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are POSIX's")
 

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from portico_testkit.terminal import CTRL_C
+from tests.support.terminal import CTRL_C
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals and signals are POSIX's")
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.postgres_server import PostgresServer, postgres_server
 
 from portico.plugins import Secret
 from portico_dbos.config import DbosSettings
 from portico_dbos.runner import DbosRunner
-from portico_testkit.postgres_server import PostgresServer, postgres_server
 
 URI = "PORTICO_TEST_POSTGRES"
 """The variable with the URI of a PostgreSQL to test on, instead of one that is started."""

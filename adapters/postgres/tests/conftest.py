@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 from psycopg import sql
+from tests.support.postgres_server import PostgresServer, postgres_server
+from tests.support.tcp_proxy import TcpProxy
 
 from portico.plugins import Secret
 from portico_postgres.config import PostgresRunSettings
 from portico_postgres.run_store import PostgresRunStore
-from portico_testkit.postgres_server import PostgresServer, postgres_server
-from portico_testkit.tcp_proxy import TcpProxy
 
 Open = Callable[..., PostgresRunStore]
 

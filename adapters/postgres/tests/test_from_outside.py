@@ -9,12 +9,12 @@ import psycopg
 import pytest
 from hypothesis import settings, strategies as st
 from psycopg import sql
+from tests.support.postgres_server import PostgresServer
 
 from portico.plugins import Secret
 from portico.search import And, AnyOf, Equal, Filter, FilterSupport, Not, Or, Range, VectorRecord, Vectors
 from portico_postgres.vector_config import PostgresVectorSettings
 from portico_postgres.vector_store import PostgresVectorStore
-from portico_testkit.postgres_server import PostgresServer
 from portico_testkit.vector_checks import tried
 
 # A word that no statement of ours has, so that it stands in one only if it came from outside.

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 from psycopg import sql
-
-from portico_testkit.forking import Forking, forking, is_running
+from tests.support.forking import Forking, forking, is_running
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and kill")
 

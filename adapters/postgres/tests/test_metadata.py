@@ -11,12 +11,12 @@ from typing import Any
 import psycopg
 import pytest
 from hypothesis import HealthCheck, example, given, settings, strategies as st
+from tests.support.postgres_server import PostgresServer
 
 from portico.errors import StoreDamaged
 from portico.search import AnyOf, Equal, Filter, FilterSupport, Range, VectorRecord
 from portico_postgres._conditions import condition_of
 from portico_postgres._metadata import comparable, decoded, encoded
-from portico_testkit.postgres_server import PostgresServer
 from portico_testkit.vector_strategies import filters
 
 strings = st.text(st.characters(codec=None) | st.sampled_from("\x00\x01\ud800\ue000'\"\\%$"), max_size=6)

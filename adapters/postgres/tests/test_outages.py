@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 from psycopg import sql
+from tests.support.tcp_proxy import TcpProxy
 
 from portico.errors import StoreBusy, StoreError, StoreUnavailable
 from portico.plugins import Secret
 from portico_postgres import _connections
 from portico_postgres.config import PostgresRunSettings
 from portico_postgres.run_store import PostgresRunStore
-from portico_testkit.tcp_proxy import TcpProxy
 
 Call = Callable[[], Awaitable[object]]
 

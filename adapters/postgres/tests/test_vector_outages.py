@@ -6,13 +6,13 @@ import asyncio
 
 import numpy as np
 import pytest
+from tests.support.postgres_server import PostgresServer
 
 from portico.errors import StoreUnavailable
 from portico.plugins import Secret
 from portico.search import VectorRecord, Vectors
 from portico_postgres.vector_config import PostgresVectorSettings
 from portico_postgres.vector_store import PostgresVectorStore
-from portico_testkit.postgres_server import PostgresServer
 
 SIZE = 400
 

@@ -11,6 +11,7 @@ import numpy as np
 import psycopg
 import pytest
 from psycopg import sql
+from tests.support.postgres_server import PostgresServer
 
 from portico.errors import ConfigurationError, StoreDamaged, StoreError
 from portico.plugins import Secret
@@ -18,7 +19,6 @@ from portico.search import Equal, Range, VectorRecord, Vectors
 from portico_postgres import _plugin
 from portico_postgres.vector_config import PostgresVectorSettings
 from portico_postgres.vector_store import PostgresVectorStore
-from portico_testkit.postgres_server import PostgresServer
 
 Open = Callable[..., PostgresVectorStore]
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from tests.support.forking import Forking, forking, is_running
 
 from portico_documents import catalogue
-from portico_testkit.forking import Forking, forking, is_running
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and kill")
 

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 from hypothesis import example, given, settings, strategies as st
+from tests.support.strategies import plans
 
 from portico._functions.functions import FunctionSpec
 from portico._plans.json_form import plan_to_json
 from portico._plans.plan import Expression, From, Plan, Step, TextOf, Value
 from portico._plans.xml_form.reading import XmlPlan
 from portico.errors import PlanFormatError
-from portico_testkit.strategies import json_values, plans
+from portico_testkit.strategies import json_values
 
 WORDS = st.text(string.ascii_letters + string.digits + "_", min_size=1, max_size=6)
 # Anything that an attribute can hold, but no variable: "$" is for those.

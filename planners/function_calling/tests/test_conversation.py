@@ -6,6 +6,8 @@ import json
 from dataclasses import replace
 from typing import Any
 
+from tests.support.reading import tool_results
+
 from portico import ChatCapabilities, Kernel, Paused, Reasoning, RequireApproval, Text, ToolCall, ToolResult, function
 from portico.plans import Answer, Finding, Plan, Refusal, Step, StepRecord, Task, Value, plan_from_json, plan_to_json
 from portico.ports import ChatService
@@ -15,7 +17,6 @@ from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.run_store import MemoryRunStore
 from portico_testkit.fakes.services import FixedServices
 from portico_testkit.fakes.weather import Weather
-from portico_testkit.reading import tool_results
 
 TOOLS = ChatCapabilities(tools=True)
 LOOK = ToolCall("c1", "Weather-forecast", '{"city": "Oslo"}')

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.support.reading import tool_results, words_shown
 
 from portico import ChatCapabilities, ChatDelta, ChatReply, ChatRequest, Kernel, Message, Run, ToolCall, Usage, function
 from portico.errors import LimitExceeded, PlanError, ResponseInvalid, UnsupportedOption
@@ -19,7 +20,6 @@ from portico_function_calling_planner.planner import FunctionCallingPlanner
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.services import FixedServices
 from portico_testkit.fakes.weather import Weather, run_weather
-from portico_testkit.reading import tool_results, words_shown
 
 TOOLS = ChatCapabilities(tools=True)
 LOOK = ToolCall("c1", "Weather-forecast", '{"city": "Oslo"}')

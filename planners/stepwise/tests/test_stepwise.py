@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.support.reading import words_shown
 
 from portico import ChatCapabilities, ChatDelta, ChatReply, ChatRequest, Kernel, Message, Run, Usage, function
 from portico.errors import LimitExceeded, PlanError, PlanInvalid
@@ -34,7 +35,6 @@ from portico_stepwise_planner.planner import StepwisePlanner
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.services import FixedServices
 from portico_testkit.fakes.weather import Weather, run_weather
-from portico_testkit.reading import words_shown
 
 LOOK = 'Thought: Look.\nAction: {"function": "Weather-forecast", "arguments": {"city": "Oslo"}}'
 DONE = "Thought: Enough.\nFinal answer: It is clear."

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
+from tests.support.strategies import type_cases
 
 from portico import ChatCapabilities, ChatRequest, Function, FunctionSpec, Parameter
 from portico.plans import From, Infeasible, Plan, RunEvent, Task, check_plan, plan_from_json, plan_to_json, references
@@ -22,7 +23,7 @@ from portico_structured_planner.config import StructuredSettings
 from portico_structured_planner.planner import StructuredPlanner
 from portico_testkit.fakes.chat_service import ScriptedChat
 from portico_testkit.fakes.services import FixedServices
-from portico_testkit.strategies import json_values, type_cases
+from portico_testkit.strategies import json_values
 
 HELD = ChatCapabilities(response_schema=True)
 STRICT = ChatCapabilities(response_schema=True, strict=True)

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings, strategies as st
+from tests.support.strategies import plans
 
 from portico.plans import From, Plan, Step, TextOf, plan_to_mermaid
-from portico_testkit.strategies import plans
 
 HERE = Path(__file__).parent
 NODE = re.compile(r' +(n[0-9]+)[\[(]+"(.*)"[\])]+')

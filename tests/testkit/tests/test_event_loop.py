@@ -6,9 +6,9 @@ import asyncio
 import time
 
 import pytest
+from tests.support.virtual_time import on_virtual_time
 
 from portico_testkit.event_loop import heartbeat, leaves_the_event_loop_free
-from portico_testkit.virtual_time import on_virtual_time
 
 
 async def test_the_turns_of_a_loop_are_counted_until_the_block_is_left() -> None:

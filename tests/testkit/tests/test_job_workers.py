@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.support.forking import is_running
 
-from portico_testkit.forking import is_running
 from portico_testkit.job_workers import notes_of, worker_process
 
 # A queue with one job, whose name is the number of the process that carries it out.

@@ -7,6 +7,7 @@ import random
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from tests.support.virtual_time import on_virtual_time
 
 from portico import From, Kernel, Plan, Step, Value, function
 from portico.errors import StepFailed
@@ -15,7 +16,6 @@ from portico.plugins import RunState
 from portico_basics.local_runner.config import LocalRunnerSettings
 from portico_basics.local_runner.runner import LocalRunner
 from portico_testkit.fakes.run_store import MemoryRunStore
-from portico_testkit.virtual_time import on_virtual_time
 
 
 class Counter:

@@ -129,9 +129,7 @@ def _sent(argument: str, identity: tuple[str, str], part: Mapping[str, Any], bas
     location, name = identity
     style = text(part, "style") or _STYLES[location][0]
     if style not in _STYLES[location]:
-        raise Wrong(
-            f"the style {shown(style)!r} is none of a {location} parameter: {', '.join(_STYLES[location])}"
-        )
+        raise Wrong(f"the style {shown(style)!r} is none of a {location} parameter: {', '.join(_STYLES[location])}")
     explode = flag(part, "explode")
     content: Literal["json", "text"] | None = None
     schema, inner = part.get("schema"), ("schema",)

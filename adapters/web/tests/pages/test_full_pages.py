@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.support.virtual_time import on_virtual_time
 
 from portico.errors import LimitExceeded, ServiceTimeout, ServiceUnavailable
 from portico.ports import Page
@@ -17,7 +18,6 @@ from portico.search import Equal, SearchCapabilities, SearchResults, TextSearchO
 from portico_testkit.fakes.page_reader import ShelfReader
 from portico_testkit.fakes.text_search import ListEntry, ListSearch
 from portico_testkit.text_search import TextSearchKit
-from portico_testkit.virtual_time import on_virtual_time
 from portico_web.pages import reader
 from portico_web.pages.reader import FullPage, FullPages
 

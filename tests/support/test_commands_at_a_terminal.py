@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
-
-from portico_testkit.terminal import CTRL_C, CTRL_D, Shown, at_terminal, without_escapes
+from tests.support.terminal import CTRL_C, CTRL_D, Shown, at_terminal, without_escapes
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are POSIX's")
 Failed = pytest.fail.Exception
@@ -78,7 +77,7 @@ def test_ctrl_c_interrupts_a_command_even_if_this_process_ignores_it() -> None:
 
 
 def test_ctrl_c_that_nobody_heard_is_pressed_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("portico_testkit.terminal._AGAIN", 0.1)
+    monkeypatch.setattr("tests.support.terminal._AGAIN", 0.1)
     # Without an echo nothing shows the first one, and it has no effect.
     source = (
         "import signal, termios\n"

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-from portico_testkit.tcp_proxy import TcpProxy
+from tests.support.tcp_proxy import TcpProxy
 
 MOMENT = 0.1
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.support.replayed_model import ReplayedModel, Saying
 
 from portico import ToolCall
-from portico_testkit.replayed_model import ReplayedModel, Saying
 
 CALL = ToolCall("c1", "Clock-Now", '{"town": "Oslo"}')
 NOON = ToolCall("c2", "Clock-Noon", "{}")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from portico_testkit.described_form import DescribedForm
+from tests.support.described_form import DescribedForm
 
 NAMES = {"type": "array", "items": {"type": "string"}}
 
